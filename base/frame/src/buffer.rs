@@ -1,0 +1,150 @@
+//! The buffer a frame lives in.
+
+use core::fmt;
+
+use crate::FrameMeta;
+
+/// The longest frame inside the switch, untagged: an Ethernet header and the
+/// largest IPv6 packet without a jumbo option (14 + 40 + 65 535), rounded up.
+pub const FRAME_BYTES_MAX: usize = 65_600;
+
+/// Bytes always free before the first byte, for a VLAN tag at the egress.
+pub const HEADROOM_MIN: usize = 64;
+
+/// Start positions differ from buffer to buffer by this much, because buffers
+/// of one size otherwise put every frame's first line into the same cache set.
+const STAGGER_BYTES: usize = 128;
+const STAGGER_STEPS: usize = 32;
+
+/// One frame: its bytes, without VLAN tag and FCS, and what is known of them.
+///
+/// The buffer is made once and filled again and again; `reset`, write into
+/// [`Frame::space_mut`], then [`Frame::set_len`].
+pub struct Frame {
+    store: Box<[u8]>,
+    headroom: usize,
+    start: usize,
+    len: usize,
+    /// What is known beside the bytes.
+    pub meta: FrameMeta,
+}
+
+impl Frame {
+    /// An empty frame. `position` is its place among its fellows and staggers
+    /// its start in memory.
+    pub fn new(position: usize) -> Self {
+        let headroom = HEADROOM_MIN + (position % STAGGER_STEPS) * STAGGER_BYTES;
+        Self {
+            store: vec![0; headroom + FRAME_BYTES_MAX].into_boxed_slice(),
+            headroom,
+            start: headroom,
+            len: 0,
+            meta: FrameMeta::default(),
+        }
+    }
+
+    /// Empties the frame and forgets what was known of it.
+    pub fn reset(&mut self) {
+        self.start = self.headroom;
+        self.len = 0;
+        self.meta = FrameMeta::default();
+    }
+
+    /// The frame's bytes, from the destination address on.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.store.get(self.start..self.start + self.len).unwrap_or_default()
+    }
+
+    /// The frame's bytes, to be changed in place.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.store.get_mut(self.start..self.start + self.len).unwrap_or_default()
+    }
+
+    /// All the room from the frame's first byte on, holding stale bytes; to be
+    /// written by whoever receives, before [`Frame::set_len`].
+    #[inline]
+    pub fn space_mut(&mut self) -> &mut [u8] {
+        self.store.get_mut(self.start..).unwrap_or_default()
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the frame has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Declares how many bytes of [`Frame::space_mut`] are the frame; more than
+    /// there is room for is cut to the room.
+    #[inline]
+    pub fn set_len(&mut self, len: usize) {
+        self.len = len.min(self.store.len() - self.start);
+    }
+
+    /// Makes this a copy of `other`, metadata included.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.reset();
+        self.set_len(other.len);
+        self.bytes_mut().copy_from_slice(other.bytes());
+        self.meta = other.meta;
+    }
+
+    /// Makes this a frame of these bytes, cut to [`FRAME_BYTES_MAX`].
+    pub fn fill(&mut self, bytes: &[u8]) {
+        self.reset();
+        let bytes = bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes);
+        self.set_len(bytes.len());
+        self.bytes_mut().copy_from_slice(bytes);
+    }
+
+    /// Moves the first byte `count` bytes towards the end; the bytes before it
+    /// are no longer part of the frame.
+    pub(crate) fn drop_front(&mut self, count: usize) {
+        let count = count.min(self.len);
+        self.start += count;
+        self.len -= count;
+    }
+
+    /// Grows the frame by `count` stale bytes at its front. `false`, and nothing
+    /// changed, if the headroom is too small.
+    pub(crate) fn grow_front(&mut self, count: usize) -> bool {
+        match self.start.checked_sub(count) {
+            Some(start) => {
+                self.start = start;
+                self.len += count;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame").field("len", &self.len).field("meta", &self.meta).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_never_grows_past_its_buffer() {
+        let mut frame = Frame::new(31);
+        frame.set_len(usize::MAX);
+        assert!(frame.len() >= FRAME_BYTES_MAX);
+        assert_eq!(frame.bytes().len(), frame.len());
+        frame.reset();
+        assert!(frame.is_empty());
+        assert!(!frame.grow_front(1 << 20));
+        assert!(frame.grow_front(HEADROOM_MIN));
+    }
+}

@@ -1,0 +1,102 @@
+//! MAC addresses.
+
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A 48-bit MAC address (IEEE 802-2014, section 8.2).
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MacAddr([u8; 6]);
+
+impl MacAddr {
+    /// `ff:ff:ff:ff:ff:ff`.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// The address with these octets, in transmission order.
+    pub const fn new(octets: [u8; 6]) -> Self {
+        Self(octets)
+    }
+
+    /// The octets in transmission order.
+    pub const fn octets(self) -> [u8; 6] {
+        self.0
+    }
+
+    /// Whether the group bit is set; true of broadcast too.
+    pub const fn is_multicast(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+
+    /// Whether this is the broadcast address.
+    pub const fn is_broadcast(self) -> bool {
+        self.to_u64() == 0xffff_ffff_ffff
+    }
+
+    /// Whether one station can have this address: not a group, not all zero.
+    pub const fn is_station(self) -> bool {
+        !self.is_multicast() && self.to_u64() != 0
+    }
+
+    /// The address as a number, first octet most significant; for keys.
+    pub const fn to_u64(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
+}
+
+/// Why a text is not a MAC address.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{text}` is not a MAC address; write six pairs of hex digits, like 52:54:00:12:34:56")]
+pub struct MacAddrError {
+    text: String,
+}
+
+impl FromStr for MacAddr {
+    type Err = MacAddrError;
+
+    /// Accepts `52:54:00:12:34:56` and, as Hyper-V prints it, `52-54-00-12-34-56`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || MacAddrError { text: text.chars().take(64).collect() };
+        let separator = if text.contains('-') { '-' } else { ':' };
+        let mut octets = [0; 6];
+        let mut parts = text.split(separator);
+        for octet in &mut octets {
+            let part = parts.next().ok_or_else(error)?;
+            if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(error());
+            }
+            *octet = u8::from_str_radix(part, 16).map_err(|_| error())?;
+        }
+        if parts.next().is_some() { Err(error()) } else { Ok(Self(octets)) }
+    }
+}
+
+impl TryFrom<String> for MacAddr {
+    type Error = MacAddrError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<MacAddr> for String {
+    fn from(mac: MacAddr) -> Self {
+        mac.to_string()
+    }
+}
+
+impl fmt::Display for MacAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for MacAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

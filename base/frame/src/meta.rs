@@ -1,0 +1,120 @@
+//! What is known of a frame beside its bytes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::VlanTag;
+
+/// What is known of a frame's transport checksum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// The bytes hold whatever the sender wrote; nobody here has checked it.
+    #[default]
+    Unknown,
+    /// The bytes are known good: checked by the NIC, or they never left memory.
+    Verified,
+    /// The field holds the pseudo-header's sum only. To complete it, sum from
+    /// `start` to the end of the frame and store the complement at
+    /// `start + offset` (virtio 1.3, section 5.1.6.2, `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
+    Partial {
+        /// Where summing starts, in bytes from the frame's first byte.
+        start: u16,
+        /// Where the field lies, in bytes from `start`.
+        offset: u16,
+    },
+}
+
+/// What kind of large frame this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GsoKind {
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP, either IP version, segmented into datagrams of its own (USO).
+    Udp,
+}
+
+/// A large frame that stands for several on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gso {
+    /// What to segment.
+    pub kind: GsoKind,
+    /// Payload bytes per segment, at least 1.
+    pub segment_bytes: u16,
+    /// Whether the first segment alone carries CWR (RFC 3168, section 6.1.2).
+    pub ecn: bool,
+}
+
+/// What is known of a frame beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameMeta {
+    /// State of the transport checksum.
+    pub checksum: Checksum,
+    /// Set if the frame still has to be segmented. Then `checksum` is
+    /// [`Checksum::Partial`].
+    pub gso: Option<Gso>,
+    /// The 802.1Q tag, if the frame has one; the bytes never hold it while the
+    /// frame is inside the switch.
+    pub tag: Option<VlanTag>,
+}
+
+/// Which forms of frame one side of a port takes without software's help.
+///
+/// For an egress: what may be handed to it. For an ingress: what it may hand in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offloads {
+    /// Partial checksums.
+    pub checksum: bool,
+    /// Large TCP/IPv4 frames.
+    pub tcp4_segmentation: bool,
+    /// Large TCP/IPv6 frames.
+    pub tcp6_segmentation: bool,
+    /// Large TCP frames with ECN's CWR set.
+    pub tcp_ecn_segmentation: bool,
+    /// Large UDP frames.
+    pub udp_segmentation: bool,
+}
+
+impl Offloads {
+    /// Everything in software.
+    pub const NONE: Self = Self {
+        checksum: false,
+        tcp4_segmentation: false,
+        tcp6_segmentation: false,
+        tcp_ecn_segmentation: false,
+        udp_segmentation: false,
+    };
+
+    /// Checksum and TCP segmentation of both IP versions, with ECN.
+    pub const TCP: Self = Self {
+        checksum: true,
+        tcp4_segmentation: true,
+        tcp6_segmentation: true,
+        tcp_ecn_segmentation: true,
+        udp_segmentation: false,
+    };
+
+    /// What both sides take.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            checksum: self.checksum && other.checksum,
+            tcp4_segmentation: self.tcp4_segmentation && other.tcp4_segmentation,
+            tcp6_segmentation: self.tcp6_segmentation && other.tcp6_segmentation,
+            tcp_ecn_segmentation: self.tcp_ecn_segmentation && other.tcp_ecn_segmentation,
+            udp_segmentation: self.udp_segmentation && other.udp_segmentation,
+        }
+    }
+
+    /// Whether an egress with these offloads takes a frame with this `gso` as
+    /// it is. Segmentation implies that the checksum is completed too.
+    pub const fn takes(self, gso: Gso) -> bool {
+        self.checksum
+            && (!gso.ecn || self.tcp_ecn_segmentation)
+            && match gso.kind {
+                GsoKind::Tcp4 => self.tcp4_segmentation,
+                GsoKind::Tcp6 => self.tcp6_segmentation,
+                GsoKind::Udp => self.udp_segmentation,
+            }
+    }
+}

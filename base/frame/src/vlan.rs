@@ -1,0 +1,80 @@
+//! VLAN identifiers and tags (IEEE 802.1Q-2022, section 9.6).
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A VLAN identifier, 1 to 4094.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct VlanId(u16);
+
+impl VlanId {
+    /// `None` unless `id` is in 1..=4094 (0 and 4095 are reserved).
+    pub const fn new(id: u16) -> Option<Self> {
+        if id >= 1 && id <= 4094 { Some(Self(id)) } else { None }
+    }
+
+    /// The identifier as a number, 1 to 4094.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl TryFrom<u16> for VlanId {
+    type Error = &'static str;
+
+    fn try_from(id: u16) -> Result<Self, Self::Error> {
+        Self::new(id).ok_or("a VLAN is a number from 1 to 4094")
+    }
+}
+
+impl From<VlanId> for u16 {
+    fn from(vlan: VlanId) -> Self {
+        vlan.0
+    }
+}
+
+impl fmt::Display for VlanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Tag control information of an 802.1Q tag: priority (3 bits), drop-eligible
+/// (1 bit) and VLAN identifier (12 bits, 0 = priority tag only).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct VlanTag(u16);
+
+impl VlanTag {
+    /// The tag with this control information, as it stands in the frame.
+    pub const fn from_tci(tci: u16) -> Self {
+        Self(tci)
+    }
+
+    /// The tag of `vlan` with priority 0.
+    pub const fn of(vlan: VlanId) -> Self {
+        Self(vlan.0)
+    }
+
+    /// The control information as it stands in the frame.
+    pub const fn tci(self) -> u16 {
+        self.0
+    }
+
+    /// The VLAN named by the tag; `None` for a priority tag (0) or the reserved
+    /// value 4095.
+    pub const fn vlan(self) -> Option<VlanId> {
+        VlanId::new(self.0 & 0x0fff)
+    }
+
+    /// Whether the tag names no VLAN and carries a priority only.
+    pub const fn is_priority_only(self) -> bool {
+        self.0 & 0x0fff == 0
+    }
+
+    /// The same priority on another VLAN.
+    pub const fn with_vlan(self, vlan: VlanId) -> Self {
+        Self((self.0 & 0xf000) | vlan.0)
+    }
+}

@@ -1,0 +1,18 @@
+//! Quantities, identifiers and virtual time: the words every floor shares.
+//!
+//! Everything here is a plain value. Nothing reads a clock, allocates an
+//! identifier or knows what an identifier stands for; whoever owns the thing
+//! hands the identifier out.
+//!
+//! Invariants: arithmetic never wraps. It saturates, because a policy that is
+//! handed an absurd time must not turn it into a plausible one.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod id;
+mod rate;
+mod time;
+
+pub use id::{Direction, PortId, ProcessorId, QueueId, SwitchId};
+pub use rate::BitRate;
+pub use time::Time;

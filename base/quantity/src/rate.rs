@@ -1,0 +1,66 @@
+//! Rates.
+
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A rate in bits per second; never zero, because a limit of zero would be a
+/// disconnection in disguise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct BitRate(u64);
+
+impl BitRate {
+    /// `None` if `bits_per_second` is zero.
+    pub const fn new(bits_per_second: u64) -> Option<Self> {
+        if bits_per_second == 0 { None } else { Some(Self(bits_per_second)) }
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// How long this rate takes to carry `bytes`, rounded up to a nanosecond.
+    pub fn time_for_bytes(self, bytes: u64) -> Duration {
+        let bits = u128::from(bytes) * 8;
+        let ns = (bits * 1_000_000_000).div_ceil(u128::from(self.0));
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+impl TryFrom<u64> for BitRate {
+    type Error = &'static str;
+
+    fn try_from(bits_per_second: u64) -> Result<Self, Self::Error> {
+        Self::new(bits_per_second).ok_or("a rate must be at least 1 bit/s")
+    }
+}
+
+impl From<BitRate> for u64 {
+    fn from(rate: BitRate) -> Self {
+        rate.0
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bit/s", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_for_bytes_rounds_up() {
+        let rate = BitRate::new(1_000_000_000).unwrap();
+        assert_eq!(rate.time_for_bytes(125), Duration::from_micros(1));
+        let slow = BitRate::new(3).unwrap();
+        assert_eq!(slow.time_for_bytes(1), Duration::from_nanos(2_666_666_667));
+        assert_eq!(BitRate::new(0), None);
+        assert_eq!(slow.time_for_bytes(u64::MAX), Duration::from_nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,241 @@
+//! What a NIC or an uplink stands on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use suimon_frame::{MacAddr, Offloads};
+use suimon_quantity::PortId;
+use thiserror::Error;
+
+use crate::QueueHost;
+
+/// The switches of `[nic.offload]`: what the port may use of what it could.
+/// All on by default. Order and names follow experiment W03-TOE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffloadSwitches {
+    /// The guest may leave TCP/UDP checksums of what it sends to us.
+    pub tx_checksum: bool,
+    /// The guest may be given frames whose TCP/UDP checksum is not in the bytes.
+    pub rx_checksum: bool,
+    /// The guest may leave IPv4 header checksums to us (no virtio NIC can).
+    pub tx_ip_checksum: bool,
+    /// The guest may be given frames with unchecked IPv4 header checksums.
+    pub rx_ip_checksum: bool,
+    /// Large frames both ways.
+    pub segmentation: bool,
+    /// Received segments may be joined before they are given to the guest.
+    pub receive_coalescing: bool,
+}
+
+impl Default for OffloadSwitches {
+    fn default() -> Self {
+        Self {
+            tx_checksum: true,
+            rx_checksum: true,
+            tx_ip_checksum: true,
+            rx_ip_checksum: true,
+            segmentation: true,
+            receive_coalescing: true,
+        }
+    }
+}
+
+/// Who listens on a vhost-user socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VhostUserMode {
+    /// We listen; the VM's front-end connects.
+    Server,
+    /// The front-end listens; we connect, again and again.
+    Client,
+}
+
+/// A NIC of a VM over vhost-user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VhostUserSpec {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Who listens on it.
+    pub mode: VhostUserMode,
+    /// Queue pairs offered, 1 to 64.
+    pub queue_pairs: u16,
+    /// The MAC address the guest is told, if the front-end asks us.
+    pub mac: Option<MacAddr>,
+    /// Largest IP packet, 68 to 9216 bytes.
+    pub mtu: u16,
+    /// What the guest may negotiate.
+    pub offload: OffloadSwitches,
+}
+
+/// A TAP device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapSpec {
+    /// Device name, 1 to 15 bytes.
+    pub device: String,
+    /// Name of the network namespace it lives in (`ip netns`); ours if `None`.
+    pub netns: Option<String>,
+    /// Queue pairs, 1 to 64.
+    pub queue_pairs: u16,
+    /// The address of the kernel's side.
+    pub mac: Option<MacAddr>,
+    /// Largest IP packet, 68 to 9216 bytes.
+    pub mtu: u16,
+    /// What the kernel's side may use.
+    pub offload: OffloadSwitches,
+}
+
+/// How frames reach an uplink's device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UplinkDriver {
+    /// A packet socket with virtio-net headers on an existing device.
+    AfPacket,
+    /// A TAP device, made if it does not exist.
+    Tap,
+}
+
+/// The device that leads out of an external switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UplinkSpec {
+    /// Device name, 1 to 15 bytes.
+    pub device: String,
+    /// How frames reach it.
+    pub driver: UplinkDriver,
+    /// Queue pairs, 1 to 64.
+    pub queue_pairs: u16,
+    /// Largest IP packet; `None` keeps the device's own.
+    pub mtu: Option<u16>,
+}
+
+/// What a port stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortSpec {
+    /// A VM's NIC.
+    VhostUser(VhostUserSpec),
+    /// A TAP device: a light guest's NIC, or the host NIC of an internal switch.
+    Tap(TapSpec),
+    /// An uplink.
+    Uplink(UplinkSpec),
+}
+
+/// What a device reports while it runs, from a thread of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceNotice {
+    /// The front-end connected, or the device's carrier came up.
+    LinkUp,
+    /// The front-end left, or the carrier is gone.
+    LinkDown {
+        /// Why, as far as it is known.
+        reason: String,
+    },
+    /// The guest's driver started with these features.
+    Negotiated {
+        /// Virtio feature bits.
+        features: u64,
+        /// Queue pairs in use.
+        queue_pairs: u16,
+    },
+    /// The other side broke the protocol and was cut off.
+    Violation {
+        /// What it did, with the message and field named.
+        detail: String,
+    },
+}
+
+/// Hears of notices. Must not block.
+pub trait PortObserver: Send + Sync {
+    /// A notice of the device under `port`.
+    fn handle_notice(&self, port: PortId, notice: DeviceNotice);
+}
+
+/// What a device looks like now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStatus {
+    /// Whether frames can pass.
+    pub link_up: bool,
+    /// Queue pairs in use.
+    pub queue_pairs: u16,
+    /// What the other side may hand us.
+    pub ingress: Offloads,
+    /// What we may hand the other side.
+    pub egress: Offloads,
+    /// Negotiated virtio features, if it is a virtio device.
+    pub features: Option<u64>,
+    /// The device's own address, if it has one.
+    pub mac: Option<MacAddr>,
+    /// The largest IP packet it takes now.
+    pub mtu: u16,
+}
+
+/// What kind of failure opening or changing a device met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceErrorKind {
+    /// The device, namespace or directory does not exist.
+    Missing,
+    /// Something else holds it.
+    Busy,
+    /// Not allowed for this user.
+    Denied,
+    /// The device exists but cannot do this.
+    Unsupported,
+    /// The host refused otherwise.
+    Host,
+}
+
+/// Why a device could not be opened or changed.
+#[derive(Clone, Debug, Error)]
+#[error("{detail}")]
+pub struct DeviceError {
+    /// What kind of failure.
+    pub kind: DeviceErrorKind,
+    /// The configuration key at fault (`device`, `netns`, `socket`, …).
+    pub field: &'static str,
+    /// What happened and what to do next.
+    pub detail: String,
+}
+
+/// An open device. Dropping it closes it: its queues are detached first, the
+/// socket file is removed; a TAP stays (see [`DeviceFactory::remove_tap`]).
+pub trait PortDevice: Send {
+    /// How it looks now.
+    fn status(&self) -> DeviceStatus;
+
+    /// Changes what can be changed live. `Ok(false)` if this change needs the
+    /// device to be closed and opened again; then nothing was changed.
+    ///
+    /// # Errors
+    /// The device stays as it was.
+    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError>;
+}
+
+/// Opens devices.
+pub trait DeviceFactory: Send + Sync {
+    /// Looks whether `open` could succeed, without changing anything: the
+    /// namespace, the uplink's device, the socket's directory, permissions.
+    ///
+    /// # Errors
+    /// What `open` would say.
+    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError>;
+
+    /// Opens the device of `port` and attaches its queues to `queues`, now or,
+    /// for vhost-user, whenever a front-end brings them. A TAP that exists is
+    /// taken over, one that does not is made and outlives this process.
+    ///
+    /// # Errors
+    /// Nothing was opened.
+    fn open(
+        &self,
+        port: PortId,
+        spec: &PortSpec,
+        queues: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError>;
+
+    /// Whether a TAP of that name exists in the namespace.
+    fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool;
+
+    /// Deletes a TAP that `open` made. One that is already gone, or whose
+    /// namespace is, counts as deleted.
+    ///
+    /// # Errors
+    /// The host refused.
+    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError>;
+}

@@ -1,0 +1,33 @@
+//! What the planes need from the world, as traits.
+//!
+//! `plane` is written against these and never names an implementation; `sys`
+//! implements them; `suimond` brings the two together, and tests bring their own.
+//!
+//! - [`FrameSource`], [`FrameSink`]: one queue each, driven by the one processor
+//!   that owns it.
+//! - [`QueueHost`]: the switch, as a device sees it: takes queues in, gives them
+//!   back.
+//! - [`DeviceFactory`], [`PortDevice`]: opens what a NIC or an uplink stands on.
+//! - [`ProcessorRuntime`], [`Wait`]: pinned threads, the clock and the one wait.
+//! - [`StateStore`]: durable keys and values.
+//!
+//! AF_XDP uplinks will be one more driver behind [`DeviceFactory`]: an XSK is a
+//! `FrameSource` and a `FrameSink` per hardware queue.
+//!
+//! Nothing here does anything; there is no state and no lifecycle but that of
+//! the things described.
+#![forbid(unsafe_code)]
+
+mod device;
+mod processor;
+mod queue;
+mod store;
+
+pub use device::{
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, OffloadSwitches,
+    PortDevice, PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
+    VhostUserSpec,
+};
+pub use processor::{ProcessorRuntime, Wait, Waker};
+pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
+pub use store::{StateStore, StoreError};

@@ -1,0 +1,62 @@
+//! Processors: pinned threads, their clock and their one wait.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use suimon_quantity::Time;
+
+/// Wakes a processor out of its [`Wait`]. Cheap if it is not asleep.
+pub trait Waker: Send + Sync {
+    /// Makes the processor's present or next [`Wait::wait`] return. Never lost.
+    fn wake(&self);
+}
+
+/// The one place where a processor sleeps.
+pub trait Wait: Send {
+    /// Watches a descriptor for readability. `token` comes back from `wait`;
+    /// a token is in use once at a time.
+    ///
+    /// # Errors
+    /// The errno of the system call.
+    fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()>;
+
+    /// Stops watching. Unknown descriptors are ignored.
+    fn unwatch(&mut self, fd: BorrowedFd<'_>);
+
+    /// Appends the tokens of readable descriptors to `ready`. With
+    /// `until` = `Some(t)` it sleeps until something is readable, the waker is
+    /// called, or `t` has passed; with `None` it only looks.
+    ///
+    /// # Errors
+    /// The errno of the system call.
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()>;
+
+    /// Now, on the clock that all processors share.
+    fn now(&self) -> Time;
+
+    /// CPU time this thread has used so far. Only the owning thread may ask.
+    fn cpu_time(&self) -> core::time::Duration;
+}
+
+/// Where processors come from.
+pub trait ProcessorRuntime: Send + Sync {
+    /// Starts a thread named `name`, pinned to logical CPU `cpu`, that runs
+    /// `body` with a wait of its own. Returns the waker of that wait, and a
+    /// function that joins the thread.
+    ///
+    /// # Errors
+    /// `cpu` does not exist or may not be used, or no thread could be made.
+    fn start(
+        &self,
+        name: &str,
+        cpu: u16,
+        body: Box<dyn FnOnce(Box<dyn Wait>) + Send>,
+    ) -> io::Result<(Arc<dyn Waker>, Box<dyn FnOnce() + Send>)>;
+
+    /// The logical CPUs this process may run on, ascending.
+    fn cpus(&self) -> Vec<u16>;
+
+    /// Now, on the clock that all processors share.
+    fn now(&self) -> Time;
+}
