@@ -1,0 +1,266 @@
+//! Desired state: what the user asked for. The same types are the host file, the
+//! bodies of the API and what the daemon stores.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use suimon_frame::{MacAddr, VlanId};
+use utoipa::ToSchema;
+
+use crate::{Name, TrunkVlans};
+
+/// Everything desired of one host: the host file as a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostConfig {
+    /// The host itself.
+    pub host: HostSection,
+    /// The optional TCP listener of the API; absent means none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<ApiConfig>,
+    /// Switches.
+    #[serde(rename = "switch", skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<SwitchConfig>,
+    /// Uplinks.
+    #[serde(rename = "uplink", skip_serializing_if = "Vec::is_empty")]
+    pub uplinks: Vec<UplinkConfig>,
+    /// NICs.
+    #[serde(rename = "nic", skip_serializing_if = "Vec::is_empty")]
+    pub nics: Vec<NicConfig>,
+}
+
+/// `[host]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostSection {
+    /// Name of the host, for people; the machine's host name if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Logical CPUs given to the data plane, one processor each. If absent, one
+    /// processor on the last CPU the daemon may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<Vec<u16>>,
+}
+
+/// `[api]`: a TCP listener beside the Unix socket. It exists only with TLS and a
+/// token. Read when the daemon starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApiConfig {
+    /// Address and port, like `192.0.2.1:8443`.
+    pub listen: String,
+    /// PEM file with the server's certificate chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub tls_certificate: Option<PathBuf>,
+    /// PEM file with its private key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub tls_key: Option<PathBuf>,
+    /// File whose first line is the bearer token every request must carry;
+    /// at least 16 characters, not readable by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub token_file: Option<PathBuf>,
+}
+
+/// Who can reach whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SwitchKind {
+    /// Only the NICs among themselves.
+    Private,
+    /// The NICs and the host, through a host NIC.
+    Internal,
+    /// The NICs and the outside world, through an uplink.
+    External,
+}
+
+/// `[[switch]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchConfig {
+    /// Unique among switches.
+    pub name: Name,
+    /// Who can reach whom.
+    pub kind: SwitchKind,
+    /// The uplink of an external switch; only there, and always there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<Name>,
+    /// Device name of the host NIC of an internal switch; the switch's name if
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_device: Option<String>,
+    /// Seconds after which a learned address that was not seen again is
+    /// forgotten, 10 to 1 000 000.
+    #[serde(default = "default_ageing_s")]
+    pub ageing_s: u32,
+}
+
+/// How frames reach an uplink's device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UplinkDriver {
+    /// A packet socket with virtio-net headers on an existing device.
+    #[default]
+    AfPacket,
+    /// A TAP device, made if it does not exist.
+    Tap,
+}
+
+/// `[[uplink]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UplinkConfig {
+    /// Unique among uplinks.
+    pub name: Name,
+    /// Device name, 1 to 15 bytes.
+    pub device: String,
+    /// How frames reach it.
+    #[serde(default)]
+    pub driver: UplinkDriver,
+    /// Queue pairs, 1 to 64.
+    #[serde(default = "default_queues")]
+    pub queues: u16,
+    /// Largest IP packet, 68 to 9216 bytes; the device's own if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u16>,
+}
+
+/// What a NIC stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NicBackend {
+    /// A VM's virtio NIC.
+    VhostUser,
+    /// A TAP device.
+    Tap,
+}
+
+/// Who listens on a vhost-user socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SocketMode {
+    /// The daemon listens; the VM connects.
+    Server,
+    /// The VM listens; the daemon connects, again and again.
+    Client,
+}
+
+/// `[[nic]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NicConfig {
+    /// Unique among NICs.
+    pub name: Name,
+    /// The switch it is connected to.
+    pub switch: Name,
+    /// What it stands on.
+    pub backend: NicBackend,
+    /// vhost-user: path of the Unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub socket: Option<PathBuf>,
+    /// vhost-user: who listens; `server` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<SocketMode>,
+    /// tap: device name, 1 to 15 bytes; the NIC's name if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// tap: network namespace the device lives in, as `ip netns` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<String>,
+    /// The NIC's address. With it the switch needs not learn it, and nobody
+    /// else can take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
+    pub mac: Option<MacAddr>,
+    /// Access VLAN; with `trunk` the native VLAN, which is untagged here. If
+    /// absent, untagged frames are of the switch's untagged network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
+    pub vlan: Option<VlanId>,
+    /// Makes this a trunk port that carries these VLANs tagged, such as
+    /// `[10, "20-29"]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trunk: Option<TrunkVlans>,
+    /// Queue pairs, 1 to 64.
+    #[serde(default = "default_queues")]
+    pub queues: u16,
+    /// Largest IP packet, 68 to 9216 bytes.
+    #[serde(default = "default_mtu")]
+    pub mtu: u16,
+    /// Whether the guest may send from addresses other than `mac`. Has a
+    /// meaning only with `mac`.
+    #[serde(default)]
+    pub mac_spoofing: bool,
+    /// Whether the port is kept apart from other isolated ports.
+    #[serde(default)]
+    pub isolated: bool,
+    /// Flooded frames per second the port may cause (broadcast, multicast,
+    /// unknown destination), 1 to 10 000 000; no limit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storm_limit_fps: Option<u32>,
+    /// Bits per second the guest may send, at least 8000; no limit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_max_bps: Option<u64>,
+    /// Addresses the switch learns on this port at most, 1 to 65 536.
+    #[serde(default = "default_learned_max")]
+    pub learned_max: u32,
+    /// What the guest and we may leave to each other.
+    #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
+    pub offload: OffloadConfig,
+}
+
+/// `[nic.offload]`: the switches of a NIC's offloads, seen from the guest. All on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OffloadConfig {
+    /// The guest may leave transport checksums of what it sends to us.
+    pub tx_checksum: bool,
+    /// The guest may be given frames without a transport checksum in the bytes.
+    pub rx_checksum: bool,
+    /// The guest may leave IPv4 header checksums to us.
+    pub tx_ip_checksum: bool,
+    /// The guest may be given frames with an unchecked IPv4 header checksum.
+    pub rx_ip_checksum: bool,
+    /// Large TCP frames both ways.
+    pub segmentation: bool,
+    /// Received segments may be joined before they are given to the guest.
+    pub receive_coalescing: bool,
+}
+
+impl OffloadConfig {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for OffloadConfig {
+    fn default() -> Self {
+        Self {
+            tx_checksum: true,
+            rx_checksum: true,
+            tx_ip_checksum: true,
+            rx_ip_checksum: true,
+            segmentation: true,
+            receive_coalescing: true,
+        }
+    }
+}
+
+const fn default_ageing_s() -> u32 {
+    300
+}
+
+const fn default_queues() -> u16 {
+    1
+}
+
+const fn default_mtu() -> u16 {
+    1500
+}
+
+const fn default_learned_max() -> u32 {
+    1024
+}

@@ -1,0 +1,211 @@
+//! Observed state: what is. Never written by a user.
+
+use serde::{Deserialize, Serialize};
+use suimon_frame::MacAddr;
+use utoipa::ToSchema;
+
+use crate::{Name, NicConfig, SwitchConfig, UplinkConfig};
+
+/// `GET /1.0`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostStatus {
+    /// Name of the host.
+    pub name: String,
+    /// Version of the daemon.
+    pub version: String,
+    /// Seconds since the daemon started.
+    pub uptime_s: u64,
+    /// Counts up with every change of desired state; survives restarts.
+    pub revision: u64,
+    /// Number of switches.
+    pub switches: usize,
+    /// Number of uplinks.
+    pub uplinks: usize,
+    /// Number of NICs.
+    pub nics: usize,
+}
+
+/// Whether desired and observed state agree for one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// As desired, and frames can pass.
+    Up,
+    /// As desired, but the other side is not there: no VM, no carrier.
+    Down,
+    /// Not as desired; `reason` says why, and the daemon tries again.
+    Failed,
+}
+
+/// Health with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Condition {
+    /// In one word.
+    pub health: Health,
+    /// Why it is not up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Counters of one port since it was made, seen from the switch: `rx` came in
+/// from the port, `tx` went out to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PortCounters {
+    /// Frames in; a large frame counts once.
+    pub rx_frames: u64,
+    /// Bytes in.
+    pub rx_bytes: u64,
+    /// Frames out; a large frame counts once.
+    pub tx_frames: u64,
+    /// Bytes out.
+    pub tx_bytes: u64,
+    /// Frames that came in and went nowhere, by reason.
+    pub rx_dropped: Vec<DropCounter>,
+    /// Frames meant for this port that did not go out, by reason.
+    pub tx_dropped: Vec<DropCounter>,
+    /// Frames this port caused to be flooded.
+    pub flooded: u64,
+    /// Frames segmented in software on their way out here.
+    pub software_segmented: u64,
+    /// Frames whose checksum was completed in software on their way out here.
+    pub software_checksummed: u64,
+}
+
+/// Drops of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DropCounter {
+    /// Stable name of the reason, like `spoofed_source`.
+    pub reason: String,
+    /// How many.
+    pub frames: u64,
+}
+
+/// One offload of a port: what is, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OffloadStatus {
+    /// `rx_checksum`, `tcp4_segmentation`, …, seen from the guest.
+    pub name: String,
+    /// Whether the other side could.
+    pub supported: bool,
+    /// Whether it is used.
+    pub effective: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// A queue and the processor that owns it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueStatus {
+    /// `NIC/rx/0`, `NIC/tx/0`, seen from the guest as Hyper-V and Linux do:
+    /// `rx` carries frames to it.
+    pub id: String,
+    /// The NIC, uplink or switch (for its host NIC) it belongs to.
+    pub port: String,
+    /// Owning processor.
+    pub processor: u16,
+    /// Frames carried since it was made.
+    pub frames: u64,
+    /// Bytes carried since it was made.
+    pub bytes: u64,
+    /// Frames lost because the other side had no room.
+    pub full: u64,
+    /// Times it was handed over to another processor.
+    pub moves: u64,
+}
+
+/// A NIC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NicStatus {
+    /// As desired.
+    pub config: NicConfig,
+    /// Whether it is as desired.
+    pub condition: Condition,
+    /// Counters.
+    pub counters: PortCounters,
+    /// Offloads.
+    pub offloads: Vec<OffloadStatus>,
+    /// Negotiated virtio features as a hexadecimal number, if it is virtio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtio_features: Option<String>,
+    /// Queue pairs in use.
+    pub queue_pairs: u16,
+    /// Addresses learned on it.
+    pub learned: u32,
+}
+
+/// An uplink.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UplinkStatus {
+    /// As desired.
+    pub config: UplinkConfig,
+    /// The switch that uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Name>,
+    /// Whether it is as desired.
+    pub condition: Condition,
+    /// Counters.
+    pub counters: PortCounters,
+    /// Largest IP packet now.
+    pub mtu: u16,
+    /// The device's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub mac: Option<MacAddr>,
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SwitchStatus {
+    /// As desired.
+    pub config: SwitchConfig,
+    /// Whether it is as desired.
+    pub condition: Condition,
+    /// Names of the NICs on it.
+    pub nics: Vec<Name>,
+    /// Counters of the host NIC of an internal switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_nic: Option<PortCounters>,
+    /// Addresses known on it.
+    pub addresses: usize,
+}
+
+/// `GET /1.0/switches/{name}/addresses`: one line of the forwarding table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AddressStatus {
+    /// The address.
+    #[schema(value_type = String)]
+    pub mac: MacAddr,
+    /// Its VLAN; absent for the untagged network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// NIC, uplink or switch (for its host NIC) behind which it is.
+    pub port: String,
+    /// Whether it was configured, not learned.
+    pub fixed: bool,
+    /// Seconds since it was last seen; absent if configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
+}
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProcessorStatus {
+    /// Counts from 0.
+    pub id: u16,
+    /// The logical CPU it is pinned to.
+    pub cpu: u16,
+    /// Queues it owns.
+    pub queues: usize,
+    /// CPU time used since the daemon started, in ns.
+    pub cpu_time_ns: u64,
+    /// Time spent polling and moving frames, in ns.
+    pub busy_ns: u64,
+    /// Batches taken from queues.
+    pub batches: u64,
+    /// Frames taken from queues.
+    pub frames: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Whether it sleeps now.
+    pub asleep: bool,
+}
