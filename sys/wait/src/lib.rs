@@ -1,1 +1,31 @@
-//! Placeholder.
+//! Processors' threads: the clock, pinned threads and the one wait.
+//!
+//! Implements [`suimon_ports::ProcessorRuntime`], [`suimon_ports::Wait`] and
+//! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and
+//! `CLOCK_MONOTONIC`.
+//!
+//! What it does not do: it knows no queue and no frame, schedules nothing and
+//! keeps no list of the threads it started.
+//!
+//! Lifecycle: [`PinnedThreads::start`] makes a thread, pins it, gives it an
+//! [`EpollWait`] and runs the body; the caller keeps the waker and the joiner.
+//! The waker may outlive the thread, then it does nothing.
+//!
+//! Invariants
+//! - A wake-up is never lost, and costs a system call only while the processor
+//!   sleeps (`sleep_flag.rs` has the argument and its model check).
+//! - A wait never returns before its deadline for no reason that the caller gave
+//!   it, one late echo of a wake-up aside, and never oversleeps by the
+//!   kernel's default timer slack.
+//! - No allocation after start-up, except when `ready` must grow.
+#![deny(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod clock;
+mod epoll_wait;
+mod pinned_threads;
+mod pwait2;
+mod sleep_flag;
+
+pub use epoll_wait::{EpollWait, EventWaker, TOKEN_MAX};
+pub use pinned_threads::PinnedThreads;

@@ -1,0 +1,56 @@
+//! The clock that all processors share.
+
+use core::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use suimon_quantity::Time;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Now on `CLOCK_MONOTONIC`, nanoseconds since boot without time in suspend.
+/// The vDSO answers; no system call is made.
+#[inline]
+pub(crate) fn now() -> Time {
+    let span = duration_of(clock_gettime(ClockId::Monotonic));
+    Time::ZERO + span
+}
+
+/// CPU time the calling thread has used.
+pub(crate) fn thread_cpu_time() -> Duration {
+    duration_of(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// A span as the kernel takes it.
+pub(crate) fn timespec_of(ns: u64) -> Timespec {
+    // A u64 of nanoseconds is at most 18.4e9 s, so neither conversion can fail.
+    Timespec {
+        tv_sec: i64::try_from(ns / NS_PER_S).unwrap_or(i64::MAX),
+        tv_nsec: (ns % NS_PER_S).try_into().unwrap_or_default(),
+    }
+}
+
+fn duration_of(time: Timespec) -> Duration {
+    // Both clocks start at zero and a normalised timespec has 0 ≤ tv_nsec < 1e9.
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_advances_and_conversions_keep_every_nanosecond() {
+        let before = now();
+        while now() == before {}
+        assert!(now() > before);
+        for ns in [0, 1, 999_999_999, NS_PER_S, 1_500_000_001, u64::MAX] {
+            let spec = timespec_of(ns);
+            let back = u128::from(spec.tv_sec.unsigned_abs()) * u128::from(NS_PER_S)
+                + u128::from(spec.tv_nsec.unsigned_abs());
+            assert_eq!(back, u128::from(ns));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The one wait of a processor, on epoll.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use suimon_ports::{Wait, Waker};
+use suimon_quantity::Time;
+
+use crate::clock;
+use crate::pwait2::Events;
+use crate::sleep_flag::SleepFlag;
+
+/// The largest token that [`Wait::watch`] takes; those above are used inside.
+pub const TOKEN_MAX: u64 = u64::MAX - 2;
+const TOKEN_WAKER: u64 = u64::MAX;
+const TOKEN_TIMER: u64 = u64::MAX - 1;
+
+struct Shared {
+    flag: SleepFlag,
+    kick: OwnedFd,
+}
+
+/// Wakes an [`EpollWait`]: one atomic swap, and a write to an eventfd only if
+/// the processor sleeps.
+#[derive(Clone)]
+pub struct EventWaker(Arc<Shared>);
+
+impl Waker for EventWaker {
+    fn wake(&self) {
+        if self.0.flag.notify() {
+            // The write can only fail with EAGAIN at a count of 2^64 - 2, and
+            // then the descriptor is readable anyway.
+            let _ = rustix::io::write(&self.0.kick, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// How deadlines reach the kernel.
+enum Deadlines {
+    /// With `epoll_pwait2`.
+    Timeout,
+    /// With a timer of its own, where the kernel lacks that call.
+    Timer(OwnedFd),
+}
+
+/// A [`Wait`] on epoll.
+///
+/// A wake-up given while the processor is awake makes the next sleeping
+/// [`Wait::wait`] return at once; a `wait(None)` in between does not use it up.
+pub struct EpollWait {
+    epoll: OwnedFd,
+    shared: Arc<Shared>,
+    events: Events,
+    deadlines: Deadlines,
+}
+
+impl EpollWait {
+    /// A wait that watches nothing but its waker.
+    ///
+    /// # Errors
+    /// The errno of the system call: out of descriptors or memory.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &kick, EventData::new_u64(TOKEN_WAKER), EventFlags::IN)?;
+        let mut wait = Self {
+            epoll,
+            shared: Arc::new(Shared { flag: SleepFlag::default(), kick }),
+            events: Events::new(),
+            deadlines: Deadlines::Timeout,
+        };
+        let look = wait.events.wait(wait.epoll.as_fd(), Some(&[0, 0]));
+        if look.is_err_and(|error| lacks_call(&error)) {
+            wait.use_timer()?;
+        }
+        Ok(wait)
+    }
+
+    /// The waker of this wait; any number of clones may exist.
+    pub fn waker(&self) -> EventWaker {
+        EventWaker(Arc::clone(&self.shared))
+    }
+
+    fn use_timer(&mut self) -> io::Result<()> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        epoll::add(&self.epoll, &timer, EventData::new_u64(TOKEN_TIMER), EventFlags::IN)?;
+        self.deadlines = Deadlines::Timer(timer);
+        Ok(())
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        match self.deadlines {
+            Deadlines::Timeout => self.events.wait(self.epoll.as_fd(), Some(&[0, 0])),
+            Deadlines::Timer(_) => self.events.wait_plain(self.epoll.as_fd(), false),
+        }
+    }
+
+    fn sleep(&mut self, until: Time) -> io::Result<()> {
+        match &self.deadlines {
+            Deadlines::Timeout if until == Time::NEVER => {
+                self.events.wait(self.epoll.as_fd(), None)
+            }
+            Deadlines::Timeout => {
+                let span = until.since(clock::now());
+                let spec = clock::timespec_of(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+                self.events.wait(self.epoll.as_fd(), Some(&[spec.tv_sec, spec.tv_nsec]))
+            }
+            Deadlines::Timer(timer) => {
+                // An absolute time in the past fires at once; zero would disarm.
+                let ns = if until == Time::NEVER { 0 } else { until.as_ns().max(1) };
+                let spec = Itimerspec {
+                    it_interval: Timespec::default(),
+                    it_value: clock::timespec_of(ns),
+                };
+                timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &spec)?;
+                self.events.wait_plain(self.epoll.as_fd(), true)
+            }
+        }
+    }
+
+    /// Hands the tokens out and clears what is ours; whether the waker or the
+    /// timer was among them.
+    fn collect(&mut self, ready: &mut Vec<u64>) -> bool {
+        let mut own = false;
+        for token in self.events.tokens() {
+            match token {
+                TOKEN_WAKER => drain(self.shared.kick.as_fd()),
+                TOKEN_TIMER => {
+                    if let Deadlines::Timer(timer) = &self.deadlines {
+                        drain(timer.as_fd());
+                    }
+                }
+                _ => {
+                    ready.push(token);
+                    continue;
+                }
+            }
+            own = true;
+        }
+        own
+    }
+
+    fn sleep_until(&mut self, until: Time, ready: &mut Vec<u64>) -> io::Result<()> {
+        let before = ready.len();
+        loop {
+            match self.sleep(until) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            // The kernel's timeout is relative to its own entry and therefore
+            // never early; the loop covers signals only.
+            if self.collect(ready) || ready.len() > before || clock::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Wait for EpollWait {
+    fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        if token > TOKEN_MAX {
+            let text = format!("token {token:#x} is reserved: the largest is {TOKEN_MAX:#x}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)?;
+        Ok(())
+    }
+
+    fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        // ENOENT: never watched. Nothing else can be wrong with two open
+        // descriptors.
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
+        let sleeps = until.filter(|until| *until > clock::now());
+        let Some(until) = sleeps else {
+            if until.is_some() {
+                // Due already: this wait returns, so it uses up a wake-up.
+                self.shared.flag.wake_up();
+            }
+            self.look()?;
+            self.collect(ready);
+            return Ok(());
+        };
+        if !self.shared.flag.fall_asleep() {
+            self.look()?;
+            self.collect(ready);
+            return Ok(());
+        }
+        let result = self.sleep_until(until, ready);
+        self.shared.flag.wake_up();
+        result
+    }
+
+    fn now(&self) -> Time {
+        clock::now()
+    }
+
+    fn cpu_time(&self) -> Duration {
+        clock::thread_cpu_time()
+    }
+}
+
+fn drain(fd: BorrowedFd<'_>) {
+    let mut count = [0; 8];
+    // Both an eventfd and a timerfd are cleared by one read; EAGAIN means that
+    // they were clear.
+    let _ = rustix::io::read(fd, &mut count);
+}
+
+/// ENOSYS from a kernel before 5.11, EPERM from container filters that do not
+/// know the call.
+fn lacks_call(error: &io::Error) -> bool {
+    [Errno::NOSYS, Errno::PERM]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+#[path = "epoll_wait_tests.rs"]
+mod tests;

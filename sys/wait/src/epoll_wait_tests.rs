@@ -1,0 +1,173 @@
+//! The wait with real descriptors, threads and time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::*;
+
+/// Both ways to reach a deadline behave alike.
+fn waits() -> [EpollWait; 2] {
+    let mut with_timer = EpollWait::new().unwrap();
+    with_timer.use_timer().unwrap();
+    [EpollWait::new().unwrap(), with_timer]
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap()
+}
+
+fn after(wait: &EpollWait, span: Duration) -> Option<Time> {
+    Some(wait.now() + span)
+}
+
+#[test]
+fn a_deadline_is_met_and_never_early() {
+    for mut wait in waits() {
+        let mut ready = Vec::new();
+        for us in [1, 10, 100, 1_000, 10_000] {
+            let until = wait.now() + Duration::from_micros(us);
+            wait.wait(Some(until), &mut ready).unwrap();
+            assert!(wait.now() >= until, "woke {us} us sleep early");
+            assert!(ready.is_empty());
+        }
+        // Due, in the past and at the origin: no sleep.
+        let start = wait.now();
+        for until in [start, Time::ZERO] {
+            wait.wait(Some(until), &mut ready).unwrap();
+        }
+        wait.wait(None, &mut ready).unwrap();
+        assert!(wait.now().since(start) < Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn readable_descriptors_are_reported_until_unwatched() {
+    for mut wait in waits() {
+        let (reader, writer) = pipe();
+        let (silent, _writer) = pipe();
+        wait.watch(reader.as_fd(), 7).unwrap();
+        wait.watch(silent.as_fd(), TOKEN_MAX).unwrap();
+        let mut ready = vec![99];
+        wait.wait(None, &mut ready).unwrap();
+        assert_eq!(ready, [99]);
+        rustix::io::write(&writer, b"x").unwrap();
+        wait.wait(None, &mut ready).unwrap();
+        wait.wait(Some(Time::NEVER), &mut ready).unwrap();
+        assert_eq!(ready, [99, 7, 7], "level-triggered, appended");
+        wait.unwatch(reader.as_fd());
+        wait.unwatch(reader.as_fd());
+        ready.clear();
+        let until = after(&wait, Duration::from_millis(5));
+        wait.wait(until, &mut ready).unwrap();
+        assert!(ready.is_empty());
+        // A token may be used again, and a hang-up counts as readable.
+        wait.watch(reader.as_fd(), 7).unwrap();
+        drop(writer);
+        drain(reader.as_fd());
+        wait.wait(None, &mut ready).unwrap();
+        assert_eq!(ready, [7]);
+    }
+}
+
+#[test]
+fn more_descriptors_than_one_call_reports_all_get_their_turn() {
+    for mut wait in waits() {
+        let pipes: Vec<_> = (0..150).map(|_| pipe()).collect();
+        for (token, (reader, writer)) in pipes.iter().enumerate() {
+            wait.watch(reader.as_fd(), token as u64).unwrap();
+            rustix::io::write(writer, b"x").unwrap();
+        }
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            wait.wait(None, &mut seen).unwrap();
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 150);
+    }
+}
+
+#[test]
+fn a_wake_up_given_while_awake_is_kept_for_the_next_sleep() {
+    for mut wait in waits() {
+        let waker = wait.waker();
+        let mut ready = Vec::new();
+        waker.wake();
+        waker.wake();
+        wait.wait(None, &mut ready).unwrap();
+        let start = wait.now();
+        wait.wait(Some(Time::NEVER), &mut ready).unwrap();
+        // It is used up now.
+        wait.wait(after(&wait, Duration::from_millis(20)), &mut ready).unwrap();
+        assert!(wait.now().since(start) >= Duration::from_millis(20));
+        assert!(ready.is_empty());
+    }
+}
+
+#[test]
+fn waking_an_awake_processor_makes_no_system_call() {
+    let wait = EpollWait::new().unwrap();
+    let waker = wait.waker();
+    for _ in 0..1_000 {
+        waker.wake();
+    }
+    let mut count = [0; 8];
+    let kicks = rustix::io::read(&wait.shared.kick, &mut count);
+    assert_eq!(kicks, Err(Errno::AGAIN));
+}
+
+/// Two threads throw a ball back and forth; a lost wake-up stops the game.
+#[test]
+fn no_wake_up_is_lost_under_stress() {
+    const ROUNDS: u64 = 50_000;
+    for (mut here, mut there) in
+        [(EpollWait::new().unwrap(), EpollWait::new().unwrap()), waits().into()]
+    {
+        let (to_here, to_there) = (here.waker(), there.waker());
+        let ball = Arc::new(AtomicU64::new(0));
+        let theirs = Arc::clone(&ball);
+        let limit = here.now() + Duration::from_secs(60);
+        let play = move |wait: &mut EpollWait, waker: &EventWaker, ball: &AtomicU64, odd: u64| {
+            let mut ready = Vec::new();
+            loop {
+                let value = ball.load(Ordering::Relaxed);
+                if value >= ROUNDS {
+                    waker.wake();
+                    return;
+                }
+                if value % 2 == odd {
+                    // Relaxed on purpose: the flag alone must carry the order.
+                    ball.store(value + 1, Ordering::Relaxed);
+                    waker.wake();
+                } else {
+                    wait.wait(Some(limit), &mut ready).unwrap();
+                    assert!(wait.now() < limit, "a wake-up was lost at {value}");
+                }
+            }
+        };
+        let other = std::thread::spawn(move || play(&mut there, &to_here, &theirs, 1));
+        play(&mut here, &to_there, &ball, 0);
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn reserved_tokens_are_refused() {
+    let mut wait = EpollWait::new().unwrap();
+    let (reader, _writer) = pipe();
+    for token in [TOKEN_WAKER, TOKEN_TIMER] {
+        let error = wait.watch(reader.as_fd(), token).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}
+
+#[test]
+fn cpu_time_counts_work_and_not_sleep() {
+    let mut wait = EpollWait::new().unwrap();
+    let start = wait.cpu_time();
+    wait.wait(after(&wait, Duration::from_millis(50)), &mut Vec::new()).unwrap();
+    let slept = wait.cpu_time() - start;
+    assert!(slept < Duration::from_millis(25), "sleeping cost {slept:?}");
+    while wait.cpu_time() - start < Duration::from_millis(30) {}
+}

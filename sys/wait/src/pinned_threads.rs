@@ -1,0 +1,142 @@
+//! Threads that stay on one logical CPU.
+
+use core::num::NonZeroU64;
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+use rustix::process::getpid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
+use suimon_ports::{ProcessorRuntime, Wait, Waker};
+use suimon_quantity::Time;
+
+use crate::clock;
+use crate::epoll_wait::EpollWait;
+
+/// The kernel's limit for a thread's name, without the closing zero.
+const NAME_BYTES_MAX: usize = 15;
+
+/// Wake-ups of a processor are not to be grouped with others': the kernel's
+/// default of 50 µs would be most of a deadline.
+const TIMER_SLACK_NS: Option<NonZeroU64> = NonZeroU64::new(1);
+
+/// Starts processors as pinned threads.
+///
+/// Needs no privilege. The CPUs allowed are those of the process's main thread,
+/// so a caller that is pinned itself does not narrow them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PinnedThreads;
+
+type Body = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
+type Join = Box<dyn FnOnce() + Send>;
+
+impl ProcessorRuntime for PinnedThreads {
+    /// A name longer than 15 bytes is cut to what fits. The function that joins
+    /// passes a panic of the body on.
+    fn start(&self, name: &str, cpu: u16, body: Body) -> io::Result<(Arc<dyn Waker>, Join)> {
+        let name = thread_name(name)?;
+        self.check_allowed(cpu)?;
+        let wait = EpollWait::new()?;
+        let waker: Arc<dyn Waker> = Arc::new(wait.waker());
+        let (report, outcome) = sync_channel(1);
+        let thread =
+            Builder::new().name(name).spawn(move || run_pinned(cpu, wait, body, &report))?;
+        match outcome.recv() {
+            Ok(Ok(())) => Ok((waker, Box::new(move || join(thread)))),
+            Ok(Err(error)) => {
+                join(thread);
+                Err(error)
+            }
+            // The thread ended without a report: it can only have panicked.
+            Err(_) => {
+                join(thread);
+                Err(io::Error::other("the processor's thread ended before it started"))
+            }
+        }
+    }
+
+    fn cpus(&self) -> Vec<u16> {
+        // A failure is impossible for our own process; an empty list makes
+        // every `start` refuse with a clear text.
+        let set = sched_getaffinity(Some(getpid())).unwrap_or_default();
+        let max = u16::try_from(CpuSet::MAX_CPU).unwrap_or(u16::MAX);
+        (0..max).filter(|cpu| set.is_set(usize::from(*cpu))).collect()
+    }
+
+    fn now(&self) -> Time {
+        clock::now()
+    }
+}
+
+impl PinnedThreads {
+    fn check_allowed(self, cpu: u16) -> io::Result<()> {
+        let allowed = self.cpus();
+        if allowed.contains(&cpu) {
+            return Ok(());
+        }
+        let text = format!(
+            "CPU {cpu} does not exist or this process may not run on it; choose from {}",
+            ranges(&allowed)
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+}
+
+fn run_pinned(cpu: u16, wait: EpollWait, body: Body, report: &SyncSender<io::Result<()>>) {
+    let mut set = CpuSet::new();
+    set.set(usize::from(cpu));
+    let pinned = sched_setaffinity(None, &set)
+        .and_then(|()| set_current_timer_slack(TIMER_SLACK_NS))
+        .map_err(|errno| io::Error::new(errno.kind(), format!("pinning to CPU {cpu}: {errno}")));
+    let started = pinned.is_ok();
+    // The starter waits for this one message, so sending cannot fail.
+    let _ = report.send(pinned);
+    if started {
+        body(Box::new(wait));
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if let Err(panic) = thread.join() {
+        resume_unwind(panic);
+    }
+}
+
+/// The name cut at a character boundary to what the kernel keeps.
+fn thread_name(name: &str) -> io::Result<String> {
+    if name.is_empty() || name.contains('\0') {
+        let text = format!("`{}` is not a name for a thread", name.escape_default());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let end = name
+        .char_indices()
+        .map(|(at, letter)| at + letter.len_utf8())
+        .take_while(|end| *end <= NAME_BYTES_MAX)
+        .last();
+    Ok(name.get(..end.unwrap_or_default()).unwrap_or_default().to_owned())
+}
+
+/// `0-3,6` for an ascending list.
+fn ranges(cpus: &[u16]) -> String {
+    let mut text = String::new();
+    let mut rest = cpus.iter().copied().peekable();
+    while let Some(first) = rest.next() {
+        let mut last = first;
+        while let Some(next) = rest.next_if(|next| Some(*next) == last.checked_add(1)) {
+            last = next;
+        }
+        let comma = if text.is_empty() { "" } else { "," };
+        text += &if first == last {
+            format!("{comma}{first}")
+        } else {
+            format!("{comma}{first}-{last}")
+        };
+    }
+    if text.is_empty() { "none".to_owned() } else { text }
+}
+
+#[cfg(test)]
+#[path = "pinned_threads_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! Pinned threads on the CPUs this machine has.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rustix::thread::{current_timer_slack, sched_getcpu};
+
+use super::*;
+
+#[test]
+fn a_processor_runs_pinned_named_and_without_timer_slack() {
+    for cpu in PinnedThreads.cpus() {
+        let (send, receive) = channel();
+        let body = move |wait: Box<dyn Wait>| {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            let set = sched_getaffinity(None).unwrap();
+            let slack = current_timer_slack().unwrap();
+            send.send((sched_getcpu(), set, name, slack, wait.now())).unwrap();
+        };
+        let before = PinnedThreads.now();
+        let (_, join) = PinnedThreads.start("processor-17-of-many", cpu, Box::new(body)).unwrap();
+        join();
+        let (at, set, name, slack, now) = receive.recv().unwrap();
+        assert_eq!(at, usize::from(cpu));
+        assert_eq!((set.count(), set.is_set(usize::from(cpu))), (1, true));
+        assert_eq!(name, "processor-17-of");
+        assert_eq!(slack, 1);
+        assert!(now >= before, "one clock");
+    }
+}
+
+#[test]
+fn a_processor_sleeps_until_its_waker_calls_and_the_waker_outlives_it() {
+    let cpu = PinnedThreads.cpus()[0];
+    let body = |mut wait: Box<dyn Wait>| wait.wait(Some(Time::NEVER), &mut Vec::new()).unwrap();
+    let (waker, join) = PinnedThreads.start("sleeper", cpu, Box::new(body)).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    waker.wake();
+    join();
+    waker.wake();
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_refused_with_the_choice() {
+    for cpu in [u16::MAX, 1023, 1024] {
+        let error = PinnedThreads.start("x", cpu, Box::new(|_| ())).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert!(text.contains(&format!("CPU {cpu} ")), "{text}");
+        assert!(text.contains(&ranges(&PinnedThreads.cpus())), "{text}");
+    }
+}
+
+#[test]
+fn a_pinned_caller_sees_all_cpus() {
+    let all = PinnedThreads.cpus();
+    let (send, receive) = channel();
+    let body = move |_| send.send(PinnedThreads.cpus()).unwrap();
+    let (_, join) = PinnedThreads.start("x", all[0], Box::new(body)).unwrap();
+    join();
+    assert_eq!(receive.recv().unwrap(), all);
+}
+
+#[test]
+fn joining_passes_a_panic_on() {
+    let cpu = PinnedThreads.cpus()[0];
+    let (_, join) = PinnedThreads.start("x", cpu, Box::new(|_| panic!("on purpose"))).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(join)).is_err());
+}
+
+#[test]
+fn names_that_no_thread_can_have_are_refused() {
+    for name in ["", "a\0b"] {
+        let error = PinnedThreads.start(name, 0, Box::new(|_| ())).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}
+
+#[test]
+fn ranges_read_like_the_kernels_lists() {
+    assert_eq!(ranges(&[]), "none");
+    assert_eq!(ranges(&[3]), "3");
+    assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    assert_eq!(ranges(&[u16::MAX - 1, u16::MAX]), "65534-65535");
+}
+
+proptest! {
+    #[test]
+    fn any_name_is_cut_to_fit_at_a_character(name in "\\PC{1,20}") {
+        let cut = thread_name(&name).unwrap();
+        prop_assert!(cut.len() <= NAME_BYTES_MAX);
+        prop_assert!(name.starts_with(&cut));
+        let next = name[cut.len()..].chars().next().map_or(1, char::len_utf8);
+        prop_assert!(cut.len() + next > NAME_BYTES_MAX || cut == name);
+    }
+}
