@@ -8,9 +8,6 @@ use crate::FrameMeta;
 /// largest IPv6 packet without a jumbo option (14 + 40 + 65 535), rounded up.
 pub const FRAME_BYTES_MAX: usize = 65_600;
 
-/// Bytes always free before the first byte, for a VLAN tag at the egress.
-pub const HEADROOM_MIN: usize = 64;
-
 /// Start positions differ from buffer to buffer by this much, because buffers
 /// of one size otherwise put every frame's first line into the same cache set.
 const STAGGER_BYTES: usize = 128;
@@ -33,7 +30,7 @@ impl Frame {
     /// An empty frame. `position` is its place among its fellows and staggers
     /// its start in memory.
     pub fn new(position: usize) -> Self {
-        let headroom = HEADROOM_MIN + (position % STAGGER_STEPS) * STAGGER_BYTES;
+        let headroom = (position % STAGGER_STEPS) * STAGGER_BYTES;
         Self {
             store: vec![0; headroom + FRAME_BYTES_MAX].into_boxed_slice(),
             headroom,
@@ -111,19 +108,6 @@ impl Frame {
         self.start += count;
         self.len -= count;
     }
-
-    /// Grows the frame by `count` stale bytes at its front. `false`, and nothing
-    /// changed, if the headroom is too small.
-    pub(crate) fn grow_front(&mut self, count: usize) -> bool {
-        match self.start.checked_sub(count) {
-            Some(start) => {
-                self.start = start;
-                self.len += count;
-                true
-            }
-            None => false,
-        }
-    }
 }
 
 impl fmt::Debug for Frame {
@@ -144,7 +128,5 @@ mod tests {
         assert_eq!(frame.bytes().len(), frame.len());
         frame.reset();
         assert!(frame.is_empty());
-        assert!(!frame.grow_front(1 << 20));
-        assert!(frame.grow_front(HEADROOM_MIN));
     }
 }

@@ -7,6 +7,10 @@
 //! travel as they are; [`segment`] and [`complete_checksum`] do in software what
 //! an egress lacks.
 //!
+//! The life of a frame: a source writes bytes into [`Frame::space_mut`], then
+//! [`Frame::admit`] validates them; the switch decides by [`Frame::destination`],
+//! the tag and [`flow_hash`]; a sink writes what [`Frame::wire`] shows.
+//!
 //! What it does not do: it never talks to a device, never decides where a frame
 //! goes, never reads a clock.
 //!
@@ -20,12 +24,34 @@
 
 mod batch;
 mod buffer;
+mod checksum;
+mod egress;
+mod ethernet;
+mod flow;
+mod headers;
+mod ingress;
+mod ip;
 mod mac;
 mod meta;
+mod octets;
+mod segment;
+mod tcp;
+mod udp;
 mod vlan;
+mod vnet_header;
 
 pub use batch::{BATCH_BYTES_MAX, BATCH_FRAMES_MAX, FrameBatch};
-pub use buffer::{FRAME_BYTES_MAX, Frame, HEADROOM_MIN};
+pub use buffer::{FRAME_BYTES_MAX, Frame};
+pub use checksum::{Sum, complete_checksum, update};
+pub use egress::Wire;
+pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
+pub use flow::flow_hash;
+pub use headers::{HeaderError, Headers, Transport};
+pub use ingress::{GSO_HEADER_BYTES_MAX, GSO_SEGMENTS_MAX, MalformedFrame};
+pub use ip::{Fragment, Network, protocol};
 pub use mac::{MacAddr, MacAddrError};
 pub use meta::{Checksum, FrameMeta, Gso, GsoKind, Offloads};
+pub use segment::{SegmentError, Segments, segment};
+pub use tcp::tcp_flags;
 pub use vlan::{VlanId, VlanTag};
+pub use vnet_header::{VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader};

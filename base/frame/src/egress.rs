@@ -1,0 +1,92 @@
+//! How a frame looks on its way out.
+
+use crate::ethernet::{ADDRESSES_BYTES, VLAN_TAG_BYTES, ethertype};
+use crate::headers::Headers;
+use crate::meta::{Checksum, Gso, GsoKind};
+use crate::{Frame, VlanTag, VnetHeader};
+
+/// A frame as a sink writes it: `front`, then `tag` if there is one, then
+/// `rest`, with `header` beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire<'a> {
+    /// The virtio-net header; offsets count the tag. `num_buffers` is 1, a ring
+    /// overwrites it.
+    pub header: VnetHeader,
+    /// All bytes of an untagged frame; the two addresses of a tagged one.
+    pub front: &'a [u8],
+    /// The 802.1Q tag.
+    pub tag: Option<[u8; VLAN_TAG_BYTES]>,
+    /// The bytes behind the tag; empty if there is none.
+    pub rest: &'a [u8],
+}
+
+impl Wire<'_> {
+    /// Bytes on the wire, without header and FCS.
+    #[inline]
+    pub fn wire_len(&self) -> usize {
+        self.front.len() + self.tag.map_or(0, |_| VLAN_TAG_BYTES) + self.rest.len()
+    }
+}
+
+impl Frame {
+    /// This frame as a sink writes it.
+    ///
+    /// A verified checksum appears as [`VnetHeader::DATA_VALID`]; a ring whose
+    /// driver did not negotiate `VIRTIO_NET_F_GUEST_CSUM` takes that out again
+    /// with [`VnetHeader::without_data_valid`].
+    #[inline]
+    pub fn wire(&self) -> Wire<'_> {
+        let bytes = self.bytes();
+        match self.meta.tag {
+            None => Wire { header: self.header(0), front: bytes, tag: None, rest: &[] },
+            Some(tag) => {
+                let (front, rest) = bytes.split_at_checked(ADDRESSES_BYTES).unwrap_or((bytes, &[]));
+                let header = self.header(VLAN_TAG_BYTES as u16);
+                Wire { header, front, tag: Some(tag_bytes(tag)), rest }
+            }
+        }
+    }
+
+    #[inline]
+    fn header(&self, tag_bytes: u16) -> VnetHeader {
+        let plain = VnetHeader { num_buffers: 1, ..VnetHeader::default() };
+        match self.meta.checksum {
+            Checksum::Unknown => plain,
+            Checksum::Verified => VnetHeader { flags: VnetHeader::DATA_VALID, ..plain },
+            Checksum::Partial { start, offset } => {
+                let header = VnetHeader {
+                    flags: VnetHeader::NEEDS_CSUM,
+                    csum_start: start.saturating_add(tag_bytes),
+                    csum_offset: offset,
+                    ..plain
+                };
+                self.meta.gso.map_or(header, |gso| self.large_header(header, gso, tag_bytes))
+            }
+        }
+    }
+
+    fn large_header(&self, header: VnetHeader, gso: Gso, tag_bytes: u16) -> VnetHeader {
+        let kind = match gso.kind {
+            GsoKind::Tcp4 => VnetHeader::GSO_TCPV4,
+            GsoKind::Tcp6 => VnetHeader::GSO_TCPV6,
+            GsoKind::Udp => VnetHeader::GSO_UDP_L4,
+        };
+        let header_bytes = Headers::parse(self.bytes()).map_or(0, |headers| headers.payload_at);
+        VnetHeader {
+            gso_type: if gso.ecn { kind | VnetHeader::GSO_ECN } else { kind },
+            gso_size: gso.segment_bytes,
+            hdr_len: u16::try_from(header_bytes).unwrap_or(0).saturating_add(tag_bytes),
+            ..header
+        }
+    }
+}
+
+#[inline]
+fn tag_bytes(tag: VlanTag) -> [u8; VLAN_TAG_BYTES] {
+    let [type_high, type_low] = ethertype::VLAN.to_be_bytes();
+    let [high, low] = tag.tci().to_be_bytes();
+    [type_high, type_low, high, low]
+}
+
+#[cfg(test)]
+mod tests;

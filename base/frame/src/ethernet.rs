@@ -1,0 +1,65 @@
+//! The Ethernet header (IEEE 802.3-2022, section 3).
+
+use crate::octets::{array, u16_at};
+use crate::{Frame, MacAddr};
+
+/// Bytes of the header: two addresses and the type.
+pub const ETHERNET_HEADER_BYTES: usize = 14;
+
+/// Bytes of an 802.1Q tag: type and control information.
+pub const VLAN_TAG_BYTES: usize = 4;
+
+/// Bytes of the two addresses; a tag follows them.
+pub(crate) const ADDRESSES_BYTES: usize = 12;
+
+/// Values of the type field.
+pub mod ethertype {
+    /// IPv4.
+    pub const IPV4: u16 = 0x0800;
+    /// ARP.
+    pub const ARP: u16 = 0x0806;
+    /// 802.1Q customer tag.
+    pub const VLAN: u16 = 0x8100;
+    /// IPv6.
+    pub const IPV6: u16 = 0x86dd;
+    /// 802.1ad service tag.
+    pub const SERVICE_VLAN: u16 = 0x88a8;
+}
+
+impl Frame {
+    /// The destination address; all zero if the frame is shorter than that.
+    #[inline]
+    pub fn destination(&self) -> MacAddr {
+        MacAddr::new(array(self.bytes(), 0).copied().unwrap_or_default())
+    }
+
+    /// The source address; all zero if the frame is shorter than that.
+    #[inline]
+    pub fn source(&self) -> MacAddr {
+        MacAddr::new(array(self.bytes(), 6).copied().unwrap_or_default())
+    }
+
+    /// The type field, after the tag that is kept in the metadata; 0 if the
+    /// frame is shorter than that.
+    #[inline]
+    pub fn ethertype(&self) -> u16 {
+        u16_at(self.bytes(), ADDRESSES_BYTES).unwrap_or_default()
+    }
+}
+
+/// The type behind all tags in the bytes, and where what it names begins.
+/// `None` if the bytes end before. Walks at most two tags; a third one is
+/// returned as the type.
+#[inline]
+pub(crate) fn innermost_type(bytes: &[u8]) -> Option<(u16, usize)> {
+    let mut at = ADDRESSES_BYTES;
+    let mut ethertype = u16_at(bytes, at)?;
+    for _ in 0..2 {
+        if ethertype != ethertype::VLAN && ethertype != ethertype::SERVICE_VLAN {
+            break;
+        }
+        at += VLAN_TAG_BYTES;
+        ethertype = u16_at(bytes, at)?;
+    }
+    Some((ethertype, at + 2))
+}

@@ -1,0 +1,322 @@
+//! Where frames from outside become frames of the switch.
+
+use thiserror::Error;
+
+use crate::ethernet::{ADDRESSES_BYTES, ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
+use crate::headers::{HeaderError, Headers, Transport};
+use crate::ip::Network;
+use crate::meta::{Checksum, Gso, GsoKind, Offloads};
+use crate::octets::u16_at;
+use crate::tcp::TCP_CHECKSUM_AT;
+use crate::udp::UDP_CHECKSUM_AT;
+use crate::{FRAME_BYTES_MAX, Frame, VlanTag, VnetHeader};
+
+/// Most segments one large frame may stand for: what 64 KB make with the
+/// smallest segment Linux sends, 8 bytes. It bounds the work one frame can cause.
+pub const GSO_SEGMENTS_MAX: usize = 8192;
+
+/// Longest headers a large frame may have, for the same reason: each segment
+/// repeats them.
+pub const GSO_HEADER_BYTES_MAX: usize = 512;
+
+/// What a partial checksum may start at, so that a tag still fits before it.
+const CHECKSUM_START_MAX: u16 = u16::MAX - VLAN_TAG_BYTES as u16;
+
+/// Why a frame from outside was not admitted. The frame is to be dropped and
+/// counted; the text is for the event that names the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MalformedFrame {
+    /// Shorter than an Ethernet header, tag included.
+    #[error("the frame has {len} bytes, fewer than its Ethernet header")]
+    TooShort {
+        /// Its length.
+        len: usize,
+    },
+    /// Longer than [`FRAME_BYTES_MAX`].
+    #[error("the frame has {len} bytes, more than {FRAME_BYTES_MAX}")]
+    TooLong {
+        /// Its length.
+        len: usize,
+    },
+    /// A header cannot be read, but the frame asks for work on it.
+    #[error("{0}")]
+    Headers(#[from] HeaderError),
+    /// An offload is asked for that the sender may not use.
+    #[error("{field} {value:#x} asks for an offload that was not negotiated")]
+    NotAllowed {
+        /// Field of the virtio-net header.
+        field: &'static str,
+        /// Its value.
+        value: u8,
+    },
+    /// `gso_type` has no meaning.
+    #[error("gso_type {value:#x} is none that virtio defines")]
+    GsoType {
+        /// Its value.
+        value: u8,
+    },
+    /// A large frame without partial checksum.
+    #[error("gso_type {gso_type:#x} without NEEDS_CSUM in flags")]
+    GsoWithoutChecksum {
+        /// The frame's `gso_type`.
+        gso_type: u8,
+    },
+    /// `gso_size` is zero or makes more segments than [`GSO_SEGMENTS_MAX`].
+    #[error("gso_size {gso_size} for {payload_bytes} bytes of payload")]
+    GsoSize {
+        /// Its value.
+        gso_size: u16,
+        /// Payload that would be cut to it.
+        payload_bytes: usize,
+    },
+    /// The headers are not those `gso_type` announces, or the packet is a
+    /// fragment.
+    #[error("gso_type {gso_type:#x} on a frame whose headers are others: {headers:?}")]
+    GsoHeaders {
+        /// The frame's `gso_type`.
+        gso_type: u8,
+        /// What the frame holds.
+        headers: Headers,
+    },
+    /// The headers of a large frame are longer than [`GSO_HEADER_BYTES_MAX`], or
+    /// the packet is longer than IP can say.
+    #[error("a large frame of {len} bytes with {header_bytes} bytes of headers")]
+    GsoLength {
+        /// Length of the frame.
+        len: usize,
+        /// Bytes before the payload.
+        header_bytes: usize,
+    },
+    /// The checksum field or the start of summing lies outside the frame.
+    #[error("csum_start {csum_start} and csum_offset {csum_offset} in a frame of {len} bytes")]
+    ChecksumOutside {
+        /// As the sender wrote it.
+        csum_start: u16,
+        /// As the sender wrote it.
+        csum_offset: u16,
+        /// The frame's length without tag.
+        len: usize,
+    },
+    /// The checksum asked for is not one of the frame's transport header.
+    #[error(
+        "csum_start {csum_start} and csum_offset {csum_offset} do not name the checksum of the \
+         transport header at {transport_at}"
+    )]
+    ChecksumPlace {
+        /// As the sender wrote it.
+        csum_start: u16,
+        /// As the sender wrote it.
+        csum_offset: u16,
+        /// Where the transport header lies in the frame without tag.
+        transport_at: usize,
+    },
+    /// A partial checksum on an IP fragment, which does not hold the bytes to sum.
+    #[error("NEEDS_CSUM on an IP fragment")]
+    ChecksumOfFragment,
+}
+
+impl Frame {
+    /// Makes bytes from outside a frame of the switch: moves an 802.1Q tag from
+    /// the bytes to the metadata, validates what `header` claims, and sets
+    /// [`FrameMeta::checksum`](crate::FrameMeta) and
+    /// [`FrameMeta::gso`](crate::FrameMeta) accordingly. Called by every source
+    /// after [`Frame::set_len`]; `allowed` is what this sender may ask for.
+    ///
+    /// A tag that is in the metadata already (a packet socket delivers it beside
+    /// the bytes) is kept, and the bytes are left alone; offsets in `header`
+    /// count from the first byte that was delivered in both cases.
+    ///
+    /// `hdr_len` and `num_buffers` are never looked at. A large frame whose
+    /// payload fits one segment becomes a plain one.
+    ///
+    /// # Errors
+    /// The frame or the header is malformed; the frame is of no further use.
+    #[inline]
+    pub fn admit(&mut self, header: &VnetHeader, allowed: Offloads) -> Result<(), MalformedFrame> {
+        let popped_bytes = self.admit_bytes()?;
+        if header.flags == 0 && header.gso_type == VnetHeader::GSO_NONE {
+            return Ok(());
+        }
+        self.admit_header(header, allowed, popped_bytes)
+    }
+
+    /// [`Frame::admit`] for a source without virtio-net headers.
+    ///
+    /// # Errors
+    /// The frame is too short or too long.
+    #[inline]
+    pub fn admit_plain(&mut self) -> Result<(), MalformedFrame> {
+        self.admit_bytes().map(|_| ())
+    }
+
+    /// Checks the length, pops the tag; returns the bytes taken from the front.
+    #[inline]
+    fn admit_bytes(&mut self) -> Result<u16, MalformedFrame> {
+        let len = self.len();
+        if len > FRAME_BYTES_MAX {
+            return Err(MalformedFrame::TooLong { len });
+        }
+        if len < ETHERNET_HEADER_BYTES {
+            return Err(MalformedFrame::TooShort { len });
+        }
+        self.meta.checksum = Checksum::Unknown;
+        self.meta.gso = None;
+        if self.ethertype() == ethertype::VLAN && self.meta.tag.is_none() {
+            return self.pop_tag();
+        }
+        Ok(0)
+    }
+
+    fn pop_tag(&mut self) -> Result<u16, MalformedFrame> {
+        let len = self.len();
+        let tci = u16_at(self.bytes(), ADDRESSES_BYTES + 2);
+        let Some(tci) = tci.filter(|_| len >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES) else {
+            return Err(MalformedFrame::TooShort { len });
+        };
+        self.bytes_mut().copy_within(..ADDRESSES_BYTES, VLAN_TAG_BYTES);
+        self.drop_front(VLAN_TAG_BYTES);
+        self.meta.tag = Some(VlanTag::from_tci(tci));
+        Ok(VLAN_TAG_BYTES as u16)
+    }
+
+    fn admit_header(
+        &mut self,
+        header: &VnetHeader,
+        allowed: Offloads,
+        popped_bytes: u16,
+    ) -> Result<(), MalformedFrame> {
+        if header.flags & VnetHeader::NEEDS_CSUM == 0 {
+            if header.gso_type != VnetHeader::GSO_NONE {
+                return Err(MalformedFrame::GsoWithoutChecksum { gso_type: header.gso_type });
+            }
+            if header.flags & VnetHeader::DATA_VALID != 0 {
+                self.meta.checksum = Checksum::Verified;
+            }
+            return Ok(());
+        }
+        if !allowed.checksum {
+            return Err(MalformedFrame::NotAllowed { field: "flags", value: header.flags });
+        }
+        let start = self.checksum_start(header, popped_bytes)?;
+        let headers = Headers::parse(self.bytes())?;
+        if header.gso_type == VnetHeader::GSO_NONE {
+            check_place(header, start, &headers)?;
+        } else {
+            self.meta.gso = admit_gso(header, allowed, start, &headers, self.len())?;
+        }
+        self.meta.checksum = Checksum::Partial { start, offset: header.csum_offset };
+        Ok(())
+    }
+
+    /// Where summing starts in the frame without tag, if it and the field are
+    /// inside the frame, behind the Ethernet header.
+    fn checksum_start(
+        &self,
+        header: &VnetHeader,
+        popped_bytes: u16,
+    ) -> Result<u16, MalformedFrame> {
+        let VnetHeader { csum_start, csum_offset, .. } = *header;
+        let is_inside = |start: &u16| {
+            let start_at = usize::from(*start);
+            start_at >= ETHERNET_HEADER_BYTES
+                && *start <= CHECKSUM_START_MAX
+                && start_at + usize::from(csum_offset) + 2 <= self.len()
+        };
+        csum_start
+            .checked_sub(popped_bytes)
+            .filter(is_inside)
+            .ok_or(MalformedFrame::ChecksumOutside { csum_start, csum_offset, len: self.len() })
+    }
+}
+
+/// Whether a partial checksum of a frame that is not large is one that can be
+/// meant: the field of the TCP or UDP header, one inside UDP's payload (a
+/// tunnel's inner checksum), or one behind the headers that are known here.
+fn check_place(header: &VnetHeader, start: u16, headers: &Headers) -> Result<(), MalformedFrame> {
+    if headers.fragment.is_some() {
+        return Err(MalformedFrame::ChecksumOfFragment);
+    }
+    let start = usize::from(start);
+    let offset = usize::from(header.csum_offset);
+    let is_meant = match headers.transport {
+        Transport::Tcp => start == headers.transport_at && offset == TCP_CHECKSUM_AT,
+        Transport::Udp => {
+            (start == headers.transport_at && offset == UDP_CHECKSUM_AT)
+                || start >= headers.payload_at
+        }
+        Transport::Other(_) | Transport::None => start >= headers.transport_at,
+    };
+    if is_meant { Ok(()) } else { Err(misplaced(header, headers)) }
+}
+
+fn misplaced(header: &VnetHeader, headers: &Headers) -> MalformedFrame {
+    MalformedFrame::ChecksumPlace {
+        csum_start: header.csum_start,
+        csum_offset: header.csum_offset,
+        transport_at: headers.transport_at,
+    }
+}
+
+/// Validates a large frame. `None` if it fits one segment.
+fn admit_gso(
+    header: &VnetHeader,
+    allowed: Offloads,
+    start: u16,
+    headers: &Headers,
+    len: usize,
+) -> Result<Option<Gso>, MalformedFrame> {
+    let gso = requested_gso(header)?;
+    if !allowed.takes(gso) {
+        return Err(MalformedFrame::NotAllowed { field: "gso_type", value: header.gso_type });
+    }
+    let (has_headers, checksum_at) = match gso.kind {
+        GsoKind::Tcp4 => (is(headers, Network::Ipv4, Transport::Tcp), TCP_CHECKSUM_AT),
+        GsoKind::Tcp6 => (is(headers, Network::Ipv6, Transport::Tcp), TCP_CHECKSUM_AT),
+        GsoKind::Udp => (headers.transport == Transport::Udp, UDP_CHECKSUM_AT),
+    };
+    if !has_headers || headers.fragment.is_some() {
+        return Err(MalformedFrame::GsoHeaders { gso_type: header.gso_type, headers: *headers });
+    }
+    if usize::from(start) != headers.transport_at || usize::from(header.csum_offset) != checksum_at
+    {
+        return Err(misplaced(header, headers));
+    }
+    // IPv6 counts from behind its fixed header, so it may be longer than IPv4.
+    let counted_from = match headers.network {
+        Network::Ipv6 => headers.network_at + crate::ip::IPV6_HEADER_BYTES,
+        _ => headers.network_at,
+    };
+    let header_bytes = headers.payload_at;
+    if header_bytes > GSO_HEADER_BYTES_MAX || len - counted_from > usize::from(u16::MAX) {
+        return Err(MalformedFrame::GsoLength { len, header_bytes });
+    }
+    let payload_bytes = len - header_bytes;
+    if gso.segment_bytes == 0
+        || payload_bytes.div_ceil(usize::from(gso.segment_bytes)) > GSO_SEGMENTS_MAX
+    {
+        return Err(MalformedFrame::GsoSize { gso_size: gso.segment_bytes, payload_bytes });
+    }
+    Ok((payload_bytes > usize::from(gso.segment_bytes)).then_some(gso))
+}
+
+fn is(headers: &Headers, network: Network, transport: Transport) -> bool {
+    headers.network == network && headers.transport == transport
+}
+
+/// What `gso_type` says, as long as virtio defines it.
+fn requested_gso(header: &VnetHeader) -> Result<Gso, MalformedFrame> {
+    let ecn = header.gso_type & VnetHeader::GSO_ECN != 0;
+    let kind = match header.gso_type & !VnetHeader::GSO_ECN {
+        VnetHeader::GSO_TCPV4 => GsoKind::Tcp4,
+        VnetHeader::GSO_TCPV6 => GsoKind::Tcp6,
+        VnetHeader::GSO_UDP_L4 if !ecn => GsoKind::Udp,
+        VnetHeader::GSO_UDP => {
+            return Err(MalformedFrame::NotAllowed { field: "gso_type", value: header.gso_type });
+        }
+        _ => return Err(MalformedFrame::GsoType { value: header.gso_type }),
+    };
+    Ok(Gso { kind, segment_bytes: header.gso_size, ecn })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The IPv4 header (RFC 791) and the IPv6 header with its extensions (RFC 8200).
+
+use crate::octets::{array, u8_at, u16_at};
+
+use crate::headers::HeaderError;
+
+/// Bytes of an IPv4 header without options.
+pub(crate) const IPV4_HEADER_BYTES: usize = 20;
+/// Bytes of an IPv6 header without extensions.
+pub(crate) const IPV6_HEADER_BYTES: usize = 40;
+/// Most extension headers walked. RFC 8200, section 4.1 expects each kind once,
+/// which makes seven.
+const EXTENSIONS_MAX: usize = 8;
+
+/// IP protocol numbers.
+pub mod protocol {
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// IPv6: no next header.
+    pub const NONE: u8 = 59;
+}
+
+/// What the frame carries above Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+    /// Anything else.
+    Other,
+}
+
+/// Which part of a datagram a fragment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fragment {
+    /// The first: the transport header is here.
+    First,
+    /// A later one: what follows the IP header is payload.
+    Later,
+}
+
+/// What an IP header, extensions included, says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IpHeader {
+    /// Protocol of what follows.
+    pub(crate) protocol: u8,
+    /// Where it begins, in bytes from the frame's first byte.
+    pub(crate) end: usize,
+    /// Set if the packet is a fragment.
+    pub(crate) fragment: Option<Fragment>,
+}
+
+/// Reads the IPv4 header at `at`.
+#[inline]
+pub(crate) fn parse_ipv4(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderError> {
+    let header: &[u8; IPV4_HEADER_BYTES] =
+        array(bytes, at).ok_or(HeaderError::truncated("IPv4", at, bytes))?;
+    let [version_ihl, _, _, _, _, _, fragment_high, fragment_low, _, protocol, ..] = *header;
+    if version_ihl >> 4 != 4 {
+        return Err(HeaderError::Version { expected: 4, found: version_ihl >> 4 });
+    }
+    let header_bytes = usize::from(version_ihl & 0x0f) * 4;
+    if header_bytes < IPV4_HEADER_BYTES {
+        return Err(HeaderError::HeaderLength { layer: "IPv4", bytes: header_bytes });
+    }
+    let end = at + header_bytes;
+    if end > bytes.len() {
+        return Err(HeaderError::truncated("IPv4 options", at, bytes));
+    }
+    let word = u16::from_be_bytes([fragment_high, fragment_low]);
+    Ok(IpHeader { protocol, end, fragment: fragment_of(word & 0x1fff != 0, word & 0x2000 != 0) })
+}
+
+/// Reads the IPv6 header at `at` and walks its extension headers.
+#[inline]
+pub(crate) fn parse_ipv6(bytes: &[u8], at: usize) -> Result<IpHeader, HeaderError> {
+    let header: &[u8; IPV6_HEADER_BYTES] =
+        array(bytes, at).ok_or(HeaderError::truncated("IPv6", at, bytes))?;
+    let [version, _, _, _, _, _, next, ..] = *header;
+    if version >> 4 != 6 {
+        return Err(HeaderError::Version { expected: 6, found: version >> 4 });
+    }
+    walk_extensions(bytes, at + IPV6_HEADER_BYTES, next)
+}
+
+fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, HeaderError> {
+    let mut header = IpHeader { protocol: first, end: start, fragment: None };
+    for _ in 0..EXTENSIONS_MAX {
+        // Behind a later fragment's header lies payload, whatever it says.
+        if header.fragment == Some(Fragment::Later) {
+            return Ok(header);
+        }
+        let at = header.end;
+        let length = || u8_at(bytes, at + 1).map(usize::from);
+        let extension_bytes = match header.protocol {
+            // Hop-by-hop, routing, destination, mobility, HIP, Shim6.
+            0 | 43 | 60 | 135 | 139 | 140 => length().map(|units| (units + 1) * 8),
+            44 => {
+                let word = u16_at(bytes, at + 2);
+                header.fragment =
+                    word.and_then(|word| fragment_of(word & 0xfff8 != 0, word & 1 != 0));
+                word.map(|_| 8)
+            }
+            // The authentication header counts in 4-byte units (RFC 4302).
+            51 => length().map(|units| (units + 2) * 4),
+            _ => return Ok(header),
+        };
+        let end = extension_bytes.map_or(usize::MAX, |extension| at + extension);
+        let next = u8_at(bytes, at).filter(|_| end <= bytes.len());
+        header.protocol = next.ok_or(HeaderError::truncated("IPv6 extension", at, bytes))?;
+        header.end = end;
+    }
+    match header.protocol {
+        0 | 43 | 44 | 51 | 60 | 135 | 139 | 140 if header.fragment != Some(Fragment::Later) => {
+            Err(HeaderError::TooManyExtensions { walked: EXTENSIONS_MAX })
+        }
+        _ => Ok(header),
+    }
+}
+
+fn fragment_of(has_offset: bool, has_more: bool) -> Option<Fragment> {
+    match (has_offset, has_more) {
+        (true, _) => Some(Fragment::Later),
+        (false, true) => Some(Fragment::First),
+        (false, false) => None,
+    }
+}
