@@ -1,0 +1,87 @@
+//! What went wrong, in words that say what to do next.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use redb::{DatabaseError, Error, StorageError};
+use suimon_ports::StoreError;
+
+/// The directory or file could not be made, opened or locked.
+pub(crate) fn host(path: &Path, what: &str, error: impl Display) -> StoreError {
+    let path = path.display();
+    StoreError {
+        detail: format!(
+            "{what} {path}: {error}; check that the directory exists, is writable for this user and has room"
+        ),
+    }
+}
+
+/// Somebody else has the directory.
+pub(crate) fn in_use(directory: &Path) -> StoreError {
+    let path = directory.display();
+    StoreError {
+        detail: format!(
+            "{path} is in use by another process, most likely another suimond; stop it, or give this one a directory of its own with --state-dir"
+        ),
+    }
+}
+
+/// The content is not what this program wrote.
+pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
+    let path = file.display();
+    StoreError {
+        detail: format!(
+            "{path} is damaged ({why}); it was not reset. Restore it from a backup, or move it away to start empty and apply the host file again"
+        ),
+    }
+}
+
+/// A request outside the bounds.
+pub(crate) fn bound(what: &str, len: usize, max: usize) -> StoreError {
+    StoreError { detail: format!("{what} of {len} is more than the {max} that the store takes") }
+}
+
+/// What redb said while the store was being opened.
+pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => in_use(file.parent().unwrap_or(file)),
+        DatabaseError::UpgradeRequired(version) => StoreError {
+            detail: format!(
+                "{} has file format {version} of an older suimond; start that version once more and export the host file, then apply it here",
+                file.display()
+            ),
+        },
+        DatabaseError::Storage(error) => storage(file, error),
+        other => damaged(file, other),
+    }
+}
+
+/// What redb said in a transaction.
+pub(crate) fn transaction(file: &Path, error: impl Into<Error>) -> StoreError {
+    match error.into() {
+        Error::Io(error) => storage(file, StorageError::Io(error)),
+        Error::PreviousIo => storage(file, StorageError::PreviousIo),
+        other => damaged(file, other),
+    }
+}
+
+fn storage(file: &Path, error: StorageError) -> StoreError {
+    match error {
+        StorageError::Io(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            damaged(file, error)
+        }
+        StorageError::Io(error) => host(file, "reading or writing", error),
+        StorageError::PreviousIo => StoreError {
+            detail: format!(
+                "{}: an earlier read or write failed, so nothing more is written; see the first error, then restart suimond",
+                file.display()
+            ),
+        },
+        other => damaged(file, other),
+    }
+}

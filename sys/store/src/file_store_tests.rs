@@ -1,0 +1,206 @@
+//! The store's contract, its bounds and its answer to damage.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::FILE_NAME;
+
+fn put<'a>(table: &'a str, key: &str, value: &[u8]) -> (&'a str, String, Option<Vec<u8>>) {
+    (table, key.to_owned(), Some(value.to_vec()))
+}
+
+fn fails_with(result: Result<impl Sized, StoreError>, parts: &[&str]) {
+    let detail = result.err().expect("an error").detail;
+    for part in parts {
+        assert!(detail.contains(part), "`{part}` is not in: {detail}");
+    }
+}
+
+#[test]
+fn what_was_committed_is_there_after_opening_again() {
+    let directory = TempDir::new().unwrap();
+    let nested = directory.path().join("made/on/demand");
+    let store = FileStore::open(&nested).unwrap();
+    assert_eq!(store.read("nic", "a").unwrap(), None);
+    assert_eq!(store.scan("nic", "", 10).unwrap(), []);
+    store.commit(&[put("nic", "b", b"2"), put("nic", "a", b"1"), put("event", "a", b"")]).unwrap();
+    store.commit(&[]).unwrap();
+    drop(store);
+    let store = FileStore::open(&nested).unwrap();
+    assert_eq!(store.read("nic", "a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(store.read("event", "a").unwrap().as_deref(), Some(&b""[..]));
+    store.commit(&[("nic", "a".to_owned(), None), ("nic", "absent".to_owned(), None)]).unwrap();
+    assert_eq!(store.scan("nic", "", 10).unwrap(), [("b".to_owned(), b"2".to_vec())]);
+    let mode = std::fs::metadata(store.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn scans_start_where_they_are_told_and_end_at_the_limit() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    let changes: Vec<_> = (0..100).map(|n| put("t", &format!("{n:03}"), &[n])).collect();
+    store.commit(&changes).unwrap();
+    let keys = |from: &str, limit| -> Vec<String> {
+        store.scan("t", from, limit).unwrap().into_iter().map(|(key, _)| key).collect()
+    };
+    assert_eq!(keys("097x", 10), ["098", "099"]);
+    assert_eq!(keys("05", 2), ["050", "051"]);
+    assert_eq!(keys("", 0), [""; 0]);
+    assert_eq!(keys("", usize::MAX).len(), 100);
+}
+
+#[test]
+fn a_second_opener_is_told_so_and_may_open_afterwards() {
+    let directory = TempDir::new().unwrap();
+    let first = FileStore::open(directory.path()).unwrap();
+    let path = directory.path().display().to_string();
+    fails_with(FileStore::open(directory.path()), &[&path, "in use", "--state-dir"]);
+    drop(first);
+    FileStore::open(directory.path()).unwrap();
+}
+
+#[test]
+fn what_is_out_of_bounds_is_refused_whole() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    let fine = put("t", "fine", b"1");
+    let long = "k".repeat(KEY_BYTES_MAX + 1);
+    let table = "t".repeat(TABLE_BYTES_MAX + 1);
+    for (bad, part) in [
+        (put("t", &long, b""), "a key"),
+        (put(&table, "k", b""), "a table's name"),
+        (put("", "k", b""), "needs a name"),
+        (put("t", "k", &vec![0; VALUE_BYTES_MAX + 1]), "a value"),
+    ] {
+        fails_with(store.commit(&[fine.clone(), bad]), &[part]);
+    }
+    assert_eq!(store.read("t", "fine").unwrap(), None);
+    store.commit(&[put("t", "largest", &vec![7; VALUE_BYTES_MAX])]).unwrap();
+    assert_eq!(store.read("t", "largest").unwrap().unwrap().len(), VALUE_BYTES_MAX);
+}
+
+#[test]
+fn directories_that_cannot_be_used_are_named() {
+    let directory = TempDir::new().unwrap();
+    let blocked = directory.path().join("file");
+    std::fs::write(&blocked, b"").unwrap();
+    fails_with(FileStore::open(&blocked.join("below")), &["file/below", "check that"]);
+    std::fs::create_dir(directory.path().join(FILE_NAME)).unwrap();
+    fails_with(FileStore::open(directory.path()), &[FILE_NAME, "regular file"]);
+}
+
+fn filled() -> (TempDir, PathBuf, BTreeMap<String, Vec<u8>>) {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    let mut content = BTreeMap::new();
+    for n in 0..40_u8 {
+        let (key, value) = (format!("key {n}"), vec![n; 300]);
+        store.commit(&[put("t", &key, &value)]).unwrap();
+        content.insert(key, value);
+    }
+    let file = store.path().to_owned();
+    (directory, file, content)
+}
+
+#[test]
+fn a_file_that_is_no_store_is_left_as_it_is() {
+    for bytes in [&b""[..], b"x", &[0; 8192], b"redb but not really, and then some more text"] {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join(FILE_NAME);
+        std::fs::write(&file, bytes).unwrap();
+        fails_with(FileStore::open(directory.path()), &["damaged", "backup"]);
+        assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn a_store_that_was_cut_is_reported() {
+    let (directory, file, _) = filled();
+    let whole = std::fs::read(&file).unwrap();
+    for len in [1, 8, 100, 4095, 4096, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&file, &whole[..len]).unwrap();
+        fails_with(FileStore::open(directory.path()), &["damaged"]);
+    }
+    std::fs::write(&file, &whole).unwrap();
+    FileStore::open(directory.path()).unwrap();
+}
+
+/// Anything may be overwritten: the answer is an error, or exactly what was
+/// committed; never a panic, and never other content.
+#[test]
+fn overwritten_bytes_never_change_an_answer() {
+    let (directory, file, content) = filled();
+    let whole = std::fs::read(&file).unwrap();
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let mut errors = 0;
+    // The first cells of the header, and 120 of those that hold anything.
+    let used: Vec<_> = (20..whole.len() / 16)
+        .filter(|cell| whole[cell * 16..][..16].iter().any(|byte| *byte != 0))
+        .collect();
+    for cell in (0..20).chain(used.iter().copied().step_by(used.len() / 120)) {
+        let mut bytes = whole.clone();
+        bytes[cell * 16..][..16].fill(0xa5);
+        std::fs::write(&file, &bytes).unwrap();
+        let outcome = FileStore::open(directory.path()).and_then(|store| store.scan("t", "", 999));
+        match outcome {
+            Ok(found) => assert_eq!(BTreeMap::from_iter(found), content, "cell {cell}"),
+            Err(error) => {
+                assert!(error.detail.contains(FILE_NAME), "{}", error.detail);
+                errors += 1;
+            }
+        }
+    }
+    std::panic::set_hook(quiet);
+    assert!(errors > 10, "damage was noticed {errors} times only");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// The store against a map, with batches, removals and openings anew.
+    #[test]
+    fn the_store_behaves_like_a_map(
+        batches in prop::collection::vec(
+            (any::<bool>(), prop::collection::vec(("[a-c]", "[a-f]{0,2}", any::<Option<u16>>()), 0..6)),
+            1..12,
+        )
+    ) {
+        let directory = TempDir::new().unwrap();
+        let mut store = FileStore::open(directory.path()).unwrap();
+        let mut model = BTreeMap::new();
+        for (reopen, batch) in &batches {
+            if *reopen {
+                drop(store);
+                store = FileStore::open(directory.path()).unwrap();
+            }
+            let changes: Vec<_> = batch
+                .iter()
+                .map(|(table, key, value)| {
+                    let value = value.map(|value| value.to_le_bytes().to_vec());
+                    (table.as_str(), key.clone(), value)
+                })
+                .collect();
+            store.commit(&changes).unwrap();
+            for (table, key, value) in changes {
+                match value {
+                    Some(value) => model.insert((table.to_owned(), key), value),
+                    None => model.remove(&(table.to_owned(), key)),
+                };
+            }
+            for table in ["a", "b", "c"] {
+                let expected: Vec<_> = model
+                    .iter()
+                    .filter(|((of, key), _)| of == table && key.as_str() >= "b")
+                    .map(|((_, key), value)| (key.clone(), value.clone()))
+                    .collect();
+                prop_assert_eq!(store.scan(table, "b", 99).unwrap(), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Making and opening the file so that it is complete or absent.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use redb::{Builder, Database};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use suimon_ports::StoreError;
+
+use crate::{FILE_NAME, explain};
+
+/// Memory for pages, read and written.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// What an open store consists of.
+pub(crate) struct Opened {
+    pub(crate) file: PathBuf,
+    pub(crate) database: Database,
+    /// Held for its lock.
+    pub(crate) directory: OwnedFd,
+}
+
+pub(crate) fn open(directory: &Path) -> Result<Opened, StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| explain::host(directory, "making", error))?;
+    let lock = lock_directory(directory)?;
+    let file = directory.join(FILE_NAME);
+    match std::fs::symlink_metadata(&file) {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(explain::damaged(&file, "it is not a regular file"));
+        }
+        Ok(metadata) if metadata.len() == 0 => {
+            return Err(explain::damaged(&file, "it is empty"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory, &file, &lock)?,
+        Err(error) => return Err(explain::host(&file, "looking at", error)),
+    }
+    let database = contained(&file, || open_verified(&file))?;
+    Ok(Opened { file, database, directory: lock })
+}
+
+/// Turns a panic of the library, which some kinds of damage cause, into the
+/// error it should have been.
+pub(crate) fn contained<T>(
+    file: &Path,
+    work: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    // What a panic leaves behind is used no further: the library poisons its
+    // own locks, and each later call reports that.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(explain::damaged(file, "its pages contradict each other")))
+}
+
+fn lock_directory(directory: &Path) -> Result<OwnedFd, StoreError> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(directory, flags, Mode::empty())
+        .map_err(|error| explain::host(directory, "opening", error))?;
+    match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(fd),
+        Err(Errno::WOULDBLOCK) => Err(explain::in_use(directory)),
+        Err(error) => Err(explain::host(directory, "locking", error)),
+    }
+}
+
+/// Makes a complete empty store under another name and moves it into place, so
+/// that a crash in between leaves no half-made file behind.
+fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreError> {
+    let draft = directory.join(format!("{FILE_NAME}.new"));
+    let fail = |error| explain::host(&draft, "making", error);
+    match std::fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let empty: File =
+        options.read(true).write(true).create_new(true).mode(0o600).open(&draft).map_err(fail)?;
+    let database = builder().create_file(empty).map_err(|error| explain::opening(&draft, error))?;
+    drop(database);
+    File::open(&draft).and_then(|made| made.sync_all()).map_err(fail)?;
+    std::fs::rename(&draft, file).map_err(|error| explain::host(file, "making", error))?;
+    rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "syncing", error))
+}
+
+fn open_verified(file: &Path) -> Result<Database, StoreError> {
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
+        .map_err(|error| explain::host(file, "restricting", error))?;
+    let mut database = builder().open(file).map_err(|error| explain::opening(file, error))?;
+    // `false` means that allocation state was rebuilt, which loses nothing.
+    database.check_integrity().map_err(|error| explain::opening(file, error))?;
+    Ok(database)
+}
+
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.create_with_file_format_v3(true).set_cache_size(CACHE_BYTES);
+    builder
+}
