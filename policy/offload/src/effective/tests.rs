@@ -1,0 +1,140 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const ALL: Offloads = Offloads {
+    checksum: true,
+    tcp4_segmentation: true,
+    tcp6_segmentation: true,
+    tcp_ecn_segmentation: true,
+    udp_segmentation: true,
+};
+
+fn offloads() -> impl Strategy<Value = Offloads> {
+    any::<[bool; 5]>().prop_map(|[checksum, tcp4, tcp6, ecn, udp]| Offloads {
+        checksum,
+        tcp4_segmentation: tcp4,
+        tcp6_segmentation: tcp6,
+        tcp_ecn_segmentation: ecn,
+        udp_segmentation: udp,
+    })
+}
+
+fn switches() -> impl Strategy<Value = Switches> {
+    any::<[bool; 6]>().prop_map(|[tx, rx, tx_ip, rx_ip, segmentation, coalescing]| Switches {
+        tx_checksum: tx,
+        rx_checksum: rx,
+        tx_ip_checksum: tx_ip,
+        rx_ip_checksum: rx_ip,
+        segmentation,
+        receive_coalescing: coalescing,
+    })
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![Just(Side::Ingress), Just(Side::Egress)]
+}
+
+#[test]
+fn each_side_is_governed_by_its_own_switch() {
+    let switches = Switches { tx_checksum: false, ..Switches::default() };
+    let ingress = effective(ALL, &switches, Side::Ingress);
+    assert_eq!(ingress.offloads, Offloads::NONE);
+    assert_eq!(
+        ingress.reason(Capability::Checksum),
+        Some(Reason::SwitchedOff { switch: Switch::TxChecksum })
+    );
+    assert_eq!(
+        ingress.reason(Capability::Tcp6Segmentation),
+        Some(Reason::Needs { other: Capability::Checksum })
+    );
+    assert_eq!(effective(ALL, &switches, Side::Egress).offloads, ALL);
+}
+
+#[test]
+fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
+    let switches = Switches { receive_coalescing: false, ..Switches::default() };
+    let egress = effective(ALL, &switches, Side::Egress);
+    assert_eq!(egress.offloads, ALL);
+    assert_eq!(egress.offloads_from_uplink, Offloads { checksum: true, ..Offloads::NONE });
+    let ingress = effective(ALL, &switches, Side::Ingress);
+    assert_eq!(ingress.offloads_from_uplink, ALL);
+    assert_eq!(ingress.reason(Capability::ReceiveCoalescing), None);
+}
+
+#[test]
+fn reasons_read_as_sentences_and_as_json() {
+    let switches = Switches { rx_ip_checksum: false, ..Switches::default() };
+    let egress = effective(Offloads::NONE, &switches, Side::Egress);
+    let lines: Vec<String> = egress.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "checksum: not negotiated by the guest",
+            "ip checksum: switched off by rx_ip_checksum",
+            "TCP/IPv4 segmentation: not negotiated by the guest",
+            "TCP/IPv6 segmentation: not negotiated by the guest",
+            "TCP segmentation with ECN: not negotiated by the guest",
+            "UDP segmentation: not negotiated by the guest",
+            "receive coalescing: needs TCP/IPv4 segmentation, which is not in use",
+        ]
+    );
+    let json = serde_json::to_string(&egress).unwrap();
+    assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
+    assert_eq!(serde_json::from_str::<Effective>(&json).unwrap(), egress);
+    let on = effective(ALL, &Switches::default(), Side::Ingress);
+    assert_eq!(
+        on.reason(Capability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
+        Some("no virtio NIC offloads the IPv4 header checksum")
+    );
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_effective_that_is_not_supported(
+        supported in offloads(),
+        switches in switches(),
+        side in side(),
+    ) {
+        let found = effective(supported, &switches, side);
+        prop_assert_eq!(found.offloads.and(supported), found.offloads);
+        prop_assert_eq!(found.offloads.and(found.offloads_from_uplink), found.offloads_from_uplink);
+    }
+
+    #[test]
+    fn segmentation_is_effective_only_with_the_checksum(
+        supported in offloads(),
+        switches in switches(),
+        side in side(),
+    ) {
+        let Offloads {
+            checksum,
+            tcp4_segmentation,
+            tcp6_segmentation,
+            tcp_ecn_segmentation,
+            udp_segmentation,
+        } = effective(supported, &switches, side).offloads;
+        let any_tcp = tcp4_segmentation || tcp6_segmentation;
+        prop_assert!(checksum || !(any_tcp || udp_segmentation));
+        prop_assert!(switches.segmentation || !(any_tcp || udp_segmentation));
+        prop_assert!(any_tcp || !tcp_ecn_segmentation);
+    }
+
+    /// The findings say the same as the offloads, and name each capability once.
+    #[test]
+    fn findings_agree_with_the_offloads(
+        supported in offloads(),
+        switches in switches(),
+        side in side(),
+    ) {
+        let found = effective(supported, &switches, side);
+        let is_on = |capability| found.reason(capability) == Some(Reason::On);
+        prop_assert_eq!(found.offloads.checksum, is_on(Capability::Checksum));
+        prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(Capability::Tcp4Segmentation));
+        prop_assert_eq!(found.offloads.tcp6_segmentation, is_on(Capability::Tcp6Segmentation));
+        prop_assert_eq!(found.offloads.tcp_ecn_segmentation, is_on(Capability::TcpEcnSegmentation));
+        prop_assert_eq!(found.offloads.udp_segmentation, is_on(Capability::UdpSegmentation));
+        prop_assert!(!is_on(Capability::IpChecksum));
+        prop_assert!(found.findings.is_sorted_by(|a, b| a.capability < b.capability));
+    }
+}
