@@ -1,0 +1,40 @@
+# The project's commands. Each sets up what it needs first; where nothing is
+# missing that takes a moment.
+
+CARGO := ./scripts/cargo
+
+.PHONY: help setup run test bench fuzz docs clean
+
+help:
+	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
+	@echo "make test    every check and every test; the last line has the totals"
+	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
+	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
+	@echo "make docs    writes what is generated from the code"
+	@echo "make setup   installs what is missing"
+	@echo "make clean   deletes what was built"
+
+setup:
+	@./scripts/setup
+
+# The guest's kernel and the programs are built as for use.
+run: setup
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+	@exec ./target/release/first-light
+
+test: setup
+	@$(CARGO) xtask test
+
+bench:
+	@./scripts/setup bench
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+	@exec ./target/release/bench
+
+fuzz: setup
+	@./scripts/fuzz
+
+docs:
+	@$(CARGO) xtask docs
+
+clean:
+	@$(CARGO) clean

@@ -1,0 +1,67 @@
+//! The check that every crate depends only on lower floors, and that the sources
+//! of each floor carry the rules they live by.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::floors::{Floor, objection};
+use crate::metadata::{self, Metadata, Package};
+use crate::sources;
+
+/// Checks the workspace in `root`; the error lists every violation.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let metadata = metadata::read(root)?;
+    let mut violations = edges(&metadata)?;
+    violations.extend(sources::violations(&metadata)?);
+    if violations.is_empty() {
+        println!("layers: {} crates, no wrong edge", metadata.packages.len());
+        return Ok(());
+    }
+    bail!("{} violation(s) of the floors:\n  {}", violations.len(), violations.join("\n  "))
+}
+
+/// The floor of a crate.
+pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Floor> {
+    let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
+    Floor::of(folder).with_context(|| {
+        format!(
+            "crate {} in {} stands on no floor: move it into base, policy, formats, contract, \
+             ports, sys, plane, apps, testing or xtask",
+            package.name,
+            folder.display()
+        )
+    })
+}
+
+/// Every edge that goes up or sideways, naming both crates.
+pub(crate) fn edges(metadata: &Metadata) -> Result<Vec<String>> {
+    let mut violations = Vec::new();
+    for package in &metadata.packages {
+        let from = floor_of(metadata, package)?;
+        for dependency in &package.dependencies {
+            // A crate of ours is reached by path, or by name if somebody tries
+            // to reach around the workspace.
+            let target = metadata.packages.iter().find(|other| {
+                dependency.path.as_deref() == Some(other.folder())
+                    || (dependency.path.is_none() && dependency.name == other.name)
+            });
+            let Some(target) = target else { continue };
+            let to = floor_of(metadata, target)?;
+            if let Some(why) = objection((&package.name, from), (&target.name, to)) {
+                let kind = dependency.kind.as_deref().map_or(String::new(), |k| format!("{k}-"));
+                violations.push(format!(
+                    "{} ({}) has a {kind}dependency on {} ({}): {why}",
+                    package.name,
+                    from.name(),
+                    target.name,
+                    to.name(),
+                ));
+            }
+        }
+    }
+    Ok(violations)
+}
+
+#[cfg(test)]
+mod tests;

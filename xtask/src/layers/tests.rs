@@ -1,0 +1,99 @@
+//! The check is tried on copies of the real manifests with one edge added.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::workspace;
+
+/// A copy of all manifests, with empty sources: enough for cargo to read it.
+fn copy_of_the_manifests() -> TempDir {
+    let root = workspace::root().unwrap();
+    let copy = TempDir::new().unwrap();
+    fs::copy(root.join("Cargo.toml"), copy.path().join("Cargo.toml")).unwrap();
+    for package in metadata::read(&root).unwrap().packages {
+        let folder = package.folder().strip_prefix(&root).unwrap();
+        let to = copy.path().join(folder);
+        fs::create_dir_all(to.join("src")).unwrap();
+        fs::copy(&package.manifest_path, to.join("Cargo.toml")).unwrap();
+        for target in &package.targets {
+            let source = copy.path().join(target.src_path.strip_prefix(&root).unwrap());
+            fs::create_dir_all(source.parent().unwrap()).unwrap();
+            fs::write(source, "").unwrap();
+        }
+    }
+    copy
+}
+
+fn add(copy: &Path, manifest: &str, section: &str, dependency: &str) {
+    let path = copy.join(manifest).join("Cargo.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let header = format!("[{section}]");
+    let line = format!("{dependency}.workspace = true\n");
+    let text = if text.contains(&header) {
+        text.replace(&header, &format!("{header}\n{line}"))
+    } else {
+        format!("{text}\n{header}\n{line}")
+    };
+    fs::write(path, text).unwrap();
+}
+
+fn edges_with(manifest: &str, section: &str, dependency: &str) -> Vec<String> {
+    let copy = copy_of_the_manifests();
+    add(copy.path(), manifest, section, dependency);
+    edges(&metadata::read(copy.path()).unwrap()).unwrap()
+}
+
+#[test]
+fn the_workspace_as_it_is_has_no_wrong_edge() {
+    let copy = copy_of_the_manifests();
+    assert_eq!(edges(&metadata::read(copy.path()).unwrap()).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_wrong_edge_is_refused_and_both_crates_are_named() {
+    // (who, section, uses whom, part of the reason)
+    let wrong = [
+        ("base/quantity", "dependencies", "suimon-ports", "lower floors"),
+        ("base/quantity", "dependencies", "suimon-frame", "within one floor"),
+        ("policy/forwarding", "dependencies", "suimon-offload", "within one floor"),
+        ("policy/forwarding", "dev-dependencies", "suimon-switch", "lower floors"),
+        ("contract/types", "dependencies", "suimon-client", "within one floor"),
+        ("sys/netdev", "dependencies", "suimon-ring", "within one floor"),
+        ("sys/ring", "dependencies", "suimon-vhost-user", "within one floor"),
+        ("plane/switch", "dependencies", "suimon-netdev", "injected"),
+        ("plane/node", "dev-dependencies", "suimon-store", "injected"),
+        ("apps/suimon", "dependencies", "suimon-ports", "may use only"),
+        ("ports", "dev-dependencies", "suimon-rig", "used by nobody"),
+    ];
+    for (who, section, whom, why) in wrong {
+        let violations = edges_with(who, section, whom);
+        assert_eq!(violations.len(), 1, "{who} -> {whom}: {violations:?}");
+        let violation = &violations[0];
+        let name = match who {
+            "ports" => "suimon-ports",
+            "apps/suimon" => "suimon",
+            "contract/types" => "suimon-contract",
+            _ => who.rsplit('/').next().unwrap(),
+        };
+        assert!(violation.contains(name), "{violation}");
+        assert!(violation.contains(whom), "{violation}");
+        assert!(violation.contains(why), "{violation}");
+        assert_eq!(violation.contains("dev-dependency"), section == "dev-dependencies");
+    }
+}
+
+#[test]
+fn a_crate_outside_every_floor_is_refused_by_name() {
+    let copy = copy_of_the_manifests();
+    fs::create_dir_all(copy.path().join("misc/src")).unwrap();
+    fs::write(copy.path().join("misc/src/lib.rs"), "").unwrap();
+    fs::write(copy.path().join("misc/Cargo.toml"), "[package]\nname = \"suimon-misc\"\n").unwrap();
+    let root = copy.path().join("Cargo.toml");
+    let text = fs::read_to_string(&root).unwrap();
+    fs::write(&root, text.replace("members = [", "members = [\n\"misc\",")).unwrap();
+    let error = edges(&metadata::read(copy.path()).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("suimon-misc") && error.contains("no floor"), "{error}");
+}

@@ -1,0 +1,63 @@
+//! The part of `cargo metadata` that the checks read.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::workspace;
+
+/// A workspace as cargo sees it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Metadata {
+    /// Its crates.
+    pub(crate) packages: Vec<Package>,
+    /// Its root directory.
+    pub(crate) workspace_root: PathBuf,
+}
+
+/// A crate of the workspace.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) manifest_path: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// An edge of the graph; `path` is there only if it leads inside the workspace.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `None` for a normal dependency, else `dev` or `build`.
+    pub(crate) kind: Option<String>,
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// Something cargo builds.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) kind: Vec<String>,
+    pub(crate) src_path: PathBuf,
+}
+
+impl Package {
+    /// The crate's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(&self.manifest_path)
+    }
+}
+
+/// Reads the workspace in `root`. Needs neither network nor lock file.
+pub(crate) fn read(root: &Path) -> Result<Metadata> {
+    let output = workspace::cargo(root)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .output()
+        .context("cannot run cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    serde_json::from_slice(&output.stdout).context("cargo metadata gave something else than JSON")
+}

@@ -1,0 +1,201 @@
+//! Rules that stand in the sources and configuration of a crate, by floor:
+//! `unsafe` is forbidden everywhere but in `sys`, panicking shortcuts where
+//! hostile input is handled, and the pure floors keep clippy's strict bans.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::floors::Floor;
+use crate::layers::floor_of;
+use crate::metadata::{Metadata, Package};
+
+/// What the strict configuration must ban, for it to mean what it promises.
+const BANNED: &[&str] = &[
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "std::thread::spawn",
+    "std::thread::Builder::spawn",
+    "std::thread::sleep",
+    "std::hash::RandomState::new",
+    "std::collections::HashMap",
+    "std::collections::HashSet",
+];
+
+const NO_PANIC: &[&str] =
+    &["clippy::unwrap_used", "clippy::expect_used", "clippy::indexing_slicing"];
+
+/// Every rule that a crate's sources or configuration break.
+pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
+    let mut found = strict_configuration(&metadata.workspace_root)?;
+    for package in &metadata.packages {
+        let floor = floor_of(metadata, package)?;
+        found.extend(manifest(package)?);
+        if floor == Floor::Outside {
+            continue;
+        }
+        for target in &package.targets {
+            if target.kind.iter().any(|kind| matches!(kind.as_str(), "lib" | "bin" | "proc-macro"))
+            {
+                let text = read(&target.src_path)?;
+                found.extend(attributes(&package.name, &target.src_path, floor, &text));
+            }
+        }
+        if floor.is_pure() {
+            found.extend(strict_bans_apply(metadata, package)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The workspace's lints bind a crate only if its manifest says so.
+fn manifest(package: &Package) -> Result<Vec<String>> {
+    let text: String = read(&package.manifest_path)?.split_whitespace().collect();
+    let bound = text.contains("[lints]workspace=true") || text.contains("lints.workspace=true");
+    Ok(if bound {
+        Vec::new()
+    } else {
+        vec![format!("{}: its Cargo.toml lacks [lints] workspace = true", package.name)]
+    })
+}
+
+fn attributes(crate_name: &str, path: &Path, floor: Floor, text: &str) -> Vec<String> {
+    let given = inner_attributes(text);
+    let has = |level: &[&str], lint: &str| {
+        given
+            .iter()
+            .any(|(l, lints)| level.contains(&l.as_str()) && lints.iter().any(|x| x == lint))
+    };
+    let file = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let mut found = Vec::new();
+    if floor == Floor::Sys {
+        if !has(&["deny"], "unsafe_code") {
+            found.push(format!("{crate_name}: {file} lacks #![deny(unsafe_code)]"));
+        }
+    } else if !has(&["forbid"], "unsafe_code") {
+        found.push(format!("{crate_name}: {file} lacks #![forbid(unsafe_code)]"));
+    }
+    if floor.must_not_panic() {
+        for lint in NO_PANIC {
+            if !has(&["deny", "forbid"], lint) {
+                found.push(format!("{crate_name}: {file} lacks #![deny({lint})]"));
+            }
+        }
+    }
+    found
+}
+
+/// `#![level(lint, lint, …)]` of a source file, comments aside.
+fn inner_attributes(text: &str) -> Vec<(String, Vec<String>)> {
+    let code: String =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<String>();
+    let code: String = code.split_whitespace().collect();
+    code.split("#![")
+        .skip(1)
+        .filter_map(|rest| {
+            let (level, rest) = rest.split_once('(')?;
+            let (lints, _) = rest.split_once(")]")?;
+            Some((level.to_owned(), lints.split(',').map(str::to_owned).collect()))
+        })
+        .collect()
+}
+
+fn strict_configuration(root: &Path) -> Result<Vec<String>> {
+    let text = read(&root.join("clippy.toml"))?;
+    Ok(BANNED
+        .iter()
+        .filter(|path| !text.contains(&format!("\"{path}\"")))
+        .map(|path| format!("clippy.toml at the root no longer bans {path}"))
+        .collect())
+}
+
+/// Clippy takes the first configuration on the way from the crate to the root:
+/// for a pure crate that must be the root's own, and no source may switch the
+/// bans off.
+fn strict_bans_apply(metadata: &Metadata, package: &Package) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for folder in package.folder().ancestors() {
+        if folder == metadata.workspace_root {
+            break;
+        }
+        for name in ["clippy.toml", ".clippy.toml"] {
+            if folder.join(name).exists() {
+                found.push(format!(
+                    "{}: {} hides the strict configuration at the root",
+                    package.name,
+                    folder.join(name).display()
+                ));
+            }
+        }
+    }
+    for path in rust_files(&package.folder().join("src"))? {
+        let text: String = read(&path)?.split_whitespace().collect();
+        let switched_off =
+            ["allow(clippy::disallowed", "warn(clippy::disallowed", "expect(clippy::disallowed"];
+        if switched_off.iter().any(|off| text.contains(off)) {
+            found.push(format!(
+                "{}: {} switches a ban of its floor off",
+                package.name,
+                path.display()
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// All Rust files under `folder`, sorted.
+pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.with_context(|| format!("cannot list {}", folder.display()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "//! Doc.\n#![forbid(unsafe_code)]\n\
+        #![deny(clippy::unwrap_used, clippy::expect_used,\n  clippy::indexing_slicing)]\n";
+
+    fn check(floor: Floor, text: &str) -> Vec<String> {
+        attributes("suimon-x", Path::new("src/lib.rs"), floor, text)
+    }
+
+    #[test]
+    fn each_floor_asks_for_its_attributes() {
+        assert!(check(Floor::Base, GOOD).is_empty());
+        assert!(check(Floor::Apps, "#![forbid(unsafe_code)]").is_empty());
+        assert_eq!(check(Floor::Pure, "#![forbid(unsafe_code)]").len(), 3);
+        assert_eq!(check(Floor::Plane, "#![deny(unsafe_code)]").len(), 1);
+        assert_eq!(check(Floor::Sys, GOOD).len(), 1, "sys opts modules in, so it denies");
+    }
+
+    #[test]
+    fn an_attribute_in_a_comment_does_not_count() {
+        assert_eq!(check(Floor::Apps, "// #![forbid(unsafe_code)]\n").len(), 1);
+        assert_eq!(check(Floor::Apps, "//! #![forbid(unsafe_code)]\n").len(), 1);
+    }
+
+    #[test]
+    fn the_root_configuration_bans_what_it_promises() {
+        let root = crate::workspace::root().unwrap();
+        assert_eq!(strict_configuration(&root).unwrap(), Vec::<String>::new());
+    }
+}
