@@ -1,0 +1,336 @@
+//! Building the tables, and refusing what contradicts itself.
+
+use core::time::Duration;
+
+use suimon_frame::MacAddr;
+use suimon_quantity::{PortId, SwitchId};
+use thiserror::Error;
+
+use crate::addresses::ticks;
+use crate::hash;
+use crate::spec::{AGEING_MAX, AGEING_MIN, MTU_MAX, MTU_MIN};
+use crate::statics::Statics;
+use crate::tables::{ACCESS, Ageing, Key, NO_VLAN, Port, Switch};
+use crate::vlan_set::number;
+use crate::{PortRole, PortSlot, PortSpec, SwitchSpec, Tables, VlanMode, VlanSet};
+
+/// Bytes of an Ethernet header without tag.
+const ETHERNET_HEADER_BYTES: u16 = 14;
+
+/// Why tables could not be built. Nothing was changed; correct the named switch
+/// or port and build again.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TablesError {
+    /// Two switches have the same identifier.
+    #[error("switch {} is given twice; give each switch once", .0.0)]
+    DuplicateSwitch(SwitchId),
+    /// Two ports have the same identifier.
+    #[error("port {} is given twice; give each port once", .0.0)]
+    DuplicatePort(PortId),
+    /// A port is on a switch that is not given.
+    #[error("port {} is on switch {}, which does not exist; name one that does", .port.0, .switch.0)]
+    UnknownSwitch {
+        /// The port.
+        port: PortId,
+        /// The switch it names.
+        switch: SwitchId,
+    },
+    /// More switches or ports than tables can hold.
+    #[error("{count} {what} are more than the {max} one host can have; remove some")]
+    TooMany {
+        /// `switches` or `ports`.
+        what: &'static str,
+        /// How many were given.
+        count: usize,
+        /// How many there can be.
+        max: usize,
+    },
+    /// An ageing outside [`AGEING_MIN`] to [`AGEING_MAX`].
+    #[error("switch {}: ageing of {ageing:?} is not from {AGEING_MIN:?} to {AGEING_MAX:?}", .switch.0)]
+    Ageing {
+        /// The switch.
+        switch: SwitchId,
+        /// What was asked for.
+        ageing: Duration,
+    },
+    /// An MTU outside [`MTU_MIN`] to [`MTU_MAX`].
+    #[error("port {}: an MTU of {mtu} is not from {MTU_MIN} to {MTU_MAX}", .port.0)]
+    Mtu {
+        /// The port.
+        port: PortId,
+        /// What was asked for.
+        mtu: u16,
+    },
+    /// A configured address that no station can have.
+    #[error("port {}: {mac} is a group address or zero; a NIC needs a station's address", .port.0)]
+    NotAStation {
+        /// The port.
+        port: PortId,
+        /// What was asked for.
+        mac: MacAddr,
+    },
+    /// An uplink with a configured address: its guard would cut off all that is
+    /// behind it.
+    #[error("port {} is an uplink and cannot have an address; leave `mac` out", .port.0)]
+    UplinkAddress {
+        /// The port.
+        port: PortId,
+    },
+    /// Two ports have the same address on the same VLAN of a switch.
+    #[error("ports {} and {} both have {mac} on a VLAN they share; change one of them", .port.0, .other.0)]
+    AddressTaken {
+        /// The port with the higher identifier.
+        port: PortId,
+        /// The port that has the address too.
+        other: PortId,
+        /// The address.
+        mac: MacAddr,
+    },
+}
+
+impl Tables {
+    /// Builds tables from all switches and ports of the host, given in any order.
+    ///
+    /// # Errors
+    /// What is wrong with which of them.
+    pub fn build(switches: &[SwitchSpec], ports: &[PortSpec]) -> Result<Self, TablesError> {
+        let switch_specs = checked_switches(switches)?;
+        let port_specs = checked_ports(&switch_specs, ports)?;
+        let mut tables = Self {
+            ports: Box::default(),
+            switches: switch_specs.iter().map(|spec| empty_switch(spec)).collect(),
+            trunks: Box::default(),
+            by_id: Box::default(),
+            statics: Statics::default(),
+            fingerprint: 0,
+        };
+        place_ports(&mut tables, &port_specs);
+        refuse_shared_addresses(&tables)?;
+        place_addresses(&mut tables);
+        tables.fingerprint = fingerprint(&tables);
+        Ok(tables)
+    }
+}
+
+/// Ascending by identifier, each once, all valid.
+fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesError> {
+    let max = usize::from(u16::MAX);
+    if specs.len() > max {
+        return Err(TablesError::TooMany { what: "switches", count: specs.len(), max });
+    }
+    let mut sorted: Vec<_> = specs.iter().collect();
+    sorted.sort_by_key(|spec| spec.id);
+    if let Some(id) = first_twice(sorted.iter().map(|spec| spec.id)) {
+        return Err(TablesError::DuplicateSwitch(id));
+    }
+    for spec in &sorted {
+        if spec.ageing < AGEING_MIN || spec.ageing > AGEING_MAX {
+            return Err(TablesError::Ageing { switch: spec.id, ageing: spec.ageing });
+        }
+    }
+    Ok(sorted)
+}
+
+/// A port with the place of its switch.
+struct Placed<'a> {
+    switch: u16,
+    spec: &'a PortSpec,
+}
+
+/// In the order of their slots: by switch, trunks first, then by VLAN.
+fn checked_ports<'a>(
+    switches: &[&SwitchSpec],
+    specs: &'a [PortSpec],
+) -> Result<Vec<Placed<'a>>, TablesError> {
+    let max = usize::from(u16::MAX);
+    if specs.len() > max {
+        return Err(TablesError::TooMany { what: "ports", count: specs.len(), max });
+    }
+    let mut ids: Vec<_> = specs.iter().map(|spec| spec.id).collect();
+    ids.sort_unstable();
+    if let Some(id) = first_twice(ids.into_iter()) {
+        return Err(TablesError::DuplicatePort(id));
+    }
+    let mut placed = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let at = switches.binary_search_by_key(&spec.switch, |switch| switch.id);
+        let unknown = TablesError::UnknownSwitch { port: spec.id, switch: spec.switch };
+        let Some(switch) = at.ok().and_then(|at| u16::try_from(at).ok()) else {
+            return Err(unknown);
+        };
+        check_port(spec)?;
+        placed.push(Placed { switch, spec });
+    }
+    placed.sort_by_key(|port| {
+        let vlan = match port.spec.vlan {
+            VlanMode::Trunk { .. } => None,
+            VlanMode::Access(vlan) => Some(number(vlan)),
+        };
+        (port.switch, vlan, port.spec.id)
+    });
+    Ok(placed)
+}
+
+fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
+    if spec.mtu < MTU_MIN || spec.mtu > MTU_MAX {
+        return Err(TablesError::Mtu { port: spec.id, mtu: spec.mtu });
+    }
+    match spec.mac {
+        Some(_) if spec.role == PortRole::Uplink => {
+            Err(TablesError::UplinkAddress { port: spec.id })
+        }
+        Some(mac) if !mac.is_station() => Err(TablesError::NotAStation { port: spec.id, mac }),
+        _ => Ok(()),
+    }
+}
+
+fn first_twice<T: PartialEq + Copy>(ascending: impl Iterator<Item = T>) -> Option<T> {
+    let mut previous = None;
+    for item in ascending {
+        if previous == Some(item) {
+            return Some(item);
+        }
+        previous = Some(item);
+    }
+    None
+}
+
+fn empty_switch(spec: &SwitchSpec) -> Switch {
+    let ageing = ticks(spec.ageing);
+    let refresh = (ageing / 4).max(1);
+    Switch {
+        id: spec.id,
+        salt: hash::salt(spec.id),
+        // A note is up to `refresh` older than the last frame; one tick more
+        // because both ends of the interval are rounded down.
+        ageing: Ageing { refresh, expiry: ageing.saturating_add(refresh).saturating_add(1) },
+        trunks_first: 0,
+        access_first: 0,
+        end: 0,
+        has_trunk_address: false,
+    }
+}
+
+fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
+    let mut ports = Vec::with_capacity(placed.len());
+    let mut trunks = Vec::new();
+    let mut by_id = Vec::with_capacity(placed.len());
+    for (slot, Placed { switch, spec }) in (0..).zip(placed) {
+        let (trunk, untagged) = match &spec.vlan {
+            VlanMode::Access(vlan) => (ACCESS, number(*vlan)),
+            VlanMode::Trunk { allowed, native } => {
+                let mut carried = allowed.clone();
+                let mut untagged = if carried.contains(None) { 0 } else { NO_VLAN };
+                if let Some(native) = native {
+                    carried.remove_untagged();
+                    carried.insert(*native);
+                    untagged = native.get();
+                }
+                trunks.push(*carried.words());
+                // At most as many trunks as ports, which a u16 counts.
+                (u32::try_from(trunks.len() - 1).unwrap_or(ACCESS), untagged)
+            }
+        };
+        if let Some(range) = tables.switches.get_mut(usize::from(*switch)) {
+            if range.end == 0 {
+                (range.trunks_first, range.access_first) = (slot, slot);
+            }
+            range.end = slot + 1;
+            if trunk != ACCESS {
+                range.access_first = slot + 1;
+                range.has_trunk_address |= spec.mac.is_some();
+            }
+        }
+        by_id.push((spec.id, PortSlot(slot)));
+        ports.push(Port {
+            mac: spec.mac.map_or(0, MacAddr::to_u64),
+            id: spec.id,
+            trunk,
+            learned_max: spec.learned_max,
+            untagged,
+            switch: *switch,
+            frame_bytes_max: spec.mtu.saturating_add(ETHERNET_HEADER_BYTES),
+            guarded: spec.mac.is_some() && !spec.spoofing_allowed,
+            isolated: spec.isolated,
+        });
+    }
+    by_id.sort_unstable();
+    tables.ports = ports.into();
+    tables.trunks = trunks.into();
+    tables.by_id = by_id.into();
+}
+
+/// One pass over the ports of each (switch, address): each VLAN is taken once.
+fn refuse_shared_addresses(tables: &Tables) -> Result<(), TablesError> {
+    let mut owners: Vec<_> = tables.ports.iter().filter(|port| port.mac != 0).collect();
+    owners.sort_by_key(|port| (port.switch, port.mac, port.id));
+    for same in owners.chunk_by(|a, b| (a.switch, a.mac) == (b.switch, b.mac)) {
+        if same.len() < 2 {
+            continue;
+        }
+        let mut taken = VlanSet::empty();
+        for (earlier, port) in same.iter().enumerate() {
+            let carried = carried(tables, port);
+            if taken.intersects(&carried) {
+                let other = same
+                    .iter()
+                    .take(earlier)
+                    .find(|other| self::carried(tables, other).intersects(&carried))
+                    .map_or(port.id, |other| other.id);
+                let [_, _, octets @ ..] = port.mac.to_be_bytes();
+                return Err(TablesError::AddressTaken {
+                    port: port.id,
+                    other,
+                    mac: MacAddr::new(octets),
+                });
+            }
+            taken.extend(&carried);
+        }
+    }
+    Ok(())
+}
+
+fn carried(tables: &Tables, port: &Port) -> VlanSet {
+    let mut set = VlanSet::empty();
+    for vlan in 0..4095 {
+        if tables.carries_number(port, vlan) {
+            set.change(vlan, true);
+        }
+    }
+    set
+}
+
+fn place_addresses(tables: &mut Tables) {
+    let count = tables.ports.iter().filter(|port| port.mac != 0).count();
+    let mut statics = Statics::with_room(count);
+    for (slot, port) in (0..).map(PortSlot).zip(&tables.ports) {
+        let Some(switch) = tables.switch(port.switch).filter(|_| port.mac != 0) else {
+            continue;
+        };
+        if port.trunk == ACCESS {
+            statics.insert_access(&Key::new(switch, port.switch, port.untagged, port.mac), slot);
+        } else {
+            let key = Key::new(switch, port.switch, 0, port.mac);
+            statics.insert_trunk(&key, switch.salt, slot);
+        }
+    }
+    tables.statics = statics;
+}
+
+/// Over all that decides where a learned address may stand.
+fn fingerprint(tables: &Tables) -> u64 {
+    let fold = |sum: u64, word: u64| hash::mix(word, sum.rotate_left(23));
+    let mut sum = fold(tables.switches.len() as u64, tables.ports.len() as u64);
+    for switch in &tables.switches {
+        sum = fold(sum, u64::from(switch.id.0));
+        sum = fold(sum, u64::from(switch.ageing.refresh) << 32 | u64::from(switch.ageing.expiry));
+    }
+    for port in &tables.ports {
+        sum = fold(sum, u64::from(port.id.0) << 32 | u64::from(port.trunk));
+        sum = fold(sum, u64::from(port.switch) << 32 | u64::from(port.untagged));
+        sum = fold(sum, u64::from(port.learned_max));
+        sum = fold(sum, port.mac);
+    }
+    tables.trunks.iter().flatten().fold(sum, |sum, word| fold(sum, *word))
+}

@@ -1,0 +1,154 @@
+//! What reaches an egress: members of a VLAN, tags, lengths.
+
+use core::ops::Range;
+
+use suimon_frame::{Checksum, Frame, GsoKind, VlanId, VlanTag};
+
+use crate::tables::{ACCESS, Port};
+use crate::vlan_set::number;
+use crate::{FloodKind, PortSlot, Tables};
+
+/// The tag a VLAN's frames have on the wire of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagRule {
+    /// None.
+    Untagged,
+    /// This VLAN's.
+    Tagged(VlanId),
+}
+
+impl TagRule {
+    /// The tag for a frame that came with `original`, whose priority and
+    /// drop-eligible bits are kept.
+    #[inline]
+    pub fn apply(self, original: Option<VlanTag>) -> Option<VlanTag> {
+        match self {
+            Self::Untagged => None,
+            Self::Tagged(vlan) => Some(original.unwrap_or_default().with_vlan(vlan)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of(port: &Port, vlan: u16) -> Self {
+        if vlan == port.untagged {
+            Self::Untagged
+        } else {
+            // Only the untagged VLAN has no number, and it is never tagged.
+            VlanId::new(vlan).map_or(Self::Untagged, Self::Tagged)
+        }
+    }
+}
+
+/// A port that gets a flooded frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloodMember {
+    /// The port.
+    pub slot: PortSlot,
+    /// How its copy is tagged.
+    pub rule: TagRule,
+}
+
+impl Tables {
+    /// The ports that get a flooded frame: those of the ingress port's switch
+    /// that carry the VLAN, without the ingress port, without isolated ports if
+    /// the ingress port is isolated, and for an unknown unicast without those
+    /// that have only their configured address.
+    #[inline]
+    pub fn flood(&self, ingress: PortSlot, vlan: Option<VlanId>, kind: FloodKind) -> Flood<'_> {
+        let vlan = number(vlan);
+        let mut flood = Flood {
+            tables: self,
+            ingress,
+            vlan,
+            skip_isolated: false,
+            skip_guarded: kind == FloodKind::UnknownUnicast,
+            slots: 0..0,
+            access: 0..0,
+        };
+        let Some(port) = self.port(ingress) else { return flood };
+        let Some(switch) = self.switch(port.switch) else { return flood };
+        flood.skip_isolated = port.isolated;
+        flood.slots = switch.trunks_first..switch.access_first;
+        let access = self
+            .ports
+            .get(usize::from(switch.access_first)..usize::from(switch.end))
+            .unwrap_or_default();
+        // Both are at most the number of ports, which a u16 counts.
+        let first = access.partition_point(|port| port.untagged < vlan) as u16;
+        let end = access.partition_point(|port| port.untagged <= vlan) as u16;
+        flood.access = switch.access_first + first..switch.access_first + end;
+        flood
+    }
+
+    /// How a VLAN's frames are tagged at a port; `None` if it does not carry it.
+    #[inline]
+    pub fn tag_rule(&self, slot: PortSlot, vlan: Option<VlanId>) -> Option<TagRule> {
+        let vlan = number(vlan);
+        let port = self.port(slot).filter(|port| self.carries_number(port, vlan))?;
+        Some(TagRule::of(port, vlan))
+    }
+
+    /// Whether a port's MTU takes the frame. Tags do not count. A large frame
+    /// counts as what it will be segmented into, wherever that happens.
+    #[inline]
+    pub fn fits(&self, slot: PortSlot, frame: &Frame) -> bool {
+        self.port(slot).is_some_and(|port| fits(port, frame))
+    }
+}
+
+/// The members of a flood, from [`Tables::flood`].
+#[derive(Clone, Debug)]
+pub struct Flood<'a> {
+    tables: &'a Tables,
+    ingress: PortSlot,
+    vlan: u16,
+    skip_isolated: bool,
+    skip_guarded: bool,
+    slots: Range<u16>,
+    /// Follows `slots`.
+    access: Range<u16>,
+}
+
+impl Iterator for Flood<'_> {
+    type Item = FloodMember;
+
+    #[inline]
+    fn next(&mut self) -> Option<FloodMember> {
+        loop {
+            let slot = match self.slots.next() {
+                Some(slot) => PortSlot(slot),
+                None => PortSlot(self.access.next()?),
+            };
+            let port = self.tables.port(slot)?;
+            if slot == self.ingress
+                || (self.skip_isolated && port.isolated)
+                || (self.skip_guarded && port.guarded)
+                || (port.trunk != ACCESS && !self.tables.carries_number(port, self.vlan))
+            {
+                continue;
+            }
+            return Some(FloodMember { slot, rule: TagRule::of(port, self.vlan) });
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn fits(port: &Port, frame: &Frame) -> bool {
+    // A large frame within the limit has segments within it.
+    let bytes_max = usize::from(port.frame_bytes_max);
+    frame.len() <= bytes_max || segment_bytes(frame).is_some_and(|bytes| bytes <= bytes_max)
+}
+
+/// Length of the longest frame that a large frame is segmented into, untagged;
+/// `None` if it is not a large frame. Its metadata is true of its bytes: the
+/// checksum starts at the transport header.
+fn segment_bytes(frame: &Frame) -> Option<usize> {
+    let gso = frame.meta.gso?;
+    let Checksum::Partial { start, .. } = frame.meta.checksum else { return None };
+    let start = usize::from(start);
+    let transport_bytes = match gso.kind {
+        GsoKind::Udp => 8,
+        GsoKind::Tcp4 | GsoKind::Tcp6 => usize::from(frame.bytes().get(start + 12)? >> 4) * 4,
+    };
+    Some(start + transport_bytes + usize::from(gso.segment_bytes))
+}

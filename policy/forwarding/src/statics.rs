@@ -1,0 +1,105 @@
+//! Addresses that ports have by configuration.
+
+use crate::PortSlot;
+use crate::hash;
+use crate::tables::Key;
+
+const OCCUPIED: u64 = 1 << 63;
+/// Stands for "every VLAN the port carries". Not a VLAN itself.
+const ANY_VLAN: u64 = 4095 << 48;
+const MAC_BITS: u64 = (1 << 48) - 1;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    word: u64,
+    switch: u16,
+    slot: u16,
+}
+
+/// A hash table with open addressing, at most a quarter full, built once.
+///
+/// An access port stands under its VLAN, a trunk once under [`ANY_VLAN`]: a
+/// trunk that carries every VLAN must not cost 4094 places.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Statics {
+    /// Empty, or a power of two.
+    places: Box<[Place]>,
+}
+
+impl Statics {
+    /// A table with room for `count` addresses.
+    pub(crate) fn with_room(count: usize) -> Self {
+        if count == 0 {
+            return Self::default();
+        }
+        Self { places: vec![Place::default(); (count * 4).next_power_of_two()].into() }
+    }
+
+    /// Adds an access port's address. The caller has made room.
+    pub(crate) fn insert_access(&mut self, key: &Key, slot: PortSlot) {
+        self.insert(key.word, key.hash, key.switch, slot);
+    }
+
+    /// Adds a trunk's address; the VLAN of `key` does not matter.
+    pub(crate) fn insert_trunk(&mut self, key: &Key, salt: u64, slot: PortSlot) {
+        let word = key.word & MAC_BITS | ANY_VLAN;
+        self.insert(word, hash::mix(word, salt), key.switch, slot);
+    }
+
+    fn insert(&mut self, word: u64, hash: u64, switch: u16, slot: PortSlot) {
+        let place = Place { word: word | OCCUPIED, switch, slot: slot.0 };
+        let mask = self.places.len().wrapping_sub(1);
+        for step in 0..self.places.len() {
+            let at = (hash as usize).wrapping_add(step) & mask;
+            match self.places.get_mut(at) {
+                Some(free) if free.word == 0 => {
+                    *free = place;
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The access port that has the address on its VLAN.
+    #[inline]
+    pub(crate) fn of_access(&self, key: &Key) -> Option<PortSlot> {
+        self.find(key.word, key.hash, key.switch, |_| true)
+    }
+
+    /// The trunk that has the address and carries the VLAN.
+    pub(crate) fn of_trunk(
+        &self,
+        key: &Key,
+        salt: u64,
+        carries: impl Fn(PortSlot) -> bool,
+    ) -> Option<PortSlot> {
+        let word = key.word & MAC_BITS | ANY_VLAN;
+        self.find(word, hash::mix(word, salt), key.switch, carries)
+    }
+
+    #[inline]
+    fn find(
+        &self,
+        word: u64,
+        hash: u64,
+        switch: u16,
+        accept: impl Fn(PortSlot) -> bool,
+    ) -> Option<PortSlot> {
+        let mask = self.places.len().wrapping_sub(1);
+        // A quarter full at most, so an empty place ends the search.
+        for step in 0..self.places.len() {
+            let place = self.places.get((hash as usize).wrapping_add(step) & mask)?;
+            if place.word == 0 {
+                return None;
+            }
+            if place.word == word | OCCUPIED && place.switch == switch {
+                let slot = PortSlot(place.slot);
+                if accept(slot) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
+    }
+}

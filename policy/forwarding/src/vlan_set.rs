@@ -1,0 +1,188 @@
+//! A set of VLANs.
+
+use core::fmt;
+
+use suimon_frame::VlanId;
+
+const WORDS: usize = 64;
+
+/// A set of VLANs of a switch: any of 1 to 4094, and the untagged VLAN.
+///
+/// The untagged VLAN is the one of the ports that have no VLAN configured. It
+/// has no number, so on a trunk it travels without a tag.
+#[derive(Clone, PartialEq, Eq)]
+pub struct VlanSet {
+    // Bit n stands for VLAN n, bit 0 for the untagged VLAN, bit 4095 for nothing.
+    words: Box<[u64; WORDS]>,
+}
+
+impl VlanSet {
+    /// No VLAN.
+    pub fn empty() -> Self {
+        Self { words: Box::new([0; WORDS]) }
+    }
+
+    /// VLANs 1 to 4094, without the untagged VLAN.
+    pub fn all_tagged() -> Self {
+        let mut set = Self { words: Box::new([u64::MAX; WORDS]) };
+        set.change(0, false);
+        set.change(4095, false);
+        set
+    }
+
+    /// Every VLAN, the untagged one too: what an uplink carries by default.
+    pub fn all() -> Self {
+        let mut set = Self::all_tagged();
+        set.insert_untagged();
+        set
+    }
+
+    /// Adds a VLAN.
+    pub fn insert(&mut self, vlan: VlanId) {
+        self.change(vlan.get(), true);
+    }
+
+    /// Adds the untagged VLAN.
+    pub fn insert_untagged(&mut self) {
+        self.change(0, true);
+    }
+
+    /// Takes the untagged VLAN out.
+    pub fn remove_untagged(&mut self) {
+        self.change(0, false);
+    }
+
+    /// Whether the set holds `vlan`; `None` asks for the untagged VLAN.
+    pub fn contains(&self, vlan: Option<VlanId>) -> bool {
+        self.holds(number(vlan))
+    }
+
+    /// Whether the two sets have a VLAN in common.
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(other.words.iter()).any(|(a, b)| a & b != 0)
+    }
+
+    /// Whether the set holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// The VLANs in ascending order, the untagged one (`None`) first.
+    pub fn iter(&self) -> impl Iterator<Item = Option<VlanId>> + '_ {
+        (0..4095).filter(|n| self.holds(*n)).map(VlanId::new)
+    }
+
+    /// Adds every VLAN of `other`.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for (word, more) in self.words.iter_mut().zip(other.words.iter()) {
+            *word |= more;
+        }
+    }
+
+    /// Whether VLAN number `n` is in the set, 0 being the untagged VLAN.
+    #[inline]
+    pub(crate) fn holds(&self, n: u16) -> bool {
+        self.words.get(usize::from(n >> 6)).is_some_and(|word| word >> (n & 63) & 1 != 0)
+    }
+
+    pub(crate) fn change(&mut self, n: u16, present: bool) {
+        if let Some(word) = self.words.get_mut(usize::from(n >> 6)) {
+            let bit = 1 << (n & 63);
+            *word = if present { *word | bit } else { *word & !bit };
+        }
+    }
+
+    pub(crate) fn words(&self) -> &[u64; WORDS] {
+        &self.words
+    }
+}
+
+/// The number of a VLAN inside this crate: 0 is the untagged VLAN.
+#[inline]
+pub(crate) fn number(vlan: Option<VlanId>) -> u16 {
+    vlan.map_or(0, VlanId::get)
+}
+
+impl FromIterator<VlanId> for VlanSet {
+    fn from_iter<I: IntoIterator<Item = VlanId>>(vlans: I) -> Self {
+        let mut set = Self::empty();
+        for vlan in vlans {
+            set.insert(vlan);
+        }
+        set
+    }
+}
+
+/// As ranges: `untagged,1-10,20`; `none` if empty.
+impl fmt::Display for VlanSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        let mut separator = "";
+        if self.holds(0) {
+            f.write_str("untagged")?;
+            separator = ",";
+        }
+        let mut first = 1;
+        while first <= 4094 {
+            if !self.holds(first) {
+                first += 1;
+                continue;
+            }
+            let mut last = first;
+            while self.holds(last + 1) {
+                last += 1;
+            }
+            if first == last {
+                write!(f, "{separator}{first}")?;
+            } else {
+                write!(f, "{separator}{first}-{last}")?;
+            }
+            separator = ",";
+            first = last + 1;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for VlanSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VlanSet({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(vlans: &[u16]) -> VlanSet {
+        vlans.iter().filter_map(|n| VlanId::new(*n)).collect()
+    }
+
+    #[test]
+    fn reserved_numbers_are_never_held() {
+        let all = VlanSet::all();
+        assert!(all.holds(0) && all.holds(1) && all.holds(4094));
+        assert!(!all.holds(4095) && !all.holds(4096) && !all.holds(u16::MAX));
+        assert_eq!(all.iter().count(), 4095);
+        assert_eq!(VlanSet::all_tagged().iter().next(), Some(VlanId::new(1)));
+    }
+
+    #[test]
+    fn prints_ranges() {
+        assert_eq!(VlanSet::empty().to_string(), "none");
+        assert_eq!(VlanSet::all().to_string(), "untagged,1-4094");
+        assert_eq!(set(&[4, 1, 2, 3, 20, 4094]).to_string(), "1-4,20,4094");
+    }
+
+    #[test]
+    fn intersection_sees_the_untagged_vlan() {
+        let mut a = set(&[5]);
+        let mut b = set(&[6]);
+        assert!(!a.intersects(&b));
+        a.insert_untagged();
+        b.insert_untagged();
+        assert!(a.intersects(&b));
+    }
+}
