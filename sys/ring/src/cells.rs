@@ -1,0 +1,217 @@
+//! The three areas of a split virtqueue in shared memory.
+#![allow(unsafe_code, reason = "reads and writes rings that the guest changes at the same time")]
+
+use core::sync::atomic::{AtomicU16, Ordering, fence};
+use std::sync::Arc;
+
+use virtio_bindings::virtio_ring::{
+    VRING_AVAIL_F_NO_INTERRUPT, VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE,
+    VRING_USED_F_NO_NOTIFY,
+};
+
+use crate::arming::NotifyCells;
+use crate::fault::{RingArea, RingFault};
+use crate::memory::{GuestMemory, prefetch};
+use crate::split::{QUEUE_SIZE_MAX, RingAddresses};
+
+/// Bytes of a descriptor in its table.
+pub(crate) const DESCRIPTOR_BYTES: usize = 16;
+
+/// A descriptor as it was when it was read (virtio 1.3, section 2.7.5).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Descriptor {
+    pub(crate) addr: u64,
+    pub(crate) len: u32,
+    pub(crate) flags: u16,
+    pub(crate) next: u16,
+}
+
+impl Descriptor {
+    pub(crate) const NEXT: u16 = VRING_DESC_F_NEXT as u16;
+    pub(crate) const WRITE: u16 = VRING_DESC_F_WRITE as u16;
+    pub(crate) const INDIRECT: u16 = VRING_DESC_F_INDIRECT as u16;
+    const KNOWN: u16 = Self::NEXT | Self::WRITE | Self::INDIRECT;
+
+    /// The flags with a meaning.
+    #[inline(always)]
+    pub(crate) fn kind(self) -> u16 {
+        self.flags & Self::KNOWN
+    }
+
+    /// The descriptor in these bytes.
+    #[inline(always)]
+    pub(crate) fn decode(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
+        let whole = u128::from_le_bytes(*bytes);
+        Self::from_words(whole as u64, (whole >> 64) as u64)
+    }
+
+    #[inline(always)]
+    fn from_words(addr: u64, rest: u64) -> Self {
+        Self { addr, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
+    }
+}
+
+/// The ring's three areas. Each lies in one region of `memory`, is aligned, and
+/// is long enough for `mask + 1` entries; every index is masked before use.
+pub(crate) struct RingCells {
+    descriptors: *const u8,
+    avail: *mut u8,
+    used: *mut u8,
+    mask: u16,
+    /// Keeps the mapping alive.
+    _memory: Arc<GuestMemory>,
+}
+
+// SAFETY: the pointers lead into memory that is held beside them.
+unsafe impl Send for RingCells {}
+
+const AVAIL_RING_AT: usize = 4;
+const USED_RING_AT: usize = 4;
+const USED_ENTRY_BYTES: usize = 8;
+
+impl RingCells {
+    /// Finds the areas of a ring of `size` entries.
+    ///
+    /// # Errors
+    /// A size that no split ring has, or an area misaligned or outside memory.
+    pub(crate) fn locate(
+        memory: &Arc<GuestMemory>,
+        queue: u16,
+        size: u32,
+        at: RingAddresses,
+    ) -> Result<Self, RingFault> {
+        if !size.is_power_of_two() || size > u32::from(QUEUE_SIZE_MAX) {
+            return Err(RingFault::Size { queue, size, max: QUEUE_SIZE_MAX });
+        }
+        let entries = u64::from(size);
+        let place = |area, address: u64, alignment: u64, bytes: u64| {
+            let area_at = memory
+                .user_pointer(address, bytes)
+                .ok_or(RingFault::Area { queue, area, address, bytes })?;
+            // Regions start at page boundaries in both processes, but a
+            // front-end may claim otherwise; both addresses have to be aligned.
+            if address % alignment != 0 || area_at as u64 % alignment != 0 {
+                return Err(RingFault::Alignment { queue, area, address, alignment });
+            }
+            Ok(area_at)
+        };
+        // The event fields behind the rings are reserved even where EVENT_IDX is
+        // not negotiated (section 2.7), so they are part of the areas.
+        Ok(Self {
+            descriptors: place(RingArea::Descriptors, at.descriptors, 16, 16 * entries)?,
+            avail: place(RingArea::Available, at.available, 2, 6 + 2 * entries)?,
+            used: place(RingArea::Used, at.used, 4, 6 + 8 * entries)?,
+            mask: (size - 1) as u16,
+            _memory: Arc::clone(memory),
+        })
+    }
+
+    /// Entries of the ring.
+    #[inline(always)]
+    pub(crate) fn size(&self) -> u16 {
+        self.mask + 1
+    }
+
+    #[inline(always)]
+    fn avail_cell(&self, offset: usize) -> &AtomicU16 {
+        // SAFETY: callers pass even offsets inside the available ring, which is
+        // mapped and aligned; the guest's side is as good as another atomic.
+        unsafe { AtomicU16::from_ptr(self.avail.add(offset).cast()) }
+    }
+
+    #[inline(always)]
+    fn used_cell(&self, offset: usize) -> &AtomicU16 {
+        // SAFETY: as for the available ring.
+        unsafe { AtomicU16::from_ptr(self.used.add(offset).cast()) }
+    }
+
+    #[inline(always)]
+    fn used_event_at(&self) -> usize {
+        AVAIL_RING_AT + 2 * usize::from(self.size())
+    }
+
+    #[inline(always)]
+    fn avail_event_at(&self) -> usize {
+        USED_RING_AT + USED_ENTRY_BYTES * usize::from(self.size())
+    }
+
+    /// The descriptor that the available entry `index` (masked) starts with.
+    #[inline(always)]
+    pub(crate) fn avail_entry(&self, index: u16) -> u16 {
+        let at = AVAIL_RING_AT + 2 * usize::from(index & self.mask);
+        u16::from_le(self.avail_cell(at).load(Ordering::Relaxed))
+    }
+
+    /// Reads descriptor `index` (masked) once.
+    #[inline(always)]
+    pub(crate) fn descriptor(&self, index: u16) -> Descriptor {
+        let at = DESCRIPTOR_BYTES * usize::from(index & self.mask);
+        // SAFETY: the table is mapped, and aligned to 16 bytes.
+        let [addr, rest] =
+            unsafe { self.descriptors.add(at).cast::<[u64; 2]>().read_volatile() };
+        Descriptor::from_words(u64::from_le(addr), u64::from_le(rest))
+    }
+
+    /// Asks for the line of descriptor `index` (masked).
+    #[inline(always)]
+    pub(crate) fn prefetch_descriptor(&self, index: u16) {
+        let at = DESCRIPTOR_BYTES * usize::from(index & self.mask);
+        // SAFETY: inside the table.
+        prefetch::<false>(unsafe { self.descriptors.add(at) });
+    }
+
+    /// Writes the used entry `index` (masked). The driver sees it after
+    /// [`RingCells::publish_used`].
+    #[inline(always)]
+    pub(crate) fn write_used(&self, index: u16, head: u16, written: u32) {
+        let at = USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask);
+        let entry = u64::from(head) | (u64::from(written) << 32);
+        // SAFETY: the entry lies in the used ring. Its alignment is 4.
+        unsafe { self.used.add(at).cast::<u64>().write_unaligned(entry.to_le()) }
+    }
+
+    /// The used index as it stands in memory.
+    pub(crate) fn used_idx(&self) -> u16 {
+        u16::from_le(self.used_cell(2).load(Ordering::Relaxed))
+    }
+
+    /// Makes all used entries before `index` visible.
+    #[inline(always)]
+    pub(crate) fn publish_used(&self, index: u16) {
+        self.used_cell(2).store(index.to_le(), Ordering::Release);
+    }
+}
+
+impl NotifyCells for RingCells {
+    #[inline(always)]
+    fn avail_idx(&self) -> u16 {
+        u16::from_le(self.avail_cell(2).load(Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    fn store_avail_event(&self, index: u16) {
+        self.used_cell(self.avail_event_at()).store(index.to_le(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn store_kicks_wanted(&self, wanted: bool) {
+        let flags = if wanted { 0 } else { VRING_USED_F_NO_NOTIFY as u16 };
+        self.used_cell(0).store(flags.to_le(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn used_event(&self) -> u16 {
+        u16::from_le(self.avail_cell(self.used_event_at()).load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn interrupts_wanted(&self) -> bool {
+        let flags = u16::from_le(self.avail_cell(0).load(Ordering::Relaxed));
+        flags & VRING_AVAIL_F_NO_INTERRUPT as u16 == 0
+    }
+
+    #[inline(always)]
+    fn full_barrier(&self) {
+        fence(Ordering::SeqCst);
+    }
+}

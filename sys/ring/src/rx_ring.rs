@@ -1,0 +1,260 @@
+//! A VM's receive ring: frames leave the switch.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Arc;
+
+use suimon_frame::{Frame, Offloads, VNET_HEADER_BYTES};
+use suimon_ports::{FrameSink, PortFault, Sent};
+
+use crate::cells::Descriptor;
+use crate::fault::RingFault;
+use crate::memory::GuestMemory;
+use crate::split::{Access, Head, RingSetup, RingState, SplitQueue};
+
+/// Where `num_buffers` stands in the header.
+const NUM_BUFFERS_AT: usize = 10;
+
+/// What a ring's owner lets it hand to the guest, of what the guest takes. It
+/// can be changed while the ring runs.
+#[derive(Debug)]
+pub struct OffloadMask {
+    bits: AtomicU8,
+}
+
+impl OffloadMask {
+    /// A mask that lets these through.
+    pub fn new(offloads: Offloads) -> Self {
+        let mask = Self { bits: AtomicU8::new(0) };
+        mask.set(offloads);
+        mask
+    }
+
+    /// From now on lets these through.
+    pub fn set(&self, offloads: Offloads) {
+        let flags = [
+            offloads.checksum,
+            offloads.tcp4_segmentation,
+            offloads.tcp6_segmentation,
+            offloads.tcp_ecn_segmentation,
+            offloads.udp_segmentation,
+        ];
+        let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
+        self.bits.store(bits, Ordering::Relaxed);
+    }
+
+    /// What is let through now.
+    #[inline]
+    pub fn load(&self) -> Offloads {
+        let bits = self.bits.load(Ordering::Relaxed);
+        Offloads {
+            checksum: bits & 1 != 0,
+            tcp4_segmentation: bits & 2 != 0,
+            tcp6_segmentation: bits & 4 != 0,
+            tcp_ecn_segmentation: bits & 8 != 0,
+            udp_segmentation: bits & 16 != 0,
+        }
+    }
+}
+
+/// A VM's receive ring. With mergeable buffers a frame may fill several chains;
+/// without, it goes into one or not at all. A frame that finds no room leaves
+/// the ring as it was.
+pub struct RxRing {
+    queue: SplitQueue,
+    header_bytes: usize,
+    takes: Offloads,
+    mask: Arc<OffloadMask>,
+}
+
+impl RxRing {
+    /// A running ring. The driver is told never to kick: new buffers are found
+    /// when there is a frame for them.
+    ///
+    /// # Errors
+    /// The ring's size or areas are no good, as [`RingFault`] says.
+    pub fn new(
+        memory: Arc<GuestMemory>,
+        setup: &RingSetup,
+        mask: Arc<OffloadMask>,
+    ) -> Result<Self, PortFault> {
+        Ok(Self {
+            queue: SplitQueue::new(memory, setup, Access::Write)?,
+            header_bytes: setup.features.header_bytes(),
+            takes: setup.features.egress(),
+            mask,
+        })
+    }
+
+    /// Where the ring stands, also after it is gone.
+    pub fn state(&self) -> Arc<RingState> {
+        Arc::clone(self.queue.state())
+    }
+
+    #[inline(always)]
+    fn put(&mut self, frame: &Frame) -> Result<Sent, RingFault> {
+        if self.queue.look_ahead()? == 0 {
+            return Ok(Sent::Full);
+        }
+        let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
+        let wire = frame.wire();
+        let mut header = wire.header;
+        if !self.offloads().checksum {
+            header = header.without_data_valid();
+        }
+        let header = header.encode();
+        let bytes = self.header_bytes + wire.front.len();
+        let is_one_buffer = head.first.kind() == Descriptor::WRITE && wire.tag.is_none();
+        if !is_one_buffer || (head.first.len as usize) < bytes {
+            let header = header.get(..self.header_bytes).unwrap_or_default();
+            let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
+            return self.scatter([header, wire.front, tag, wire.rest]);
+        }
+        let addr = head.first.addr;
+        let body_addr = addr.wrapping_add(self.header_bytes as u64);
+        let view = &mut self.queue.view;
+        let written = if self.header_bytes == VNET_HEADER_BYTES {
+            view.write(addr, &header)
+        } else {
+            view.write(addr, header.get(..self.header_bytes).unwrap_or_default())
+        };
+        if written.and_then(|()| view.write(body_addr, wire.front)).is_err() {
+            return Err(self.queue.outside(head.index, addr, bytes));
+        }
+        self.queue.complete(head.index, bytes as u32);
+        Ok(Sent::Accepted)
+    }
+
+    /// Puts a frame into as many buffers as it needs.
+    #[inline(never)]
+    fn scatter(&mut self, pieces: [&[u8]; 4]) -> Result<Sent, RingFault> {
+        let mark = self.queue.mark();
+        let sent = self.fill_chains(Pieces { pieces, at: 0, piece: 0, offset: 0 });
+        if !matches!(sent, Ok(Sent::Accepted)) {
+            self.queue.rewind(mark);
+        }
+        sent
+    }
+
+    fn fill_chains(&mut self, mut source: Pieces<'_>) -> Result<Sent, RingFault> {
+        let mut count_at = [None; 2];
+        let mut chains: u16 = 0;
+        while !source.is_empty() {
+            if self.queue.look_ahead()? == 0 {
+                return Ok(Sent::Full);
+            }
+            let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
+            let written = self.fill_chain(head, &mut source, &mut count_at)?;
+            if written == 0 {
+                let queue = self.queue.queue();
+                return Err(RingFault::NoRoom { queue, head: head.index });
+            }
+            self.queue.complete(head.index, written as u32);
+            chains += 1;
+            if !self.queue.features.mergeable() && !source.is_empty() {
+                return Ok(Sent::Full);
+            }
+        }
+        if chains > 1 {
+            for (addr, byte) in count_at.into_iter().zip(chains.to_le_bytes()) {
+                let Some((head, addr)) = addr else { continue };
+                if self.queue.view.write(addr, &[byte]).is_err() {
+                    return Err(self.queue.outside(head, addr, 1));
+                }
+            }
+        }
+        Ok(Sent::Accepted)
+    }
+
+    /// Puts as much of `source` into one chain as it holds, and returns how much
+    /// that was. Notes where the two bytes of `num_buffers` went.
+    fn fill_chain(
+        &mut self,
+        head: Head,
+        source: &mut Pieces<'_>,
+        count_at: &mut [Option<(u16, u64)>; 2],
+    ) -> Result<usize, RingFault> {
+        let mut written = 0;
+        let mut walk = self.queue.walk(head);
+        while let Some(buffer) = self.queue.step(&mut walk)? {
+            let mut filled = 0;
+            while filled < buffer.len {
+                let at = source.at;
+                let part = source.take(buffer.len - filled);
+                if part.is_empty() {
+                    break;
+                }
+                let addr = buffer.addr.wrapping_add(filled as u64);
+                if addr < buffer.addr || self.queue.view.write(addr, part).is_err() {
+                    return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
+                }
+                for (nth, place) in count_at.iter_mut().enumerate() {
+                    let byte = NUM_BUFFERS_AT + nth;
+                    if self.header_bytes > byte && at <= byte && byte < at + part.len() {
+                        *place = Some((head.index, addr + (byte - at) as u64));
+                    }
+                }
+                filled += part.len();
+            }
+            written += filled;
+            if source.is_empty() {
+                break;
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// The bytes of header and frame, in order.
+struct Pieces<'a> {
+    pieces: [&'a [u8]; 4],
+    /// Bytes taken so far.
+    at: usize,
+    piece: usize,
+    offset: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// Whether everything was taken.
+    fn is_empty(&self) -> bool {
+        let rest = self.pieces.get(self.piece..).unwrap_or_default();
+        rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset
+    }
+
+    /// The next bytes, at most `room`; empty only at the end (or without room).
+    fn take(&mut self, room: usize) -> &'a [u8] {
+        while let Some(piece) = self.pieces.get(self.piece) {
+            let rest = piece.get(self.offset..).unwrap_or_default();
+            if rest.is_empty() {
+                self.piece += 1;
+                self.offset = 0;
+                continue;
+            }
+            let part = rest.get(..room).unwrap_or(rest);
+            self.offset += part.len();
+            self.at += part.len();
+            return part;
+        }
+        &[]
+    }
+}
+
+impl FrameSink for RxRing {
+    #[inline]
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        self.queue.check()?;
+        match self.put(frame) {
+            Ok(sent) => Ok(sent),
+            Err(fault) => Err(self.queue.fail(fault).into()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        self.queue.publish();
+        Ok(self.queue.check()?)
+    }
+
+    #[inline]
+    fn offloads(&self) -> Offloads {
+        self.takes.and(self.mask.load())
+    }
+}

@@ -1,0 +1,171 @@
+//! What happens when the file behind a VM's memory is cut short.
+//!
+//! A page behind the end of a shared file mapping raises `SIGBUS`, which ends the
+//! process: one hostile or crashed front-end would stop every VM of the host. The
+//! handler here recognises addresses inside mapped guest memory, puts a private
+//! page of zeros there and lets the access go on. The fault is counted and marked
+//! on the mapping; rings see the count change and stop with
+//! [`RingFault::MemoryGone`](crate::RingFault::MemoryGone). Any other `SIGBUS`
+//! goes to whoever handled it before.
+//!
+//! State: a fixed table of mappings, read by the handler without a lock. A slot
+//! is free while its `start` is 0. The owner fills `end` and `page_bytes` before
+//! it publishes `start`, and takes `start` back before it unmaps; nobody touches
+//! the mapping in between, so the handler cannot meet half a slot.
+#![allow(unsafe_code, reason = "installs a signal handler that maps pages")]
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::io;
+use std::sync::OnceLock;
+
+/// Mappings that can exist at once, over all VMs.
+const SLOTS: usize = 4096;
+
+struct Slot {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    page_bytes: AtomicUsize,
+    claimed: AtomicBool,
+    faulted: AtomicBool,
+}
+
+static TABLE: [Slot; SLOTS] = [const {
+    Slot {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        page_bytes: AtomicUsize::new(0),
+        claimed: AtomicBool::new(false),
+        faulted: AtomicBool::new(false),
+    }
+}; SLOTS];
+
+static FAULTS: AtomicU64 = AtomicU64::new(0);
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// How often guest memory was touched behind the end of its file since the
+/// process started. Stays 0 unless a front-end cuts the file of a running VM.
+pub fn memory_faults() -> u64 {
+    FAULTS.load(Ordering::Relaxed)
+}
+
+/// A mapping's entry in the table; dropping it takes the entry back.
+pub(crate) struct Guard {
+    slot: &'static Slot,
+}
+
+impl Guard {
+    /// Watches over the mapping at `start`, made of pages of `page_bytes` (a
+    /// power of two).
+    ///
+    /// # Errors
+    /// The table is full, or the handler could not be installed.
+    pub(crate) fn new(start: usize, bytes: usize, page_bytes: usize) -> io::Result<Self> {
+        install()?;
+        let slot = TABLE
+            .iter()
+            .find(|slot| !slot.claimed.swap(true, Ordering::AcqRel))
+            .ok_or_else(|| io::Error::other("too many memory regions over all VMs"))?;
+        slot.end.store(start + bytes, Ordering::Relaxed);
+        slot.page_bytes.store(page_bytes, Ordering::Relaxed);
+        slot.faulted.store(false, Ordering::Relaxed);
+        slot.start.store(start, Ordering::Release);
+        Ok(Self { slot })
+    }
+
+    /// Whether the mapping was touched behind the end of its file.
+    pub(crate) fn is_faulted(&self) -> bool {
+        self.slot.faulted.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.slot.start.store(0, Ordering::Release);
+        self.slot.claimed.store(false, Ordering::Release);
+    }
+}
+
+fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
+    let failed = INSTALLED.get_or_init(|| {
+        // SAFETY: sigaction is called with one valid, zeroed structure for the old
+        // action and one filled structure for the new; the handler does only what
+        // a signal handler may do.
+        unsafe {
+            let mut before: libc::sigaction = core::mem::zeroed();
+            if libc::sigaction(libc::SIGBUS, core::ptr::null(), &raw mut before) != 0 {
+                return io::Error::last_os_error().raw_os_error();
+            }
+            let _ = BEFORE.set(before);
+            let mut action: libc::sigaction = core::mem::zeroed();
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle_sigbus;
+            action.sa_sigaction = handler as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigemptyset(&raw mut action.sa_mask);
+            if libc::sigaction(libc::SIGBUS, &raw const action, core::ptr::null_mut()) != 0 {
+                return io::Error::last_os_error().raw_os_error();
+            }
+        }
+        None
+    });
+    failed.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
+}
+
+/// Async-signal-safe: atomics and system calls only.
+extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler.
+    let address = unsafe { (*info).si_addr() } as usize;
+    if !replace_page(address) {
+        pass_on(signal, info, context);
+    }
+}
+
+/// Puts zeros where `address` lies, if that is guest memory.
+fn replace_page(address: usize) -> bool {
+    for slot in &TABLE {
+        let start = slot.start.load(Ordering::Acquire);
+        if start == 0 || address < start || address >= slot.end.load(Ordering::Relaxed) {
+            continue;
+        }
+        let page_bytes = slot.page_bytes.load(Ordering::Relaxed);
+        let page = address & !(page_bytes - 1);
+        // SAFETY: the page belongs to a mapping that its owner holds while the
+        // slot is filled; references into it do not exist, only raw copies.
+        let mapped = unsafe {
+            libc::mmap(
+                page as *mut c_void,
+                page_bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        slot.faulted.store(true, Ordering::Relaxed);
+        FAULTS.fetch_add(1, Ordering::Relaxed);
+        return mapped != libc::MAP_FAILED;
+    }
+    false
+}
+
+/// Does what the process would have done without us.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let before = BEFORE.get();
+    let handler = before.map_or(libc::SIG_DFL, |action| action.sa_sigaction);
+    let wants_info = before.is_some_and(|action| action.sa_flags & libc::SA_SIGINFO != 0);
+    // SAFETY: the earlier action is called the way it was registered; the default
+    // is put back, and the access, run again after the return, ends the process.
+    unsafe {
+        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+            libc::signal(signal, libc::SIG_DFL);
+        } else if wants_info {
+            let call: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                core::mem::transmute(handler);
+            call(signal, info, context);
+        } else {
+            let call: extern "C" fn(c_int) = core::mem::transmute(handler);
+            call(signal);
+        }
+    }
+}

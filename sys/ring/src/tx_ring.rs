@@ -1,0 +1,250 @@
+//! A VM's transmit ring: frames come into the switch.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use suimon_frame::{Frame, FrameBatch, MacAddr, Offloads, VNET_HEADER_BYTES, VnetHeader};
+use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
+
+use crate::fault::RingFault;
+use crate::memory::GuestMemory;
+use crate::split::{Access, Head, RingSetup, RingState, SplitQueue};
+
+/// Speaks up for a VM from outside its ring: after a migration the new host's
+/// switch is told where the VM is now (`VHOST_USER_SEND_RARP`).
+#[derive(Debug)]
+pub struct Announcer {
+    /// The address to announce, with [`Announcer::PENDING`]; 0 if there is none.
+    wanted: AtomicU64,
+    wake: Arc<OwnedFd>,
+}
+
+impl Announcer {
+    const PENDING: u64 = 1 << 63;
+
+    /// Makes the ring hand in a reverse-ARP broadcast from this address, before
+    /// anything else the VM sends from now on. The ring is woken if it sleeps.
+    pub fn announce(&self, mac: MacAddr) {
+        self.wanted.store(mac.to_u64() | Self::PENDING, Ordering::Release);
+        // A full eventfd wakes as well.
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+    }
+
+    #[inline]
+    fn is_pending(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) != 0
+    }
+
+    /// The frame to hand in (RFC 903, an Ethernet frame of the shortest length).
+    fn take(&self) -> Option<[u8; 60]> {
+        let wanted = self.wanted.swap(0, Ordering::Acquire);
+        let [_, _, a, b, c, d, e, f] = wanted.to_be_bytes();
+        let mac = [a, b, c, d, e, f];
+        let mut bytes = [0; 60];
+        let fields: [&[u8]; 8] = [
+            &[0xff; 6],
+            &mac,
+            // Ethertype RARP; Ethernet, IPv4, 6 and 4 bytes; request reverse.
+            &[0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3],
+            &mac,
+            &[0; 4],
+            &mac,
+            &[0; 4],
+            &[],
+        ];
+        let mut at = bytes.iter_mut();
+        for (to, from) in at.by_ref().zip(fields.into_iter().flatten()) {
+            *to = *from;
+        }
+        (wanted != 0).then_some(bytes)
+    }
+}
+
+/// A VM's transmit ring. Frames are copied out and their chains returned in the
+/// same call, so the guest may reuse its buffers at once.
+pub struct TxRing {
+    queue: SplitQueue,
+    kick: Arc<OwnedFd>,
+    /// The driver never kicks; the ring must be polled and never sleeps.
+    is_poll_only: bool,
+    header_bytes: usize,
+    allowed: Offloads,
+    malformed: u64,
+    announcer: Arc<Announcer>,
+}
+
+impl TxRing {
+    /// A running ring. Kicks are suppressed until it is armed.
+    ///
+    /// # Errors
+    /// The ring's size or areas are no good, as [`RingFault`] says, or the host
+    /// has no descriptor to spare.
+    pub fn new(memory: Arc<GuestMemory>, setup: &RingSetup) -> Result<Self, PortFault> {
+        let queue = SplitQueue::new(memory, setup, Access::Read)?;
+        let kick = match &setup.kick {
+            Some(kick) => Arc::clone(kick),
+            None => Arc::new(own_eventfd()?),
+        };
+        Ok(Self {
+            announcer: Arc::new(Announcer { wanted: AtomicU64::new(0), wake: Arc::clone(&kick) }),
+            kick,
+            is_poll_only: setup.kick.is_none(),
+            header_bytes: setup.features.header_bytes(),
+            allowed: setup.features.ingress(),
+            malformed: 0,
+            queue,
+        })
+    }
+
+    /// Where the ring stands, also after it is gone.
+    pub fn state(&self) -> Arc<RingState> {
+        Arc::clone(self.queue.state())
+    }
+
+    /// A way to speak up for the VM.
+    pub fn announcer(&self) -> Arc<Announcer> {
+        Arc::clone(&self.announcer)
+    }
+
+    /// Fills frames from the chains at hand.
+    fn take_batch(&mut self, batch: &mut FrameBatch) -> Result<usize, RingFault> {
+        let mut count = 0;
+        let mut at_hand = self.queue.look_ahead()?;
+        while at_hand > 0 {
+            let (Some(head), Some(frame)) = (self.queue.peek(), batch.spare()) else { break };
+            let admitted = self.take_frame(head, frame)?;
+            self.queue.complete(head.index, 0);
+            at_hand -= 1;
+            if admitted {
+                batch.commit();
+                count += 1;
+            } else {
+                self.malformed += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Copies one chain into `frame`. `false` if what it holds is no frame.
+    #[inline(always)]
+    fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
+        let len = head.first.len as usize;
+        let mut header = [0; VNET_HEADER_BYTES];
+        if head.first.kind() != 0 || len < self.header_bytes {
+            return self.gather(head, frame);
+        }
+        let body = len - self.header_bytes;
+        let addr = head.first.addr;
+        let body_addr = addr.wrapping_add(self.header_bytes as u64);
+        let Some(space) = frame.space_mut().get_mut(..body) else {
+            return Err(self.too_long(head));
+        };
+        let read = if self.header_bytes == VNET_HEADER_BYTES {
+            self.queue.view.read(addr, &mut header)
+        } else {
+            self.queue.view.read(addr, short(&mut header))
+        };
+        read.and_then(|()| self.queue.view.read(body_addr, space))
+            .map_err(|_| self.queue.outside(head.index, addr, len))?;
+        frame.set_len(body);
+        Ok(frame.admit(&VnetHeader::decode(&header), self.allowed).is_ok())
+    }
+
+    /// As `take_frame`, for a chain of several buffers.
+    #[inline(never)]
+    fn gather(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
+        let mut header = [0; VNET_HEADER_BYTES];
+        let mut missing = self.header_bytes;
+        let mut body = 0;
+        let mut walk = self.queue.walk(head);
+        while let Some(buffer) = self.queue.step(&mut walk)? {
+            let into_header = missing.min(buffer.len);
+            let from = self.header_bytes - missing;
+            let into_body = buffer.len - into_header;
+            let (Some(header_part), Some(space)) = (
+                header.get_mut(from..from + into_header),
+                frame.space_mut().get_mut(body..body + into_body),
+            ) else {
+                return Err(self.too_long(head));
+            };
+            let body_addr = buffer.addr.wrapping_add(into_header as u64);
+            self.queue
+                .view
+                .read(buffer.addr, header_part)
+                .and_then(|()| self.queue.view.read(body_addr, space))
+                .map_err(|_| self.queue.outside(head.index, buffer.addr, buffer.len))?;
+            missing -= into_header;
+            body += into_body;
+        }
+        frame.set_len(body);
+        Ok(missing == 0 && frame.admit(&VnetHeader::decode(&header), self.allowed).is_ok())
+    }
+
+    #[cold]
+    fn too_long(&self, head: Head) -> RingFault {
+        let max = self.header_bytes + suimon_frame::FRAME_BYTES_MAX;
+        RingFault::FrameLength { queue: self.queue.queue(), head: head.index, max }
+    }
+}
+
+/// The header without `num_buffers`.
+#[inline(always)]
+fn short(header: &mut [u8; VNET_HEADER_BYTES]) -> &mut [u8] {
+    header.get_mut(..suimon_frame::VNET_HEADER_SHORT_BYTES).unwrap_or_default()
+}
+
+fn own_eventfd() -> Result<OwnedFd, PortFault> {
+    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|errno| PortFault {
+        kind: FaultKind::Host,
+        detail: format!("cannot make an eventfd: {errno}; raise the limit of open files"),
+    })
+}
+
+impl FrameSource for TxRing {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        self.queue.check()?;
+        let mut count = 0;
+        if self.announcer.is_pending() {
+            if let Some(frame) = batch.spare() {
+                if let Some(bytes) = self.announcer.take() {
+                    frame.fill(&bytes);
+                    batch.commit();
+                    count += 1;
+                }
+            }
+        }
+        let taken = self.take_batch(batch);
+        self.queue.publish();
+        match taken {
+            Ok(taken) => Ok(count + taken),
+            Err(fault) => Err(self.queue.fail(fault).into()),
+        }
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        if self.is_poll_only || self.announcer.is_pending() {
+            return Wakeup::Pending;
+        }
+        self.queue.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.queue.park();
+        let _ = rustix::io::read(&*self.kick, &mut [0; 8]);
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.kick.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+
+    fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
