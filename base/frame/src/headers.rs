@@ -131,3 +131,6 @@ impl Headers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,3 +100,46 @@ impl fmt::Debug for MacAddr {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_are_read_and_one_is_written() {
+        let mac = MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0xab]);
+        assert_eq!("52:54:00:12:34:AB".parse(), Ok(mac));
+        assert_eq!("52-54-00-12-34-ab".parse(), Ok(mac));
+        assert_eq!(mac.to_string(), "52:54:00:12:34:ab");
+        assert_eq!(mac.to_u64(), 0x5254_0012_34ab);
+    }
+
+    #[test]
+    fn what_is_not_an_address_is_refused_with_its_text() {
+        for text in [
+            "",
+            "52:54:00:12:34",
+            "52:54:00:12:34:56:78",
+            "52:54:00:12:34:5",
+            "52:54:00:12:34:+5",
+            "52:54-00:12:34:56",
+            "52:54:00:12:34:5g",
+            "5254.0012.3456",
+            "é2:54:00:12:34:56",
+        ] {
+            let error = text.parse::<MacAddr>().unwrap_err();
+            assert!(error.to_string().starts_with(&format!("`{text}` is not a MAC")), "{error}");
+        }
+        let long = "x".repeat(1000).parse::<MacAddr>().unwrap_err();
+        assert!(long.to_string().len() < 200);
+    }
+
+    #[test]
+    fn groups_and_stations_are_told_apart() {
+        assert!(MacAddr::BROADCAST.is_broadcast() && MacAddr::BROADCAST.is_multicast());
+        let group = MacAddr::new([1, 0, 0x5e, 0, 0, 1]);
+        assert!(group.is_multicast() && !group.is_broadcast() && !group.is_station());
+        assert!(MacAddr::new([2, 0, 0, 0, 0, 1]).is_station());
+        assert!(!MacAddr::default().is_station());
+    }
+}

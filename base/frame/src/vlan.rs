@@ -78,3 +78,31 @@ impl VlanTag {
         Self((self.0 & 0xf000) | vlan.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_identifiers_are_no_vlans() {
+        for id in [0, 4095, 4096, u16::MAX] {
+            assert_eq!(VlanId::new(id), None);
+            assert!(VlanId::try_from(id).is_err());
+        }
+        for id in [1, 100, 4094] {
+            assert_eq!(VlanId::new(id).map(VlanId::get), Some(id));
+        }
+    }
+
+    #[test]
+    fn a_tag_keeps_its_priority_on_another_vlan() {
+        let tag = VlanTag::from_tci(0xb064);
+        assert_eq!(tag.vlan(), VlanId::new(100));
+        let moved = VlanId::new(7).map(|vlan| tag.with_vlan(vlan));
+        assert_eq!(moved, Some(VlanTag::from_tci(0xb007)));
+        assert!(VlanTag::from_tci(0xe000).is_priority_only());
+        assert_eq!(VlanTag::from_tci(0xe000).vlan(), None);
+        let reserved = VlanTag::from_tci(0x0fff);
+        assert!(reserved.vlan().is_none() && !reserved.is_priority_only());
+    }
+}

@@ -98,3 +98,6 @@ impl VnetHeader {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;

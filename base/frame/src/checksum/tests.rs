@@ -1,1 +1,90 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::FrameMeta;
+
+#[test]
+fn the_example_of_rfc_1071_comes_out() {
+    let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+    assert_eq!(Sum::of(&bytes).word(), 0xddf2);
+    assert_eq!(Sum::of(&bytes).checksum(), 0x220d);
+    assert_eq!(Sum::of(&[]), Sum::ZERO);
+}
+
+#[test]
+fn the_example_of_rfc_1624_comes_out() {
+    assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+}
+
+#[test]
+fn sums_do_not_overflow_in_the_largest_frame() {
+    let ones = vec![0xff; crate::FRAME_BYTES_MAX];
+    assert_eq!(Sum::of(&ones).word(), 0xffff);
+    assert_eq!(Sum::of(&ones).checksum_nonzero(), 0xffff);
+}
+
+#[test]
+fn pseudo_headers_are_their_bytes() {
+    let v4 = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, 0x1234);
+    assert_eq!(v4, Sum::of(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0x12, 0x34]));
+    let source = core::array::from_fn(|at| at as u8);
+    let destination = core::array::from_fn(|at| 0xf0 | at as u8);
+    let v6 = Sum::pseudo_ipv6(source, destination, 17, 0x0001_0203);
+    let bytes = [&source[..], &destination, &[0, 1, 2, 3, 0, 0, 0, 17]].concat();
+    assert_eq!(v6, Sum::of(&bytes));
+}
+
+#[test]
+fn a_udp_checksum_of_zero_is_stored_as_ones() {
+    let mut frame = Frame::new(0);
+    let mut bytes = vec![0; 42];
+    // The words from 34 on add up to 0xffff.
+    bytes[34..38].copy_from_slice(&[0xff, 0x00, 0x00, 0xff]);
+    frame.fill(&bytes);
+    frame.meta.checksum = Checksum::Partial { start: 34, offset: 6 };
+    complete_checksum(&mut frame);
+    assert_eq!(field(frame.bytes(), 40), 0xffff);
+    assert_eq!(frame.meta.checksum, Checksum::Verified);
+}
+
+#[test]
+fn only_partial_checksums_are_completed() {
+    let mut frame = Frame::new(0);
+    frame.fill(&[7; 60]);
+    for checksum in [Checksum::Unknown, Checksum::Verified] {
+        frame.meta = FrameMeta { checksum, ..FrameMeta::default() };
+        complete_checksum(&mut frame);
+        assert_eq!((frame.bytes(), frame.meta.checksum), (&[7; 60][..], checksum));
+    }
+    // Metadata that are not true of the bytes, which no source may leave: nothing
+    // is written, nothing is claimed.
+    let outside = Checksum::Partial { start: 59, offset: 0 };
+    frame.meta.checksum = outside;
+    complete_checksum(&mut frame);
+    assert_eq!((frame.bytes(), frame.meta.checksum), (&[7; 60][..], outside));
+}
+
+proptest! {
+    /// After an update the words still sum to what the field complements.
+    #[test]
+    fn an_update_equals_a_new_sum(
+        mut words in prop::collection::vec(any::<u16>(), 1..40),
+        at in any::<prop::sample::Index>(),
+        new_word in any::<u16>(),
+    ) {
+        // A header of nothing but zeros has no meaning; RFC 1624 excludes it.
+        words.push(0x4500);
+        let sum = |words: &[u16]| words.iter().fold(Sum::ZERO, |sum, word| sum.plus(*word));
+        let old_checksum = sum(&words).checksum();
+        let at = at.index(words.len() - 1);
+        let updated = update(old_checksum, words[at], new_word);
+        words[at] = new_word;
+        prop_assert_eq!(updated, sum(&words).checksum());
+    }
+
+    #[test]
+    fn minus_undoes_plus(start in 1u16.., word in any::<u16>()) {
+        let sum = Sum::of_word(start).plus(word).minus(word);
+        prop_assert_eq!(sum.word(), start);
+    }
+}

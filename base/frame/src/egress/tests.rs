@@ -1,1 +1,44 @@
 use super::*;
+use crate::{FrameMeta, VlanId};
+
+fn frame(meta: FrameMeta) -> Frame {
+    let bytes: Vec<u8> = (0..60).collect();
+    let mut frame = Frame::new(3);
+    frame.fill(&bytes);
+    frame.meta = meta;
+    frame
+}
+
+#[test]
+fn an_untagged_frame_is_its_bytes() {
+    let frame = frame(FrameMeta::default());
+    let wire = frame.wire();
+    assert_eq!(wire.front, frame.bytes());
+    assert_eq!((wire.tag, wire.rest, wire.wire_len()), (None, &[][..], 60));
+    assert_eq!(wire.header, VnetHeader { num_buffers: 1, ..VnetHeader::default() });
+}
+
+#[test]
+fn a_tag_stands_behind_the_addresses_and_shifts_the_offsets() {
+    let frame = frame(FrameMeta {
+        checksum: Checksum::Partial { start: 34, offset: 16 },
+        tag: VlanId::new(100).map(VlanTag::of),
+        gso: None,
+    });
+    let wire = frame.wire();
+    assert_eq!(wire.front, &frame.bytes()[..12]);
+    assert_eq!(wire.tag, Some([0x81, 0, 0, 100]));
+    assert_eq!(wire.rest, &frame.bytes()[12..]);
+    assert_eq!(wire.wire_len(), 64);
+    assert_eq!((wire.header.csum_start, wire.header.csum_offset), (38, 16));
+}
+
+#[test]
+fn a_verified_checksum_is_said_to_be_valid_and_can_be_kept_quiet() {
+    let frame = frame(FrameMeta { checksum: Checksum::Verified, ..FrameMeta::default() });
+    let header = frame.wire().header;
+    assert_eq!(header.flags, VnetHeader::DATA_VALID);
+    assert_eq!(header.without_data_valid().flags, 0);
+    let partial = VnetHeader { flags: VnetHeader::NEEDS_CSUM, ..header };
+    assert_eq!(partial.without_data_valid(), partial);
+}

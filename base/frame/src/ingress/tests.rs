@@ -1,1 +1,213 @@
 use super::*;
+use crate::VlanId;
+
+const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
+
+/// A TCP/IPv4 frame with 1000 bytes of payload.
+fn tcp() -> Vec<u8> {
+    let mut bytes = vec![0; 1054];
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    bytes[14] = 0x45;
+    bytes[23] = 6;
+    bytes[46] = 0x50;
+    bytes
+}
+
+fn large() -> VnetHeader {
+    VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        gso_size: 400,
+        csum_start: 34,
+        csum_offset: 16,
+        ..VnetHeader::default()
+    }
+}
+
+fn partial() -> VnetHeader {
+    VnetHeader { gso_type: VnetHeader::GSO_NONE, gso_size: 0, ..large() }
+}
+
+fn admit(bytes: &[u8], header: &VnetHeader, allowed: Offloads) -> Result<Frame, MalformedFrame> {
+    let mut frame = Frame::new(0);
+    frame.fill(bytes);
+    frame.admit(header, allowed).map(|()| frame)
+}
+
+fn refusal(bytes: &[u8], header: &VnetHeader) -> MalformedFrame {
+    admit(bytes, header, ALL).map(|frame| frame.meta).unwrap_err()
+}
+
+#[test]
+fn a_large_frame_is_admitted_with_true_metadata() {
+    let frame = admit(&tcp(), &large(), ALL).unwrap();
+    assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 16 });
+    let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 400, ecn: false };
+    assert_eq!(frame.meta.gso, Some(gso));
+    let fits = admit(&tcp(), &VnetHeader { gso_size: 1000, ..large() }, ALL).unwrap();
+    assert_eq!((fits.meta.gso, fits.meta.checksum), (None, frame.meta.checksum));
+}
+
+#[test]
+fn metadata_of_an_earlier_frame_do_not_survive() {
+    let mut frame = admit(&tcp(), &large(), ALL).unwrap();
+    frame.admit(&VnetHeader::default(), ALL).unwrap();
+    assert_eq!((frame.meta.gso, frame.meta.checksum), (None, Checksum::Unknown));
+}
+
+#[test]
+fn a_tag_moves_from_the_bytes_to_the_metadata() {
+    let mut bytes = tcp();
+    bytes[..12].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    let untagged = bytes.clone();
+    bytes.splice(12..12, [0x81, 0x00, 0x60, 0x64]);
+    let frame = admit(&bytes, &VnetHeader { csum_start: 38, ..partial() }, ALL).unwrap();
+    assert_eq!(frame.bytes(), untagged);
+    assert_eq!(frame.meta.tag, Some(VlanTag::from_tci(0x6064)));
+    assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 16 });
+    assert_eq!(
+        refusal(&bytes, &VnetHeader { csum_start: 3, ..partial() }).to_string(),
+        "csum_start 3 and csum_offset 16 in a frame of 1054 bytes"
+    );
+}
+
+#[test]
+fn a_tag_known_beside_the_bytes_is_kept_and_the_inner_one_stays() {
+    let mut bytes = tcp();
+    bytes.splice(12..12, [0x81, 0x00, 0, 7]);
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    let outer = VlanId::new(100).map(VlanTag::of);
+    frame.meta.tag = outer;
+    frame.admit(&VnetHeader { csum_start: 38, ..large() }, ALL).unwrap();
+    assert_eq!((frame.meta.tag, frame.bytes()), (outer, &bytes[..]));
+    assert_eq!(frame.meta.checksum, Checksum::Partial { start: 38, offset: 16 });
+}
+
+#[test]
+fn lengths_are_checked_with_and_without_header() {
+    for len in [0, 13] {
+        assert_eq!(
+            refusal(&tcp()[..len], &VnetHeader::default()),
+            MalformedFrame::TooShort { len }
+        );
+        let mut frame = Frame::new(0);
+        frame.fill(&tcp()[..len]);
+        assert_eq!(frame.admit_plain(), Err(MalformedFrame::TooShort { len }));
+    }
+    let mut tag_only = tcp();
+    tag_only[12] = 0x81;
+    tag_only[13] = 0x00;
+    for len in [14, 17] {
+        let error = refusal(&tag_only[..len], &VnetHeader::default());
+        assert_eq!(error, MalformedFrame::TooShort { len });
+    }
+    assert_eq!(admit(&tag_only[..18], &VnetHeader::default(), ALL).unwrap().len(), 14);
+}
+
+#[test]
+fn csum_fields_and_hdr_len_mean_nothing_without_needs_csum() {
+    let nonsense = VnetHeader {
+        hdr_len: u16::MAX,
+        csum_start: u16::MAX,
+        csum_offset: u16::MAX,
+        gso_size: 9,
+        ..VnetHeader::default()
+    };
+    assert_eq!(admit(&tcp(), &nonsense, Offloads::NONE).unwrap().meta, Default::default());
+    let valid = VnetHeader { flags: VnetHeader::DATA_VALID, ..nonsense };
+    let frame = admit(&tcp(), &valid, Offloads::NONE).unwrap();
+    assert_eq!(frame.meta.checksum, Checksum::Verified);
+    let hinted = VnetHeader { hdr_len: u16::MAX, ..large() };
+    assert!(admit(&tcp(), &hinted, ALL).is_ok());
+}
+
+#[test]
+fn what_was_not_negotiated_is_refused_by_name() {
+    let not_allowed = |header: VnetHeader, allowed| {
+        let text = admit(&tcp(), &header, allowed).map(|frame| frame.meta).unwrap_err().to_string();
+        text.replace(" asks for an offload that was not negotiated", "")
+    };
+    assert_eq!(not_allowed(partial(), Offloads::NONE), "flags 0x1");
+    let checksum = Offloads { checksum: true, ..Offloads::NONE };
+    assert_eq!(not_allowed(large(), checksum), "gso_type 0x1");
+    let no_ecn = Offloads { tcp_ecn_segmentation: false, ..ALL };
+    let ecn = VnetHeader { gso_type: 0x81, ..large() };
+    assert_eq!(not_allowed(ecn, no_ecn), "gso_type 0x81");
+    assert!(admit(&tcp(), &ecn, ALL).unwrap().meta.gso.is_some_and(|gso| gso.ecn));
+    // UFO is never taken.
+    assert_eq!(not_allowed(VnetHeader { gso_type: 3, ..large() }, ALL), "gso_type 0x3");
+}
+
+#[test]
+fn contradictory_large_frames_are_refused() {
+    let plain = VnetHeader { flags: 0, ..large() };
+    assert_eq!(refusal(&tcp(), &plain), MalformedFrame::GsoWithoutChecksum { gso_type: 1 });
+    for value in [2, 6, 0x80, 0x85] {
+        let error = refusal(&tcp(), &VnetHeader { gso_type: value, ..large() });
+        assert_eq!(error, MalformedFrame::GsoType { value });
+    }
+    let no_size = VnetHeader { gso_size: 0, ..large() };
+    let error = MalformedFrame::GsoSize { gso_size: 0, payload_bytes: 1000 };
+    assert_eq!(refusal(&tcp(), &no_size), error);
+    for kind in [VnetHeader::GSO_TCPV6, VnetHeader::GSO_UDP_L4] {
+        let error = refusal(&tcp(), &VnetHeader { gso_type: kind, ..large() });
+        assert!(matches!(error, MalformedFrame::GsoHeaders { .. }), "{error}");
+    }
+    let mut fragment = tcp();
+    fragment[20] = 0x20;
+    assert!(matches!(refusal(&fragment, &large()), MalformedFrame::GsoHeaders { .. }));
+    let mut short_tcp = tcp();
+    short_tcp[46] = 0x40;
+    assert!(matches!(refusal(&short_tcp, &large()), MalformedFrame::Headers(_)));
+    assert!(matches!(refusal(&tcp()[..53], &large()), MalformedFrame::Headers(_)));
+}
+
+#[test]
+fn the_work_of_one_large_frame_is_bounded() {
+    let mut bytes = tcp();
+    bytes.resize(65_000, 0);
+    let tiny = VnetHeader { gso_size: 7, ..large() };
+    let payload_bytes = 65_000 - 54;
+    let error = MalformedFrame::GsoSize { gso_size: 7, payload_bytes };
+    assert_eq!(refusal(&bytes, &tiny), error);
+    assert!(admit(&bytes, &VnetHeader { gso_size: 8, ..large() }, ALL).is_ok());
+    // An IPv4 packet cannot say more than 65 535.
+    bytes.resize(14 + 65_535, 0);
+    assert!(admit(&bytes, &large(), ALL).is_ok());
+    bytes.push(0);
+    let error = MalformedFrame::GsoLength { len: 65_550, header_bytes: 54 };
+    assert_eq!(refusal(&bytes, &large()), error);
+}
+
+#[test]
+fn a_partial_checksum_must_be_that_of_the_transport_header() {
+    let place = |csum_start, csum_offset| VnetHeader { csum_start, csum_offset, ..partial() };
+    for (start, offset) in [(34, 6), (35, 16), (33, 16), (14, 10), (54, 16), (54, 0)] {
+        let error = refusal(&tcp(), &place(start, offset));
+        assert!(matches!(error, MalformedFrame::ChecksumPlace { .. }), "{start}+{offset}: {error}");
+        let header = VnetHeader { gso_type: 1, gso_size: 400, ..place(start, offset) };
+        assert!(matches!(refusal(&tcp(), &header), MalformedFrame::ChecksumPlace { .. }));
+    }
+    for (start, offset) in [(0, 16), (13, 16), (1053, 0), (34, 1019), (u16::MAX, u16::MAX)] {
+        let error = refusal(&tcp(), &place(start, offset));
+        assert!(matches!(error, MalformedFrame::ChecksumOutside { .. }), "{start}+{offset}");
+    }
+    let mut fragment = tcp();
+    fragment[20] = 0x20;
+    assert_eq!(refusal(&fragment, &partial()), MalformedFrame::ChecksumOfFragment);
+}
+
+#[test]
+fn a_tunnels_inner_checksum_may_be_partial() {
+    let mut vxlan = tcp();
+    vxlan[23] = 17;
+    let inner = VnetHeader { csum_start: 84, csum_offset: 16, ..partial() };
+    let frame = admit(&vxlan, &inner, ALL).unwrap();
+    assert_eq!(frame.meta.checksum, Checksum::Partial { start: 84, offset: 16 });
+    let in_header = VnetHeader { csum_start: 38, csum_offset: 0, ..partial() };
+    assert!(matches!(refusal(&vxlan, &in_header), MalformedFrame::ChecksumPlace { .. }));
+    // So may that of a protocol that is not known here.
+    vxlan[12] = 0x99;
+    assert!(admit(&vxlan, &inner, ALL).is_ok());
+}
