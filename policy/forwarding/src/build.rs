@@ -216,7 +216,7 @@ fn place_ports(tables: &mut Tables, placed: &[Placed<'_>]) {
     let mut ports = Vec::with_capacity(placed.len());
     let mut trunks = Vec::new();
     let mut by_id = Vec::with_capacity(placed.len());
-    for (slot, Placed { switch, spec }) in (0..).zip(placed) {
+    for (slot, Placed { switch, spec }) in (0..=u16::MAX).zip(placed) {
         let (trunk, untagged) = match &spec.vlan {
             VlanMode::Access(vlan) => (ACCESS, number(*vlan)),
             VlanMode::Trunk { allowed, native } => {
@@ -304,7 +304,7 @@ fn carried(tables: &Tables, port: &Port) -> VlanSet {
 fn place_addresses(tables: &mut Tables) {
     let count = tables.ports.iter().filter(|port| port.mac != 0).count();
     let mut statics = Statics::with_room(count);
-    for (slot, port) in (0..).map(PortSlot).zip(&tables.ports) {
+    for (slot, port) in (0..=u16::MAX).map(PortSlot).zip(&tables.ports) {
         let Some(switch) = tables.switch(port.switch).filter(|_| port.mac != 0) else {
             continue;
         };
@@ -334,3 +334,7 @@ fn fingerprint(tables: &Tables) -> u64 {
     }
     tables.trunks.iter().flatten().fold(sum, |sum, word| fold(sum, *word))
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

@@ -441,3 +441,7 @@ fn check_source(batch: &Batch<'_>, source: u64) -> Result<bool, DropReason> {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+#[path = "forwarder_tests.rs"]
+mod tests;

@@ -9,6 +9,9 @@ const FRACTION_BITS_MAX: u32 = 24;
 /// Units per second stay below 2 to this power where fractions can be given
 /// up for it, so that the count of units takes decades to wrap.
 const UNITS_PER_SECOND_BITS: u32 = 34;
+/// Bytes or frames per second above which a rate means "without limit" (4.4
+/// Tbit/s). No host moves as much, and the units would wrap too soon.
+const RATE_MAX: u128 = 1 << 39;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 /// How far the clock reading of one thread may lag behind another's.
 const LAG_MAX: Duration = Duration::from_secs(8);
@@ -46,9 +49,9 @@ impl LimitState {
 /// of the burst is used, and paid for afterwards; then its cost takes the
 /// burst's place in the sum.
 ///
-/// The units wrap after decades at rates below 100 Gbit/s (years at 1 Tbit/s).
-/// Wrapping does no harm, unless the limit was idle for exactly that long to
-/// within [`LAG_MAX`]; then one wait is up to that much too long.
+/// The units wrap after decades at rates below 100 Gbit/s (a year at the very least).
+/// Wrapping does no harm, unless the limit was idle for just that long to within
+/// a few seconds; then one wait may be that much too long.
 ///
 /// A plane with several queues per limit keeps the state in an atomic, calls
 /// [`Limit::admit`] on its value and exchanges it for the new one if it is
@@ -69,20 +72,22 @@ pub struct Limit {
 impl Limit {
     /// A limit in bytes. `burst_bytes` should be no less than the largest frame
     /// plus what the rate carries between two looks at the queue; 0 counts as 1.
+    /// Rates above 2^42 bit/s count as that.
     pub fn of_bits(rate: BitRate, burst_bytes: u32) -> Self {
         Self::new(u128::from(rate.bits_per_second()), 8, burst_bytes)
     }
 
     /// A limit in frames. `None` if the rate is 0; a burst of 0 counts as 1.
+    /// Rates above 2^39 frames/s count as that.
     pub fn of_frames(frames_per_second: u64, burst_frames: u32) -> Option<Self> {
         (frames_per_second > 0).then(|| Self::new(frames_per_second.into(), 1, burst_frames))
     }
 
     /// `rate` / `divisor` units of cost per second, before fractions.
     fn new(rate: u128, divisor: u128, burst: u32) -> Self {
+        let rate = rate.min(RATE_MAX * divisor);
         let rate_bits = u128::BITS - (rate / divisor).leading_zeros();
         let fraction_bits = UNITS_PER_SECOND_BITS.saturating_sub(rate_bits).min(FRACTION_BITS_MAX);
-        // `rate` is below 2^64, so this is below 2^88.
         let scaled = rate << fraction_bits;
         let per_second = scaled / divisor;
         let denominator = divisor * NS_PER_SECOND;
@@ -111,6 +116,19 @@ impl Limit {
             return Err(self.wait(now, ahead - allowed));
         }
         Ok(LimitState(clock.wrapping_add(ahead).wrapping_add(cost)))
+    }
+
+    /// Takes `cost` whether or not there is room for it; [`Limit::admit`] says no
+    /// until it is paid for. For work whose cost is known only when it is done:
+    /// ask with a cost of 0 before, charge afterwards.
+    #[inline]
+    #[must_use]
+    pub fn charge(&self, state: LimitState, now: Time, cost: u32) -> LimitState {
+        let clock = self.clock(now);
+        let ahead = state.0.wrapping_sub(clock);
+        let ahead = if ahead > self.ahead_max { 0 } else { ahead };
+        let cost = u64::from(cost) << self.fraction_bits;
+        LimitState(clock.wrapping_add(ahead).wrapping_add(cost))
     }
 
     /// Units since the origin of the clock; wraps.

@@ -1,1 +1,168 @@
+use proptest::prelude::*;
 
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn bits(rate: u64, burst: u32) -> Limit {
+    Limit::of_bits(BitRate::new(rate).unwrap(), burst)
+}
+
+/// A caller that always has something to send and comes back exactly when told.
+/// Returns what was admitted from `from` to `until`.
+fn backlogged(limit: Limit, from: Time, until: Time, cost: u32) -> u64 {
+    let mut state = LimitState::default();
+    let (mut now, mut admitted) = (from, 0);
+    while now < until {
+        match limit.admit(state, now, cost) {
+            Ok(next) => {
+                state = next;
+                admitted += u64::from(cost);
+            }
+            Err(at) => {
+                assert!(at > now, "a wait that does not end");
+                now = at;
+            }
+        }
+    }
+    admitted
+}
+
+#[test]
+fn small_frames_at_100_gbit_are_exact() {
+    let start = Time::from_ns(86_400 * 365 * SECOND);
+    let until = start + Duration::from_millis(20);
+    let admitted = backlogged(bits(100_000_000_000, 65_536), start, until, 64);
+    let due = 12_500_000_000 / 50 + 65_536;
+    assert!(admitted <= due + 1, "{admitted} > {due}");
+    assert!(due - admitted <= 64, "{admitted} of {due}");
+}
+
+#[test]
+fn a_burst_of_one_frame_keeps_the_rate() {
+    let limit = Limit::of_frames(1000, 1).unwrap();
+    let admitted = backlogged(limit, Time::ZERO, Time::from_ns(10 * SECOND), 1);
+    assert!((9_999..=10_001).contains(&admitted), "{admitted}");
+    assert_eq!(Limit::of_frames(0, 5), None);
+}
+
+#[test]
+fn a_frame_above_the_burst_is_paid_for_afterwards() {
+    let limit = bits(8_000_000, 1500);
+    let state = limit.admit(LimitState::default(), Time::ZERO, 64_000).unwrap();
+    let at = limit.admit(state, Time::ZERO, 1500).unwrap_err();
+    assert!(at.since(Time::from_ns(64_000_000)) <= Duration::from_nanos(1), "{at}");
+    assert!(at >= Time::from_ns(64_000_000), "{at}");
+    assert!(limit.admit(state, at, 1500).is_ok());
+}
+
+#[test]
+fn a_late_clock_reading_gives_no_second_burst() {
+    let limit = bits(10_000_000_000, 100_000);
+    let later = Time::from_ns(50 * SECOND);
+    let mut state = LimitState::default();
+    while let Ok(next) = limit.admit(state, later, 1000) {
+        state = next;
+    }
+    let earlier = Time::from_ns(49 * SECOND);
+    assert!(limit.admit(state, earlier, 1000).unwrap_err() > later);
+}
+
+#[test]
+fn idling_past_the_wrap_of_the_units_leaves_one_burst() {
+    // At 2^37 bytes per second the units wrap every 2^27 s, about 4 years.
+    let limit = bits(1 << 40, 100_000);
+    let first = Time::from_ns(SECOND);
+    let state = limit.admit(LimitState::default(), first, 100_000).unwrap();
+    for seconds in [1u64 << 26, (1 << 27) - 100, (1 << 27) + 100, (1 << 33) + 100] {
+        let now = first + Duration::from_secs(seconds);
+        let state = limit.admit(state, now, 100_000).unwrap();
+        assert!(limit.admit(state, now, 1).is_err());
+    }
+}
+
+#[test]
+fn the_slowest_and_the_fastest_rate_do_not_overflow() {
+    let slow = bits(1, 1);
+    let state = slow.admit(LimitState::default(), Time::ZERO, 1).unwrap();
+    let at = slow.admit(state, Time::ZERO, 1).unwrap_err();
+    assert!((8 * SECOND..=8 * SECOND + 1).contains(&at.as_ns()), "{at}");
+    let debt = slow.admit(LimitState::default(), Time::ZERO, u32::MAX).unwrap();
+    assert_eq!(slow.admit(debt, Time::ZERO, 1), Err(Time::NEVER));
+    let fast = bits(u64::MAX, u32::MAX);
+    for now in [0, 1, SECOND, u64::MAX / 2, u64::MAX] {
+        assert!(fast.admit(LimitState::default(), Time::from_ns(now), 1500).is_ok());
+    }
+    assert!(Limit::of_frames(u64::MAX, u32::MAX).is_some());
+}
+
+fn any_rate() -> impl Strategy<Value = u64> {
+    // Evenly over the magnitudes from 8 bit/s to 1.6 Tbit/s.
+    (3u32..41, any::<u64>()).prop_map(|(bits, low)| (1 << bits) | (low & ((1 << bits) - 1)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Any caller, in any window: at most rate × window + burst, and a unit.
+    #[test]
+    fn never_more_than_the_rate(
+        rate in any_rate(),
+        burst in 9_000u32..1_000_000,
+        start in 0u64..(1 << 60),
+        asks in prop::collection::vec((0u64..100_000, 1u32..9_000), 1..200),
+        patience in any::<bool>(),
+    ) {
+        let limit = bits(rate, burst);
+        let mut state = LimitState::default();
+        let mut now = Time::from_ns(start);
+        let mut admitted = Vec::new();
+        for (gap_ns, cost) in asks {
+            now = now + Duration::from_nanos(gap_ns);
+            match limit.admit(state, now, cost) {
+                Ok(next) => {
+                    state = next;
+                    admitted.push((now, cost));
+                }
+                Err(at) if patience && at != Time::NEVER => {
+                    // The answer is the first moment of a yes.
+                    let before = Time::from_ns(at.as_ns() - 1);
+                    prop_assert!(limit.admit(state, before, cost).is_err());
+                    state = limit.admit(state, at, cost).unwrap();
+                    admitted.push((at, cost));
+                    now = at;
+                }
+                Err(_) => {}
+            }
+        }
+        for first in 0..admitted.len() {
+            let mut sum = 0u128;
+            for (at, cost) in &admitted[first..] {
+                sum += u128::from(*cost);
+                let window_ns = at.since(admitted[first].0).as_nanos();
+                // In 8 billionths of a byte, so that nothing is rounded here.
+                let allowed = u128::from(rate) * window_ns
+                    + (u128::from(burst) + 1) * 8 * u128::from(SECOND);
+                prop_assert!(sum * 8 * u128::from(SECOND) <= allowed);
+            }
+        }
+    }
+
+    /// A backlogged caller gets what the rate allows, but for less than one
+    /// cost.
+    #[test]
+    fn never_less_than_the_rate(
+        rate in any_rate(),
+        cost in 1u32..10_000,
+        bursts in 2u32..20,
+        start in 0u64..(1 << 60),
+    ) {
+        let limit = bits(rate, cost * bursts);
+        // As long as a thousand costs take, whatever the rate.
+        let span = BitRate::new(rate).unwrap().time_for_bytes(u64::from(cost) * 1000);
+        let start = Time::from_ns(start);
+        let admitted = backlogged(limit, start, start + span, cost);
+        let due = u128::from(rate) * span.as_nanos() / (8 * u128::from(SECOND));
+        prop_assert!(u128::from(admitted) + u128::from(cost) >= due);
+    }
+}

@@ -1,0 +1,353 @@
+use suimon_frame::VlanTag;
+
+use super::*;
+use crate::{PortRole, PortSpec, SwitchSpec, VlanMode, VlanSet};
+
+const SWITCH: SwitchId = SwitchId(3);
+
+fn mac(n: u32) -> MacAddr {
+    let [a, b, c, d] = n.to_be_bytes();
+    MacAddr::new([0x02, 0, a, b, c, d])
+}
+
+fn at(seconds: u64) -> Time {
+    Time::from_ns(seconds * 1_000_000_000)
+}
+
+fn port(id: u32) -> PortSpec {
+    PortSpec::new(PortId(id), SWITCH, PortRole::Nic)
+}
+
+fn tables(ports: &[PortSpec]) -> Tables {
+    Tables::build(&[SwitchSpec::new(SWITCH)], ports).unwrap()
+}
+
+/// One frame of 60 bytes, and its verdict.
+fn send(
+    forwarder: &mut Forwarder,
+    tables: &Tables,
+    now: Time,
+    from: u32,
+    source: MacAddr,
+    destination: MacAddr,
+) -> Verdict {
+    let mut bytes = [0u8; 60];
+    bytes[..6].copy_from_slice(&destination.octets());
+    bytes[6..12].copy_from_slice(&source.octets());
+    let mut frames = [Frame::new(0)];
+    frames[0].fill(&bytes);
+    let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+    let ingress = tables.slot(PortId(from)).unwrap();
+    forwarder.decide(tables, now, ingress, &mut frames, &mut verdicts);
+    verdicts[0]
+}
+
+fn says_hello(forwarder: &mut Forwarder, tables: &Tables, now: Time, from: u32, source: MacAddr) {
+    send(forwarder, tables, now, from, source, MacAddr::BROADCAST);
+}
+
+/// Where a frame to `destination` from port 9 goes; `None` if it is flooded.
+fn whereabouts(
+    forwarder: &mut Forwarder,
+    tables: &Tables,
+    now: Time,
+    destination: MacAddr,
+) -> Option<PortId> {
+    match send(forwarder, tables, now, 9, mac(999), destination) {
+        Verdict::Unicast { egress } => tables.port_id(egress),
+        Verdict::Flood { kind: FloodKind::UnknownUnicast, .. } => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sorted(forwarder: &Forwarder, now: Time) -> Vec<(MacAddr, PortId)> {
+    let mut entries: Vec<_> = forwarder.entries(now).map(|entry| (entry.mac, entry.port)).collect();
+    entries.sort();
+    entries
+}
+
+#[test]
+fn a_change_leaves_the_addresses_of_other_ports() {
+    let mut forwarder = Forwarder::new(64);
+    let before = tables(&[port(5), port(7), port(9)]);
+    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    says_hello(&mut forwarder, &before, at(1), 7, mac(7));
+    // Slots move: a trunk sorts first, and port 5 is gone.
+    let uplink = PortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
+    let after = tables(&[uplink, port(1), port(7), port(9)]);
+    assert_ne!(before.slot(PortId(7)), after.slot(PortId(7)));
+    assert_eq!(whereabouts(&mut forwarder, &after, at(2), mac(7)), Some(PortId(7)));
+    assert_eq!(whereabouts(&mut forwarder, &after, at(2), mac(5)), None);
+}
+
+#[test]
+fn a_port_that_moves_leaves_its_addresses_behind() {
+    let other = SwitchId(1);
+    let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
+    let mut forwarder = Forwarder::new(64);
+    let before = tables(&[port(5), port(9)]);
+    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    let moved = PortSpec { switch: other, ..port(5) };
+    let after = Tables::build(&switches, &[moved, port(9)]).unwrap();
+    forwarder.handle_tables(&after);
+    assert!(forwarder.is_empty());
+    let in_vlan = PortSpec { vlan: VlanMode::Access(VlanId::new(8)), ..port(5) };
+    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    forwarder.handle_tables(&tables(&[in_vlan, port(9)]));
+    assert!(forwarder.is_empty());
+}
+
+#[test]
+fn a_stale_slot_is_no_port() {
+    let many = tables(&[port(1), port(2), port(9)]);
+    let few = tables(&[port(9)]);
+    let mut frames = [Frame::new(0)];
+    let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+    let slot = many.slot(PortId(9)).unwrap();
+    Forwarder::new(4).decide(&few, at(0), slot, &mut frames, &mut verdicts);
+    assert_eq!(verdicts[0], Verdict::Drop(DropReason::PortGone));
+    assert_eq!(few.flood(slot, None, FloodKind::Group).count(), 0);
+    assert!(!few.fits(slot, &frames[0]));
+}
+
+#[test]
+fn an_address_ages_from_its_last_frame() {
+    let mut forwarder = Forwarder::new(64);
+    let tables = tables(&[port(5), port(9)]);
+    // One frame each minute keeps it for ever.
+    for minute in 0..20 {
+        says_hello(&mut forwarder, &tables, at(minute * 60), 5, mac(5));
+    }
+    let last = 19 * 60;
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(last + 300), mac(5)), Some(PortId(5)));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(last + 376), mac(5)), None);
+    assert_eq!(sorted(&forwarder, at(last + 376)), [(mac(999), PortId(9))]);
+}
+
+#[test]
+fn ageing_makes_room_and_then_asks_for_nothing() {
+    let mut forwarder = Forwarder::new(20_000);
+    let uplink =
+        PortSpec { learned_max: 10_000, ..PortSpec::new(PortId(5), SWITCH, PortRole::Uplink) };
+    let tables = tables(&[uplink, port(9)]);
+    assert_eq!(forwarder.next_deadline(), None);
+    for n in 0..12_000 {
+        says_hello(&mut forwarder, &tables, at(10), 5, mac(n));
+    }
+    assert_eq!(forwarder.len(), 10_000);
+    let mut calls = 0;
+    let mut last = at(10);
+    while let Some(deadline) = forwarder.next_deadline() {
+        assert!(deadline > last, "the deadline is in the past");
+        last = deadline;
+        forwarder.handle_age(deadline);
+        calls += 1;
+    }
+    // Ageing, its quarter of tolerance, and one sweep.
+    assert!(last <= at(10 + 300 + 75 + 76), "{last}");
+    assert!(calls < 100, "{calls} calls");
+    says_hello(&mut forwarder, &tables, last, 5, mac(1));
+    assert_eq!(forwarder.len(), 1);
+}
+
+#[test]
+fn a_full_port_neither_learns_nor_takes_over() {
+    let mut forwarder = Forwarder::new(64);
+    let tables = tables(&[PortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
+    says_hello(&mut forwarder, &tables, at(1), 7, mac(7));
+    for n in [1, 2, 3, 7] {
+        says_hello(&mut forwarder, &tables, at(1), 5, mac(n));
+    }
+    assert_eq!(
+        sorted(&forwarder, at(1)),
+        [(mac(1), PortId(5)), (mac(2), PortId(5)), (mac(7), PortId(7))]
+    );
+    // An address that leaves makes room for another.
+    says_hello(&mut forwarder, &tables, at(2), 7, mac(1));
+    says_hello(&mut forwarder, &tables, at(2), 5, mac(3));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(1)), Some(PortId(7)));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(2), mac(3)), Some(PortId(5)));
+}
+
+#[test]
+fn a_configured_address_cannot_be_hijacked() {
+    let owner = PortSpec { mac: Some(mac(5)), ..port(5) };
+    let shared = PortSpec { mac: Some(mac(7)), spoofing_allowed: true, ..port(7) };
+    let free = PortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
+    let tables = tables(&[owner, shared, free, port(9)]);
+    let mut forwarder = Forwarder::new(64);
+    let spoofed = Verdict::Drop(DropReason::SpoofedSource);
+    for from in [8, 9] {
+        let all = MacAddr::BROADCAST;
+        assert_eq!(send(&mut forwarder, &tables, at(1), from, mac(5), all), spoofed);
+        // Its owner may use other addresses, so others may use its address.
+        let verdict = send(&mut forwarder, &tables, at(1), from, mac(7), all);
+        assert!(matches!(verdict, Verdict::Flood { .. }), "{verdict:?}");
+    }
+    assert!(forwarder.is_empty());
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(7)), Some(PortId(7)));
+    // Not by another processor's news either.
+    let news = Learned { switch: SWITCH, vlan: None, mac: mac(5), port: PortId(9), seen: at(1) };
+    forwarder.handle_learned(&tables, at(1), news);
+    assert_eq!(whereabouts(&mut forwarder, &tables, at(1), mac(5)), Some(PortId(5)));
+}
+
+#[test]
+fn unknown_unicast_spares_ports_with_one_address() {
+    let owner = PortSpec { mac: Some(mac(5)), ..port(5) };
+    let free = PortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
+    let tables = tables(&[owner, free, port(9), port(10)]);
+    let from = tables.slot(PortId(9)).unwrap();
+    let members = |kind| -> Vec<_> {
+        tables.flood(from, None, kind).filter_map(|m| tables.port_id(m.slot)).collect()
+    };
+    assert_eq!(members(FloodKind::UnknownUnicast), [PortId(8), PortId(10)]);
+    assert_eq!(members(FloodKind::Group), [PortId(5), PortId(8), PortId(10)]);
+}
+
+#[test]
+fn a_unicast_carries_the_tag_of_its_egress_and_keeps_its_priority() {
+    let vlan = VlanId::new(20).unwrap();
+    let trunk = |id, native| PortSpec {
+        vlan: VlanMode::Trunk { allowed: VlanSet::all(), native },
+        mac: Some(mac(id)),
+        ..port(id)
+    };
+    let access = PortSpec { vlan: VlanMode::Access(Some(vlan)), mac: Some(mac(3)), ..port(3) };
+    let tables = tables(&[trunk(1, None), trunk(2, Some(vlan)), access]);
+    let cases = [
+        (1, Some(0xb014), 2, None),
+        (1, Some(0xb014), 3, None),
+        (2, Some(0x5000), 1, Some(0x5014)),
+        (2, None, 1, Some(0x0014)),
+        (3, Some(0x7000), 1, Some(0x7014)),
+    ];
+    for (from, tag, to, expected) in cases {
+        let mut frame = Frame::new(0);
+        frame.fill(&[0; 60]);
+        frame.bytes_mut()[..6].copy_from_slice(&mac(to).octets());
+        frame.bytes_mut()[6..12].copy_from_slice(&mac(from).octets());
+        frame.meta.tag = tag.map(VlanTag::from_tci);
+        let mut frames = [frame];
+        let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+        let ingress = tables.slot(PortId(from)).unwrap();
+        Forwarder::new(4).decide(&tables, at(0), ingress, &mut frames, &mut verdicts);
+        let egress = tables.slot(PortId(to)).unwrap();
+        assert_eq!(verdicts[0], Verdict::Unicast { egress }, "{from} to {to}");
+        assert_eq!(frames[0].meta.tag.map(VlanTag::tci), expected, "{from} to {to}");
+    }
+}
+
+#[test]
+fn replicas_agree_once_news_has_spread() {
+    let tables = tables(&[port(5), port(7), port(9)]);
+    let mut replicas = [Forwarder::new(256), Forwarder::new(256), Forwarder::new(256)];
+    // The same addresses seen on different ports by different processors, some
+    // of them in the same instant.
+    for step in 0..200u64 {
+        let replica = (step * 7 % 3) as usize;
+        let from = [5, 7, 9][(step * 5 % 3) as usize];
+        let now = Time::from_ns(step / 2 * 40_000_000);
+        says_hello(&mut replicas[replica], &tables, now, from, mac((step % 40) as u32));
+        if step % 11 == 0 {
+            spread(&mut replicas, &tables, now);
+        }
+    }
+    let end = at(4);
+    spread(&mut replicas, &tables, end);
+    let first = sorted(&replicas[0], end);
+    assert_eq!(first.len(), 40);
+    assert_eq!(first, sorted(&replicas[1], end));
+    assert_eq!(first, sorted(&replicas[2], end));
+}
+
+fn spread(replicas: &mut [Forwarder], tables: &Tables, now: Time) {
+    for from in 0..replicas.len() {
+        while let Some(learned) = replicas[from].poll_learned() {
+            for (to, replica) in replicas.iter_mut().enumerate() {
+                if to != from {
+                    replica.handle_learned(tables, now, learned);
+                }
+            }
+        }
+    }
+    assert!(replicas.iter_mut().all(|replica| replica.poll_learned().is_none()), "news of news");
+}
+
+#[test]
+fn an_address_in_use_is_announced_again_before_others_forget_it() {
+    let tables = tables(&[port(5), port(9)]);
+    let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
+    let mut announced = 0;
+    for second in 0..3000 {
+        says_hello(&mut replicas[0], &tables, at(second), 5, mac(5));
+        announced += usize::from(!replicas[0].news.is_empty());
+        spread(&mut replicas, &tables, at(second));
+        replicas[1].handle_age(at(second));
+        assert_eq!(sorted(&replicas[1], at(second)), [(mac(5), PortId(5))]);
+    }
+    assert!((39..=41).contains(&announced), "{announced}");
+}
+
+#[test]
+fn news_that_finds_no_room_is_told_later() {
+    let uplink =
+        PortSpec { learned_max: 5000, ..PortSpec::new(PortId(5), SWITCH, PortRole::Uplink) };
+    let tables = tables(&[uplink, port(9)]);
+    let mut forwarder = Forwarder::new(4096);
+    let mut told = std::collections::BTreeSet::new();
+    for round in 0..4 {
+        for n in 0..3000 {
+            says_hello(&mut forwarder, &tables, at(round), 5, mac(n));
+        }
+        assert!(forwarder.news.len() <= NEWS_MAX && forwarder.news.capacity() < 2 * NEWS_MAX);
+        while let Some(learned) = forwarder.poll_learned() {
+            assert!(told.insert(learned.mac), "told twice");
+        }
+    }
+    assert_eq!(told.len(), 3000);
+}
+
+#[test]
+fn news_about_what_is_not_here_changes_nothing() {
+    let tables = tables(&[port(5), port(9)]);
+    let mut forwarder = Forwarder::new(64);
+    let good = Learned { switch: SWITCH, vlan: None, mac: mac(1), port: PortId(5), seen: at(1000) };
+    let bad = [
+        Learned { port: PortId(6), ..good },
+        Learned { switch: SwitchId(8), ..good },
+        Learned { vlan: VlanId::new(4), ..good },
+        Learned { mac: MacAddr::BROADCAST, ..good },
+        Learned { mac: mac(0x0100_0000), seen: at(1), ..good },
+    ];
+    for learned in bad {
+        forwarder.handle_learned(&tables, at(1000), learned);
+        assert!(forwarder.is_empty(), "{learned:?}");
+    }
+    forwarder.handle_learned(&tables, at(1000), good);
+    let older = Learned { port: PortId(9), seen: at(999), ..good };
+    forwarder.handle_learned(&tables, at(1000), older);
+    assert_eq!(sorted(&forwarder, at(1000)), [(mac(1), PortId(5))]);
+}
+
+#[test]
+fn neighbouring_addresses_fill_the_table_to_its_capacity() {
+    let uplink =
+        PortSpec { learned_max: u32::MAX, ..PortSpec::new(PortId(5), SWITCH, PortRole::Uplink) };
+    let tables = tables(&[uplink, port(9)]);
+    for capacity in [0, 1, 64, 1024, 8192] {
+        let mut forwarder = Forwarder::new(capacity as usize);
+        for n in 0..capacity + 100 {
+            says_hello(&mut forwarder, &tables, at(1), 5, mac(n));
+        }
+        assert_eq!(forwarder.len(), capacity as usize);
+        assert_eq!(forwarder.entries(at(1)).count(), capacity as usize);
+        for n in 0..capacity {
+            assert_eq!(
+                send(&mut forwarder, &tables, at(1), 9, mac(999_999), mac(n)),
+                Verdict::Unicast { egress: tables.slot(PortId(5)).unwrap() }
+            );
+        }
+    }
+}

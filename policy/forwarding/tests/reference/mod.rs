@@ -1,0 +1,254 @@
+//! A switch written as plainly as possible, from the rules and not from the code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use suimon_forwarding::{DropReason, PortSpec, VlanMode};
+use suimon_frame::{Frame, MacAddr, VlanId, VlanTag};
+use suimon_quantity::{PortId, SwitchId, Time};
+
+/// One copy of a frame at an egress.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Delivery {
+    /// Where.
+    pub(crate) port: PortId,
+    /// Its tag on the wire.
+    pub(crate) tci: Option<u16>,
+}
+
+/// What became of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Given to one port.
+    Sent(BTreeSet<Delivery>),
+    /// Given to all these.
+    Flooded(BTreeSet<Delivery>),
+    /// Given to nobody.
+    Dropped(DropReason),
+}
+
+type Address = (SwitchId, Option<VlanId>, MacAddr);
+
+/// Where an address was seen last.
+#[derive(Clone, Debug)]
+struct Sighting {
+    port: PortId,
+    last: Time,
+}
+
+/// The naive switch.
+pub(crate) struct Reference {
+    ports: BTreeMap<PortId, PortSpec>,
+    seen: BTreeMap<Address, Sighting>,
+    ageing: Duration,
+    /// The address of the last frame that could be known or not.
+    doubtful: Option<Address>,
+}
+
+impl Reference {
+    pub(crate) fn new(ageing: Duration) -> Self {
+        Self { ports: BTreeMap::new(), seen: BTreeMap::new(), ageing, doubtful: None }
+    }
+
+    /// New ports; forgets only what the change concerns.
+    pub(crate) fn change(&mut self, ports: Vec<PortSpec>) {
+        self.ports = ports.into_iter().map(|port| (port.id, port)).collect();
+        let seen = std::mem::take(&mut self.seen);
+        self.seen = seen
+            .into_iter()
+            .filter(|((switch, vlan, mac), at)| {
+                self.ports.get(&at.port).is_some_and(|port| carries(port, *vlan))
+                    && self.owner(*switch, *vlan, *mac).is_none()
+            })
+            .collect();
+    }
+
+    /// What may become of a frame: one outcome, or two while the destination is
+    /// between its ageing and its certain end.
+    pub(crate) fn outcome(&mut self, ingress: PortId, now: Time, frame: &Frame) -> Vec<Outcome> {
+        self.doubtful = None;
+        match self.decide(ingress, now, frame) {
+            Ok(outcomes) => outcomes,
+            Err(reason) => vec![Outcome::Dropped(reason)],
+        }
+    }
+
+    /// Learns from the real switch which of two permitted outcomes it was.
+    pub(crate) fn settle(&mut self, expected: &[Outcome], actual: &Outcome) {
+        if expected.len() == 2 && *actual == expected[1] {
+            if let Some(address) = self.doubtful {
+                self.seen.remove(&address);
+            }
+        }
+    }
+
+    fn decide(
+        &mut self,
+        ingress: PortId,
+        now: Time,
+        frame: &Frame,
+    ) -> Result<Vec<Outcome>, DropReason> {
+        let bytes = frame.bytes();
+        if bytes.len() < 14 {
+            return Err(DropReason::Malformed);
+        }
+        let destination = MacAddr::new(bytes[0..6].try_into().unwrap());
+        let source = MacAddr::new(bytes[6..12].try_into().unwrap());
+        let port = self.ports[&ingress].clone();
+        let vlan = vlan_of(&port, frame.meta.tag)?;
+        if source.is_multicast() {
+            return Err(DropReason::GroupSource);
+        }
+        if source == MacAddr::default() {
+            return Err(DropReason::ZeroSource);
+        }
+        if port.mac.is_some() && !port.spoofing_allowed && port.mac != Some(source) {
+            return Err(DropReason::SpoofedSource);
+        }
+        if let [1, 0x80, 0xc2, 0, 0, 0..=15] = destination.octets() {
+            return Err(DropReason::LinkLocal);
+        }
+        match self.owner(port.switch, vlan, source) {
+            None => self.learn(&port, vlan, source, now),
+            Some(owner) if owner.id == ingress => {}
+            Some(owner) if !owner.spoofing_allowed => return Err(DropReason::SpoofedSource),
+            Some(_) => {}
+        }
+        let flooded = |unknown: bool| self.flood(&port, vlan, frame, unknown);
+        if destination.is_multicast() {
+            return Ok(vec![flooded(false)]);
+        }
+        if let Some(owner) = self.owner(port.switch, vlan, destination) {
+            return Ok(vec![unicast(&port, owner, vlan, frame)]);
+        }
+        let address = (port.switch, vlan, destination);
+        let Some(sighting) = self.seen.get(&address) else {
+            return Ok(vec![flooded(true)]);
+        };
+        let sent = unicast(&port, &self.ports[&sighting.port], vlan, frame);
+        // Notes are renewed a quarter of the ageing late at most; 50 ms for the
+        // coarseness of ticks.
+        let slack = Duration::from_millis(50);
+        let age = now.since(sighting.last);
+        let outcomes = if age <= self.ageing {
+            vec![sent]
+        } else if age > self.ageing + self.ageing / 4 + slack {
+            vec![flooded(true)]
+        } else {
+            vec![sent, flooded(true)]
+        };
+        if outcomes.len() == 2 {
+            self.doubtful = Some(address);
+        }
+        Ok(outcomes)
+    }
+
+    fn learn(&mut self, port: &PortSpec, vlan: Option<VlanId>, mac: MacAddr, now: Time) {
+        let address = (port.switch, vlan, mac);
+        let count = self.seen.values().filter(|at| at.port == port.id).count();
+        let has_room = count < port.learned_max as usize;
+        match self.seen.get_mut(&address) {
+            Some(at) if at.port == port.id => at.last = now,
+            _ if !has_room => {}
+            Some(at) => *at = Sighting { port: port.id, last: now },
+            None => {
+                self.seen.insert(address, Sighting { port: port.id, last: now });
+            }
+        }
+    }
+
+    fn owner(&self, switch: SwitchId, vlan: Option<VlanId>, mac: MacAddr) -> Option<&PortSpec> {
+        self.ports
+            .values()
+            .find(|port| port.switch == switch && port.mac == Some(mac) && carries(port, vlan))
+    }
+
+    fn flood(
+        &self,
+        from: &PortSpec,
+        vlan: Option<VlanId>,
+        frame: &Frame,
+        unknown: bool,
+    ) -> Outcome {
+        let members = self.ports.values().filter(|port| {
+            port.switch == from.switch
+                && port.id != from.id
+                && carries(port, vlan)
+                && !(port.isolated && from.isolated)
+                && !(unknown && port.mac.is_some() && !port.spoofing_allowed)
+                && fits(port, frame)
+        });
+        Outcome::Flooded(members.map(|port| delivery(port, vlan, frame)).collect())
+    }
+}
+
+fn unicast(from: &PortSpec, to: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> Outcome {
+    if from.id == to.id {
+        Outcome::Dropped(DropReason::SameEgress)
+    } else if from.isolated && to.isolated {
+        Outcome::Dropped(DropReason::Isolated)
+    } else if !fits(to, frame) {
+        Outcome::Dropped(DropReason::TooLong)
+    } else {
+        Outcome::Sent(BTreeSet::from([delivery(to, vlan, frame)]))
+    }
+}
+
+fn delivery(port: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> Delivery {
+    let priority = frame.meta.tag.map_or(0, |tag| tag.tci() & 0xf000);
+    let tci = match &port.vlan {
+        VlanMode::Access(_) => None,
+        VlanMode::Trunk { native, .. } if *native == vlan => None,
+        VlanMode::Trunk { .. } => vlan.map(|vlan| priority | vlan.get()),
+    };
+    Delivery { port: port.id, tci }
+}
+
+fn fits(port: &PortSpec, frame: &Frame) -> bool {
+    let bytes = match frame.meta.gso {
+        // The tests' large frames have 66 bytes of headers.
+        Some(gso) => frame.len().min(66 + usize::from(gso.segment_bytes)),
+        None => frame.len(),
+    };
+    bytes <= usize::from(port.mtu) + 14
+}
+
+fn carries(port: &PortSpec, vlan: Option<VlanId>) -> bool {
+    match &port.vlan {
+        VlanMode::Access(own) => *own == vlan,
+        VlanMode::Trunk { allowed, native: None } => allowed.contains(vlan),
+        VlanMode::Trunk { allowed, native } => {
+            *native == vlan || (vlan.is_some() && allowed.contains(vlan))
+        }
+    }
+}
+
+fn vlan_of(port: &PortSpec, tag: Option<VlanTag>) -> Result<Option<VlanId>, DropReason> {
+    let named = tag.map(|tag| tag.tci() & 0xfff).filter(|vid| *vid != 0);
+    match (&port.vlan, named) {
+        (VlanMode::Access(own), None) => Ok(*own),
+        (VlanMode::Access(_), Some(_)) => Err(DropReason::TaggedOnAccess),
+        (VlanMode::Trunk { native: Some(native), .. }, None) => Ok(Some(*native)),
+        (VlanMode::Trunk { allowed, native: None }, None) => {
+            if allowed.contains(None) {
+                Ok(None)
+            } else {
+                Err(DropReason::UntaggedOnTrunk)
+            }
+        }
+        (VlanMode::Trunk { .. }, Some(vid)) => {
+            let vlan = VlanId::new(vid).ok_or(DropReason::VlanNotAllowed)?;
+            if carries(port, Some(vlan)) { Ok(Some(vlan)) } else { Err(DropReason::VlanNotAllowed) }
+        }
+    }
+}
+
+/// An address that two ports have on a VLAN they share.
+pub(crate) fn shared_address(ports: &[PortSpec]) -> Option<MacAddr> {
+    let vlans = [None, VlanId::new(1), VlanId::new(2), VlanId::new(3), VlanId::new(4094)];
+    let pairs = ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b)));
+    let both = |a: &PortSpec, b: &PortSpec| vlans.iter().any(|v| carries(a, *v) && carries(b, *v));
+    pairs
+        .filter(|(a, b)| a.id < b.id && a.switch == b.switch && both(a, b))
+        .find_map(|(a, b)| a.mac.filter(|mac| b.mac == Some(*mac)))
+}
