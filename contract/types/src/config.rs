@@ -97,6 +97,16 @@ pub struct SwitchConfig {
     pub ageing_s: u32,
 }
 
+impl SwitchConfig {
+    /// Device name of the host NIC; `None` unless the switch is internal.
+    pub fn host_device_name(&self) -> Option<&str> {
+        match self.kind {
+            SwitchKind::Internal => Some(self.host_device.as_deref().unwrap_or(self.name.as_str())),
+            SwitchKind::Private | SwitchKind::External => None,
+        }
+    }
+}
+
 /// How frames reach an uplink's device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -201,7 +211,8 @@ pub struct NicConfig {
     /// unknown destination), 1 to 10 000 000; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storm_limit_fps: Option<u32>,
-    /// Bits per second the guest may send, at least 8000; no limit if absent.
+    /// Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no
+    /// limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
     /// Addresses the switch learns on this port at most, 1 to 65 536.
@@ -210,6 +221,24 @@ pub struct NicConfig {
     /// What the guest and we may leave to each other.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,
+}
+
+impl NicConfig {
+    /// Device name of a TAP NIC; `None` for other backends.
+    pub fn device_name(&self) -> Option<&str> {
+        match self.backend {
+            NicBackend::Tap => Some(self.device.as_deref().unwrap_or(self.name.as_str())),
+            NicBackend::VhostUser => None,
+        }
+    }
+
+    /// Who listens on the socket of a vhost-user NIC; `None` for other backends.
+    pub fn socket_mode(&self) -> Option<SocketMode> {
+        match self.backend {
+            NicBackend::VhostUser => Some(self.mode.unwrap_or(SocketMode::Server)),
+            NicBackend::Tap => None,
+        }
+    }
 }
 
 /// `[nic.offload]`: the switches of a NIC's offloads, seen from the guest. All on.

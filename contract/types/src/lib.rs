@@ -17,15 +17,25 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod claims;
 mod config;
+mod diff;
+mod document;
 mod error;
 mod event;
+mod finding;
+mod form;
+mod keys;
 mod name;
 mod operation;
 mod plan;
 mod request;
+mod shape;
 mod status;
+mod toml_file;
+mod toml_lines;
 mod trunk;
+mod validate;
 
 pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
@@ -33,6 +43,8 @@ pub use config::{
 };
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
+pub use form::Form;
+pub use keys::{Effect, Key, Kind};
 pub use name::{Name, NameError};
 pub use operation::{Operation, OperationState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
@@ -41,4 +53,6 @@ pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, OffloadStatus,
     PortCounters, ProcessorStatus, QueueStatus, SwitchStatus, UplinkStatus,
 };
+pub use toml_file::{TOML_BYTES_MAX, parse_toml};
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
+pub use validate::validate;

@@ -44,6 +44,10 @@ pub struct PlanStep {
     /// Which keys change; empty for create and delete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
+    /// What the user should know about it, such as that it waits for the next
+    /// start of the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The steps in the order in which they are taken.
@@ -61,5 +65,50 @@ impl fmt::Display for PlanAction {
             Self::Replace => "replace",
             Self::Delete => "delete",
         })
+    }
+}
+
+impl PlanAction {
+    /// `+`, `~`, `±`, `-`: the mark at the head of a step.
+    pub const fn mark(self) -> char {
+        match self {
+            Self::Create => '+',
+            Self::ChangeLive => '~',
+            Self::Replace => '±',
+            Self::Delete => '-',
+        }
+    }
+}
+
+impl fmt::Display for FieldChange {
+    /// `vlan 10 → 20`, with `none` for an absent value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} → {}", self.field, Shown(self.from.as_ref()), Shown(self.to.as_ref()))
+    }
+}
+
+struct Shown<'a>(Option<&'a serde_json::Value>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("none"),
+            Some(serde_json::Value::String(text)) => f.write_str(text),
+            Some(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+impl fmt::Display for PlanStep {
+    /// `~ nic/web change live: vlan 10 → 20, isolated false → true`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.action.mark(), self.resource, self.action)?;
+        for (index, change) in self.changes.iter().enumerate() {
+            write!(f, "{} {change}", if index == 0 { ":" } else { "," })?;
+        }
+        match &self.note {
+            Some(note) => write!(f, " ({note})"),
+            None => Ok(()),
+        }
     }
 }

@@ -1,0 +1,76 @@
+//! What resources hold that nobody else can hold at the same time.
+
+use core::fmt;
+use std::path::PathBuf;
+
+use suimon_frame::MacAddr;
+
+use crate::finding::Place;
+use crate::{HostConfig, Kind, Name};
+
+/// Something only one resource can hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Claim {
+    Uplink(Name),
+    Device { netns: Option<String>, name: String },
+    Socket(PathBuf),
+    Address { switch: Name, mac: MacAddr },
+}
+
+/// A claim, who makes it, and by which key.
+pub(crate) struct Claimed {
+    pub(crate) claim: Claim,
+    pub(crate) place: Place,
+    pub(crate) field: &'static str,
+}
+
+/// All claims of a host, in the order of the file: uplinks, switches, NICs.
+pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
+    let mut claims = Vec::new();
+    let device = |netns: Option<&String>, name: &str| Claim::Device {
+        netns: netns.cloned(),
+        name: name.to_owned(),
+    };
+    for (index, uplink) in config.uplinks.iter().enumerate() {
+        let place = Place::new(Kind::Uplink, index);
+        claims.push(Claimed { claim: device(None, &uplink.device), place, field: "device" });
+    }
+    for (index, switch) in config.switches.iter().enumerate() {
+        let place = Place::new(Kind::Switch, index);
+        if let Some(uplink) = &switch.uplink {
+            claims.push(Claimed { claim: Claim::Uplink(uplink.clone()), place, field: "uplink" });
+        }
+        if let Some(name) = switch.host_device_name() {
+            claims.push(Claimed { claim: device(None, name), place, field: "host_device" });
+        }
+    }
+    for (index, nic) in config.nics.iter().enumerate() {
+        let place = Place::new(Kind::Nic, index);
+        if let Some(name) = nic.device_name() {
+            let claim = device(nic.netns.as_ref(), name);
+            claims.push(Claimed { claim, place, field: "device" });
+        }
+        if let Some(socket) = &nic.socket {
+            claims.push(Claimed { claim: Claim::Socket(socket.clone()), place, field: "socket" });
+        }
+        if let Some(mac) = nic.mac {
+            let claim = Claim::Address { switch: nic.switch.clone(), mac };
+            claims.push(Claimed { claim, place, field: "mac" });
+        }
+    }
+    claims
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uplink(name) => write!(f, "uplink `{name}`"),
+            Self::Device { netns: None, name } => write!(f, "device `{name}`"),
+            Self::Device { netns: Some(netns), name } => {
+                write!(f, "device `{name}` in namespace `{netns}`")
+            }
+            Self::Socket(path) => write!(f, "socket `{}`", path.display()),
+            Self::Address { switch, mac } => write!(f, "address `{mac}` on switch `{switch}`"),
+        }
+    }
+}

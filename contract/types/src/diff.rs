@@ -1,0 +1,213 @@
+//! What stands between two desired states: the steps that lead from one to the
+//! other.
+//!
+//! Steps are ordered so that what is needed exists when it is needed, and so
+//! that ports which only move are not interrupted:
+//!
+//! 1. NICs are deleted: devices, sockets and addresses become free.
+//! 2. Switches and uplinks are deleted whose device or uplink somebody else
+//!    takes over.
+//! 3. Replacements: uplinks, then NICs.
+//! 4. Uplinks and switches are created.
+//! 5. Live changes: host, uplinks, switches, NICs. A NIC may move here from a
+//!    switch that is deleted in step 7 to one created in step 4.
+//! 6. NICs are created.
+//! 7. The other switches and uplinks are deleted, which nothing refers to now.
+//!
+//! Replaced resources may exchange devices among themselves. Whoever carries the
+//! plan out takes down all that step 3 replaces before it makes any of it.
+
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::SwitchConfig;
+use crate::claims::{Claim, claims};
+use crate::{Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep};
+
+impl Plan {
+    /// The steps from `from` to `to`, both valid. Empty if they mean the same,
+    /// even if one spells out a default that the other leaves out.
+    pub fn between(from: &HostConfig, to: &HostConfig) -> Self {
+        let from_tables = tables(from);
+        let to_tables = tables(to);
+        let mut phases = Phases::default();
+        phases.deletes(from, to, &from_tables, &to_tables);
+        for (id, new) in &to_tables {
+            match from_tables.get(id) {
+                None => phases.create(id),
+                Some(old) => phases.change(id, old, new),
+            }
+        }
+        Self { steps: phases.in_order() }
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
+/// Which resource: its kind, and its name where there are several. Ordered as
+/// live changes are: host, API, uplinks, switches, NICs.
+type Id = (Kind, String);
+type Table = Map<String, Value>;
+
+/// Every table with what it means: defaults filled in, `offload` always there.
+fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
+    let mut tables = BTreeMap::new();
+    tables.insert((Kind::Host, String::new()), table(&config.host));
+    if let Some(api) = &config.api {
+        tables.insert((Kind::Api, String::new()), table(api));
+    }
+    for switch in &config.switches {
+        tables.insert((Kind::Switch, switch.name.to_string()), table(&meant_switch(switch)));
+    }
+    for uplink in &config.uplinks {
+        tables.insert((Kind::Uplink, uplink.name.to_string()), table(uplink));
+    }
+    for nic in &config.nics {
+        let mut table = table(&meant_nic(nic));
+        let offload = Table::from_iter([("offload".to_owned(), to_value(&nic.offload))]);
+        table.extend(offload);
+        tables.insert((Kind::Nic, nic.name.to_string()), table);
+    }
+    tables
+}
+
+fn meant_switch(switch: &SwitchConfig) -> SwitchConfig {
+    let host_device = switch.host_device_name().map(str::to_owned);
+    SwitchConfig { host_device, ..switch.clone() }
+}
+
+fn meant_nic(nic: &NicConfig) -> NicConfig {
+    let device = nic.device_name().map(str::to_owned);
+    NicConfig { device, mode: nic.socket_mode(), ..nic.clone() }
+}
+
+fn to_value<T: Serialize>(value: &T) -> Value {
+    // Only a path that is not UTF-8 fails, and validation refuses it.
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}
+
+fn table<T: Serialize>(value: &T) -> Table {
+    match to_value(value) {
+        Value::Object(table) => table,
+        _ => Table::new(),
+    }
+}
+
+/// The steps by phase, see the head of this file.
+#[derive(Default)]
+struct Phases {
+    nics_deleted: Vec<PlanStep>,
+    deleted_early: Vec<PlanStep>,
+    replaced: Vec<PlanStep>,
+    created: Vec<PlanStep>,
+    changed: Vec<PlanStep>,
+    nics_created: Vec<PlanStep>,
+    deleted_late: Vec<PlanStep>,
+}
+
+impl Phases {
+    fn in_order(self) -> Vec<PlanStep> {
+        [
+            self.nics_deleted,
+            self.deleted_early,
+            self.replaced,
+            self.created,
+            self.changed,
+            self.nics_created,
+            self.deleted_late,
+        ]
+        .concat()
+    }
+
+    fn deletes(
+        &mut self,
+        from: &HostConfig,
+        to: &HostConfig,
+        from_tables: &BTreeMap<Id, Table>,
+        to_tables: &BTreeMap<Id, Table>,
+    ) {
+        let wanted: BTreeSet<Claim> = claims(to).into_iter().map(|c| c.claim).collect();
+        let passed_on: BTreeSet<Id> = claims(from)
+            .into_iter()
+            .filter(|claimed| wanted.contains(&claimed.claim))
+            .filter_map(|claimed| {
+                let name = claimed.place.name_in(from)?;
+                Some((claimed.place.kind, name.to_owned()))
+            })
+            .collect();
+        let mut gone: Vec<_> =
+            from_tables.keys().filter(|id| !to_tables.contains_key(*id)).collect();
+        gone.sort_by_key(|id| Reverse(id.0));
+        for id in gone {
+            let phase = match id.0 {
+                Kind::Nic => &mut self.nics_deleted,
+                _ if passed_on.contains(id) => &mut self.deleted_early,
+                _ => &mut self.deleted_late,
+            };
+            phase.push(step(PlanAction::Delete, id, Vec::new()));
+        }
+    }
+
+    fn create(&mut self, id: &Id) {
+        let phase = if id.0 == Kind::Nic { &mut self.nics_created } else { &mut self.created };
+        phase.push(step(PlanAction::Create, id, Vec::new()));
+    }
+
+    fn change(&mut self, id: &Id, old: &Table, new: &Table) {
+        let vhost_user = new.get("backend").is_some_and(|backend| backend == "vhost-user");
+        let mut changes = Vec::new();
+        let mut interrupts = false;
+        for key in id.0.keys() {
+            let before = changes.len();
+            field_changes(key.name, old.get(key.name), new.get(key.name), &mut changes);
+            interrupts |= changes.len() > before
+                && match key.effect {
+                    Effect::Replace => true,
+                    Effect::LiveOnTap => vhost_user,
+                    Effect::Live | Effect::NextStart | Effect::Identity => false,
+                };
+        }
+        if changes.is_empty() {
+            return;
+        }
+        if interrupts {
+            self.replaced.push(step(PlanAction::Replace, id, changes));
+        } else {
+            self.changed.push(step(PlanAction::ChangeLive, id, changes));
+        }
+    }
+}
+
+fn field_changes(
+    field: &str,
+    from: Option<&Value>,
+    to: Option<&Value>,
+    changes: &mut Vec<FieldChange>,
+) {
+    match (from, to) {
+        (Some(Value::Object(from)), Some(Value::Object(to))) => {
+            for (inner, to) in to {
+                field_changes(&format!("{field}.{inner}"), from.get(inner), Some(to), changes);
+            }
+        }
+        _ if from != to => changes.push(FieldChange {
+            field: field.to_owned(),
+            from: from.cloned(),
+            to: to.cloned(),
+        }),
+        _ => {}
+    }
+}
+
+fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> PlanStep {
+    let resource =
+        if name.is_empty() { kind.word().to_owned() } else { format!("{}/{name}", kind.word()) };
+    let note = (*kind == Kind::Api).then(|| "takes effect when the daemon starts next".to_owned());
+    PlanStep { action, resource, changes, note }
+}

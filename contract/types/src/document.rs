@@ -1,0 +1,122 @@
+//! A whole host file as a tree of values, whatever notation it came in.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::finding::{Finding, Place};
+use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
+use crate::{ApiError, Form, HostConfig, Kind, shape};
+
+/// An error and the path of the table it is in.
+pub(crate) struct FoundAt {
+    pub(crate) path: String,
+    pub(crate) error: ApiError,
+}
+
+/// Reads and validates the tree.
+///
+/// # Errors
+/// All that is wrong within tables and, if every table could be read, between
+/// them. At most 256, never empty.
+pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<FoundAt>> {
+    let names = Names::of(&root);
+    let mut reader = Reader { findings: shape::check(Place::FILE, &root), unread: false };
+    let config = HostConfig {
+        host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
+        api: reader.section(Kind::Api, root.remove("api")),
+        switches: reader.tables(Kind::Switch, root.remove("switch"), switch_fits),
+        uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), |_, _, _| {}),
+        nics: reader.tables(Kind::Nic, root.remove("nic"), nic_fits),
+    };
+    let Reader { mut findings, unread } = reader;
+    // With a table missing, references to it would look wrong though they are not.
+    if !unread {
+        findings.extend(between_resources(&config));
+    }
+    if findings.is_empty() {
+        return Ok(config);
+    }
+    findings.truncate(ERRORS_MAX);
+    Err(findings
+        .into_iter()
+        .map(|finding| FoundAt {
+            path: finding.place.path(),
+            error: {
+                let name = names.name(finding.place);
+                finding.into_error(name.as_deref())
+            },
+        })
+        .collect())
+}
+
+/// Reads tables one by one, so that a bad one does not hide another.
+struct Reader {
+    findings: Vec<Finding>,
+    unread: bool,
+}
+
+impl Reader {
+    fn section<T: DeserializeOwned>(&mut self, kind: Kind, value: Option<Value>) -> Option<T> {
+        self.table(Place::new(kind, 0), value?)
+    }
+
+    fn tables<T: DeserializeOwned>(
+        &mut self,
+        kind: Kind,
+        value: Option<Value>,
+        fits: impl Fn(Place, &T, &mut Vec<Finding>),
+    ) -> Vec<T> {
+        let Some(Value::Array(tables)) = value else { return Vec::new() };
+        let mut read = Vec::new();
+        for (index, table) in tables.into_iter().enumerate() {
+            let place = Place::new(kind, index);
+            if let Some(resource) = self.table(place, table) {
+                fits(place, &resource, &mut self.findings);
+                read.push(resource);
+            }
+        }
+        read
+    }
+
+    /// `None` if the table cannot be read, which is then among the findings, or
+    /// is no table, which the check of the file has found.
+    fn table<T: DeserializeOwned>(&mut self, place: Place, value: Value) -> Option<T> {
+        let Value::Object(table) = value else {
+            self.unread |= !value.is_null();
+            return None;
+        };
+        match shape::read(place, table) {
+            Ok(resource) => Some(resource),
+            Err(findings) => {
+                self.findings.extend(findings);
+                self.unread = true;
+                None
+            }
+        }
+    }
+}
+
+/// The names of tables, as far as they can be told before the tables are read.
+struct Names(BTreeMap<Place, String>);
+
+impl Names {
+    fn of(root: &Map<String, Value>) -> Self {
+        let mut names = BTreeMap::new();
+        for kind in [Kind::Switch, Kind::Uplink, Kind::Nic] {
+            let tables = root.get(kind.word()).and_then(Value::as_array);
+            for (index, table) in tables.into_iter().flatten().enumerate() {
+                let name = table.get("name").filter(|name| Form::Name.accepts(name));
+                if let Some(name) = name.and_then(Value::as_str) {
+                    names.insert(Place::new(kind, index), name.to_owned());
+                }
+            }
+        }
+        Self(names)
+    }
+
+    fn name(&self, place: Place) -> Option<String> {
+        self.0.get(&place).cloned()
+    }
+}

@@ -1,0 +1,82 @@
+//! What was found wrong in a host file, and where: the step between a check,
+//! which knows tables by position, and an error, which names resources and
+//! lines.
+
+use crate::{ApiError, ErrorCode, HostConfig, Kind};
+
+/// A table of the host file by its position among its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) kind: Kind,
+    pub(crate) index: usize,
+}
+
+/// One thing wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) place: Place,
+    /// The key within the table, like `offload.tx_checksum`.
+    pub(crate) field: Option<String>,
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+}
+
+impl Place {
+    pub(crate) const fn new(kind: Kind, index: usize) -> Self {
+        Self { kind, index }
+    }
+
+    pub(crate) const FILE: Self = Self::new(Kind::File, 0);
+
+    /// The place as a path in the document: ``, `host`, `nic[2]`, counted from 0.
+    pub(crate) fn path(self) -> String {
+        match self.kind {
+            Kind::File => String::new(),
+            Kind::Host | Kind::Api | Kind::Offload => self.kind.word().to_owned(),
+            Kind::Switch | Kind::Uplink | Kind::Nic => {
+                format!("{}[{}]", self.kind.word(), self.index)
+            }
+        }
+    }
+
+    /// What to call the place: `nic/web` if its name is known, else `nic[2]`.
+    pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
+        match (self.kind, name) {
+            (Kind::File, _) => None,
+            (Kind::Switch | Kind::Uplink | Kind::Nic, Some(name)) => {
+                Some(format!("{}/{name}", self.kind.word()))
+            }
+            _ => Some(self.path()),
+        }
+    }
+
+    /// The name that stands at this place.
+    pub(crate) fn name_in(self, config: &HostConfig) -> Option<&str> {
+        match self.kind {
+            Kind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
+            Kind::Uplink => config.uplinks.get(self.index).map(|u| u.name.as_str()),
+            Kind::Nic => config.nics.get(self.index).map(|n| n.name.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Something wrong with `field` here.
+    pub(crate) fn finding(
+        self,
+        code: ErrorCode,
+        field: &str,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding { place: self, field: Some(field.to_owned()), code, message: message.into() }
+    }
+}
+
+impl Finding {
+    /// The error, with the resource called `name` if its name is known.
+    pub(crate) fn into_error(self, name: Option<&str>) -> ApiError {
+        let mut error = ApiError::new(self.code, self.message);
+        error.resource = self.place.resource(name);
+        error.field = self.field;
+        error
+    }
+}

@@ -1,0 +1,202 @@
+//! What the values of keys look like: the form a value must have, told to the
+//! user in the words it is checked by.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use suimon_frame::{MacAddr, VlanId};
+
+use crate::{Kind, Name, TrunkVlans};
+
+/// Most processors a host may have.
+const PROCESSORS_MAX: usize = 64;
+/// `sun_path` of `sockaddr_un` holds 108 bytes, one of them the closing zero
+/// (unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// `IFNAMSIZ` is 16, closing zero included (netdevice(7)).
+const DEVICE_BYTES_MAX: usize = 15;
+const FILE_NAME_BYTES_MAX: usize = 255;
+const PATH_BYTES_MAX: usize = 4095;
+
+/// The form of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Name of a resource.
+    Name,
+    /// Name of a host (RFC 1123, section 2.1; one label).
+    HostName,
+    /// Name of a network device.
+    Device,
+    /// Name of a network namespace.
+    Namespace,
+    /// Absolute path of a Unix socket.
+    UnixSocketPath,
+    /// Absolute path of a file.
+    FilePath,
+    /// IP address and TCP port.
+    SocketAddress,
+    /// MAC address that one station can have.
+    StationAddress,
+    /// A VLAN.
+    Vlan,
+    /// VLANs and ranges of them.
+    Vlans,
+    /// Numbers of logical CPUs.
+    Cpus,
+    /// A whole number.
+    Number {
+        /// Smallest value.
+        least: u64,
+        /// Largest value.
+        most: u64,
+    },
+    /// Yes or no.
+    Flag,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A table.
+    Table(Kind),
+    /// An array of tables.
+    Tables(Kind),
+}
+
+impl Form {
+    /// The form in words that follow "must be".
+    pub fn describe(self) -> String {
+        match self {
+            Self::Name => "a name of 1 to 63 letters, digits, `-`, `_` and `.` that starts with \
+                           a letter or a digit"
+                .into(),
+            Self::HostName => {
+                "a host name of 1 to 63 letters, digits and `-` that starts and ends with a \
+                 letter or a digit"
+                    .into()
+            }
+            Self::Device => {
+                "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0".into()
+            }
+            Self::Namespace => {
+                "the name of a network namespace, as `ip netns list` shows it".into()
+            }
+            Self::UnixSocketPath => "an absolute path of at most 107 bytes".into(),
+            Self::FilePath => "an absolute path".into(),
+            Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
+            Self::StationAddress => {
+                "a MAC address of one station, six pairs of hex digits like 52:54:00:12:34:56, \
+                 not a group address and not all zero"
+                    .into()
+            }
+            Self::Vlan => "a number from 1 to 4094".into(),
+            Self::Vlans => {
+                "a list of VLANs (1 to 4094) and ranges, like [10, \"20-29\"], not empty".into()
+            }
+            Self::Cpus => {
+                format!("a list of 1 to {PROCESSORS_MAX} different CPU numbers, like [2, 3]")
+            }
+            Self::Number { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Flag => "true or false".into(),
+            Self::OneOf(words) => {
+                let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                format!("one of {}", quoted.join(", "))
+            }
+            Self::Table(kind) => format!("a table with the keys of `{}`", kind.word()),
+            Self::Tables(kind) => {
+                format!("a list of tables; start each with [[{}]]", kind.word())
+            }
+        }
+    }
+
+    /// Whether `value` is of this form. Tables are looked into elsewhere.
+    pub fn accepts(self, value: &Value) -> bool {
+        let text = value.as_str();
+        match self {
+            Self::Name => text.is_some_and(|text| text.parse::<Name>().is_ok()),
+            Self::HostName => text.is_some_and(is_host_name),
+            Self::Device => text.is_some_and(is_device_name),
+            Self::Namespace => text.is_some_and(is_namespace_name),
+            Self::UnixSocketPath => text.is_some_and(|text| {
+                is_absolute_path(text)
+                    && text.len() <= SOCKET_PATH_BYTES_MAX
+                    && !text.ends_with('/')
+            }),
+            Self::FilePath => text.is_some_and(is_absolute_path),
+            Self::SocketAddress => text.is_some_and(|text| text.parse::<SocketAddr>().is_ok()),
+            Self::StationAddress => {
+                text.and_then(|text| text.parse::<MacAddr>().ok()).is_some_and(MacAddr::is_station)
+            }
+            Self::Vlan => {
+                value.as_u64().and_then(|id| u16::try_from(id).ok()).and_then(VlanId::new).is_some()
+            }
+            Self::Vlans => serde_json::from_value::<TrunkVlans>(value.clone())
+                .is_ok_and(|trunk| !trunk.0.is_empty()),
+            Self::Cpus => is_cpu_list(value),
+            Self::Number { least, most } => {
+                value.as_u64().is_some_and(|number| (least..=most).contains(&number))
+            }
+            Self::Flag => value.is_boolean(),
+            Self::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
+            Self::Table(_) => value.is_object(),
+            Self::Tables(_) => {
+                value.as_array().is_some_and(|tables| tables.iter().all(Value::is_object))
+            }
+        }
+    }
+
+    /// Whether `value` is at least of the right type, though it may be out of
+    /// range.
+    pub(crate) fn is_right_type(self, value: &Value) -> bool {
+        match self {
+            Self::Name
+            | Self::HostName
+            | Self::Device
+            | Self::Namespace
+            | Self::UnixSocketPath
+            | Self::FilePath
+            | Self::SocketAddress
+            | Self::StationAddress
+            | Self::OneOf(_) => value.is_string(),
+            Self::Vlan | Self::Number { .. } => value.is_i64() || value.is_u64(),
+            Self::Flag => value.is_boolean(),
+            Self::Vlans | Self::Cpus | Self::Tables(_) => value.is_array(),
+            Self::Table(_) => value.is_object(),
+        }
+    }
+}
+
+fn is_host_name(text: &str) -> bool {
+    let edge = |byte: Option<u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric());
+    (1..=63).contains(&text.len())
+        && edge(text.bytes().next())
+        && edge(text.bytes().last())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// The kernel's own rule (`dev_valid_name`), and no `%`, which it reads as a
+/// template for a number.
+fn is_device_name(text: &str) -> bool {
+    (1..=DEVICE_BYTES_MAX).contains(&text.len())
+        && text != "."
+        && text != ".."
+        && text
+            .chars()
+            .all(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '/' | ':' | '%'))
+}
+
+fn is_namespace_name(text: &str) -> bool {
+    (1..=FILE_NAME_BYTES_MAX).contains(&text.len())
+        && text != "."
+        && text != ".."
+        && text.chars().all(|c| c != '/' && !c.is_control())
+}
+
+fn is_absolute_path(text: &str) -> bool {
+    text.starts_with('/') && text.len() <= PATH_BYTES_MAX && !text.contains('\0')
+}
+
+fn is_cpu_list(value: &Value) -> bool {
+    let Some(list) = value.as_array() else { return false };
+    let cpus: BTreeSet<_> =
+        list.iter().filter_map(Value::as_u64).filter_map(|cpu| u16::try_from(cpu).ok()).collect();
+    (1..=PROCESSORS_MAX).contains(&list.len()) && cpus.len() == list.len()
+}

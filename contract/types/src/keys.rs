@@ -1,0 +1,167 @@
+//! The keys of the host file: which exist, what values they take, and what a
+//! change of each does to traffic. One table that the parser, the validation,
+//! the plans, the command line and the reference pages read.
+
+use crate::Form;
+
+/// A table of the host file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The file itself.
+    File,
+    /// `[host]`.
+    Host,
+    /// `[api]`.
+    Api,
+    /// `[[uplink]]`.
+    Uplink,
+    /// `[[switch]]`.
+    Switch,
+    /// `[[nic]]`.
+    Nic,
+    /// `[nic.offload]`.
+    Offload,
+}
+
+/// What a change of a key's value does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It happens while traffic goes on.
+    Live,
+    /// As `Live` on a TAP device. On vhost-user the VM learns the value when it
+    /// connects, so the port is made anew and the VM connects again.
+    LiveOnTap,
+    /// The resource is made anew: its own traffic is interrupted.
+    Replace,
+    /// It is read when the daemon starts.
+    NextStart,
+    /// It is what a resource is told apart by: another value is another resource.
+    Identity,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What its values look like.
+    pub form: Form,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What a change of its value does.
+    pub effect: Effect,
+}
+
+impl Kind {
+    /// The word that names resources of this kind, like `nic` in `nic/web`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Host => "host",
+            Self::Api => "api",
+            Self::Switch => "switch",
+            Self::Uplink => "uplink",
+            Self::Nic => "nic",
+            Self::Offload => "offload",
+        }
+    }
+
+    /// The keys of a table of this kind, in the order they are written.
+    pub const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::File => FILE,
+            Self::Host => HOST,
+            Self::Api => API,
+            Self::Switch => SWITCH,
+            Self::Uplink => UPLINK,
+            Self::Nic => NIC,
+            Self::Offload => OFFLOAD,
+        }
+    }
+
+    /// The key of this name.
+    pub fn key(self, name: &str) -> Option<&'static Key> {
+        self.keys().iter().find(|key| key.name == name)
+    }
+}
+
+const fn required(name: &'static str, form: Form, effect: Effect) -> Key {
+    Key { name, form, required: true, effect }
+}
+
+const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
+    Key { name, form, required: false, effect }
+}
+
+const QUEUES: Form = Form::Number { least: 1, most: 64 };
+const MTU: Form = Form::Number { least: 68, most: 9216 };
+
+const FILE: &[Key] = &[
+    optional("host", Form::Table(Kind::Host), Effect::Live),
+    optional("api", Form::Table(Kind::Api), Effect::NextStart),
+    optional("switch", Form::Tables(Kind::Switch), Effect::Live),
+    optional("uplink", Form::Tables(Kind::Uplink), Effect::Live),
+    optional("nic", Form::Tables(Kind::Nic), Effect::Live),
+];
+
+const HOST: &[Key] = &[
+    optional("name", Form::HostName, Effect::Live),
+    optional("processors", Form::Cpus, Effect::Live),
+];
+
+const API: &[Key] = &[
+    required("listen", Form::SocketAddress, Effect::NextStart),
+    required("tls_certificate", Form::FilePath, Effect::NextStart),
+    required("tls_key", Form::FilePath, Effect::NextStart),
+    required("token_file", Form::FilePath, Effect::NextStart),
+];
+
+const SWITCH: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("kind", Form::OneOf(&["private", "internal", "external"]), Effect::Live),
+    optional("uplink", Form::Name, Effect::Live),
+    optional("host_device", Form::Device, Effect::Live),
+    optional("ageing_s", Form::Number { least: 10, most: 1_000_000 }, Effect::Live),
+];
+
+const UPLINK: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("device", Form::Device, Effect::Replace),
+    optional("driver", Form::OneOf(&["af_packet", "tap"]), Effect::Replace),
+    optional("queues", QUEUES, Effect::Replace),
+    optional("mtu", MTU, Effect::Live),
+];
+
+const NIC: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("switch", Form::Name, Effect::Live),
+    required("backend", Form::OneOf(&["vhost-user", "tap"]), Effect::Replace),
+    optional("socket", Form::UnixSocketPath, Effect::Replace),
+    optional("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
+    optional("device", Form::Device, Effect::Replace),
+    optional("netns", Form::Namespace, Effect::Replace),
+    optional("mac", Form::StationAddress, Effect::LiveOnTap),
+    optional("vlan", Form::Vlan, Effect::Live),
+    optional("trunk", Form::Vlans, Effect::Live),
+    optional("queues", QUEUES, Effect::Replace),
+    optional("mtu", MTU, Effect::LiveOnTap),
+    optional("mac_spoofing", Form::Flag, Effect::Live),
+    optional("isolated", Form::Flag, Effect::Live),
+    optional("storm_limit_fps", Form::Number { least: 1, most: 10_000_000 }, Effect::Live),
+    optional(
+        "bandwidth_max_bps",
+        Form::Number { least: 8000, most: 1_000_000_000_000_000 },
+        Effect::Live,
+    ),
+    optional("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
+    optional("offload", Form::Table(Kind::Offload), Effect::LiveOnTap),
+];
+
+const OFFLOAD: &[Key] = &[
+    optional("tx_checksum", Form::Flag, Effect::LiveOnTap),
+    optional("rx_checksum", Form::Flag, Effect::LiveOnTap),
+    optional("tx_ip_checksum", Form::Flag, Effect::LiveOnTap),
+    optional("rx_ip_checksum", Form::Flag, Effect::LiveOnTap),
+    optional("segmentation", Form::Flag, Effect::LiveOnTap),
+    optional("receive_coalescing", Form::Flag, Effect::LiveOnTap),
+];

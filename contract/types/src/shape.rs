@@ -1,0 +1,139 @@
+//! Checks one table key by key against the table of keys, so that every wrong
+//! key is reported by name and not only the first.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::finding::{Finding, Place};
+use crate::{ErrorCode, Form, Key, Kind};
+
+/// Longest part of a wrong value that a message repeats.
+const QUOTED_CHARS_MAX: usize = 64;
+/// Longest unknown key that a similar one is looked for.
+const SUGGESTION_CHARS_MAX: usize = 40;
+
+/// Checks `table` and makes it a `T`.
+///
+/// # Errors
+/// All that is wrong with its keys and values; never empty.
+pub(crate) fn read<T: DeserializeOwned>(
+    place: Place,
+    mut table: Map<String, Value>,
+) -> Result<T, Vec<Finding>> {
+    let findings = check(place, &table);
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    drop_nulls(&mut table);
+    serde_json::from_value(Value::Object(table)).map_err(|error| {
+        vec![Finding { place, field: None, code: ErrorCode::Malformed, message: error.to_string() }]
+    })
+}
+
+/// Null is how JSON spells an absent key; keys with a default do not read it.
+fn drop_nulls(table: &mut Map<String, Value>) {
+    table.retain(|_, value| !value.is_null());
+    for value in table.values_mut() {
+        if let Value::Object(inner) = value {
+            inner.retain(|_, value| !value.is_null());
+        }
+    }
+}
+
+/// All that is wrong with the keys of `table` and their values, each by itself.
+pub(crate) fn check(place: Place, table: &Map<String, Value>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    check_keys(place, place.kind, "", table, &mut findings);
+    findings
+}
+
+fn check_keys(
+    place: Place,
+    kind: Kind,
+    prefix: &str,
+    table: &Map<String, Value>,
+    findings: &mut Vec<Finding>,
+) {
+    for (name, value) in table {
+        let field = format!("{prefix}{name}");
+        match kind.key(name) {
+            None => findings.push(place.finding(
+                ErrorCode::UnknownKey,
+                &quote(&field),
+                unknown_key(kind, name),
+            )),
+            Some(key) => check_value(place, key, &field, value, findings),
+        }
+    }
+    for key in kind.keys().iter().filter(|key| key.required && !table.contains_key(key.name)) {
+        findings.push(place.finding(
+            ErrorCode::MissingKey,
+            &format!("{prefix}{}", key.name),
+            missing_key(kind, key),
+        ));
+    }
+}
+
+fn check_value(place: Place, key: &Key, field: &str, value: &Value, findings: &mut Vec<Finding>) {
+    if key.form.accepts(value) {
+        // The tables of a file are resources; they are read each by itself.
+        if place.kind == Kind::File {
+            return;
+        }
+        if let (Form::Table(inner), Value::Object(table)) = (key.form, value) {
+            check_keys(place, inner, &format!("{field}."), table, findings);
+        }
+        return;
+    }
+    if value.is_null() && !key.required {
+        return;
+    }
+    let code =
+        if key.form.is_right_type(value) { ErrorCode::InvalidValue } else { ErrorCode::Malformed };
+    let message = format!("must be {}, not {}", key.form.describe(), quote(&value.to_string()));
+    findings.push(place.finding(code, field, message));
+}
+
+fn missing_key(kind: Kind, key: &Key) -> String {
+    match kind {
+        Kind::Api => format!(
+            "missing; a TCP listener needs an address, TLS and a token: set `{}` to {}",
+            key.name,
+            key.form.describe()
+        ),
+        _ => format!("missing; set it to {}", key.form.describe()),
+    }
+}
+
+fn unknown_key(kind: Kind, name: &str) -> String {
+    let similar = (name.chars().count() <= SUGGESTION_CHARS_MAX)
+        .then(|| {
+            kind.keys()
+                .iter()
+                .map(|key| (strsim::osa_distance(name, key.name), key.name))
+                .min()
+                .filter(|(distance, key)| *distance <= 1 + key.len() / 4)
+        })
+        .flatten();
+    match similar {
+        Some((_, key)) => format!("there is no such key; did you mean `{key}`?"),
+        None => {
+            let keys: Vec<_> = kind.keys().iter().map(|key| format!("`{}`", key.name)).collect();
+            format!("there is no such key; the keys here are {}", keys.join(", "))
+        }
+    }
+}
+
+/// The head of a text that a user wrote, without anything that could drive a
+/// terminal.
+fn quote(text: &str) -> String {
+    let mut quoted: String = text
+        .chars()
+        .take(QUOTED_CHARS_MAX)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}

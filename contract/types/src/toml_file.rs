@@ -1,0 +1,118 @@
+//! The host file: TOML text to desired state, every error with its line.
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::document::read_document;
+use crate::toml_lines::Lines;
+use crate::{ApiError, ErrorCode, HostConfig};
+
+/// Largest host file, in bytes.
+pub const TOML_BYTES_MAX: usize = 1 << 20;
+/// Syntax errors reported at once; after a few, the rest are echoes.
+const SYNTAX_ERRORS_MAX: usize = 8;
+
+/// Reads and validates a host file. `file` is its name, for errors.
+///
+/// # Errors
+/// All that is wrong, each with line, resource and key as far as they are known;
+/// never empty. If the text is not TOML, only that is reported.
+pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiError>> {
+    let located = |mut error: ApiError, line: Option<usize>| {
+        error.file = file.map(str::to_owned);
+        error.line = line;
+        error
+    };
+    if text.len() > TOML_BYTES_MAX {
+        let message = format!(
+            "the file has {} bytes; at most {TOML_BYTES_MAX} are read, split it or remove comments",
+            text.len()
+        );
+        return Err(vec![located(ApiError::new(ErrorCode::Malformed, message), None)]);
+    }
+    let mut lines = Lines::new(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(errors
+            .iter()
+            .take(SYNTAX_ERRORS_MAX)
+            .map(|error| {
+                let line = error.span().map(|span| lines.line_of(span.start));
+                let message = format!("this is not TOML: {}", error.message().replace('\n', "; "));
+                located(ApiError::new(ErrorCode::Malformed, message), line)
+            })
+            .collect());
+    }
+    let root = to_json_table(table.get_ref(), "", &mut lines);
+    read_document(root).map_err(|errors| {
+        let mut errors: Vec<_> = errors
+            .into_iter()
+            .map(|found| {
+                let line = lines.of(&found.path, found.error.field.as_deref());
+                located(found.error, line)
+            })
+            .collect();
+        errors.sort_by_key(|error| error.line);
+        errors
+    })
+}
+
+/// The table as JSON, which the checks work on; notes the line of every key.
+fn to_json_table(table: &DeTable<'_>, path: &str, lines: &mut Lines) -> Map<String, Value> {
+    let mut json = Map::new();
+    for (key, value) in table {
+        let name = key.get_ref();
+        let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+        lines.note(path.clone(), key.span().start);
+        json.insert(name.to_string(), to_json(value, &path, lines));
+    }
+    json
+}
+
+fn to_json(value: &Spanned<DeValue<'_>>, path: &str, lines: &mut Lines) -> Value {
+    match value.get_ref() {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Boolean(flag) => Value::from(*flag),
+        DeValue::Integer(number) => integer(number.as_str(), number.radix()),
+        DeValue::Float(number) => number
+            .as_str()
+            .parse::<f64>()
+            .map_or_else(|_| Value::from(number.as_str()), Value::from),
+        // No key takes a date; as an object it fits none of them.
+        DeValue::Datetime(date) => {
+            let mut object = Map::new();
+            object.insert("date".to_owned(), Value::from(date.to_string()));
+            Value::Object(object)
+        }
+        DeValue::Array(items) => Value::Array(
+            items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| {
+                    let path = format!("{path}[{index}]");
+                    lines.note(path.clone(), item.span().start);
+                    to_json(item, &path, lines)
+                })
+                .collect(),
+        ),
+        DeValue::Table(table) => Value::Object(to_json_table(table, path, lines)),
+    }
+}
+
+/// A number that does not fit stays what it is: too large for any key.
+fn integer(digits: &str, radix: u32) -> Value {
+    let parsed = i128::from_str_radix(digits, radix).ok();
+    match parsed {
+        Some(number) => match (u64::try_from(number), i64::try_from(number)) {
+            (Ok(number), _) => Value::from(number),
+            (_, Ok(number)) => Value::from(number),
+            _ => Value::from(u64::MAX),
+        },
+        None => Value::from(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+#[path = "toml_file_tests.rs"]
+mod tests;

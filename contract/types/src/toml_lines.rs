@@ -1,0 +1,45 @@
+//! Where in a TOML text each key stands.
+
+use std::collections::BTreeMap;
+
+/// Lines of keys by their path, like `nic[2].offload.tx_checksum`.
+pub(crate) struct Lines {
+    /// Offset at which each line begins, the first one included.
+    starts: Vec<usize>,
+    by_path: BTreeMap<String, usize>,
+}
+
+impl Lines {
+    pub(crate) fn new(text: &str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = core::iter::once(0).chain(breaks.map(|(at, _)| at.saturating_add(1)));
+        Self { starts: starts.collect(), by_path: BTreeMap::new() }
+    }
+
+    /// The line of an offset, counted from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
+
+    /// Remembers that the key of this path begins at `offset`.
+    pub(crate) fn note(&mut self, path: String, offset: usize) {
+        let line = self.line_of(offset);
+        self.by_path.insert(path, line);
+    }
+
+    /// The line of `field` in the table at `path`; where it is not written, that
+    /// of the table it belongs into.
+    pub(crate) fn of(&self, path: &str, field: Option<&str>) -> Option<usize> {
+        let mut full = match field {
+            Some(field) if path.is_empty() => field.to_owned(),
+            Some(field) => format!("{path}.{field}"),
+            None => path.to_owned(),
+        };
+        loop {
+            if let Some(line) = self.by_path.get(&full) {
+                return Some(*line);
+            }
+            full.truncate(full.rfind('.')?);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Whether a host file makes sense: every value in its range, every reference
+//! to something that exists, nothing claimed twice.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::claims::{Claim, Claimed, claims};
+use crate::finding::{Finding, Place};
+use crate::{
+    ApiError, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig, SwitchConfig,
+    SwitchKind, VlanRange, shape,
+};
+
+/// Most errors reported at once; whoever made more of them wants to see the first.
+pub(crate) const ERRORS_MAX: usize = 256;
+
+/// Checks desired state, wherever it came from.
+///
+/// # Errors
+/// All that is wrong, each with its resource and key, at most 256 of them;
+/// never empty.
+pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
+    let mut findings = shapes(config);
+    for (index, switch) in config.switches.iter().enumerate() {
+        switch_fits(Place::new(Kind::Switch, index), switch, &mut findings);
+    }
+    for (index, nic) in config.nics.iter().enumerate() {
+        nic_fits(Place::new(Kind::Nic, index), nic, &mut findings);
+    }
+    findings.extend(between_resources(config));
+    if findings.is_empty() {
+        return Ok(());
+    }
+    findings.truncate(ERRORS_MAX);
+    Err(findings
+        .into_iter()
+        .map(|finding| {
+            let name = finding.place.name_in(config);
+            finding.into_error(name)
+        })
+        .collect())
+}
+
+/// What is wrong with single values.
+fn shapes(config: &HostConfig) -> Vec<Finding> {
+    let mut findings = shape_of(Place::new(Kind::Host, 0), &config.host);
+    if let Some(api) = &config.api {
+        findings.extend(shape_of(Place::new(Kind::Api, 0), api));
+    }
+    for (index, switch) in config.switches.iter().enumerate() {
+        findings.extend(shape_of(Place::new(Kind::Switch, index), switch));
+    }
+    for (index, uplink) in config.uplinks.iter().enumerate() {
+        findings.extend(shape_of(Place::new(Kind::Uplink, index), uplink));
+    }
+    for (index, nic) in config.nics.iter().enumerate() {
+        findings.extend(shape_of(Place::new(Kind::Nic, index), nic));
+    }
+    findings
+}
+
+fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
+    match serde_json::to_value(table) {
+        Ok(Value::Object(table)) => shape::check(place, &table),
+        // Only a path can fail to be text.
+        _ => vec![Finding {
+            place,
+            field: None,
+            code: ErrorCode::InvalidValue,
+            message: "has a path that is not UTF-8; use another path".to_owned(),
+        }],
+    }
+}
+
+/// What is wrong between resources.
+pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    names_are_unique(config, &mut findings);
+    references_exist(config, &mut findings);
+    nothing_is_claimed_twice(config, &mut findings);
+    findings
+}
+
+fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mut unique = |kind: Kind, names: &mut dyn Iterator<Item = &Name>| {
+        let mut seen = BTreeMap::new();
+        for (index, name) in names.enumerate() {
+            if let Some(first) = seen.insert(name.clone(), index) {
+                findings.push(Place::new(kind, index).finding(
+                    ErrorCode::DuplicateName,
+                    "name",
+                    format!(
+                        "`{name}` is also the name of the {} {}; give one of them another name",
+                        ordinal(first),
+                        kind.word()
+                    ),
+                ));
+                seen.insert(name.clone(), first);
+            }
+        }
+    };
+    unique(Kind::Switch, &mut config.switches.iter().map(|s| &s.name));
+    unique(Kind::Uplink, &mut config.uplinks.iter().map(|u| &u.name));
+    unique(Kind::Nic, &mut config.nics.iter().map(|n| &n.name));
+}
+
+fn ordinal(index: usize) -> String {
+    let number = index.saturating_add(1);
+    let suffix = match (number % 10, number % 100) {
+        (1, tens) if tens != 11 => "st",
+        (2, tens) if tens != 12 => "nd",
+        (3, tens) if tens != 13 => "rd",
+        _ => "th",
+    };
+    format!("{number}{suffix}")
+}
+
+fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let switches: Vec<&Name> = config.switches.iter().map(|s| &s.name).collect();
+    let uplinks: Vec<&Name> = config.uplinks.iter().map(|u| &u.name).collect();
+    let switches = NamesOf::new(Kind::Switch, switches);
+    let uplinks = NamesOf::new(Kind::Uplink, uplinks);
+    for (index, nic) in config.nics.iter().enumerate() {
+        switches.check(Place::new(Kind::Nic, index), "switch", &nic.switch, findings);
+    }
+    for (index, switch) in config.switches.iter().enumerate() {
+        if let Some(uplink) = &switch.uplink {
+            uplinks.check(Place::new(Kind::Switch, index), "uplink", uplink, findings);
+        }
+    }
+}
+
+/// The names something may refer to.
+struct NamesOf<'a> {
+    kind: Kind,
+    sorted: Vec<&'a Name>,
+}
+
+impl<'a> NamesOf<'a> {
+    /// A name is looked for among this many when a similar one is suggested.
+    const SUGGESTIONS_FROM_MAX: usize = 256;
+
+    fn new(kind: Kind, mut names: Vec<&'a Name>) -> Self {
+        names.sort_unstable();
+        Self { kind, sorted: names }
+    }
+
+    fn check(&self, place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
+        if self.sorted.binary_search(&name).is_ok() {
+            return;
+        }
+        let word = self.kind.word();
+        let similar = self
+            .sorted
+            .iter()
+            .take(Self::SUGGESTIONS_FROM_MAX)
+            .map(|known| (strsim::osa_distance(known.as_str(), name.as_str()), known.as_str()))
+            .min()
+            .filter(|(distance, known)| *distance <= 1 + known.len() / 4);
+        let message = match similar {
+            Some((_, known)) => format!("there is no {word} `{name}`; did you mean `{known}`?"),
+            None => format!("there is no {word} `{name}`; add a [[{word}]] of that name"),
+        };
+        findings.push(place.finding(ErrorCode::UnknownReference, field, message));
+    }
+}
+
+/// What is wrong between the keys of one switch.
+pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Vec<Finding>) {
+    match (switch.kind, &switch.uplink) {
+        (SwitchKind::External, None) => findings.push(place.finding(
+            ErrorCode::MissingKey,
+            "uplink",
+            "missing; an external switch needs the name of its uplink",
+        )),
+        (SwitchKind::Private | SwitchKind::Internal, Some(_)) => findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "uplink",
+            "only an external switch has an uplink; remove it or set kind = \"external\"",
+        )),
+        _ => {}
+    }
+    if switch.kind == SwitchKind::Internal {
+        if switch.host_device.is_none() {
+            default_device_fits(place, "host_device", &switch.name, findings);
+        }
+    } else if switch.host_device.is_some() {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "host_device",
+            "only an internal switch has a host NIC; remove it or set kind = \"internal\"",
+        ));
+    }
+}
+
+/// A device that is named after its resource needs a name that a device can have.
+fn default_device_fits(place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
+    let form = Form::Device;
+    if !form.accepts(&Value::from(name.as_str())) {
+        findings.push(place.finding(
+            ErrorCode::MissingKey,
+            field,
+            format!("missing; `{name}` cannot name a device, so set it to {}", form.describe()),
+        ));
+    }
+}
+
+/// What is wrong between the keys of one NIC.
+pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
+    let mut only_for = |backend: &str, keys: &[(&str, bool)]| {
+        for (key, _) in keys.iter().filter(|(_, present)| *present) {
+            findings.push(place.finding(
+                ErrorCode::KeyNotApplicable,
+                key,
+                format!("only a {backend} NIC has it; remove it or set backend = \"{backend}\""),
+            ));
+        }
+    };
+    match nic.backend {
+        NicBackend::VhostUser => {
+            only_for("tap", &[("device", nic.device.is_some()), ("netns", nic.netns.is_some())]);
+            if nic.socket.is_none() {
+                findings.push(place.finding(
+                    ErrorCode::MissingKey,
+                    "socket",
+                    "missing; a vhost-user NIC needs the absolute path of its socket",
+                ));
+            }
+        }
+        NicBackend::Tap => {
+            only_for(
+                "vhost-user",
+                &[("socket", nic.socket.is_some()), ("mode", nic.mode.is_some())],
+            );
+            if nic.device.is_none() {
+                default_device_fits(place, "device", &nic.name, findings);
+            }
+        }
+    }
+    if nic.mac_spoofing && nic.mac.is_none() {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "mac_spoofing",
+            "without `mac` every address is allowed already; set `mac` or remove it",
+        ));
+    }
+    trunk_fits(place, nic, findings);
+}
+
+fn trunk_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
+    let Some(trunk) = &nic.trunk else { return };
+    let mut ranges = trunk.0.clone();
+    ranges.sort_unstable();
+    let mut highest: Option<VlanRange> = None;
+    for range in ranges {
+        if let Some(before) = highest.filter(|before| before.overlaps(range)) {
+            findings.push(place.finding(
+                ErrorCode::OverlappingVlans,
+                "trunk",
+                format!("{} and {} overlap; name every VLAN once", text(before), text(range)),
+            ));
+        }
+        if highest.is_none_or(|before| before.last() < range.last()) {
+            highest = Some(range);
+        }
+    }
+    let native = nic.vlan.and_then(|vlan| VlanRange::new(vlan, vlan));
+    if let Some(native) = native {
+        for range in trunk.0.iter().filter(|range| range.overlaps(native)) {
+            findings.push(place.finding(
+                ErrorCode::OverlappingVlans,
+                "trunk",
+                format!(
+                    "{} holds the native VLAN {} of `vlan`, which is untagged here; take it out \
+                     of one of them",
+                    text(*range),
+                    native.first()
+                ),
+            ));
+        }
+    }
+}
+
+fn text(range: VlanRange) -> String {
+    if range.first() == range.last() {
+        range.first().to_string()
+    } else {
+        format!("{}-{}", range.first(), range.last())
+    }
+}
+
+fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mut holders: BTreeMap<Claim, (Place, &'static str)> = BTreeMap::new();
+    for Claimed { claim, place, field } in claims(config) {
+        let Some((holder, holder_field)) = holders.get(&claim) else {
+            holders.insert(claim, (place, field));
+            continue;
+        };
+        let holder_name =
+            holder.resource(holder.name_in(config)).unwrap_or_else(|| "the file".to_owned());
+        findings.push(place.finding(
+            ErrorCode::Conflict,
+            field,
+            format!(
+                "{claim} belongs to {holder_name} already (its `{holder_field}`); {}",
+                match claim {
+                    Claim::Uplink(_) => "one uplink serves one switch",
+                    Claim::Device { .. } => "use another device",
+                    Claim::Socket(_) => "use another path",
+                    Claim::Address { .. } => "give one of them another address",
+                }
+            ),
+        ));
+    }
+}
