@@ -84,7 +84,8 @@ impl Forwarder {
 
     /// Adopts new tables: forgets the addresses learned on ports that are gone,
     /// moved to another switch or no longer carry the VLAN, and those that are
-    /// configured now. All others stay.
+    /// configured now. All others stay. Tables may be skipped: only the last
+    /// adopted and these are compared.
     ///
     /// The other functions do this by themselves when they see tables that
     /// differ; calling it early keeps the work out of the first batch.

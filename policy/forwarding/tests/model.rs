@@ -179,6 +179,9 @@ impl Pair {
             Ok(tables) => {
                 assert_eq!(reference::shared_address(&specs), None);
                 self.reference.change(specs);
+                // A replica that never sees the tables in between does not know
+                // that a port was away.
+                self.forwarder.handle_tables(&tables);
                 self.tables = tables;
                 self.ports = ports;
             }
