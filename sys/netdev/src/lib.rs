@@ -1,1 +1,48 @@
-//! Placeholder.
+//! TAP devices, packet-socket uplinks and network namespaces.
+//!
+//! Implements the devices behind [`suimon_ports::PortSpec::Tap`] and
+//! [`suimon_ports::PortSpec::Uplink`]: [`NetDevices`] opens them, attaches their
+//! queues to the switch and watches their links.
+//!
+//! What it does not do: it forwards nothing and decides nothing; it makes no
+//! namespaces, routes or addresses; it never deletes a device it was not asked
+//! to delete.
+//!
+//! Lifecycle: a device is opened (taken over if it exists), its queues go to
+//! the [`suimon_ports::QueueHost`], and a thread shared by all devices listens
+//! to the kernel's link messages in each namespace in use. Dropping the device
+//! takes the queues back and closes them. A TAP stays until
+//! [`NetDevices::remove_tap`].
+//!
+//! Invariants
+//! - Work in another namespace happens on a thread of its own that ends with it;
+//!   no other thread ever changes its namespace.
+//! - A frame reaches the switch only after
+//!   [`Frame::admit`](suimon_frame::Frame::admit).
+//! - No allocation and no lock per frame.
+//! - A device that is down loses frames, as a real one does; only a device that
+//!   is gone ends its queues.
+#![deny(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod explain;
+mod ioctl;
+mod link;
+mod namespace;
+mod net_devices;
+mod netlink;
+mod offload;
+mod packet_device;
+mod packet_queue;
+mod packet_socket;
+mod tap;
+mod tap_device;
+mod tap_queue;
+mod watch;
+
+#[cfg(test)]
+mod testing;
+
+pub use net_devices::NetDevices;
+pub use packet_queue::{PacketSink, PacketSource};
+pub use tap_queue::{TapSink, TapSource};

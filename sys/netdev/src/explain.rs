@@ -1,0 +1,51 @@
+//! Device errors in words that say what to do next.
+
+use std::io;
+
+use rustix::io::Errno;
+use suimon_ports::{DeviceError, DeviceErrorKind, FaultKind, PortFault};
+
+/// An error of this kind.
+pub(crate) fn error(
+    kind: DeviceErrorKind,
+    field: &'static str,
+    detail: impl Into<String>,
+) -> DeviceError {
+    DeviceError { kind, field, detail: detail.into() }
+}
+
+/// What a system call said while `what` was done.
+pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> DeviceError {
+    let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
+    let (kind, advice) = match errno {
+        Some(Errno::PERM | Errno::ACCESS) => (
+            DeviceErrorKind::Denied,
+            "; run suimond as root or give it CAP_NET_ADMIN and CAP_NET_RAW",
+        ),
+        Some(Errno::BUSY) => (
+            DeviceErrorKind::Busy,
+            "; another process holds it: stop that process or choose another device",
+        ),
+        Some(Errno::NODEV | Errno::NOENT | Errno::NXIO) => {
+            (DeviceErrorKind::Missing, "; check that it still exists")
+        }
+        Some(Errno::MFILE | Errno::NFILE) => {
+            (DeviceErrorKind::Host, "; raise the limit of open files (LimitNOFILE)")
+        }
+        Some(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            (DeviceErrorKind::Unsupported, "; this kernel or device cannot do it")
+        }
+        _ => (DeviceErrorKind::Host, ""),
+    };
+    error(kind, field, format!("{what}: {cause}{advice}"))
+}
+
+/// A queue whose device went away.
+pub(crate) fn gone(device: &str, errno: Errno) -> PortFault {
+    PortFault { kind: FaultKind::Gone, detail: format!("device {device} is gone: {errno}") }
+}
+
+/// A queue that the host refuses to serve.
+pub(crate) fn refused(device: &str, doing: &str, errno: Errno) -> PortFault {
+    PortFault { kind: FaultKind::Host, detail: format!("{doing} device {device}: {errno}") }
+}

@@ -1,0 +1,151 @@
+//! The ioctls of interfaces and TAP devices, each bound to the type it takes.
+#![allow(unsafe_code, reason = "ioctl has no safe form for these requests")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libc::{Ioctl, c_int, c_ulong};
+
+const NAME_ROOM: usize = libc::IFNAMSIZ;
+const DATA_ROOM: usize = 24;
+
+/// `struct ifreq` (netdevice(7)): a device's name and 24 bytes whose meaning
+/// depends on the request.
+#[repr(C, align(8))]
+pub(crate) struct IfRequest {
+    name: [u8; NAME_ROOM],
+    data: [u8; DATA_ROOM],
+}
+
+impl IfRequest {
+    /// A request about `device`, whose name was checked to be at most 15 bytes.
+    pub(crate) fn new(device: &str) -> Self {
+        let mut name = [0; NAME_ROOM];
+        let room = name.iter_mut().take(NAME_ROOM - 1);
+        room.zip(device.bytes()).for_each(|(to, from)| *to = from);
+        Self { name, data: [0; DATA_ROOM] }
+    }
+
+    /// The data as it begins with these bytes.
+    pub(crate) fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
+        self.data.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+        self
+    }
+
+    /// The first `N` ≤ 24 bytes of the data.
+    pub(crate) fn data<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.iter_mut().zip(self.data).for_each(|(to, from)| *to = from);
+        bytes
+    }
+}
+
+/// A request that takes an `ifreq` whose data holds no pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct IfRequestOp(Ioctl);
+
+/// `short ifr_flags`.
+pub(crate) const GET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCGIFFLAGS);
+/// `short ifr_flags`.
+pub(crate) const SET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCSIFFLAGS);
+/// `int ifr_mtu`.
+pub(crate) const GET_MTU: IfRequestOp = IfRequestOp(libc::SIOCGIFMTU);
+/// `int ifr_mtu`.
+pub(crate) const SET_MTU: IfRequestOp = IfRequestOp(libc::SIOCSIFMTU);
+/// `struct sockaddr ifr_hwaddr`.
+pub(crate) const GET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCGIFHWADDR);
+/// `struct sockaddr ifr_hwaddr`.
+pub(crate) const SET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCSIFHWADDR);
+/// `int ifr_ifindex`.
+pub(crate) const GET_INDEX: IfRequestOp = IfRequestOp(libc::SIOCGIFINDEX);
+/// `int ifr_qlen`.
+pub(crate) const SET_QUEUE_LENGTH: IfRequestOp = IfRequestOp(libc::SIOCSIFTXQLEN);
+/// `short ifr_flags` of a TAP; makes or attaches it.
+pub(crate) const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
+
+/// # Errors
+/// The errno of the call.
+pub(crate) fn interface(
+    fd: BorrowedFd<'_>,
+    op: IfRequestOp,
+    request: &mut IfRequest,
+) -> io::Result<()> {
+    // SAFETY: every `IfRequestOp` reads and writes one `struct ifreq` without
+    // pointers in it; `IfRequest` has its layout and is at least as large.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, core::ptr::from_mut(request)) })
+}
+
+/// A TAP request that takes a number by value.
+#[derive(Clone, Copy)]
+pub(crate) struct TapValueOp(Ioctl);
+
+/// `TUN_F_*`.
+pub(crate) const TAP_OFFLOAD: TapValueOp = TapValueOp(libc::TUNSETOFFLOAD);
+/// 0 or 1.
+pub(crate) const TAP_PERSIST: TapValueOp = TapValueOp(libc::TUNSETPERSIST);
+
+/// # Errors
+/// The errno of the call.
+pub(crate) fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::Result<()> {
+    // SAFETY: every `TapValueOp` takes its argument by value.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, c_ulong::from(value)) })
+}
+
+/// Sets the length of the header before each frame of a TAP, in bytes.
+///
+/// # Errors
+/// The errno of the call.
+pub(crate) fn set_tap_header_bytes(fd: BorrowedFd<'_>, bytes: u8) -> io::Result<()> {
+    let bytes = c_int::from(bytes);
+    // SAFETY: TUNSETVNETHDRSZ reads one int.
+    checked(unsafe {
+        libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, core::ptr::from_ref(&bytes))
+    })
+}
+
+const ETHTOOL_GDRVINFO: u32 = 3;
+const TEXT_ROOM: usize = 32;
+
+/// `struct ethtool_drvinfo`.
+#[repr(C)]
+struct DriverInfo {
+    cmd: u32,
+    driver: [u8; TEXT_ROOM],
+    version: [u8; TEXT_ROOM],
+    firmware: [u8; TEXT_ROOM],
+    bus: [u8; TEXT_ROOM],
+    rest: [u8; TEXT_ROOM + 12 + 20],
+}
+
+/// The driver of a device and the bus it says it is on: `("tun", "tap")` for a
+/// TAP.
+///
+/// # Errors
+/// The errno of the call; `EOPNOTSUPP` if the driver does not say.
+pub(crate) fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> {
+    let text = [0; TEXT_ROOM];
+    let mut info = DriverInfo {
+        cmd: ETHTOOL_GDRVINFO,
+        driver: text,
+        version: text,
+        firmware: text,
+        bus: text,
+        rest: [0; TEXT_ROOM + 12 + 20],
+    };
+    let address = core::ptr::from_mut(&mut info).expose_provenance();
+    let mut request = IfRequest::new(device).with(address.to_ne_bytes());
+    // SAFETY: the request's data begins with a pointer to a DriverInfo, which
+    // outlives the call and has the size the kernel writes for this command.
+    checked(unsafe {
+        libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as Ioctl, core::ptr::from_mut(&mut request))
+    })?;
+    let text = |bytes: &[u8]| {
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+    };
+    Ok((text(&info.driver), text(&info.bus)))
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

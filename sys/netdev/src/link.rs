@@ -1,0 +1,231 @@
+//! Settings of a network device, in the calling thread's namespace.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use suimon_frame::MacAddr;
+use suimon_ports::{DeviceError, DeviceErrorKind};
+
+use crate::explain::{error, host};
+use crate::ioctl::{self, IfRequest, IfRequestOp};
+use crate::netlink::LinkState;
+
+/// Longest device name, in bytes.
+const NAME_BYTES_MAX: usize = 15;
+
+/// A named device and a socket to ask about it. The device need not exist.
+pub(crate) struct Link {
+    socket: OwnedFd,
+    name: String,
+}
+
+impl Link {
+    /// # Errors
+    /// The name is none a device can have, or no socket could be made.
+    pub(crate) fn new(name: &str) -> Result<Self, DeviceError> {
+        // `%d` would be a template to the kernel, and `:` an alias.
+        let bad = |letter: char| {
+            letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | ':' | '%')
+        };
+        if name.is_empty()
+            || name.len() > NAME_BYTES_MAX
+            || name == "."
+            || name == ".."
+            || name.contains(bad)
+        {
+            let detail = format!(
+                "`{}` cannot name a network device; take 1 to {NAME_BYTES_MAX} bytes without space, `/`, `:` and `%`",
+                name.escape_default()
+            );
+            return Err(error(DeviceErrorKind::Unsupported, "device", detail));
+        }
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+                .map_err(|errno| host("device", "opening a socket", &errno.into()))?;
+        Ok(Self { socket, name: name.to_owned() })
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.index().is_ok()
+    }
+
+    /// # Errors
+    /// Usually `Missing`.
+    pub(crate) fn index(&self) -> Result<u32, DeviceError> {
+        let bytes = self.ask(ioctl::GET_INDEX, "looking for")?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// Largest IP packet, in bytes.
+    pub(crate) fn mtu(&self) -> Result<u16, DeviceError> {
+        let bytes = self.ask(ioctl::GET_MTU, "reading the MTU of")?;
+        Ok(u16::try_from(i32::from_ne_bytes(bytes)).unwrap_or(u16::MAX))
+    }
+
+    pub(crate) fn set_mtu(&self, mtu: u16) -> Result<(), DeviceError> {
+        let set = self.request(ioctl::SET_MTU, i32::from(mtu).to_ne_bytes());
+        set.map(drop).map_err(|cause| {
+            let what = format!("setting the MTU of device {} to {mtu}", self.name);
+            if cause.raw_os_error() == Some(Errno::INVAL.raw_os_error()) {
+                let detail = format!(
+                    "{what}: outside of what the device can do; see `ip -d link show {}`",
+                    self.name
+                );
+                error(DeviceErrorKind::Unsupported, "mtu", detail)
+            } else {
+                host("mtu", &what, &cause)
+            }
+        })
+    }
+
+    /// The address, if it is an Ethernet device.
+    pub(crate) fn address(&self) -> Result<Option<MacAddr>, DeviceError> {
+        let [low, high, a, b, c, d, e, f] =
+            self.ask(ioctl::GET_ADDRESS, "reading the address of")?;
+        let ethernet = u16::from_ne_bytes([low, high]) == libc::ARPHRD_ETHER;
+        Ok(ethernet.then(|| MacAddr::new([a, b, c, d, e, f])))
+    }
+
+    pub(crate) fn set_address(&self, mac: MacAddr) -> Result<(), DeviceError> {
+        let [low, high] = libc::ARPHRD_ETHER.to_ne_bytes();
+        let [a, b, c, d, e, f] = mac.octets();
+        let set = self.request(ioctl::SET_ADDRESS, [low, high, a, b, c, d, e, f]);
+        let what = || format!("setting the address of device {} to {mac}", self.name);
+        set.map(drop).map_err(|cause| host("mac", &what(), &cause))
+    }
+
+    /// Packets the device holds for whoever reads it.
+    pub(crate) fn set_queue_length(&self, packets: u16) -> Result<(), DeviceError> {
+        let set = self.request(ioctl::SET_QUEUE_LENGTH, i32::from(packets).to_ne_bytes());
+        let what = || format!("setting the queue length of device {}", self.name);
+        set.map(drop).map_err(|cause| host("device", &what(), &cause))
+    }
+
+    /// How the device is now.
+    pub(crate) fn state(&self) -> Result<LinkState, DeviceError> {
+        let flags = self.flags()?;
+        Ok(LinkState {
+            up: flags & libc::IFF_UP != 0,
+            carrier: flags & libc::IFF_RUNNING != 0,
+            mtu: Some(self.mtu()?),
+            mac: self.address()?,
+        })
+    }
+
+    pub(crate) fn bring_up(&self) -> Result<(), DeviceError> {
+        let flags = self.flags()?;
+        if flags & libc::IFF_UP != 0 {
+            return Ok(());
+        }
+        // The request carries the lower 16 flags only, by the kernel's ABI.
+        let bytes = ((flags | libc::IFF_UP) as u16).to_ne_bytes();
+        let set = self.request(ioctl::SET_FLAGS, bytes);
+        let what = || format!("bringing device {} up", self.name);
+        set.map(drop).map_err(|cause| host("device", &what(), &cause))
+    }
+
+    /// Whether it is a TAP.
+    pub(crate) fn is_tap(&self) -> Result<bool, DeviceError> {
+        match ioctl::driver(self.socket.as_fd(), &self.name) {
+            Ok((driver, bus)) => Ok(driver == "tun" && bus == "tap"),
+            Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+                Ok(false)
+            }
+            Err(cause) => Err(self.explain("asking for the driver of", &cause)),
+        }
+    }
+
+    fn flags(&self) -> Result<i32, DeviceError> {
+        let bytes = self.ask(ioctl::GET_FLAGS, "reading the flags of")?;
+        Ok(i32::from(u16::from_ne_bytes(bytes)))
+    }
+
+    fn ask<const N: usize>(&self, op: IfRequestOp, doing: &str) -> Result<[u8; N], DeviceError> {
+        let answer = self.request(op, []).map_err(|cause| self.explain(doing, &cause))?;
+        Ok(answer.data())
+    }
+
+    fn request<const N: usize>(&self, op: IfRequestOp, data: [u8; N]) -> io::Result<IfRequest> {
+        let mut request = IfRequest::new(&self.name).with(data);
+        ioctl::interface(self.socket.as_fd(), op, &mut request)?;
+        Ok(request)
+    }
+
+    fn explain(&self, doing: &str, cause: &io::Error) -> DeviceError {
+        if cause.raw_os_error() == Some(Errno::NODEV.raw_os_error()) {
+            let detail = format!("device {} does not exist{}", self.name, self.similar());
+            return error(DeviceErrorKind::Missing, "device", detail);
+        }
+        host("device", &format!("{doing} device {}", self.name), cause)
+    }
+
+    /// `; there are: eth0, eth1`: the nearest names first, to show a misspelling.
+    fn similar(&self) -> String {
+        let mut names = names();
+        let common =
+            |name: &String| name.bytes().zip(self.name.bytes()).take_while(|(a, b)| a == b).count();
+        names.sort_by_key(|name| (core::cmp::Reverse(common(name)), name.clone()));
+        names.truncate(8);
+        if names.is_empty() {
+            "; there is no device at all".to_owned()
+        } else {
+            format!("; there are: {}", names.join(", "))
+        }
+    }
+}
+
+/// All devices of the calling thread's namespace but loopback.
+fn names() -> Vec<String> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));
+    names.map(|(name, _)| name.trim().to_owned()).filter(|name| name != "lo").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Namespace;
+    use crate::testing::TestNetns;
+
+    #[test]
+    fn settings_are_read_and_written_where_the_thread_is() {
+        let inside = TestNetns::new();
+        inside.run("ip link add upstream0 type veth peer name upstream1");
+        let namespace = Namespace::open(Some(inside.name())).unwrap();
+        let mac: MacAddr = "02:00:00:00:12:34".parse().unwrap();
+        namespace
+            .run(|| {
+                let link = Link::new("upstream0")?;
+                assert!(link.exists() && !link.state()?.up && !link.is_tap()?);
+                link.set_mtu(4321)?;
+                link.set_address(mac)?;
+                link.set_queue_length(77)?;
+                link.bring_up()?;
+                Link::new("upstream1")?.bring_up()?;
+                assert!(link.state()?.up && link.state()?.carrier);
+                assert_eq!((link.mtu()?, link.address()?), (4321, Some(mac)));
+                let error = link.set_mtu(10).unwrap_err();
+                assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "mtu"));
+                let error = Link::new("upstrem0")?.index().unwrap_err();
+                assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));
+                assert!(
+                    error.detail.contains("there are: upstream0, upstream1"),
+                    "{}",
+                    error.detail
+                );
+                Ok(())
+            })
+            .unwrap();
+        assert!(inside.run("ip link show upstream0").contains("mtu 4321"));
+        assert!(!Link::new("upstream0").unwrap().exists());
+    }
+
+    #[test]
+    fn names_that_no_device_can_have_are_refused() {
+        for name in ["", ".", "..", "a b", "a/b", "a:b", "tap%d", "sixteen-bytes-xx", "a\0b"] {
+            assert_eq!(Link::new(name).err().unwrap().field, "device", "{name}");
+        }
+    }
+}

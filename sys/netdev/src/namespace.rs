@@ -1,0 +1,158 @@
+//! Doing something in a network namespace.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use rustix::fs::{Mode, OFlags, fstat};
+use rustix::io::Errno;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use suimon_ports::{DeviceError, DeviceErrorKind};
+
+use crate::explain::{error, host};
+
+/// Where `ip netns` keeps its namespaces.
+const DIRECTORY: &str = "/run/netns";
+const OURS: &str = "/proc/self/ns/net";
+
+/// Names a namespace for as long as it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NamespaceId {
+    device: u64,
+    inode: u64,
+}
+
+/// An open network namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Namespace {
+    id: NamespaceId,
+    /// `None` if it is the one this process is in.
+    other: Option<Arc<OwnedFd>>,
+}
+
+impl Namespace {
+    /// The namespace of this name, or ours.
+    ///
+    /// # Errors
+    /// The name is none that `ip netns` would take, no such namespace exists, or
+    /// it may not be opened.
+    pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
+        let ours = id_of(Path::new(OURS)).map_err(|cause| host("netns", OURS, &cause))?.0;
+        let Some(name) = name else { return Ok(Self { id: ours, other: None }) };
+        if name.is_empty()
+            || name.len() > 255
+            || name.starts_with('.')
+            || name.contains(['/', '\0'])
+        {
+            let detail = format!(
+                "`{}` cannot name a network namespace; take a name that `ip netns list` shows",
+                name.escape_default()
+            );
+            return Err(error(DeviceErrorKind::Missing, "netns", detail));
+        }
+        let (id, fd) = id_of(&Path::new(DIRECTORY).join(name)).map_err(|cause| {
+            if cause.kind() == io::ErrorKind::NotFound {
+                let detail = format!(
+                    "network namespace {name} does not exist; make it with `ip netns add {name}`{}",
+                    existing()
+                );
+                error(DeviceErrorKind::Missing, "netns", detail)
+            } else {
+                host("netns", &format!("opening network namespace {name}"), &cause)
+            }
+        })?;
+        Ok(Self { id, other: (id != ours).then(|| Arc::new(fd)) })
+    }
+
+    /// Which namespace this is.
+    pub(crate) fn id(&self) -> NamespaceId {
+        self.id
+    }
+
+    /// Runs `work` with the calling thread in this namespace: in place if it is
+    /// ours, otherwise on a thread made for it, because a thread that changes
+    /// its namespace must not be used for anything else afterwards.
+    ///
+    /// # Errors
+    /// What `work` returns, or that the namespace could not be entered.
+    pub(crate) fn run<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, DeviceError> + Send,
+    ) -> Result<T, DeviceError> {
+        let Some(fd) = &self.other else { return work() };
+        let entered = || {
+            move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
+                |errno| match errno {
+                    Errno::INVAL => error(
+                        DeviceErrorKind::Missing,
+                        "netns",
+                        "the file under /run/netns is not a network namespace, perhaps left over from before a reboot; \
+                         delete it with `ip netns delete` and make it again",
+                    ),
+                    errno => host("netns", "entering the network namespace", &errno.into()),
+                },
+            )?;
+            work()
+        };
+        thread::scope(|scope| {
+            let thread = thread::Builder::new()
+                .name("netns".to_owned())
+                .spawn_scoped(scope, entered)
+                .map_err(|cause| host("netns", "starting a thread", &cause))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+fn id_of(path: &Path) -> io::Result<(NamespaceId, OwnedFd)> {
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = fstat(&fd)?;
+    Ok((NamespaceId { device: stat.st_dev, inode: stat.st_ino }, fd))
+}
+
+/// `; there are: a, b`, a few of them, to show a misspelling.
+fn existing() -> String {
+    let names = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        names.take(64).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names.truncate(8);
+    if names.is_empty() { String::new() } else { format!("; there are: {}", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestNetns;
+
+    #[test]
+    fn work_runs_inside_and_the_caller_stays_where_it_was() {
+        let inside = TestNetns::new();
+        let namespace = Namespace::open(Some(inside.name())).unwrap();
+        let link = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let here = link();
+        let there = namespace.run(|| Ok(link())).unwrap();
+        assert_ne!(here, there);
+        assert_eq!(link(), here);
+        assert_ne!(namespace.id(), Namespace::open(None).unwrap().id());
+        assert_eq!(Namespace::open(Some(inside.name())).unwrap().id(), namespace.id());
+    }
+
+    #[test]
+    fn missing_and_impossible_namespaces_are_named() {
+        let other = TestNetns::new();
+        for (name, parts) in [
+            ("suimon-none", &["suimon-none", "ip netns add"][..]),
+            ("../../proc/self/ns/net", &["cannot name"]),
+            ("", &["cannot name"]),
+            (".", &["cannot name"]),
+        ] {
+            let error = Namespace::open(Some(name)).unwrap_err();
+            assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "netns"));
+            assert!(parts.iter().all(|part| error.detail.contains(part)), "{}", error.detail);
+        }
+        drop(other);
+    }
+}

@@ -1,0 +1,124 @@
+//! Opening devices.
+
+use std::io;
+use std::sync::Arc;
+
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, PortDevice, PortObserver, QueueHost, TapSpec, UplinkDriver,
+    UplinkSpec,
+};
+use suimon_quantity::PortId;
+
+use crate::explain::error;
+use crate::packet_device::{self, PacketDevice};
+use crate::tap::{self, TapPlan};
+use crate::tap_device::TapDevice;
+use crate::watch::LinkWatcher;
+
+/// Most queue pairs of one device.
+const QUEUE_PAIRS_MAX: u16 = 64;
+
+/// Opens TAPs and uplinks. The methods mean what those of
+/// [`suimon_ports::DeviceFactory`] do.
+pub struct NetDevices {
+    watcher: LinkWatcher,
+}
+
+impl NetDevices {
+    /// Starts the thread that watches links.
+    ///
+    /// # Errors
+    /// Out of descriptors or threads.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { watcher: LinkWatcher::new()? })
+    }
+
+    /// Opens a TAP, made if it does not exist, and attaches its queues.
+    ///
+    /// # Errors
+    /// Nothing was opened.
+    pub fn open_tap(
+        &self,
+        port: PortId,
+        spec: &TapSpec,
+        queues: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        check_queue_pairs(spec.queue_pairs)?;
+        let plan = TapPlan::from(spec);
+        let device = TapDevice::open(port, plan, false, queues, &self.watcher, observer)?;
+        Ok(Box::new(device))
+    }
+
+    /// Opens an uplink and attaches its queues.
+    ///
+    /// # Errors
+    /// Nothing was opened.
+    pub fn open_uplink(
+        &self,
+        port: PortId,
+        spec: &UplinkSpec,
+        queues: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        check_queue_pairs(spec.queue_pairs)?;
+        match spec.driver {
+            UplinkDriver::AfPacket => {
+                let device = PacketDevice::open(port, spec, queues, &self.watcher, observer)?;
+                Ok(Box::new(device))
+            }
+            UplinkDriver::Tap => {
+                let plan = TapPlan::from(spec);
+                let device = TapDevice::open(port, plan, true, queues, &self.watcher, observer)?;
+                Ok(Box::new(device))
+            }
+        }
+    }
+
+    /// Looks whether [`NetDevices::open_tap`] could succeed; changes nothing.
+    ///
+    /// # Errors
+    /// What opening would say.
+    pub fn probe_tap(&self, spec: &TapSpec) -> Result<(), DeviceError> {
+        check_queue_pairs(spec.queue_pairs)?;
+        tap::probe(&TapPlan::from(spec))
+    }
+
+    /// Looks whether [`NetDevices::open_uplink`] could succeed; changes nothing.
+    ///
+    /// # Errors
+    /// What opening would say.
+    pub fn probe_uplink(&self, spec: &UplinkSpec) -> Result<(), DeviceError> {
+        check_queue_pairs(spec.queue_pairs)?;
+        match spec.driver {
+            UplinkDriver::AfPacket => packet_device::probe(spec),
+            UplinkDriver::Tap => tap::probe(&TapPlan::from(spec)),
+        }
+    }
+
+    /// Whether a TAP of that name exists in the namespace.
+    pub fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
+        tap::exists(device, netns)
+    }
+
+    /// Deletes a TAP. One that is gone already, or whose namespace is, counts as
+    /// deleted.
+    ///
+    /// # Errors
+    /// It is another kind of device, or somebody holds it.
+    pub fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+        tap::remove(device, netns)
+    }
+}
+
+fn check_queue_pairs(pairs: u16) -> Result<(), DeviceError> {
+    if (1..=QUEUE_PAIRS_MAX).contains(&pairs) {
+        return Ok(());
+    }
+    let detail = format!("queues = {pairs} is not between 1 and {QUEUE_PAIRS_MAX}");
+    Err(error(DeviceErrorKind::Unsupported, "queues", detail))
+}
+
+#[cfg(test)]
+#[path = "net_devices_tests.rs"]
+mod tests;

@@ -1,0 +1,315 @@
+//! Devices on the real kernel: namespaces, TAPs, veth pairs, TCP.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Offloads, VlanId, VlanTag};
+use suimon_ports::{
+    DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec, Sent,
+};
+
+use super::*;
+use crate::namespace::Namespace;
+use crate::testing::*;
+
+fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
+    TapSpec {
+        device: device.to_owned(),
+        netns: Some(netns.name().to_owned()),
+        queue_pairs: 1,
+        mac: None,
+        mtu: 1500,
+        offload: OffloadSwitches::default(),
+    }
+}
+
+fn uplink_spec(device: &str, driver: UplinkDriver) -> UplinkSpec {
+    UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None }
+}
+
+fn mac(last: u8) -> MacAddr {
+    MacAddr::new([2, 0, 0, 0, 0, last])
+}
+
+/// A frame of an experimental EtherType, so that no stack answers.
+fn plain_frame(len: usize) -> Frame {
+    let mut bytes = vec![0x5a; len];
+    bytes[..6].copy_from_slice(&mac(1).octets());
+    bytes[6..12].copy_from_slice(&mac(2).octets());
+    bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame
+}
+
+fn is_ours(frame: &Frame) -> bool {
+    frame.bytes().get(6..12) == Some(&mac(2).octets())
+}
+
+#[test]
+fn a_tap_is_made_configured_kept_taken_over_and_removed() {
+    let inside = TestNetns::new();
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, notices) = Notices::new();
+    let spec = TapSpec { mac: Some(mac(9)), mtu: 9000, ..tap_spec("tap0", &inside) };
+    devices.probe_tap(&spec).unwrap();
+    assert!(!devices.tap_exists("tap0", spec.netns.as_deref()), "probing makes nothing");
+
+    let device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer.clone()).unwrap();
+    expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    let status = device.status();
+    assert_eq!((status.link_up, status.mac, status.mtu), (true, Some(mac(9)), 9000));
+    assert_eq!((status.queue_pairs, shelf.count(1)), (1, 2));
+    let shown = inside.run("ip -d link show tap0");
+    assert!(shown.contains("mtu 9000") && shown.contains("02:00:00:00:00:09"), "{shown}");
+    assert!(shown.contains("LOWER_UP") && shown.contains("persist on"), "{shown}");
+
+    let busy = devices.open_tap(PortId(2), &spec, shelf.clone(), observer.clone()).err().unwrap();
+    assert_eq!((busy.kind, busy.field), (DeviceErrorKind::Busy, "device"), "{busy}");
+    drop(device);
+    assert_eq!(shelf.count(1), 0);
+    assert!(devices.tap_exists("tap0", spec.netns.as_deref()));
+    let again = TapSpec { mac: None, mtu: 1400, ..spec.clone() };
+    let device = devices.open_tap(PortId(3), &again, shelf.clone(), observer).unwrap();
+    assert_eq!((device.status().mac, device.status().mtu), (Some(mac(9)), 1400));
+    drop(device);
+    devices.remove_tap("tap0", spec.netns.as_deref()).unwrap();
+    assert!(!devices.tap_exists("tap0", spec.netns.as_deref()));
+    devices.remove_tap("tap0", spec.netns.as_deref()).unwrap();
+    devices.remove_tap("tap0", Some("suimon-none")).unwrap();
+}
+
+#[test]
+fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
+    let inside = TestNetns::new();
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, notices) = Notices::new();
+    let spec = tap_spec("tap0", &inside);
+    let device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer).unwrap();
+    let (mut source, mut sink) = (shelf.source(1, 0), shelf.sink(1, 0));
+    inside.run("ip link set tap0 down");
+    expect_notice(&notices, |notice| is_down(notice, "tap0 was set down"));
+    assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), Sent::Accepted);
+    let mut batch = FrameBatch::new();
+    source.receive(&mut batch).unwrap();
+    assert!(!device.status().link_up);
+    inside.run("ip link set tap0 up mtu 1280");
+    expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    assert_eq!(device.status().mtu, 1280, "the host's own changes are seen");
+    inside.run("ip link delete tap0");
+    expect_notice(&notices, |notice| is_down(notice, "deleted"));
+    let fault = receive_fault(source.as_mut());
+    assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
+    assert!(fault.detail.contains("tap0"));
+    assert_eq!(sink.transmit(&plain_frame(100)).unwrap_err().kind, FaultKind::Gone);
+}
+
+#[test]
+fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
+    let inside = TestNetns::new();
+    inside.run("ip link add veth0 type veth peer name veth1");
+    inside.run("ip tuntap add dev single mode tap");
+    inside.run("ip tuntap add dev several mode tap multi_queue");
+    inside.run("ip tuntap add dev tun0 mode tun");
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, _notices) = Notices::new();
+    let open = |spec: &TapSpec| {
+        devices.open_tap(PortId(1), spec, shelf.clone(), observer.clone()).map(drop)
+    };
+    let base = tap_spec("tap0", &inside);
+    let with = |device: &str, queue_pairs, mtu| TapSpec {
+        device: device.to_owned(),
+        queue_pairs,
+        mtu,
+        ..base.clone()
+    };
+    let nowhere = TapSpec { netns: Some("suimon-none".to_owned()), ..base.clone() };
+    for (spec, kind, field, part, probed) in [
+        (with("veth0", 1, 1500), DeviceErrorKind::Unsupported, "device", "af_packet", true),
+        (with("tun0", 1, 1500), DeviceErrorKind::Unsupported, "device", "not a TAP", true),
+        (with("a/b", 1, 1500), DeviceErrorKind::Unsupported, "device", "cannot name", true),
+        (with("tap%d", 1, 1500), DeviceErrorKind::Unsupported, "device", "cannot name", true),
+        (with("new", 0, 1500), DeviceErrorKind::Unsupported, "queues", "between 1 and 64", true),
+        (with("new", 65, 1500), DeviceErrorKind::Unsupported, "queues", "between 1 and 64", true),
+        (with("single", 2, 1500), DeviceErrorKind::Unsupported, "queues", "queues = 1", false),
+        (with("new", 1, 20), DeviceErrorKind::Unsupported, "mtu", "new to 20", false),
+        (nowhere, DeviceErrorKind::Missing, "netns", "ip netns add", true),
+    ] {
+        let error = open(&spec).unwrap_err();
+        assert_eq!((error.kind, error.field), (kind, field), "{error}");
+        assert!(error.detail.contains(part), "{error}");
+        assert_eq!(devices.probe_tap(&spec).is_err(), probed);
+    }
+    assert!(!devices.tap_exists("new", base.netns.as_deref()), "nothing half-made stays");
+    let error = devices.remove_tap("veth0", base.netns.as_deref()).unwrap_err();
+    assert_eq!(error.kind, DeviceErrorKind::Unsupported);
+    open(&with("single", 1, 1500)).unwrap();
+    open(&with("several", 1, 1500)).unwrap();
+    open(&with("several", 3, 1500)).unwrap();
+    devices.remove_tap("several", base.netns.as_deref()).unwrap();
+}
+
+/// Two namespaces whose NICs are TAPs joined by a thread of ours.
+struct Pair {
+    left: TestNetns,
+    right: TestNetns,
+    shelf: Arc<Shelf>,
+    devices: NetDevices,
+    opened: Vec<Box<dyn PortDevice>>,
+}
+
+impl Pair {
+    fn new(offload: OffloadSwitches, queue_pairs: u16) -> Self {
+        let (left, right) = (TestNetns::new(), TestNetns::new());
+        let devices = NetDevices::new().unwrap();
+        let shelf = Arc::new(Shelf::default());
+        let (observer, _) = Notices::new();
+        let mut opened = Vec::new();
+        for (port, inside) in (1..).zip([&left, &right]) {
+            let spec = TapSpec { offload, queue_pairs, ..tap_spec("tap0", inside) };
+            let device = devices.open_tap(PortId(port), &spec, shelf.clone(), observer.clone());
+            opened.push(device.unwrap());
+            inside.run(&format!("ip address add 10.9.0.{port}/24 dev tap0"));
+        }
+        Self { left, right, shelf, devices, opened }
+    }
+}
+
+/// Moves frames between the sources and sinks, each to the next, until `stop`.
+fn forward(
+    mut lanes: Vec<(Box<dyn FrameSource>, Box<dyn FrameSink>)>,
+    stop: &AtomicBool,
+) -> Vec<Passed> {
+    let mut batch = FrameBatch::new();
+    let mut passed = vec![Passed::default(); lanes.len()];
+    while !stop.load(Ordering::Relaxed) {
+        for ((source, sink), passed) in lanes.iter_mut().zip(&mut passed) {
+            pass(source.as_mut(), sink.as_mut(), &mut batch, passed);
+        }
+        thread::yield_now();
+    }
+    passed
+}
+
+/// Sends `bytes` over TCP from `client` to 10.9.0.2 in `server`; panics if
+/// anything arrives otherwise than it was sent.
+fn transfer(client: &str, server: &str, bytes: usize) {
+    let listener = Namespace::open(Some(server))
+        .unwrap()
+        .run(|| Ok(TcpListener::bind("10.9.0.2:0").unwrap()))
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    let data: Vec<u8> = (0..bytes).map(|at| (at / 7 % 251) as u8).collect();
+    let mut stream = Namespace::open(Some(client))
+        .unwrap()
+        .run(|| Ok(TcpStream::connect(address).unwrap()))
+        .unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            stream.write_all(&data).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut received = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+        assert!(received == data, "the stream arrived changed");
+    });
+}
+
+fn run_pair(offload: OffloadSwitches, change: Option<OffloadSwitches>) -> Passed {
+    let mut pair = Pair::new(offload, 1);
+    if let Some(offload) = change {
+        for (device, inside) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
+            let spec = TapSpec { offload, ..tap_spec("tap0", inside) };
+            assert!(device.change(&PortSpec::Tap(spec)).unwrap());
+        }
+    }
+    let shelf = &pair.shelf;
+    let (one, two) = (shelf.source(1, 0), shelf.sink(2, 0));
+    let back = (shelf.source(2, 0), shelf.sink(1, 0));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let forwarder = scope.spawn(|| forward(vec![(one, two), back], &stop));
+        transfer(pair.left.name(), pair.right.name(), 16 << 20);
+        stop.store(true, Ordering::Relaxed);
+        forwarder.join().unwrap()[0]
+    })
+}
+
+#[test]
+fn large_frames_and_partial_checksums_travel_between_taps() {
+    let passed = run_pair(OffloadSwitches::default(), None);
+    assert!(passed.large > 100 && passed.longest > 32_000, "{passed:?}");
+    assert!(passed.partial >= passed.large);
+}
+
+#[test]
+fn a_live_offload_change_is_obeyed_by_the_kernels_side() {
+    let all = OffloadSwitches::default();
+    let small = OffloadSwitches { segmentation: false, ..all };
+    let passed = run_pair(all, Some(small));
+    assert_eq!((passed.large, passed.longest), (0, 1514), "{passed:?}");
+    assert!(passed.partial > 0);
+    let whole = OffloadSwitches { tx_checksum: false, ..all };
+    let passed = run_pair(all, Some(whole));
+    assert_eq!((passed.large, passed.partial), (0, 0), "{passed:?}");
+    let passed = run_pair(whole, Some(all));
+    assert!(passed.large > 0, "{passed:?}");
+}
+
+#[test]
+fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was() {
+    let inside = TestNetns::new();
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, _notices) = Notices::new();
+    let spec = tap_spec("tap0", &inside);
+    let mut device = devices.open_tap(PortId(1), &spec, shelf.clone(), observer).unwrap();
+    let sink = shelf.sink(1, 0);
+    assert_eq!(sink.offloads(), crate::offload::ALL);
+    for again in [
+        TapSpec { device: "tap1".to_owned(), ..spec.clone() },
+        TapSpec { netns: None, ..spec.clone() },
+        TapSpec { queue_pairs: 2, ..spec.clone() },
+    ] {
+        assert!(!device.change(&PortSpec::Tap(again)).unwrap());
+    }
+    assert!(!device.change(&PortSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap());
+    let offload = OffloadSwitches { rx_checksum: false, ..OffloadSwitches::default() };
+    let live = TapSpec { mtu: 2000, mac: Some(mac(3)), offload, ..spec.clone() };
+    assert!(device.change(&PortSpec::Tap(live.clone())).unwrap());
+    assert_eq!(sink.offloads(), Offloads::NONE);
+    assert!(inside.run("ip link show tap0").contains("mtu 2000"));
+    // A group address: refused after the MTU was set.
+    let group = TapSpec { mtu: 3000, mac: Some(MacAddr::BROADCAST), ..spec.clone() };
+    let error = device.change(&PortSpec::Tap(group)).unwrap_err();
+    assert_eq!(error.field, "mac", "{error}");
+    let shown = inside.run("ip link show tap0");
+    assert!(shown.contains("mtu 2000") && shown.contains("02:00:00:00:00:03"), "{shown}");
+    assert_eq!(device.status().egress, Offloads::NONE);
+}
+
+#[test]
+fn a_tap_with_several_queues_carries_a_stream() {
+    let pair = Pair::new(OffloadSwitches::default(), 2);
+    assert_eq!(pair.opened[0].status().queue_pairs, 2);
+    let shelf = &pair.shelf;
+    let lane = |from, to, index| (shelf.source(from, index), shelf.sink(to, index));
+    let lanes = vec![lane(1, 2, 0), lane(1, 2, 1), lane(2, 1, 0), lane(2, 1, 1)];
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let forwarder = scope.spawn(|| forward(lanes, &stop));
+        transfer(pair.left.name(), pair.right.name(), 4 << 20);
+        stop.store(true, Ordering::Relaxed);
+        forwarder.join().unwrap();
+    });
+    drop(pair.opened);
+    pair.devices.remove_tap("tap0", Some(pair.left.name())).unwrap();
+}
+
+#[path = "net_devices_uplink_tests.rs"]
+mod uplink;

@@ -1,0 +1,303 @@
+//! Uplinks on one end of a veth pair; the other end is in a namespace.
+
+use super::*;
+use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
+use crate::packet_socket::PacketSocket;
+
+/// A veth pair: `near` in our namespace, `far0` in another.
+struct Cable {
+    near: String,
+    far: TestNetns,
+}
+
+impl Cable {
+    fn new() -> Self {
+        let (near, far) = (unique("smv"), TestNetns::new());
+        run(&format!("ip link add {near} type veth peer name far0 netns {}", far.name()));
+        run(&format!("ip link set {near} addrgenmode none"));
+        far.run("ip link set far0 up addrgenmode none");
+        Self { near, far }
+    }
+
+    /// Queues at the far end, as an uplink would have them.
+    fn far_queues(&self) -> (PacketSource, PacketSink) {
+        let namespace = Namespace::open(Some(self.far.name())).unwrap();
+        let queue = namespace.run(|| {
+            let index = crate::link::Link::new("far0")?.index()?;
+            let socket = PacketSocket::open(index).unwrap();
+            socket.set_promiscuous(index).unwrap();
+            let egress = crate::offload::ALL;
+            Ok(Arc::new(PacketQueue { socket, index, device: "far0".into(), egress }))
+        });
+        let queue = queue.unwrap();
+        (PacketSource::new(queue.clone()), PacketSink::new(queue))
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("ip").args(["link", "delete", &self.near]).output();
+    }
+}
+
+struct Uplink {
+    cable: Cable,
+    shelf: Arc<Shelf>,
+    notices: std::sync::mpsc::Receiver<(PortId, DeviceNotice)>,
+    device: Box<dyn PortDevice>,
+    _devices: NetDevices,
+}
+
+fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
+    let cable = Cable::new();
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, notices) = Notices::new();
+    let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
+    let spec = UplinkSpec { queue_pairs, mtu, ..spec };
+    devices.probe_uplink(&spec).unwrap();
+    let device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
+    expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    Uplink { cable, shelf, notices, device, _devices: devices }
+}
+
+#[test]
+fn frames_pass_both_ways_with_their_tags() {
+    let uplink = uplink(1, None);
+    let (mut far_source, mut far_sink) = uplink.cable.far_queues();
+    let (mut near_source, mut near_sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
+    let tag = VlanTag::from_tci(0xa000 | 77);
+    for tag in [None, Some(tag), Some(VlanTag::of(VlanId::new(4094).unwrap()))] {
+        let mut frame = plain_frame(600);
+        frame.meta.tag = tag;
+        near_sink.transmit(&frame).unwrap();
+        near_sink.flush().unwrap();
+        far_sink.transmit(&frame).unwrap();
+        for source in [near_source.as_mut(), &mut far_source] {
+            let got = receive_where(source, is_ours).expect("the frame");
+            assert_eq!((got.bytes(), got.meta.tag), (frame.bytes(), tag));
+        }
+    }
+    let none = receive_where(near_source.as_mut(), |frame| {
+        is_ours(frame) && frame.len() == 600 && frame.meta.tag.is_none()
+    });
+    assert!(none.is_none(), "what we send does not come back");
+}
+
+#[test]
+fn a_providers_tag_stays_in_the_bytes() {
+    let uplink = uplink(1, None);
+    let (_, mut far_sink) = uplink.cable.far_queues();
+    let mut near = uplink.shelf.source(1, 0);
+    let mut bytes = plain_frame(200).bytes().to_vec();
+    bytes.splice(12..12, [0x88, 0xa8, 0x00, 0x05]);
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    far_sink.transmit(&frame).unwrap();
+    let got = receive_where(near.as_mut(), is_ours).expect("the frame");
+    assert_eq!((got.bytes(), got.meta.tag), (&bytes[..], None));
+}
+
+#[test]
+fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live() {
+    let mut uplink = uplink(1, Some(1400));
+    let (mut far_source, _) = uplink.cable.far_queues();
+    let mut sink = uplink.shelf.sink(1, 0);
+    uplink.cable.far.run("ip link set far0 mtu 9000");
+    assert_eq!(sink.transmit(&plain_frame(1600)).unwrap(), Sent::Accepted);
+    let spec = uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket);
+    let spec = UplinkSpec { mtu: Some(9000), ..spec };
+    assert!(uplink.device.change(&PortSpec::Uplink(spec.clone())).unwrap());
+    sink.transmit(&plain_frame(8000)).unwrap();
+    let got = receive_where(&mut far_source, is_ours).unwrap();
+    assert_eq!(got.len(), 8000, "the first was lost, the second passed");
+    let shown = run(&format!("ip link show {}", uplink.cable.near));
+    assert!(shown.contains("mtu 9000"), "{shown}");
+    let two = UplinkSpec { queue_pairs: 2, ..spec };
+    assert!(!uplink.device.change(&PortSpec::Uplink(two)).unwrap());
+}
+
+#[test]
+fn several_queues_share_the_frames_without_doubling_them() {
+    let uplink = uplink(3, None);
+    assert_eq!((uplink.shelf.count(1), uplink.device.status().queue_pairs), (6, 3));
+    let (_, mut far_sink) = uplink.cable.far_queues();
+    let mut sources: Vec<_> = (0..3).map(|index| uplink.shelf.source(1, index)).collect();
+    for len in 100..200 {
+        far_sink.transmit(&plain_frame(len)).unwrap();
+    }
+    let mut batch = FrameBatch::new();
+    let mut lengths = Vec::new();
+    for _ in 0..20 {
+        for source in &mut sources {
+            wait_readable(source.as_ref(), 5);
+            batch.clear();
+            source.receive(&mut batch).unwrap();
+            lengths.extend(batch.frames().iter().filter(|frame| is_ours(frame)).map(Frame::len));
+        }
+    }
+    lengths.sort_unstable();
+    assert_eq!(lengths, (100..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
+    let uplink = uplink(1, None);
+    let near = &uplink.cable.near;
+    let (mut source, mut sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
+    let mut batch = FrameBatch::new();
+    run(&format!("ip link set {near} down"));
+    expect_notice(&uplink.notices, |notice| is_down(notice, "set down"));
+    source.receive(&mut batch).unwrap();
+    assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), Sent::Accepted);
+    run(&format!("ip link set {near} up"));
+    expect_notice(&uplink.notices, |notice| *notice == DeviceNotice::LinkUp);
+    let (mut far_source, mut far_sink) = uplink.cable.far_queues();
+    far_sink.transmit(&plain_frame(321)).unwrap();
+    assert_eq!(receive_where(source.as_mut(), is_ours).unwrap().len(), 321);
+    sink.transmit(&plain_frame(123)).unwrap();
+    assert!(receive_where(&mut far_source, |frame| frame.len() == 123).is_some());
+    uplink.cable.far.run("ip link set far0 down");
+    expect_notice(&uplink.notices, |notice| is_down(notice, "no carrier"));
+    run(&format!("ip link delete {near}"));
+    expect_notice(&uplink.notices, |notice| is_down(notice, "deleted"));
+    assert!(!uplink.device.status().link_up);
+    let fault = sink.transmit(&plain_frame(100)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
+}
+
+/// TCP from a TAP guest through an uplink: large frames, and with a tag on the
+/// cable, to a guest behind the cable's other end.
+fn stream_over_cable(tag: Option<VlanTag>) -> Passed {
+    let uplink = uplink(1, None);
+    let pair = Pair::new(OffloadSwitches::default(), 1);
+    let (mut far_source, mut far_sink) = uplink.cable.far_queues();
+    let (mut near_source, mut near_sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
+    let shelf = &pair.shelf;
+    let (mut left_in, mut left_out) = (shelf.source(1, 0), shelf.sink(1, 0));
+    let (mut right_in, mut right_out) = (shelf.source(2, 0), shelf.sink(2, 0));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let forwarder = scope.spawn(|| {
+            let mut over_cable = Passed::default();
+            let mut batch = FrameBatch::new();
+            let mut hop = |from: &mut dyn FrameSource, to: &mut dyn FrameSink, tag| {
+                let mut tagged = Tagging { sink: to, tag, scratch: Frame::new(0) };
+                let mut passed = Passed::default();
+                pass(from, &mut tagged, &mut batch, &mut passed);
+                passed
+            };
+            while !stop.load(Ordering::Relaxed) {
+                hop(left_in.as_mut(), near_sink.as_mut(), tag);
+                let passed = hop(&mut far_source, right_out.as_mut(), None);
+                over_cable.large += passed.large;
+                over_cable.partial += passed.partial;
+                hop(right_in.as_mut(), &mut far_sink, tag);
+                hop(near_source.as_mut(), left_out.as_mut(), None);
+                thread::yield_now();
+            }
+            over_cable
+        });
+        transfer(pair.left.name(), pair.right.name(), 8 << 20);
+        stop.store(true, Ordering::Relaxed);
+        forwarder.join().unwrap()
+    })
+}
+
+/// A sink that gives each frame this tag first.
+struct Tagging<'a> {
+    sink: &'a mut dyn FrameSink,
+    tag: Option<VlanTag>,
+    scratch: Frame,
+}
+
+impl FrameSink for Tagging<'_> {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, suimon_ports::PortFault> {
+        self.scratch.copy_from(frame);
+        self.scratch.meta.tag = self.tag;
+        self.sink.transmit(&self.scratch)
+    }
+
+    fn flush(&mut self) -> Result<(), suimon_ports::PortFault> {
+        self.sink.flush()
+    }
+
+    fn offloads(&self) -> Offloads {
+        self.sink.offloads()
+    }
+}
+
+#[test]
+fn a_stream_crosses_an_uplink_in_large_frames() {
+    let passed = stream_over_cable(None);
+    assert!(passed.large > 50, "{passed:?}");
+}
+
+#[test]
+fn a_stream_crosses_an_uplink_in_large_tagged_frames() {
+    let passed = stream_over_cable(Some(VlanTag::of(VlanId::new(77).unwrap())));
+    assert!(passed.large > 50, "{passed:?}");
+}
+
+#[test]
+fn uplinks_that_cannot_be_are_refused_with_the_choice() {
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, _notices) = Notices::new();
+    let cable = Cable::new();
+    let misspelt = format!("{}z", &cable.near[..cable.near.len() - 1]);
+    let spec = |device: &str, driver| uplink_spec(device, driver);
+    for (spec, kind, part) in [
+        (spec(&misspelt, UplinkDriver::AfPacket), DeviceErrorKind::Missing, cable.near.as_str()),
+        (spec("no such", UplinkDriver::AfPacket), DeviceErrorKind::Unsupported, "cannot name"),
+        (spec(&cable.near, UplinkDriver::Tap), DeviceErrorKind::Unsupported, "not a TAP"),
+    ] {
+        for error in [
+            devices.probe_uplink(&spec).unwrap_err(),
+            devices
+                .open_uplink(PortId(1), &spec, shelf.clone(), observer.clone())
+                .err()
+                .expect("an error"),
+        ] {
+            assert_eq!((error.kind, error.field), (kind, "device"), "{error}");
+            assert!(error.detail.contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let (observer, _notices) = Notices::new();
+    let name = unique("smt");
+    run(&format!("ip tuntap add dev {name} mode tap"));
+    run(&format!("ip link set {name} mtu 1450"));
+    let spec = uplink_spec(&name, UplinkDriver::Tap);
+    let mut device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
+    assert_eq!(device.status().mtu, 1450);
+    let larger = UplinkSpec { mtu: Some(1600), ..spec };
+    assert!(device.change(&PortSpec::Uplink(larger)).unwrap());
+    let shown = run(&format!("ip link show {name}"));
+    drop(device);
+    devices.remove_tap(&name, None).unwrap();
+    assert!(shown.contains("mtu 1600"), "{shown}");
+}
+
+/// The header's checksum claims arrive: a partial one from our stack stays so.
+#[test]
+fn partial_checksums_of_the_far_stack_are_known_as_such() {
+    let uplink = uplink(1, None);
+    let mut near = uplink.shelf.source(1, 0);
+    uplink.cable.far.run("ip address add 10.9.9.1/24 dev far0");
+    uplink.cable.far.run("ip neighbour add 10.9.9.2 lladdr 02:00:00:00:00:07 dev far0");
+    let namespace = Namespace::open(Some(uplink.cable.far.name())).unwrap();
+    let send = || {
+        let socket = std::net::UdpSocket::bind("10.9.9.1:0").unwrap();
+        socket.send_to(b"hello", "10.9.9.2:99").unwrap();
+        Ok(())
+    };
+    namespace.run(send).unwrap();
+    let got = receive_where(near.as_mut(), |frame| frame.bytes().ends_with(b"hello")).unwrap();
+    assert!(matches!(got.meta.checksum, Checksum::Partial { start: 34, offset: 6 }), "{got:?}");
+}

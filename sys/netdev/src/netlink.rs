@@ -1,0 +1,187 @@
+//! The link messages of rtnetlink(7): what is asked and how answers are read.
+//!
+//! Bytes in, values out; nothing here talks to a socket.
+
+use suimon_frame::MacAddr;
+
+const HEADER_BYTES: usize = 16;
+const LINK_BYTES: usize = 16;
+const ATTRIBUTE_BYTES: usize = 4;
+const ALIGNMENT: usize = 4;
+
+/// Byte 16 of a request is `ifi_family`, bytes 20..24 are `ifi_index`.
+const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
+
+/// What one link message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkMessage {
+    /// The device.
+    pub(crate) index: u32,
+    /// What became of it.
+    pub(crate) event: LinkEvent,
+}
+
+/// What became of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LinkEvent {
+    /// It is as described.
+    Is(LinkState),
+    /// It left this namespace: deleted or moved.
+    Gone,
+}
+
+/// How a device is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkState {
+    /// Set up by an administrator.
+    pub(crate) up: bool,
+    /// A peer is there.
+    pub(crate) carrier: bool,
+    /// Largest IP packet, in bytes.
+    pub(crate) mtu: Option<u16>,
+    /// Its address, if it is an Ethernet device.
+    pub(crate) mac: Option<MacAddr>,
+}
+
+/// A request for the state of one device, or of all if `None`.
+pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
+    let dump = if index.is_none() { libc::NLM_F_DUMP } else { 0 };
+    let flags = (libc::NLM_F_REQUEST | dump) as u16;
+    let [l0, l1, l2, l3] = (REQUEST_BYTES as u32).to_ne_bytes();
+    let [t0, t1] = libc::RTM_GETLINK.to_ne_bytes();
+    let [f0, f1] = flags.to_ne_bytes();
+    let [i0, i1, i2, i3] = index.unwrap_or(0).to_ne_bytes();
+    [
+        l0, l1, l2, l3, t0, t1, f0, f1, 0, 0, 0, 0, 0, 0, 0, 0, // nlmsghdr
+        0, 0, 0, 0, i0, i1, i2, i3, 0, 0, 0, 0, 0, 0, 0, 0, // ifinfomsg
+    ]
+}
+
+/// The link messages in a datagram; others are skipped. A message whose length
+/// is wrong ends the datagram.
+pub(crate) fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage> + '_ {
+    let mut rest = datagram;
+    core::iter::from_fn(move || {
+        loop {
+            let len = usize::try_from(u32_at(rest, 0)?).ok()?;
+            let kind = u16_at(rest, 4)?;
+            if len < HEADER_BYTES {
+                return None;
+            }
+            let body = rest.get(HEADER_BYTES..len)?;
+            // Each turn takes at least a header's length away.
+            rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+            if let Some(message) = link_message(kind, body) {
+                return Some(message);
+            }
+        }
+    })
+}
+
+fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
+    let index = u32_at(body, 4)?;
+    let flags = u32_at(body, 8)?;
+    let event = match kind {
+        libc::RTM_NEWLINK => {
+            let on = |flag: i32| flags & (flag as u32) != 0;
+            let state = LinkState {
+                up: on(libc::IFF_UP),
+                carrier: on(libc::IFF_LOWER_UP),
+                mtu: None,
+                mac: None,
+            };
+            LinkEvent::Is(with_attributes(state, body.get(LINK_BYTES..)?))
+        }
+        libc::RTM_DELLINK => LinkEvent::Gone,
+        _ => return None,
+    };
+    // A bridge announces that a port left it with the same message, but with
+    // its own address family; the device itself is still there.
+    let of_bridge = body.first().copied() == u8::try_from(libc::AF_BRIDGE).ok();
+    (!of_bridge).then_some(LinkMessage { index, event })
+}
+
+fn with_attributes(mut state: LinkState, mut rest: &[u8]) -> LinkState {
+    while let (Some(len), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
+        let len = usize::from(len);
+        let Some(value) = rest.get(ATTRIBUTE_BYTES..len) else { break };
+        match kind {
+            libc::IFLA_MTU => {
+                state.mtu = u32_at(value, 0).map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
+            }
+            libc::IFLA_ADDRESS => state.mac = value.try_into().ok().map(MacAddr::new),
+            _ => {}
+        }
+        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+    }
+    state
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(kind: u16, family: u8, attributes: &[u8]) -> Vec<u8> {
+        let mut bytes = state_request(Some(7)).to_vec();
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[16] = family;
+        let flags = (libc::IFF_UP | libc::IFF_LOWER_UP) as u32;
+        bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
+        bytes.extend(attributes);
+        let len = u32::try_from(bytes.len()).unwrap();
+        bytes[..4].copy_from_slice(&len.to_ne_bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn messages_are_read_with_what_lies_between_them() {
+        let mut attributes = vec![];
+        for (kind, value) in [
+            (libc::IFLA_IFNAME, &b"tap0\0"[..]),
+            (libc::IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9]),
+            (libc::IFLA_MTU, &9000_u32.to_ne_bytes()),
+        ] {
+            attributes.extend((4 + value.len() as u16).to_ne_bytes());
+            attributes.extend(kind.to_ne_bytes());
+            attributes.extend(value);
+            attributes.resize(attributes.len().next_multiple_of(4), 0);
+        }
+        let mut datagram = message(libc::RTM_NEWADDR, 0, b"xyz");
+        datagram.extend(message(libc::RTM_NEWLINK, 0, &attributes));
+        datagram.extend(message(libc::RTM_DELLINK, libc::AF_BRIDGE as u8, &[]));
+        datagram.extend(message(libc::RTM_DELLINK, 0, &[]));
+        let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
+        let state = LinkState { up: true, carrier: true, mtu: Some(9000), mac };
+        let expected = [LinkEvent::Is(state), LinkEvent::Gone];
+        let found: Vec<_> = link_messages(&datagram).collect();
+        assert_eq!(found, expected.map(|event| LinkMessage { index: 7, event }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic_or_run_on(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            len in 0_u32..80,
+            attribute_len in 0_u16..20,
+        ) {
+            let _ = link_messages(&bytes).count();
+            let mut near = message(libc::RTM_NEWLINK, 0, &bytes);
+            near[..4].copy_from_slice(&len.to_ne_bytes());
+            if let Some(place) = near.get_mut(32..34) {
+                place.copy_from_slice(&attribute_len.to_ne_bytes());
+            }
+            prop_assert!(link_messages(&near).count() <= near.len() / HEADER_BYTES + 1);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A packet-socket uplink as a port's device.
+
+use std::sync::Arc;
+
+use suimon_frame::Offloads;
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
+    UplinkDriver, UplinkSpec,
+};
+use suimon_quantity::{Direction, PortId, QueueId};
+
+use crate::explain::{error, host};
+use crate::link::Link;
+use crate::namespace::Namespace;
+use crate::offload;
+use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
+use crate::packet_socket::PacketSocket;
+use crate::watch::{LinkWatch, LinkWatcher};
+
+pub(crate) struct PacketDevice {
+    port: PortId,
+    spec: UplinkSpec,
+    link: Link,
+    watch: LinkWatch,
+    host: Arc<dyn QueueHost>,
+}
+
+impl PacketDevice {
+    pub(crate) fn open(
+        port: PortId,
+        spec: &UplinkSpec,
+        queue_host: Arc<dyn QueueHost>,
+        watcher: &LinkWatcher,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Self, DeviceError> {
+        let link = Link::new(&spec.device)?;
+        let index = check(&link, &spec.device)?;
+        let sockets = open_sockets(spec, index)?;
+        if let Some(mtu) = spec.mtu {
+            link.set_mtu(mtu)?;
+        }
+        link.bring_up()?;
+        let namespace = Namespace::open(None)?;
+        let watch =
+            watcher.watch(&namespace, index, &spec.device, link.state()?, port, observer)?;
+        let device: Arc<str> = spec.device.as_str().into();
+        for (queue, socket) in (0..).zip(sockets) {
+            let device = Arc::clone(&device);
+            let shared = Arc::new(PacketQueue { socket, index, device, egress: egress() });
+            let id = |direction| QueueId { port, direction, index: queue };
+            let sink = PacketSink::new(Arc::clone(&shared));
+            queue_host.attach_sink(id(Direction::Egress), Box::new(sink));
+            queue_host.attach_source(id(Direction::Ingress), Box::new(PacketSource::new(shared)));
+        }
+        Ok(Self { port, spec: spec.clone(), link, watch, host: queue_host })
+    }
+}
+
+/// Looks whether [`PacketDevice::open`] could succeed; changes nothing.
+///
+/// # Errors
+/// What [`PacketDevice::open`] would say.
+pub(crate) fn probe(spec: &UplinkSpec) -> Result<(), DeviceError> {
+    let index = check(&Link::new(&spec.device)?, &spec.device)?;
+    PacketSocket::open(index)
+        .map(drop)
+        .map_err(|cause| host("device", &format!("opening device {}", spec.device), &cause))
+}
+
+fn check(link: &Link, device: &str) -> Result<u32, DeviceError> {
+    let index = link.index()?;
+    if link.address()?.is_none() {
+        let detail = format!("device {device} is not an Ethernet device; choose another uplink");
+        return Err(error(DeviceErrorKind::Unsupported, "device", detail));
+    }
+    Ok(index)
+}
+
+fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, DeviceError> {
+    let device = &spec.device;
+    let fail = |cause: std::io::Error| host("device", &format!("opening device {device}"), &cause);
+    let mut sockets: Vec<PacketSocket> = Vec::new();
+    let mut group = None;
+    for _ in 0..spec.queue_pairs.max(1) {
+        let socket = PacketSocket::open(index).map_err(fail)?;
+        if sockets.is_empty() {
+            socket.set_promiscuous(index).map_err(fail)?;
+        }
+        if spec.queue_pairs > 1 {
+            group = Some(socket.join(group).map_err(fail)?);
+        }
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+/// The kernel segments and completes what the device does not.
+fn egress() -> Offloads {
+    Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL }
+}
+
+/// Large UDP frames can be described since Linux 6.2.
+fn kernel_carries_uso() -> bool {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 2)
+}
+
+impl PortDevice for PacketDevice {
+    fn status(&self) -> DeviceStatus {
+        let link = self.watch.state();
+        DeviceStatus {
+            link_up: link.up && link.carrier,
+            queue_pairs: self.spec.queue_pairs.max(1),
+            ingress: offload::ALL,
+            egress: egress(),
+            features: None,
+            mac: link.mac,
+            mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
+        }
+    }
+
+    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
+        let PortSpec::Uplink(to) = to else { return Ok(false) };
+        let live = UplinkSpec { mtu: to.mtu, ..self.spec.clone() };
+        if live != *to || to.driver != UplinkDriver::AfPacket {
+            return Ok(false);
+        }
+        if let Some(mtu) = to.mtu {
+            self.link.set_mtu(mtu)?;
+        }
+        self.spec = to.clone();
+        Ok(true)
+    }
+}
+
+impl Drop for PacketDevice {
+    fn drop(&mut self) {
+        self.host.detach_port(self.port);
+    }
+}

@@ -1,0 +1,200 @@
+//! The queues of a packet-socket uplink: one socket carries frames both ways.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::io::{Errno, writev};
+use rustix::net::netdevice::index_to_name;
+use suimon_frame::{
+    BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_SHORT_BYTES, VlanTag, VnetHeader,
+};
+use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+
+use crate::explain::{gone, refused};
+use crate::offload;
+use crate::packet_socket::{PacketSocket, Received, StrippedTag};
+
+const ADDRESSES_BYTES: usize = 12;
+const TAG_BYTES: usize = 4;
+const VLAN_TPID: u16 = libc::ETH_P_8021Q as u16;
+
+/// What source and sink of one queue pair share.
+#[derive(Debug)]
+pub(crate) struct PacketQueue {
+    pub(crate) socket: PacketSocket,
+    pub(crate) index: u32,
+    /// For texts.
+    pub(crate) device: Arc<str>,
+    pub(crate) egress: Offloads,
+}
+
+impl PacketQueue {
+    /// What an errno means for the queue: `None` if it goes on.
+    fn fault(&self, doing: &str, errno: Errno) -> Option<PortFault> {
+        let exists = || index_to_name(self.socket.fd(), self.index).is_ok();
+        match errno {
+            // Set down, or on its way to be deleted.
+            Errno::NETDOWN | Errno::NXIO | Errno::NODEV => {
+                (!exists()).then(|| gone(&self.device, errno))
+            }
+            errno => Some(refused(&self.device, doing, errno)),
+        }
+    }
+}
+
+/// Frames that arrived at an uplink's device.
+pub struct PacketSource {
+    queue: Arc<PacketQueue>,
+    malformed: u64,
+}
+
+impl PacketSource {
+    pub(crate) fn new(queue: Arc<PacketQueue>) -> Self {
+        Self { queue, malformed: 0 }
+    }
+}
+
+impl FrameSource for PacketSource {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let before = batch.len();
+        for _ in 0..BATCH_FRAMES_MAX {
+            let Some(frame) = batch.spare() else { break };
+            let mut header = [0; VNET_HEADER_SHORT_BYTES];
+            let received = match self.queue.socket.receive(&mut header, frame.space_mut()) {
+                Ok(received) => received,
+                Err(error) => match self.handle(&error)? {
+                    After::Stop => break,
+                    After::Again => continue,
+                },
+            };
+            match admit(frame, VnetHeader::decode_short(&header), received) {
+                Some(()) => batch.commit(),
+                None => self.malformed += 1,
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        // The descriptor is readable whenever a frame is there.
+        Wakeup::Armed
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.queue.socket.fd().as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        true
+    }
+
+    fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+enum After {
+    Stop,
+    Again,
+}
+
+impl PacketSource {
+    fn handle(&self, error: &io::Error) -> Result<After, PortFault> {
+        let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+        match errno {
+            Errno::AGAIN => Ok(After::Stop),
+            Errno::INTR => Ok(After::Again),
+            // The kernel could not describe this one frame in a header (EINVAL);
+            // it dropped it.
+            Errno::INVAL => Ok(After::Again),
+            errno => self.queue.fault("receiving from", errno).map_or(Ok(After::Again), Err),
+        }
+    }
+}
+
+/// Makes what was received a frame of the switch, its tag included; `None` if
+/// that is not possible.
+fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Option<()> {
+    let len = received.len.checked_sub(VNET_HEADER_SHORT_BYTES)?;
+    if received.cut {
+        return None;
+    }
+    frame.set_len(len);
+    match received.tag {
+        None => {}
+        Some(StrippedTag { tci, tpid: VLAN_TPID }) => frame.meta.tag = Some(VlanTag::from_tci(tci)),
+        // A provider's tag is payload to the switch: back into the bytes.
+        Some(tag) => {
+            insert_tag(frame, tag)?;
+            if header.flags & VnetHeader::NEEDS_CSUM != 0 {
+                header.csum_start = header.csum_start.checked_add(TAG_BYTES as u16)?;
+            }
+        }
+    }
+    frame.admit(&header, offload::ALL).ok()
+}
+
+fn insert_tag(frame: &mut Frame, tag: StrippedTag) -> Option<()> {
+    let len = frame.len();
+    let grown = len.checked_add(TAG_BYTES)?;
+    let room = frame.space_mut().get_mut(..grown)?;
+    if len < ADDRESSES_BYTES {
+        return None;
+    }
+    room.copy_within(ADDRESSES_BYTES..len, ADDRESSES_BYTES + TAG_BYTES);
+    let [type_high, type_low] = tag.tpid.to_be_bytes();
+    let [high, low] = tag.tci.to_be_bytes();
+    let place = room.get_mut(ADDRESSES_BYTES..ADDRESSES_BYTES + TAG_BYTES)?;
+    place.copy_from_slice(&[type_high, type_low, high, low]);
+    frame.set_len(grown);
+    Some(())
+}
+
+/// Frames to be sent by an uplink's device. They pass the device's queueing
+/// discipline, so that the host's own traffic control keeps its say.
+pub struct PacketSink {
+    queue: Arc<PacketQueue>,
+}
+
+impl PacketSink {
+    pub(crate) fn new(queue: Arc<PacketQueue>) -> Self {
+        Self { queue }
+    }
+}
+
+impl FrameSink for PacketSink {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let wire = frame.wire();
+        let header = wire.header.encode_short();
+        let tag = wire.tag.unwrap_or_default();
+        let parts = [
+            IoSlice::new(&header),
+            IoSlice::new(wire.front),
+            IoSlice::new(&tag),
+            IoSlice::new(wire.rest),
+        ];
+        let used = if wire.tag.is_some() { parts.len() } else { 2 };
+        loop {
+            return match writev(self.queue.socket.fd(), parts.get(..used).unwrap_or_default()) {
+                Ok(_) => Ok(Sent::Accepted),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
+                // Longer than the device's MTU, or nothing the kernel can send:
+                // this one frame is lost.
+                Err(Errno::MSGSIZE | Errno::INVAL) => Ok(Sent::Accepted),
+                Err(errno) => self.queue.fault("sending on", errno).map_or(Ok(Sent::Accepted), Err),
+            };
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        self.queue.egress
+    }
+}

@@ -1,0 +1,229 @@
+//! Packet sockets (packet(7)) with virtio-net headers.
+#![allow(unsafe_code, reason = "socket addresses, options and ancillary data without safe forms")]
+
+use std::io;
+use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use libc::{c_int, c_void, socklen_t};
+use suimon_frame::VNET_HEADER_SHORT_BYTES;
+
+/// Room for frames that wait. A large frame counts with more than its length,
+/// so this is about a hundred of them.
+const RECEIVE_BYTES: c_int = 16 << 20;
+/// Frames handed over that the device has not sent yet.
+const SEND_BYTES: c_int = 16 << 20;
+
+/// A tag that the kernel took out of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StrippedTag {
+    /// Tag control information.
+    pub(crate) tci: u16,
+    /// The tag's EtherType, host order.
+    pub(crate) tpid: u16,
+}
+
+/// One frame as the kernel delivered it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    /// Bytes before and in the frame's room, the header's included.
+    pub(crate) len: usize,
+    /// Whether the frame was longer than its room.
+    pub(crate) cut: bool,
+    /// The outer tag.
+    pub(crate) tag: Option<StrippedTag>,
+}
+
+/// Which sockets of a device share its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FanoutGroup(u16);
+
+/// A packet socket on one device.
+#[derive(Debug)]
+pub(crate) struct PacketSocket {
+    fd: OwnedFd,
+}
+
+impl PacketSocket {
+    /// Opens a socket that gets each frame arriving at device `index`, whatever
+    /// its address, and none that this host sends.
+    ///
+    /// # Errors
+    /// The errno of the call that failed.
+    pub(crate) fn open(index: u32) -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // Protocol 0: nothing is received before `bind` names the device.
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        checked(fd)?;
+        // SAFETY: the call just returned it; nobody else has it.
+        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
+        for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
+            socket.set(libc::SOL_PACKET, option, 1)?;
+        }
+        for (force, plain, bytes) in [
+            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BYTES),
+            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BYTES),
+        ] {
+            // Without CAP_NET_ADMIN the host's limit holds.
+            socket
+                .set(libc::SOL_SOCKET, force, bytes)
+                .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))?;
+        }
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
+    /// Lets the device pass frames for other addresses while this socket lives.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn set_promiscuous(&self, index: u32) -> io::Result<()> {
+        let request = libc::packet_mreq {
+            mr_ifindex: index as c_int,
+            mr_type: libc::PACKET_MR_PROMISC as _,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
+    }
+
+    /// Makes a group, or joins one: each flow goes to one socket of the group.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn join(&self, group: Option<FanoutGroup>) -> io::Result<FanoutGroup> {
+        let mode = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+        let argument = match group {
+            // The kernel chooses an identifier that nobody uses.
+            None => (mode | libc::PACKET_FANOUT_FLAG_UNIQUEID) << 16,
+            Some(FanoutGroup(id)) => mode << 16 | u32::from(id),
+        };
+        self.set(libc::SOL_PACKET, libc::PACKET_FANOUT, argument)?;
+        let mut value: c_int = 0;
+        let mut len = size_of::<c_int>() as socklen_t;
+        // SAFETY: `value` is writable for `len` bytes, which is its size.
+        checked(unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_FANOUT,
+                core::ptr::from_mut(&mut value).cast(),
+                &raw mut len,
+            )
+        })?;
+        // The identifier is the lower half.
+        Ok(FanoutGroup((value & 0xffff) as u16))
+    }
+
+    /// The descriptor: readable when a frame waits or an error does.
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Receives one frame.
+    ///
+    /// # Errors
+    /// The errno of the call; `WouldBlock` if no frame waits.
+    #[inline]
+    pub(crate) fn receive(
+        &self,
+        header: &mut [u8; VNET_HEADER_SHORT_BYTES],
+        room: &mut [u8],
+    ) -> io::Result<Received> {
+        let mut parts = [
+            libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
+            libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
+        ];
+        // Aligned as ancillary data must be; one `tpacket_auxdata` with its
+        // header takes 40 bytes.
+        let mut control = [0_u64; 8];
+        // SAFETY: all zero is a valid msghdr: null pointers and zero lengths.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = parts.as_mut_ptr();
+        message.msg_iovlen = parts.len() as _;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: `message` points to buffers that are writable for the lengths
+        // it names and outlive the call.
+        let len = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0) };
+        let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+        // SAFETY: the call above filled `message` in, and `control` still lives.
+        let tag = unsafe { stripped_tag(&message) };
+        Ok(Received { len, cut: message.msg_flags & libc::MSG_TRUNC != 0, tag })
+    }
+
+    fn bind(&self, index: u32) -> io::Result<()> {
+        // SAFETY: all zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = index as c_int;
+        // SAFETY: `address` is a sockaddr_ll and the length is its size.
+        checked(unsafe {
+            libc::bind(
+                self.fd.as_raw_fd(),
+                core::ptr::from_ref(&address).cast(),
+                size_of_val(&address) as socklen_t,
+            )
+        })
+    }
+
+    fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
+        // SAFETY: the kernel reads at most the length given, which is the
+        // value's size.
+        checked(unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                core::ptr::from_ref(&value).cast::<c_void>(),
+                size_of::<T>() as socklen_t,
+            )
+        })
+    }
+}
+
+/// # Safety
+/// `message` was filled in by `recvmsg`, and its control buffer is still alive.
+unsafe fn stripped_tag(message: &libc::msghdr) -> Option<StrippedTag> {
+    let wanted = size_of::<libc::tpacket_auxdata>();
+    // SAFETY: by this function's contract; null if there is no message.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !at.is_null() {
+        // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return headers inside the buffer.
+        let head = unsafe { *at };
+        // SAFETY: no memory is touched.
+        let len = unsafe { libc::CMSG_LEN(wanted as u32) } as usize;
+        let is_auxdata = head.cmsg_level == libc::SOL_PACKET
+            && head.cmsg_type == libc::PACKET_AUXDATA
+            && head.cmsg_len as usize >= len;
+        if is_auxdata {
+            let mut data = MaybeUninit::<libc::tpacket_auxdata>::uninit();
+            // SAFETY: the message holds `wanted` bytes of data, and a
+            // `tpacket_auxdata` is plain numbers.
+            let data = unsafe {
+                let from = libc::CMSG_DATA(at);
+                core::ptr::copy_nonoverlapping(from, data.as_mut_ptr().cast(), wanted);
+                data.assume_init()
+            };
+            return tag_of(&data);
+        }
+        // SAFETY: as above.
+        at = unsafe { libc::CMSG_NXTHDR(message, at) };
+    }
+    None
+}
+
+fn tag_of(data: &libc::tpacket_auxdata) -> Option<StrippedTag> {
+    if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let known = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+    let tpid = if known { data.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+    Some(StrippedTag { tci: data.tp_vlan_tci, tpid })
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,264 @@
+//! Making, taking over and deleting TAP devices.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::io::Errno;
+use suimon_frame::{MacAddr, Offloads, VNET_HEADER_BYTES};
+use suimon_ports::{DeviceError, DeviceErrorKind, OffloadSwitches, TapSpec, UplinkSpec};
+
+use crate::explain::{error, host};
+use crate::ioctl::{self, IfRequest};
+use crate::link::Link;
+use crate::namespace::Namespace;
+use crate::netlink::LinkState;
+use crate::offload;
+
+const CLONE_DEVICE: &str = "/dev/net/tun";
+
+/// Packets a TAP holds for us. The kernel's 1000 is less than one TCP window of
+/// MTU-sized frames, and what does not fit is lost.
+const QUEUE_PACKETS: u16 = 8192;
+
+/// What is asked of a TAP, as a NIC or as an uplink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TapPlan {
+    pub(crate) device: String,
+    pub(crate) netns: Option<String>,
+    pub(crate) queue_pairs: u16,
+    pub(crate) mac: Option<MacAddr>,
+    /// `None` keeps the device's own.
+    pub(crate) mtu: Option<u16>,
+    pub(crate) offload: OffloadSwitches,
+}
+
+impl From<&TapSpec> for TapPlan {
+    fn from(spec: &TapSpec) -> Self {
+        Self {
+            device: spec.device.clone(),
+            netns: spec.netns.clone(),
+            queue_pairs: spec.queue_pairs,
+            mac: spec.mac,
+            mtu: Some(spec.mtu),
+            offload: spec.offload,
+        }
+    }
+}
+
+impl From<&UplinkSpec> for TapPlan {
+    fn from(spec: &UplinkSpec) -> Self {
+        Self {
+            device: spec.device.clone(),
+            netns: None,
+            queue_pairs: spec.queue_pairs,
+            mac: None,
+            mtu: spec.mtu,
+            offload: OffloadSwitches::default(),
+        }
+    }
+}
+
+/// An open TAP.
+pub(crate) struct OpenTap {
+    pub(crate) namespace: Namespace,
+    /// One descriptor per queue pair, not blocking.
+    pub(crate) queues: Vec<OwnedFd>,
+    pub(crate) index: u32,
+    /// How it is now.
+    pub(crate) present: LinkState,
+    /// Whether this kernel carries large UDP frames.
+    pub(crate) udp_segmentation: bool,
+}
+
+/// # Errors
+/// Nothing was changed, or a new device was removed again.
+pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
+    let namespace = Namespace::open(plan.netns.as_deref())?;
+    let (queues, index, present, udp_segmentation) = namespace.run(|| {
+        let link = Link::new(&plan.device)?;
+        let existed = link.exists();
+        if existed && !link.is_tap()? {
+            return Err(not_a_tap(&plan.device));
+        }
+        let queues = attach_all(plan, existed)?;
+        let udp_segmentation = configure(plan, &link, &queues)?;
+        // Last, so that a device whose set-up failed goes away with its queues.
+        for queue in &queues {
+            persist(queue, true, &plan.device)?;
+        }
+        Ok((queues, link.index()?, link.state()?, udp_segmentation))
+    })?;
+    Ok(OpenTap { namespace, queues, index, present, udp_segmentation })
+}
+
+/// Looks whether [`open`] could succeed; changes nothing.
+///
+/// # Errors
+/// What [`open`] would say.
+pub(crate) fn probe(plan: &TapPlan) -> Result<(), DeviceError> {
+    Namespace::open(plan.netns.as_deref())?.run(|| {
+        let link = Link::new(&plan.device)?;
+        if link.exists() && !link.is_tap()? {
+            return Err(not_a_tap(&plan.device));
+        }
+        open_clone_device().map(drop)
+    })
+}
+
+/// Whether a TAP of that name exists.
+pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
+    let tap = Namespace::open(netns).and_then(|namespace| {
+        namespace.run(|| {
+            let link = Link::new(device)?;
+            Ok(link.exists() && link.is_tap()?)
+        })
+    });
+    tap.unwrap_or(false)
+}
+
+/// Deletes a TAP; one that is gone already, or whose namespace is, counts.
+///
+/// # Errors
+/// It is not a TAP, or somebody holds it.
+pub(crate) fn remove(device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+    let namespace = match Namespace::open(netns) {
+        Err(error) if error.kind == DeviceErrorKind::Missing => return Ok(()),
+        namespace => namespace?,
+    };
+    namespace.run(|| {
+        let link = Link::new(device)?;
+        if !link.exists() {
+            return Ok(());
+        }
+        if !link.is_tap()? {
+            return Err(not_a_tap(device));
+        }
+        let queue = match attach(device, false) {
+            Err(cause) if is(&cause, Errno::INVAL) => attach(device, true),
+            other => other,
+        };
+        let queue = queue.map_err(|cause| explain_attach(device, &cause))?;
+        persist(&queue, false, device)
+    })
+}
+
+/// Applies offloads to an open TAP. Returns whether large UDP frames may pass.
+///
+/// # Errors
+/// The kernel refused; the offloads are as they were.
+pub(crate) fn set_offloads(queue: &OwnedFd, wanted: Offloads) -> Result<bool, DeviceError> {
+    let set = |offloads| {
+        ioctl::tap_value(queue.as_fd(), ioctl::TAP_OFFLOAD, offload::tap_flags(offloads))
+    };
+    match set(wanted) {
+        Ok(()) => Ok(true),
+        // Kernels before 6.2 know no USO.
+        Err(cause) if is(&cause, Errno::INVAL) && wanted.udp_segmentation => {
+            set(Offloads { udp_segmentation: false, ..wanted })
+                .map(|()| false)
+                .map_err(|cause| host("offload", "setting the offloads", &cause))
+        }
+        Err(cause) => Err(host("offload", "setting the offloads", &cause)),
+    }
+}
+
+fn configure(plan: &TapPlan, link: &Link, queues: &[OwnedFd]) -> Result<bool, DeviceError> {
+    let mut udp_segmentation = true;
+    for queue in queues {
+        let bytes = VNET_HEADER_BYTES as u8;
+        ioctl::set_tap_header_bytes(queue.as_fd(), bytes)
+            .map_err(|cause| host("device", "setting the header of frames", &cause))?;
+        udp_segmentation &= set_offloads(queue, offload::ingress(plan.offload, true))?;
+    }
+    if let Some(mac) = plan.mac {
+        link.set_address(mac)?;
+    }
+    if let Some(mtu) = plan.mtu {
+        link.set_mtu(mtu)?;
+    }
+    link.set_queue_length(QUEUE_PACKETS)?;
+    link.bring_up()?;
+    Ok(udp_segmentation)
+}
+
+fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError> {
+    let explain = |cause| explain_attach(&plan.device, &cause);
+    if plan.queue_pairs <= 1 {
+        let queue = match attach(&plan.device, false) {
+            // It was made with several queues; one of them will do.
+            Err(cause) if existed && is(&cause, Errno::INVAL) => attach(&plan.device, true),
+            other => other,
+        };
+        return Ok(vec![queue.map_err(explain)?]);
+    }
+    let queues = (0..plan.queue_pairs).map(|_| attach(&plan.device, true));
+    queues.collect::<io::Result<Vec<_>>>().map_err(|cause| {
+        if existed && is(&cause, Errno::INVAL) {
+            let detail = format!(
+                "TAP {0} exists with a single queue, so it cannot have {1}; set queues = 1, or delete it (`ip link delete {0}`) and let it be made again",
+                plan.device, plan.queue_pairs
+            );
+            return error(DeviceErrorKind::Unsupported, "queues", detail);
+        }
+        explain_attach(&plan.device, &cause)
+    })
+}
+
+fn attach(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
+    let queue = open_clone_device_raw()?;
+    let more = if multi_queue { libc::IFF_MULTI_QUEUE } else { 0 };
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | more;
+    // The field is a short; all TUN flags fit 16 bits.
+    let mut request = IfRequest::new(device).with((flags as u16).to_ne_bytes());
+    ioctl::interface(queue.as_fd(), ioctl::TAP_ATTACH, &mut request)?;
+    Ok(queue)
+}
+
+fn persist(queue: &OwnedFd, keep: bool, device: &str) -> Result<(), DeviceError> {
+    ioctl::tap_value(queue.as_fd(), ioctl::TAP_PERSIST, u32::from(keep))
+        .map_err(|cause| host("device", &format!("changing how long TAP {device} lives"), &cause))
+}
+
+fn open_clone_device_raw() -> io::Result<OwnedFd> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    options.open(CLONE_DEVICE).map(OwnedFd::from)
+}
+
+fn open_clone_device() -> Result<OwnedFd, DeviceError> {
+    open_clone_device_raw().map_err(|cause| {
+        if matches!(cause.kind(), io::ErrorKind::NotFound) || is(&cause, Errno::NODEV) {
+            let detail = format!(
+                "{CLONE_DEVICE} does not work: {cause}; load the kernel module with `modprobe tun`"
+            );
+            return error(DeviceErrorKind::Unsupported, "device", detail);
+        }
+        host("device", &format!("opening {CLONE_DEVICE}"), &cause)
+    })
+}
+
+fn explain_attach(device: &str, cause: &io::Error) -> DeviceError {
+    if let Err(error) = open_clone_device() {
+        return error;
+    }
+    if is(cause, Errno::BUSY) {
+        let detail = format!(
+            "TAP {device} is in use by another process, perhaps another suimond or a VM; stop it or choose another device"
+        );
+        return error(DeviceErrorKind::Busy, "device", detail);
+    }
+    host("device", &format!("attaching to TAP {device}"), cause)
+}
+
+fn not_a_tap(device: &str) -> DeviceError {
+    let detail = format!(
+        "device {device} exists but is not a TAP; choose another name, or use it as an uplink with driver = \"af_packet\""
+    );
+    error(DeviceErrorKind::Unsupported, "device", detail)
+}
+
+fn is(cause: &io::Error, errno: Errno) -> bool {
+    cause.raw_os_error() == Some(errno.raw_os_error())
+}

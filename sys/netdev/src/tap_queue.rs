@@ -1,0 +1,131 @@
+//! The queues of a TAP: one descriptor carries frames both ways.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::io::{Errno, readv, writev};
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_BYTES, VnetHeader};
+use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+
+use crate::explain::{gone, refused};
+use crate::offload::{self, SharedOffloads};
+
+/// What source and sink of one queue pair share.
+#[derive(Debug)]
+pub(crate) struct TapQueue {
+    pub(crate) fd: OwnedFd,
+    /// For texts.
+    pub(crate) device: Arc<str>,
+    pub(crate) egress: Arc<SharedOffloads>,
+}
+
+/// Frames that the kernel's side of a TAP sent.
+pub struct TapSource {
+    queue: Arc<TapQueue>,
+    malformed: u64,
+}
+
+impl TapSource {
+    pub(crate) fn new(queue: Arc<TapQueue>) -> Self {
+        Self { queue, malformed: 0 }
+    }
+}
+
+impl FrameSource for TapSource {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let before = batch.len();
+        // Bounds the calls too: frames that are not admitted leave room.
+        for _ in 0..BATCH_FRAMES_MAX {
+            let Some(frame) = batch.spare() else { break };
+            let mut header = [0; VNET_HEADER_BYTES];
+            let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(frame.space_mut())];
+            let read = match readv(&self.queue.fd, &mut parts) {
+                Ok(read) => read,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(fault(&self.queue, "reading from", errno)),
+            };
+            frame.set_len(read.saturating_sub(VNET_HEADER_BYTES));
+            // Frames that were sent before an offload was switched off still
+            // wait in the device, so everything a TAP can carry is allowed.
+            match frame.admit(&VnetHeader::decode(&header), offload::ALL) {
+                Ok(()) => batch.commit(),
+                Err(_) => self.malformed += 1,
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        // The descriptor is readable whenever a frame is there.
+        Wakeup::Armed
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.queue.fd.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        true
+    }
+
+    fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+/// Frames towards the kernel's side of a TAP. Writing one runs the kernel's
+/// receive path to its end, so there is nothing to flush.
+pub struct TapSink {
+    queue: Arc<TapQueue>,
+}
+
+impl TapSink {
+    pub(crate) fn new(queue: Arc<TapQueue>) -> Self {
+        Self { queue }
+    }
+}
+
+impl FrameSink for TapSink {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let wire = frame.wire();
+        let header = wire.header.encode();
+        let tag = wire.tag.unwrap_or_default();
+        let parts = [
+            IoSlice::new(&header),
+            IoSlice::new(wire.front),
+            IoSlice::new(&tag),
+            IoSlice::new(wire.rest),
+        ];
+        let used = if wire.tag.is_some() { parts.len() } else { 2 };
+        loop {
+            return match writev(&self.queue.fd, parts.get(..used).unwrap_or_default()) {
+                Ok(_) => Ok(Sent::Accepted),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
+                // EIO: the device is down, and a NIC that is down loses frames.
+                // The others: the kernel does not like this one frame.
+                Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => Ok(Sent::Accepted),
+                Err(errno) => Err(fault(&self.queue, "writing to", errno)),
+            };
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        self.queue.egress.load()
+    }
+}
+
+fn fault(queue: &TapQueue, doing: &str, errno: Errno) -> PortFault {
+    match errno {
+        Errno::BADFD | Errno::NXIO | Errno::NODEV => gone(&queue.device, errno),
+        errno => refused(&queue.device, doing, errno),
+    }
+}

@@ -1,0 +1,207 @@
+//! Namespaces and commands for the tests. They need root.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_frame::{Frame, FrameBatch};
+use suimon_ports::{
+    DeviceNotice, FrameSink, FrameSource, PortFault, PortObserver, QueueHost, Sent,
+};
+use suimon_quantity::{Direction, PortId, QueueId};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A name of at most 15 bytes that no other test uses.
+pub(crate) fn unique(prefix: &str) -> String {
+    format!("{prefix}{}x{}", std::process::id() % 100_000, COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Runs a command line without quoting; panics if it fails.
+pub(crate) fn run(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// A namespace that is deleted, with all that is in it, when this is dropped.
+pub(crate) struct TestNetns(String);
+
+impl TestNetns {
+    pub(crate) fn new() -> Self {
+        let name = unique("smn");
+        run(&format!("ip netns add {name}"));
+        Self(name)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Runs a command line inside.
+    pub(crate) fn run(&self, line: &str) -> String {
+        run(&format!("ip netns exec {} {line}", self.0))
+    }
+}
+
+impl Drop for TestNetns {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.0]).output();
+    }
+}
+
+/// Keeps the queues that devices attach, for the test to drive.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
+    sinks: Mutex<BTreeMap<QueueId, Box<dyn FrameSink>>>,
+}
+
+impl Shelf {
+    pub(crate) fn source(&self, port: u32, index: u16) -> Box<dyn FrameSource> {
+        let id = QueueId { port: PortId(port), direction: Direction::Ingress, index };
+        self.sources.lock().unwrap().remove(&id).expect("an attached source")
+    }
+
+    pub(crate) fn sink(&self, port: u32, index: u16) -> Box<dyn FrameSink> {
+        let id = QueueId { port: PortId(port), direction: Direction::Egress, index };
+        self.sinks.lock().unwrap().remove(&id).expect("an attached sink")
+    }
+
+    pub(crate) fn count(&self, port: u32) -> usize {
+        let of_port = |id: &&QueueId| id.port == PortId(port);
+        let sources = self.sources.lock().unwrap().keys().filter(of_port).count();
+        sources + self.sinks.lock().unwrap().keys().filter(of_port).count()
+    }
+}
+
+impl QueueHost for Shelf {
+    fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
+        assert!(self.sources.lock().unwrap().insert(id, source).is_none());
+    }
+
+    fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
+        assert!(self.sinks.lock().unwrap().insert(id, sink).is_none());
+    }
+
+    fn detach(&self, id: QueueId) {
+        self.sources.lock().unwrap().remove(&id);
+        self.sinks.lock().unwrap().remove(&id);
+    }
+
+    fn detach_port(&self, port: PortId) {
+        self.sources.lock().unwrap().retain(|id, _| id.port != port);
+        self.sinks.lock().unwrap().retain(|id, _| id.port != port);
+    }
+}
+
+/// Hands notices to the test.
+pub(crate) struct Notices(Mutex<Sender<(PortId, DeviceNotice)>>);
+
+impl Notices {
+    pub(crate) fn new() -> (Arc<Self>, Receiver<(PortId, DeviceNotice)>) {
+        let (send, receive) = channel();
+        (Arc::new(Self(Mutex::new(send))), receive)
+    }
+}
+
+impl PortObserver for Notices {
+    fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
+        let _ = self.0.lock().unwrap().send((port, notice));
+    }
+}
+
+/// Waits for a notice that fits.
+pub(crate) fn expect_notice(
+    notices: &Receiver<(PortId, DeviceNotice)>,
+    fits: impl Fn(&DeviceNotice) -> bool,
+) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    loop {
+        let left = limit.saturating_duration_since(Instant::now());
+        let (_, notice) = notices.recv_timeout(left).expect("the notice within 10 s");
+        if fits(&notice) {
+            return;
+        }
+    }
+}
+
+pub(crate) fn is_down(notice: &DeviceNotice, part: &str) -> bool {
+    matches!(notice, DeviceNotice::LinkDown { reason } if reason.contains(part))
+}
+
+/// Waits until the source is readable.
+pub(crate) fn wait_readable(source: &dyn FrameSource, ms: i64) -> bool {
+    let fd = source.wake_fd();
+    let limit = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
+    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
+}
+
+/// Receives until a frame fits, up to 5 s.
+pub(crate) fn receive_where(
+    source: &mut dyn FrameSource,
+    fits: impl Fn(&Frame) -> bool,
+) -> Option<Frame> {
+    let limit = Instant::now() + Duration::from_secs(5);
+    let mut batch = FrameBatch::new();
+    while Instant::now() < limit {
+        wait_readable(source, 50);
+        batch.clear();
+        source.receive(&mut batch).unwrap();
+        if let Some(found) = batch.frames().iter().find(|frame| fits(frame)) {
+            let mut copy = Frame::new(0);
+            copy.copy_from(found);
+            return Some(copy);
+        }
+    }
+    None
+}
+
+/// Receives until the queue reports its end, up to 5 s.
+pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
+    let limit = Instant::now() + Duration::from_secs(5);
+    let mut batch = FrameBatch::new();
+    while Instant::now() < limit {
+        batch.clear();
+        if let Err(fault) = source.receive(&mut batch) {
+            return fault;
+        }
+        wait_readable(source, 10);
+    }
+    panic!("no fault within 5 s");
+}
+
+/// What passed from a source to a sink.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    pub(crate) frames: u64,
+    pub(crate) large: u64,
+    pub(crate) partial: u64,
+    pub(crate) longest: usize,
+}
+
+/// Moves what waits from `source` to `sink`.
+pub(crate) fn pass(
+    source: &mut dyn FrameSource,
+    sink: &mut dyn FrameSink,
+    batch: &mut FrameBatch,
+    passed: &mut Passed,
+) {
+    batch.clear();
+    source.receive(batch).unwrap();
+    for frame in batch.frames() {
+        passed.frames += 1;
+        passed.large += u64::from(frame.meta.gso.is_some());
+        let partial = matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
+        passed.partial += u64::from(partial);
+        passed.longest = passed.longest.max(frame.len());
+        while sink.transmit(frame).unwrap() == Sent::Full {}
+    }
+    sink.flush().unwrap();
+}

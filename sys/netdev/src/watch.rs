@@ -1,0 +1,280 @@
+//! One thread that hears of every link's changes, in all namespaces in use.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
+use suimon_ports::{DeviceError, DeviceNotice, PortObserver};
+use suimon_quantity::PortId;
+
+use crate::explain::host;
+use crate::namespace::{Namespace, NamespaceId};
+use crate::netlink::{LinkEvent, LinkState, link_messages, state_request};
+
+/// The kernel makes datagrams of at most 32 KB in a dump and less otherwise.
+const DATAGRAM_BYTES: usize = 32 << 10;
+/// Sockets looked at per turn, and datagrams read from each.
+const EVENTS_MAX: usize = 8;
+const DATAGRAMS_PER_TURN: usize = 64;
+const TOKEN_STOP: u64 = u64::MAX;
+
+/// Starts with the first [`LinkWatcher::new`], ends when it is dropped.
+pub(crate) struct LinkWatcher {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A link being watched, until this is dropped.
+pub(crate) struct LinkWatch {
+    shared: Arc<Shared>,
+    link: Arc<WatchedLink>,
+}
+
+struct Shared {
+    epoll: OwnedFd,
+    stop: OwnedFd,
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    next_token: u64,
+    sockets: BTreeMap<u64, Arc<NetlinkSocket>>,
+    links: Vec<Arc<WatchedLink>>,
+}
+
+struct NetlinkSocket {
+    namespace: NamespaceId,
+    fd: OwnedFd,
+}
+
+struct WatchedLink {
+    token: u64,
+    index: u32,
+    device: String,
+    port: PortId,
+    observer: Arc<dyn PortObserver>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Clone, Copy)]
+struct Seen {
+    state: LinkState,
+    /// What the observer was told last.
+    told: Option<bool>,
+}
+
+impl LinkWatcher {
+    /// # Errors
+    /// Out of descriptors or threads.
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &stop, EventData::new_u64(TOKEN_STOP), EventFlags::IN)?;
+        let shared = Arc::new(Shared { epoll, stop, registry: Mutex::default() });
+        let for_thread = Arc::clone(&shared);
+        let thread =
+            thread::Builder::new().name("link-watch".to_owned()).spawn(move || for_thread.run())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Watches device `index` of `namespace`, which looks as in `present`. The
+    /// observer hears its state soon, and then each change.
+    ///
+    /// # Errors
+    /// No socket could be opened there.
+    pub(crate) fn watch(
+        &self,
+        namespace: &Namespace,
+        index: u32,
+        device: &str,
+        present: LinkState,
+        port: PortId,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<LinkWatch, DeviceError> {
+        let mut registry = self.shared.registry();
+        let token = self.shared.socket_in(&mut registry, namespace)?;
+        let device = device.to_owned();
+        let seen = Mutex::new(Seen { state: present, told: None });
+        let link = Arc::new(WatchedLink { token, index, device, port, observer, seen });
+        registry.links.push(Arc::clone(&link));
+        if let Some(socket) = registry.sockets.get(&token) {
+            socket.ask(Some(index));
+        }
+        drop(registry);
+        Ok(LinkWatch { shared: Arc::clone(&self.shared), link })
+    }
+}
+
+impl Drop for LinkWatcher {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // An observer may drop the last owner on the watching thread itself.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl LinkWatch {
+    /// The last state heard.
+    pub(crate) fn state(&self) -> LinkState {
+        lock(&self.link.seen).state
+    }
+}
+
+impl Drop for LinkWatch {
+    fn drop(&mut self) {
+        let mut registry = self.shared.registry();
+        registry.links.retain(|link| !Arc::ptr_eq(link, &self.link));
+        let token = self.link.token;
+        if !registry.links.iter().any(|link| link.token == token) {
+            // Closing it takes it out of the epoll set.
+            if let Some(socket) = registry.sockets.remove(&token) {
+                let _ = epoll::delete(&self.shared.epoll, &socket.fd);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        lock(&self.registry)
+    }
+
+    fn socket_in(
+        &self,
+        registry: &mut Registry,
+        namespace: &Namespace,
+    ) -> Result<u64, DeviceError> {
+        let known = registry.sockets.iter().find(|(_, socket)| socket.namespace == namespace.id());
+        if let Some((token, _)) = known {
+            return Ok(*token);
+        }
+        let fail = |errno: Errno| host("netns", "listening to link changes", &errno.into());
+        let fd = namespace.run(|| open_socket().map_err(fail))?;
+        let token = registry.next_token;
+        registry.next_token += 1;
+        epoll::add(&self.epoll, &fd, EventData::new_u64(token), EventFlags::IN).map_err(fail)?;
+        registry.sockets.insert(token, Arc::new(NetlinkSocket { namespace: namespace.id(), fd }));
+        Ok(token)
+    }
+
+    fn run(&self) {
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        let mut datagram = vec![0; DATAGRAM_BYTES];
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => {
+                    tracing::error!(%errno, "link changes are no longer heard of");
+                    return;
+                }
+            }
+            for event in &events {
+                let token = event.data.u64();
+                if token == TOKEN_STOP {
+                    return;
+                }
+                let socket = self.registry().sockets.get(&token).cloned();
+                if let Some(socket) = socket {
+                    self.read(token, &socket, &mut datagram);
+                }
+            }
+        }
+    }
+
+    fn read(&self, token: u64, socket: &NetlinkSocket, datagram: &mut [u8]) {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            match recv(&socket.fd, &mut *datagram, RecvFlags::DONTWAIT) {
+                Ok((len, _)) => self.tell(token, datagram.get(..len).unwrap_or_default()),
+                // Messages were lost: ask for everything again.
+                Err(Errno::NOBUFS) => socket.ask(None),
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn tell(&self, token: u64, datagram: &[u8]) {
+        for message in link_messages(datagram) {
+            let links: Vec<_> = {
+                let registry = self.registry();
+                let concerned = registry.links.iter();
+                concerned
+                    .filter(|link| link.token == token && link.index == message.index)
+                    .cloned()
+                    .collect()
+            };
+            // The lock is free here: an observer may open or drop a device.
+            for link in links {
+                link.handle(&message.event);
+            }
+        }
+    }
+}
+
+impl WatchedLink {
+    fn handle(&self, event: &LinkEvent) {
+        let (up, reason) = {
+            let mut seen = lock(&self.seen);
+            let (state, reason) = match event {
+                LinkEvent::Is(state) if !state.up => (*state, "was set down"),
+                LinkEvent::Is(state) => (*state, "has no carrier"),
+                LinkEvent::Gone => {
+                    (LinkState { up: false, carrier: false, ..seen.state }, "was deleted or moved")
+                }
+            };
+            seen.state = state;
+            let up = state.up && state.carrier;
+            if seen.told == Some(up) && *event != LinkEvent::Gone {
+                return;
+            }
+            seen.told = Some(up);
+            (up, reason)
+        };
+        let notice = if up {
+            DeviceNotice::LinkUp
+        } else {
+            DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
+        };
+        self.observer.handle_notice(self.port, notice);
+    }
+}
+
+impl NetlinkSocket {
+    /// The answer arrives like any other message.
+    fn ask(&self, index: Option<u32>) {
+        // It fails only if the kernel is out of memory or a dump is under way,
+        // which brings the answer too.
+        if let Err(errno) = send(&self.fd, &state_request(index), SendFlags::DONTWAIT) {
+            tracing::warn!(%errno, "asking for the state of links");
+        }
+    }
+}
+
+fn open_socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // Protocol 0 is NETLINK_ROUTE.
+    let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    bind(fd.as_fd(), &SocketAddrNetlink::new(0, libc::RTMGRP_LINK as u32))?;
+    Ok(fd)
+}
+
+/// What the locks protect is valid after any panic: it is replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
