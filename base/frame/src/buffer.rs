@@ -8,6 +8,10 @@ use crate::FrameMeta;
 /// largest IPv6 packet without a jumbo option (14 + 40 + 65 535), rounded up.
 pub const FRAME_BYTES_MAX: usize = 65_600;
 
+/// Room behind the longest frame, so that a longer one is seen to be longer
+/// instead of being cut.
+const OVERRUN_BYTES: usize = 64;
+
 /// Start positions differ from buffer to buffer by this much, because buffers
 /// of one size otherwise put every frame's first line into the same cache set.
 const STAGGER_BYTES: usize = 128;
@@ -32,7 +36,7 @@ impl Frame {
     pub fn new(position: usize) -> Self {
         let headroom = (position % STAGGER_STEPS) * STAGGER_BYTES;
         Self {
-            store: vec![0; headroom + FRAME_BYTES_MAX].into_boxed_slice(),
+            store: vec![0; headroom + FRAME_BYTES_MAX + OVERRUN_BYTES].into_boxed_slice(),
             headroom,
             start: headroom,
             len: 0,
@@ -79,7 +83,8 @@ impl Frame {
     }
 
     /// Declares how many bytes of [`Frame::space_mut`] are the frame; more than
-    /// there is room for is cut to the room.
+    /// there is room for is cut to the room, which is more than [`FRAME_BYTES_MAX`],
+    /// so that [`Frame::admit`] refuses such a frame.
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         self.len = len.min(self.store.len() - self.start);
@@ -124,7 +129,10 @@ mod tests {
     fn a_frame_never_grows_past_its_buffer() {
         let mut frame = Frame::new(31);
         frame.set_len(usize::MAX);
-        assert!(frame.len() >= FRAME_BYTES_MAX);
+        assert_eq!(frame.admit_plain(), Err(crate::MalformedFrame::TooLong { len: frame.len() }));
+        frame.reset();
+        frame.set_len(FRAME_BYTES_MAX);
+        assert_eq!(frame.admit_plain(), Ok(()));
         assert_eq!(frame.bytes().len(), frame.len());
         frame.reset();
         assert!(frame.is_empty());

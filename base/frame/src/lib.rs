@@ -16,7 +16,8 @@
 //!
 //! Invariants
 //! - `FrameMeta` is always true of the bytes: offsets lie inside the frame.
-//!   Whoever takes frames from outside validates before a `Frame` exists.
+//!   Whoever takes frames from outside calls [`Frame::admit`] before anyone else
+//!   sees them.
 //! - Parsers take any bytes; they return an error or a view, never panic.
 //! - No function here allocates per frame; buffers are made once and reused.
 #![forbid(unsafe_code)]

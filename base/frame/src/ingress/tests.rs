@@ -211,3 +211,19 @@ fn a_tunnels_inner_checksum_may_be_partial() {
     vxlan[12] = 0x99;
     assert!(admit(&vxlan, &inner, ALL).is_ok());
 }
+
+/// A tag at the egress moves the start by four, which must still be a number of
+/// 16 bits.
+#[test]
+fn a_checksum_starts_where_a_tag_still_fits_before_it() {
+    let mut bytes = vec![0; FRAME_BYTES_MAX];
+    bytes[12] = 0x99;
+    let at = |csum_start| VnetHeader { csum_start, csum_offset: 0, ..partial() };
+    let mut frame = admit(&bytes, &at(u16::MAX - 4), ALL).unwrap();
+    frame.meta.tag = VlanId::new(1).map(VlanTag::of);
+    assert_eq!(frame.wire().header.csum_start, u16::MAX);
+    assert!(matches!(
+        refusal(&bytes, &at(u16::MAX - 3)),
+        MalformedFrame::ChecksumOutside { csum_start: 0xfffc, .. }
+    ));
+}

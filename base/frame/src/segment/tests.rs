@@ -57,3 +57,26 @@ fn metadata_that_are_not_true_are_errors() {
     let error = segment(&cut, &mut scratch, false).map(|_| ()).unwrap_err();
     assert!(matches!(error, SegmentError::Headers { .. }));
 }
+
+/// A checksum that comes out as zero means "none" in UDP and nothing special in
+/// TCP. Adding the complement of a sum to the bytes makes it come out so.
+#[test]
+fn a_checksum_of_zero_is_ones_in_udp_only() {
+    for (kind, protocol, payload_at, field_at, zero) in
+        [(GsoKind::Udp, 17, 42, 40, 0xffff), (GsoKind::Tcp4, 6, 54, 50, 0)]
+    {
+        let mut frame = large();
+        frame.bytes_mut()[23] = protocol;
+        frame.meta.gso = Some(Gso { kind, segment_bytes: 400, ecn: false });
+        frame.meta.tag = None;
+        let first_checksum = |frame: &Frame| {
+            let mut scratch = Frame::new(1);
+            let mut segments = segment(frame, &mut scratch, false).unwrap();
+            segments.next_segment().map(|piece| field(piece.bytes(), field_at)).unwrap()
+        };
+        let checksum = first_checksum(&frame);
+        assert!(checksum != 0 && checksum != 0xffff);
+        put(frame.bytes_mut(), payload_at, &checksum.to_be_bytes());
+        assert_eq!(first_checksum(&frame), zero, "{kind:?}");
+    }
+}
