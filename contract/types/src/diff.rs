@@ -7,15 +7,16 @@
 //! 1. NICs are deleted: devices, sockets and addresses become free.
 //! 2. Switches and uplinks are deleted whose device or uplink somebody else
 //!    takes over.
-//! 3. Replacements: uplinks, then NICs.
+//! 3. Uplinks are replaced.
 //! 4. Uplinks and switches are created.
 //! 5. Live changes: host, uplinks, switches, NICs. A NIC may move here from a
 //!    switch that is deleted in step 7 to one created in step 4.
-//! 6. NICs are created.
+//! 6. NICs are replaced and created.
 //! 7. The other switches and uplinks are deleted, which nothing refers to now.
 //!
-//! Replaced resources may exchange devices among themselves. Whoever carries the
-//! plan out takes down all that step 3 replaces before it makes any of it.
+//! Replaced resources may exchange devices with each other and with created
+//! ones. Whoever carries the plan out therefore takes down all that is replaced
+//! before it makes anything.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,9 +105,10 @@ fn table<T: Serialize>(value: &T) -> Table {
 struct Phases {
     nics_deleted: Vec<PlanStep>,
     deleted_early: Vec<PlanStep>,
-    replaced: Vec<PlanStep>,
+    uplinks_replaced: Vec<PlanStep>,
     created: Vec<PlanStep>,
     changed: Vec<PlanStep>,
+    nics_replaced: Vec<PlanStep>,
     nics_created: Vec<PlanStep>,
     deleted_late: Vec<PlanStep>,
 }
@@ -116,9 +118,10 @@ impl Phases {
         [
             self.nics_deleted,
             self.deleted_early,
-            self.replaced,
+            self.uplinks_replaced,
             self.created,
             self.changed,
+            self.nics_replaced,
             self.nics_created,
             self.deleted_late,
         ]
@@ -176,11 +179,12 @@ impl Phases {
         if changes.is_empty() {
             return;
         }
-        if interrupts {
-            self.replaced.push(step(PlanAction::Replace, id, changes));
-        } else {
-            self.changed.push(step(PlanAction::ChangeLive, id, changes));
-        }
+        let (phase, action) = match (interrupts, id.0) {
+            (false, _) => (&mut self.changed, PlanAction::ChangeLive),
+            (true, Kind::Nic) => (&mut self.nics_replaced, PlanAction::Replace),
+            (true, _) => (&mut self.uplinks_replaced, PlanAction::Replace),
+        };
+        phase.push(step(action, id, changes));
     }
 }
 
@@ -211,3 +215,7 @@ fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> Pla
     let note = (*kind == Kind::Api).then(|| "takes effect when the daemon starts next".to_owned());
     PlanStep { action, resource, changes, note }
 }
+
+#[cfg(test)]
+#[path = "diff_tests.rs"]
+mod tests;

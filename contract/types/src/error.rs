@@ -51,6 +51,118 @@ pub enum ErrorCode {
     Internal,
 }
 
+impl ErrorCode {
+    /// All codes, in the order of the reference.
+    pub const ALL: [Self; 20] = [
+        Self::Malformed,
+        Self::UnknownKey,
+        Self::InvalidValue,
+        Self::MissingKey,
+        Self::KeyNotApplicable,
+        Self::DuplicateName,
+        Self::Conflict,
+        Self::OverlappingVlans,
+        Self::UnknownReference,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::InUse,
+        Self::DeviceMissing,
+        Self::DeviceBusy,
+        Self::PermissionDenied,
+        Self::Unsupported,
+        Self::HostError,
+        Self::Unauthorized,
+        Self::Cancelled,
+        Self::Internal,
+    ];
+
+    /// The code as the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::UnknownKey => "unknown_key",
+            Self::InvalidValue => "invalid_value",
+            Self::MissingKey => "missing_key",
+            Self::KeyNotApplicable => "key_not_applicable",
+            Self::DuplicateName => "duplicate_name",
+            Self::Conflict => "conflict",
+            Self::OverlappingVlans => "overlapping_vlans",
+            Self::UnknownReference => "unknown_reference",
+            Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
+            Self::InUse => "in_use",
+            Self::DeviceMissing => "device_missing",
+            Self::DeviceBusy => "device_busy",
+            Self::PermissionDenied => "permission_denied",
+            Self::Unsupported => "unsupported",
+            Self::HostError => "host_error",
+            Self::Unauthorized => "unauthorized",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The HTTP status of an answer whose first error has this code.
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::Unauthorized => 401,
+            Self::NotFound => 404,
+            Self::DuplicateName
+            | Self::Conflict
+            | Self::AlreadyExists
+            | Self::InUse
+            | Self::DeviceBusy
+            | Self::Cancelled => 409,
+            Self::UnknownKey
+            | Self::InvalidValue
+            | Self::MissingKey
+            | Self::KeyNotApplicable
+            | Self::OverlappingVlans
+            | Self::UnknownReference
+            | Self::DeviceMissing
+            | Self::Unsupported => 422,
+            Self::HostError | Self::PermissionDenied | Self::Internal => 500,
+        }
+    }
+
+    /// What it means, in one sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Malformed => {
+                "The body or file is not JSON or TOML, or a value has the wrong type."
+            }
+            Self::UnknownKey => "A key that does not exist.",
+            Self::InvalidValue => "A value out of its range or not of its form.",
+            Self::MissingKey => "A key that must be there is not.",
+            Self::KeyNotApplicable => "A key that has no meaning here.",
+            Self::DuplicateName => "Two resources of one kind have one name.",
+            Self::Conflict => "Two resources claim one device, socket, MAC address or uplink.",
+            Self::OverlappingVlans => "VLANs overlap.",
+            Self::UnknownReference => "It names a resource that does not exist in the file.",
+            Self::NotFound => "The resource asked for does not exist.",
+            Self::AlreadyExists => "The resource exists already.",
+            Self::InUse => "Something else refers to the resource.",
+            Self::DeviceMissing => {
+                "A device, namespace, directory or CPU does not exist on this host."
+            }
+            Self::DeviceBusy => "A device is held by something else.",
+            Self::PermissionDenied => "The host does not let the daemon do this.",
+            Self::Unsupported => "The device or host cannot do this.",
+            Self::HostError => "The host refused; the text has its words.",
+            Self::Unauthorized => "No or a wrong token.",
+            Self::Cancelled => "The operation was cancelled.",
+            Self::Internal => "A defect of the daemon.",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// One error: what is wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiError {
@@ -120,3 +232,20 @@ impl fmt::Display for ApiError {
 }
 
 impl std::error::Error for ApiError {}
+
+#[cfg(test)]
+mod tests {
+    use super::ErrorCode;
+
+    #[test]
+    fn codes_are_written_as_they_are_serialised_and_none_is_left_out() {
+        for code in ErrorCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
+        let mut sorted = ErrorCode::ALL.to_vec();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(sorted, ErrorCode::ALL, "in the order of the declaration, each once");
+        assert_eq!(*sorted.last().unwrap() as usize + 1, sorted.len());
+    }
+}

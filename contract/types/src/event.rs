@@ -17,6 +17,17 @@ pub enum Severity {
     Error,
 }
 
+impl Severity {
+    /// The severity as the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// What happened. The numbers are part of the API: they are never given to
 /// another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink, 5xxx
 /// processor and queue.

@@ -165,3 +165,7 @@ const OFFLOAD: &[Key] = &[
     optional("segmentation", Form::Flag, Effect::LiveOnTap),
     optional("receive_coalescing", Form::Flag, Effect::LiveOnTap),
 ];
+
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;

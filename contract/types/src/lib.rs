@@ -23,8 +23,10 @@ mod diff;
 mod document;
 mod error;
 mod event;
+mod event_kinds;
 mod finding;
 mod form;
+mod json_body;
 mod keys;
 mod name;
 mod operation;
@@ -32,8 +34,11 @@ mod plan;
 mod request;
 mod shape;
 mod status;
+#[cfg(test)]
+mod test_configs;
 mod toml_file;
 mod toml_lines;
+mod toml_writer;
 mod trunk;
 mod validate;
 
@@ -43,7 +48,9 @@ pub use config::{
 };
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
+pub use event_kinds::EventKind;
 pub use form::Form;
+pub use json_body::{JSON_BYTES_MAX, Resource, parse_apply, parse_resource, patch_resource};
 pub use keys::{Effect, Key, Kind};
 pub use name::{Name, NameError};
 pub use operation::{Operation, OperationState};
@@ -51,8 +58,9 @@ pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
 pub use request::{ApplyRequest, MoveQueueRequest};
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, OffloadStatus,
-    PortCounters, ProcessorStatus, QueueStatus, SwitchStatus, UplinkStatus,
+    PortCounters, ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, UplinkStatus,
 };
 pub use toml_file::{TOML_BYTES_MAX, parse_toml};
+pub use toml_writer::{default_of, to_toml};
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;

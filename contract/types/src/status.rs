@@ -209,3 +209,63 @@ pub struct ProcessorStatus {
     /// Whether it sleeps now.
     pub asleep: bool,
 }
+
+/// `GET /1.0/top`: all counters at one moment. Rates are the differences of two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopSnapshot {
+    /// When they were read, in milliseconds since 1970-01-01 UTC.
+    pub time_unix_ms: u64,
+    /// When they were read, in ns on a clock that only goes forward, which is the
+    /// one to divide by.
+    pub time_monotonic_ns: u64,
+    /// NICs, by name.
+    pub nics: Vec<TopPort>,
+    /// Uplinks, by name.
+    pub uplinks: Vec<TopPort>,
+    /// Processors, by number.
+    pub processors: Vec<ProcessorStatus>,
+}
+
+/// What `suimon top` shows of a NIC or uplink.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopPort {
+    /// Name of the NIC or uplink.
+    pub name: Name,
+    /// The switch it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Name>,
+    /// Whether it is as desired.
+    pub health: Health,
+    /// Frames that came in from it.
+    pub rx_frames: u64,
+    /// Bytes that came in from it.
+    pub rx_bytes: u64,
+    /// Frames that went out to it.
+    pub tx_frames: u64,
+    /// Bytes that went out to it.
+    pub tx_bytes: u64,
+    /// Frames from it that went nowhere.
+    pub rx_dropped: u64,
+    /// Frames meant for it that did not go out.
+    pub tx_dropped: u64,
+}
+
+impl TopPort {
+    /// The line of a port with these counters.
+    pub fn new(name: Name, switch: Option<Name>, health: Health, counters: &PortCounters) -> Self {
+        let sum = |drops: &[DropCounter]| {
+            drops.iter().fold(0u64, |sum, drop| sum.saturating_add(drop.frames))
+        };
+        Self {
+            name,
+            switch,
+            health,
+            rx_frames: counters.rx_frames,
+            rx_bytes: counters.rx_bytes,
+            tx_frames: counters.tx_frames,
+            tx_bytes: counters.tx_bytes,
+            rx_dropped: sum(&counters.rx_dropped),
+            tx_dropped: sum(&counters.tx_dropped),
+        }
+    }
+}

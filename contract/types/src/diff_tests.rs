@@ -1,0 +1,224 @@
+use proptest::prelude::*;
+
+use crate::test_configs::hosts;
+use crate::{HostConfig, Plan, PlanAction, PlanStep, parse_toml};
+
+const BEFORE: &str = r#"
+[[uplink]]
+name = "wan"
+device = "eth0"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "wan"
+[[switch]]
+name = "inside"
+kind = "internal"
+[[nic]]
+name = "vm"
+switch = "lan"
+backend = "vhost-user"
+socket = "/run/vm.sock"
+vlan = 10
+[[nic]]
+name = "tap"
+switch = "inside"
+backend = "tap"
+"#;
+
+fn host(text: &str) -> HostConfig {
+    parse_toml(text, None).unwrap()
+}
+
+/// The plan from `BEFORE` to the same with pairs of texts replaced.
+fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
+    let after = replacements.iter().fold(BEFORE.to_owned(), |text, (old, new)| {
+        assert_eq!(text.matches(old).count(), 1, "{old}");
+        text.replace(old, new)
+    });
+    Plan::between(&host(BEFORE), &host(&after)).steps.iter().map(PlanStep::to_string).collect()
+}
+
+#[test]
+fn keys_that_change_live_do() {
+    assert_eq!(
+        plan(&[("vlan = 10", "vlan = 20\nisolated = true")]),
+        ["~ nic/vm change live: vlan 10 → 20, isolated false → true"]
+    );
+    assert_eq!(
+        plan(&[("vlan = 10", "trunk = [3]")]),
+        ["~ nic/vm change live: vlan 10 → none, trunk none → [3]"]
+    );
+    assert_eq!(
+        plan(&[("switch = \"inside\"", "switch = \"lan\"\nmtu = 9000")]),
+        ["~ nic/tap change live: switch inside → lan, mtu 1500 → 9000"]
+    );
+    assert_eq!(
+        plan(&[("device = \"eth0\"", "device = \"eth0\"\nmtu = 1400")]),
+        ["~ uplink/wan change live: mtu none → 1400"]
+    );
+    assert_eq!(
+        plan(&[("backend = \"tap\"", "backend = \"tap\"\noffload.segmentation = false")]),
+        ["~ nic/tap change live: offload.segmentation true → false"]
+    );
+}
+
+#[test]
+fn keys_that_need_a_new_port_replace_it() {
+    assert_eq!(
+        plan(&[("vlan = 10", "mac = \"02:00:00:00:00:01\"")]),
+        ["± nic/vm replace: mac none → 02:00:00:00:00:01, vlan 10 → none"]
+    );
+    assert_eq!(
+        plan(&[("/run/vm.sock", "/run/vm2.sock")]),
+        ["± nic/vm replace: socket /run/vm.sock → /run/vm2.sock"]
+    );
+    assert_eq!(plan(&[("vlan = 10", "offload.segmentation = false")]).len(), 1);
+    assert_eq!(plan(&[("\"eth0\"", "\"eth1\"")]), ["± uplink/wan replace: device eth0 → eth1"]);
+}
+
+#[test]
+fn spelling_a_default_out_changes_nothing() {
+    let spelled = [
+        ("vlan = 10", "vlan = 10\nmode = \"server\"\nqueues = 1"),
+        ("kind = \"internal\"", "kind = \"internal\"\nhost_device = \"inside\""),
+        ("backend = \"tap\"", "backend = \"tap\"\ndevice = \"tap\""),
+    ];
+    assert_eq!(plan(&spelled), [""; 0]);
+}
+
+#[test]
+fn an_uplink_is_exchanged_under_a_switch_without_touching_its_nics() {
+    let steps = plan(&[
+        ("name = \"wan\"\ndevice = \"eth0\"", "name = \"wan2\"\ndevice = \"eth1\""),
+        ("uplink = \"wan\"", "uplink = \"wan2\""),
+    ]);
+    assert_eq!(
+        steps,
+        [
+            "+ uplink/wan2 create",
+            "~ switch/lan change live: uplink wan → wan2",
+            "- uplink/wan delete",
+        ]
+    );
+}
+
+#[test]
+fn a_device_is_given_up_before_another_takes_it() {
+    let steps = plan(&[
+        ("name = \"wan\"\ndevice", "name = \"wan2\"\ndevice"),
+        ("uplink = \"wan\"", "uplink = \"wan2\""),
+    ]);
+    assert_eq!(
+        steps,
+        [
+            "- uplink/wan delete",
+            "+ uplink/wan2 create",
+            "~ switch/lan change live: uplink wan → wan2",
+        ]
+    );
+}
+
+#[test]
+fn a_nic_moves_from_a_deleted_switch_to_a_new_one_live() {
+    let steps = plan(&[
+        ("name = \"inside\"\nkind = \"internal\"", "name = \"new\"\nkind = \"private\""),
+        ("switch = \"inside\"", "switch = \"new\""),
+    ]);
+    assert_eq!(
+        steps,
+        [
+            "+ switch/new create",
+            "~ nic/tap change live: switch inside → new",
+            "- switch/inside delete",
+        ]
+    );
+}
+
+#[test]
+fn everything_is_made_bottom_up_and_taken_down_top_down() {
+    let (all, none) = (host(BEFORE), HostConfig::default());
+    let order = |plan: Plan| plan.steps.iter().map(|s| s.resource.clone()).collect::<Vec<_>>();
+    let up = order(Plan::between(&none, &all));
+    assert_eq!(up, ["uplink/wan", "switch/inside", "switch/lan", "nic/tap", "nic/vm"]);
+    let down = order(Plan::between(&all, &none));
+    assert_eq!(down, ["nic/tap", "nic/vm", "switch/inside", "switch/lan", "uplink/wan"]);
+}
+
+#[test]
+fn the_listener_waits_for_the_next_start() {
+    let api = "[api]\nlisten = \"[::]:1\"\ntls_certificate = \"/c\"\ntls_key = \"/k\"\n\
+               token_file = \"/t\"\n";
+    let with_api = format!("{api}{BEFORE}");
+    let steps = Plan::between(&host(BEFORE), &host(&with_api)).steps;
+    assert_eq!(steps[0].to_string(), "+ api create (takes effect when the daemon starts next)");
+    let moved = with_api.replace("[::]:1", "[::]:2");
+    let steps = Plan::between(&host(&with_api), &host(&moved)).steps;
+    assert_eq!(
+        steps[0].to_string(),
+        "~ api change live: listen [::]:1 → [::]:2 (takes effect when the daemon starts next)"
+    );
+}
+
+/// Does to the names of resources what the plan says.
+fn carried_out(from: &HostConfig, plan: &Plan) -> Vec<String> {
+    let mut there = resources(from);
+    for step in &plan.steps {
+        let position = there.iter().position(|resource| *resource == step.resource);
+        match (step.action, position) {
+            (PlanAction::Create, None) => there.push(step.resource.clone()),
+            (PlanAction::Delete, Some(at)) => {
+                there.remove(at);
+            }
+            (PlanAction::ChangeLive | PlanAction::Replace, Some(_)) => {
+                assert!(!step.changes.is_empty());
+            }
+            _ => panic!("{step} does not fit {there:?}"),
+        }
+    }
+    there.sort();
+    there
+}
+
+fn resources(host: &HostConfig) -> Vec<String> {
+    let mut all = vec!["host".to_owned()];
+    all.extend(host.api.iter().map(|_| "api".to_owned()));
+    all.extend(host.uplinks.iter().map(|u| format!("uplink/{}", u.name)));
+    all.extend(host.switches.iter().map(|s| format!("switch/{}", s.name)));
+    all.extend(host.nics.iter().map(|n| format!("nic/{}", n.name)));
+    all.sort();
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn nothing_stands_between_a_state_and_itself(a in hosts()) {
+        prop_assert!(Plan::between(&a, &a).is_empty());
+    }
+
+    #[test]
+    fn a_plan_leads_where_it_says(a in hosts(), b in hosts()) {
+        let plan = Plan::between(&a, &b);
+        prop_assert_eq!(carried_out(&a, &plan), resources(&b));
+        prop_assert_eq!(Plan::between(&b, &a).is_empty(), plan.is_empty());
+    }
+
+    #[test]
+    fn a_nic_is_made_or_moved_only_onto_a_switch_that_is_there(a in hosts(), b in hosts()) {
+        let mut switches: Vec<String> = a.switches.iter().map(|s| s.name.to_string()).collect();
+        for step in Plan::between(&a, &b).steps {
+            let (kind, name) = step.resource.split_once('/').unwrap_or((&step.resource, ""));
+            match (kind, step.action) {
+                ("switch", PlanAction::Create) => switches.push(name.to_owned()),
+                ("switch", PlanAction::Delete) => switches.retain(|switch| switch != name),
+                ("nic", PlanAction::Create | PlanAction::ChangeLive | PlanAction::Replace) => {
+                    let nic = b.nics.iter().find(|nic| nic.name.as_str() == name).unwrap();
+                    prop_assert!(switches.iter().any(|switch| *switch == nic.switch.as_str()));
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The catalogue of events.
+
+use crate::Severity;
+
+macro_rules! catalogue {
+    ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
+        /// Every kind of event there is. Numbers and names keep their meaning for
+        /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink, 5xxx processor and
+        /// queue.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum EventKind {
+            $(#[doc = $meaning] $kind = $id,)*
+        }
+
+        impl EventKind {
+            /// All kinds by rising number.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// The stable number.
+            pub const fn id(self) -> u32 {
+                self as u32
+            }
+
+            /// The stable name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// How much it matters.
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$kind => Severity::$severity,)* }
+            }
+
+            /// What it means, in a sentence or two.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$kind => $meaning,)* }
+            }
+
+            /// The kind of this number.
+            pub const fn from_id(id: u32) -> Option<Self> {
+                match id { $($id => Some(Self::$kind),)* _ => None }
+            }
+        }
+    };
+}
+
+catalogue! {
+    1001 DaemonStarted "daemon_started" Info
+        "The daemon has started and serves its API.";
+    1002 DaemonStopping "daemon_stopping" Info
+        "The daemon was asked to stop and takes its ports down.";
+    1003 DesiredStateChanged "desired_state_changed" Info
+        "Desired state has changed and is stored.";
+    1004 ChangeRolledBack "change_rolled_back" Error
+        "A change failed; everything is as it was before.";
+    1005 StoreOpened "store_opened" Info
+        "Desired state was read from the state directory, after a crash too.";
+    2001 SwitchCreated "switch_created" Info
+        "A switch was made.";
+    2002 SwitchChanged "switch_changed" Info
+        "A switch was changed while its traffic went on.";
+    2003 SwitchDeleted "switch_deleted" Info
+        "A switch was deleted.";
+    2004 StormLimitReached "storm_limit_reached" Warning
+        "A port floods more frames than `storm_limit_fps` allows; the rest is dropped. At most one per port in 10 s.";
+    3001 NicCreated "nic_created" Info
+        "A NIC was made.";
+    3002 NicChanged "nic_changed" Info
+        "A NIC was changed while its traffic went on.";
+    3003 NicDeleted "nic_deleted" Info
+        "A NIC was deleted.";
+    3004 NicConnected "nic_connected" Info
+        "A VM connected to a NIC's socket.";
+    3005 NicDisconnected "nic_disconnected" Warning
+        "The VM is gone from a NIC's socket.";
+    3006 NicDriverReady "nic_driver_ready" Info
+        "The guest's driver has agreed on features and its queues run.";
+    3007 NicProtocolViolation "nic_protocol_violation" Error
+        "The guest or VMM broke the protocol; its own queue or connection is stopped.";
+    3008 NicFailed "nic_failed" Error
+        "A NIC is not as desired; the daemon tries again.";
+    3009 NicRecovered "nic_recovered" Info
+        "A NIC that had failed is as desired again.";
+    3010 NicAddressRefused "nic_address_refused" Warning
+        "A port sent from an address that is not its own; the frames are dropped. At most one per port in 10 s.";
+    3011 CaptureStarted "capture_started" Info
+        "A capture of a port's frames began.";
+    3012 CaptureStopped "capture_stopped" Info
+        "A capture ended.";
+    4001 UplinkCreated "uplink_created" Info
+        "An uplink was made.";
+    4002 UplinkChanged "uplink_changed" Info
+        "An uplink was changed while its traffic went on.";
+    4003 UplinkDeleted "uplink_deleted" Info
+        "An uplink was deleted.";
+    4004 UplinkLinkUp "uplink_link_up" Info
+        "An uplink's device has carrier.";
+    4005 UplinkLinkDown "uplink_link_down" Warning
+        "An uplink's device lost its carrier.";
+    4006 UplinkFailed "uplink_failed" Error
+        "An uplink is not as desired; the daemon tries again.";
+    4007 UplinkRecovered "uplink_recovered" Info
+        "An uplink that had failed is as desired again.";
+    5001 QueueMoved "queue_moved" Info
+        "A queue was handed over to another processor.";
+    5002 ProcessorStarted "processor_started" Info
+        "A processor runs on its CPU.";
+    5003 ProcessorStopped "processor_stopped" Info
+        "A processor has given its queues away and stopped.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EventKind;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_lead_back() {
+        let ids: Vec<u32> = EventKind::ALL.iter().map(|kind| kind.id()).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b));
+        let mut names: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), EventKind::ALL.len());
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_id(kind.id()), Some(*kind));
+        }
+        assert_eq!(EventKind::from_id(1000), None);
+    }
+
+    /// Fails if a number that is out in the world gets another meaning.
+    #[test]
+    fn the_catalogue_is_as_published() {
+        let lines: Vec<_> = EventKind::ALL
+            .iter()
+            .map(|kind| format!("{} {} {:?}", kind.id(), kind.name(), kind.severity()))
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Configuration in JSON bodies: whole resources and merge patches. The same
+//! checks as for the host file, so that errors name the key.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::document::read_document;
+use crate::finding::Place;
+use crate::{
+    ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, SwitchConfig,
+    UplinkConfig, parse_toml, shape,
+};
+
+/// Largest body, in bytes.
+pub const JSON_BYTES_MAX: usize = 4 << 20;
+/// Deepest nesting a patch is followed into; configuration has two levels.
+const PATCH_DEPTH_MAX: usize = 8;
+
+/// A resource with a name, of which a host has several: a switch, an uplink or a
+/// NIC.
+pub trait Resource: Serialize + DeserializeOwned + Clone + PartialEq {
+    /// Its kind.
+    const KIND: Kind;
+
+    /// Its name.
+    fn name(&self) -> &Name;
+
+    /// The resources of this kind in desired state.
+    fn all(config: &HostConfig) -> &Vec<Self>;
+
+    /// The same, to change them.
+    fn all_mut(config: &mut HostConfig) -> &mut Vec<Self>;
+}
+
+macro_rules! resource {
+    ($type:ty, $kind:expr, $list:ident) => {
+        impl Resource for $type {
+            const KIND: Kind = $kind;
+
+            fn name(&self) -> &Name {
+                &self.name
+            }
+
+            fn all(config: &HostConfig) -> &Vec<Self> {
+                &config.$list
+            }
+
+            fn all_mut(config: &mut HostConfig) -> &mut Vec<Self> {
+                &mut config.$list
+            }
+        }
+    };
+}
+
+resource!(SwitchConfig, Kind::Switch, switches);
+resource!(UplinkConfig, Kind::Uplink, uplinks);
+resource!(NicConfig, Kind::Nic, nics);
+
+/// Reads the body of a `POST` or `PUT` of one resource. Whether it fits the rest
+/// of the host is asked of [`validate`](crate::validate) afterwards.
+///
+/// # Errors
+/// All that is wrong with its keys; never empty.
+pub fn parse_resource<T: Resource>(body: &[u8]) -> Result<T, Vec<ApiError>> {
+    let table = object(body)?;
+    read_resource(table)
+}
+
+/// Applies a JSON merge patch (RFC 7386) to a resource: keys in the patch replace
+/// those of the resource, `null` removes them. The name stays.
+///
+/// # Errors
+/// All that is wrong with the result; never empty.
+pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<ApiError>> {
+    let patch = object(patch)?;
+    let place = format!("{}/{}", T::KIND.word(), resource.name());
+    if patch.get("name").is_some_and(|name| *name != resource.name().as_str()) {
+        return Err(vec![
+            ApiError::new(
+                ErrorCode::InvalidValue,
+                "a name cannot be changed; delete the resource and create another",
+            )
+            .about(place)
+            .field("name"),
+        ]);
+    }
+    let Ok(Value::Object(mut table)) = serde_json::to_value(resource) else {
+        return Err(vec![
+            ApiError::new(ErrorCode::InvalidValue, "has a path that is not UTF-8").about(place),
+        ]);
+    };
+    merge(&mut table, patch, PATCH_DEPTH_MAX);
+    read_resource(table)
+}
+
+/// Reads the body of `POST /1.0/apply` and validates what it describes.
+///
+/// # Errors
+/// All that is wrong; never empty.
+pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
+    let mut table = object(body)?;
+    let config = table.remove("config").filter(|config| !config.is_null());
+    let request: ApplyRequest = serde_json::from_value(Value::Object(table))
+        .map_err(|error| vec![malformed(&error.to_string())])?;
+    match (request.toml, config) {
+        (Some(toml), None) => parse_toml(&toml, request.file.as_deref()),
+        (None, Some(Value::Object(config))) => read_document(config)
+            .map_err(|errors| errors.into_iter().map(|found| found.error).collect()),
+        (None, Some(_)) => Err(vec![malformed("`config` must be an object")]),
+        _ => Err(vec![malformed("give either `toml` or `config`")]),
+    }
+}
+
+/// An error for a body that is not what the endpoint takes.
+fn malformed(message: &str) -> ApiError {
+    ApiError::new(ErrorCode::Malformed, format!("the body cannot be read: {message}"))
+}
+
+fn object(body: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
+    if body.len() > JSON_BYTES_MAX {
+        let message = format!("it has {} bytes; at most {JSON_BYTES_MAX} are read", body.len());
+        return Err(vec![malformed(&message)]);
+    }
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(table)) => Ok(table),
+        Ok(_) => Err(vec![malformed("it must be a JSON object")]),
+        Err(error) => Err(vec![malformed(&error.to_string())]),
+    }
+}
+
+fn read_resource<T: Resource>(table: Map<String, Value>) -> Result<T, Vec<ApiError>> {
+    let name = table.get("name").and_then(Value::as_str).and_then(|name| name.parse::<Name>().ok());
+    shape::read(Place::new(T::KIND, 0), table).map_err(|findings| {
+        findings
+            .into_iter()
+            .map(|finding| {
+                let mut error = finding.into_error(name.as_ref().map(Name::as_str));
+                if name.is_none() {
+                    error.resource = Some(T::KIND.word().to_owned());
+                }
+                error
+            })
+            .collect()
+    })
+}
+
+fn merge(table: &mut Map<String, Value>, patch: Map<String, Value>, depth: usize) {
+    for (key, value) in patch {
+        match (value, depth.checked_sub(1)) {
+            (Value::Null, _) => {
+                table.remove(&key);
+            }
+            (Value::Object(inner), Some(depth)) => {
+                let slot = table.entry(key).or_insert_with(|| Value::Object(Map::new()));
+                if !slot.is_object() {
+                    *slot = Value::Object(Map::new());
+                }
+                if let Value::Object(slot) = slot {
+                    merge(slot, inner, depth);
+                }
+            }
+            (value, _) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "json_body_tests.rs"]
+mod tests;

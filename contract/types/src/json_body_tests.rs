@@ -1,0 +1,85 @@
+use crate::{
+    ErrorCode, HostConfig, NicConfig, Resource, SwitchConfig, parse_apply, parse_resource,
+    patch_resource,
+};
+
+fn nic() -> NicConfig {
+    parse_resource(
+        br#"{"name":"web","switch":"lan","backend":"tap","vlan":10,
+             "offload":{"segmentation":false}}"#,
+    )
+    .unwrap()
+}
+
+fn shown<T: core::fmt::Debug>(result: Result<T, Vec<crate::ApiError>>) -> Vec<String> {
+    result.unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_patch_changes_what_it_names_and_nothing_else() {
+    let patched =
+        patch_resource(&nic(), br#"{"vlan":20,"offload":{"tx_checksum":false},"queues":null}"#)
+            .unwrap();
+    let mut expected = nic();
+    expected.vlan = suimon_frame::VlanId::new(20);
+    expected.offload.tx_checksum = false;
+    assert_eq!(patched, expected);
+    let patched = patch_resource(&nic(), br#"{"vlan":null,"offload":null}"#).unwrap();
+    assert_eq!(patched.vlan, None);
+    assert!(patched.offload.segmentation);
+}
+
+#[test]
+fn a_patch_that_is_wrong_names_the_key() {
+    assert_eq!(
+        shown(patch_resource(&nic(), br#"{"vlan":0,"quues":2}"#)),
+        [
+            "nic/web: quues: there is no such key; did you mean `queues`?",
+            "nic/web: vlan: must be a number from 1 to 4094, not 0",
+        ]
+    );
+    assert_eq!(
+        shown(patch_resource(&nic(), br#"{"name":"other"}"#)),
+        ["nic/web: name: a name cannot be changed; delete the resource and create another"]
+    );
+    assert_eq!(
+        shown(patch_resource(&nic(), br#"{"switch":null}"#))[0],
+        "nic/web: switch: missing; set it to a name of 1 to 63 letters, digits, `-`, `_` and `.` \
+         that starts with a letter or a digit"
+    );
+    let deep = format!("{}1{}", "{\"offload\":".repeat(100), "}".repeat(100));
+    assert!(patch_resource(&nic(), deep.as_bytes()).is_err());
+}
+
+#[test]
+fn a_body_that_is_no_resource_is_refused() {
+    for body in [&b"[]"[..], b"", b"{", b"nonsense", b"\xff"] {
+        let errors = parse_resource::<SwitchConfig>(body).unwrap_err();
+        assert_eq!(errors[0].code, ErrorCode::Malformed);
+    }
+    assert_eq!(shown(parse_resource::<SwitchConfig>(b"{\"kind\":\"x\",\"name\":3}")).len(), 2);
+}
+
+#[test]
+fn apply_takes_toml_or_json_but_not_both() {
+    assert_eq!(parse_apply(br#"{"toml":""}"#), Ok(HostConfig::default()));
+    assert_eq!(parse_apply(br#"{"config":{},"toml":null}"#), Ok(HostConfig::default()));
+    assert!(parse_apply(br#"{"config":{},"toml":""}"#).is_err());
+    assert!(parse_apply(br#"{"config":3}"#).is_err());
+    assert!(parse_apply(br#"{"tomml":""}"#).is_err());
+    assert_eq!(
+        shown(parse_apply(br#"{"toml":"[[nic]]\nname=3","file":"h.toml"}"#))[1],
+        "h.toml:1: nic[0]: backend: missing; set it to one of `vhost-user`, `tap`"
+    );
+    assert_eq!(
+        shown(parse_apply(br#"{"config":{"nic":[{"name":"a","switch":"lan","backend":"tap"}]}}"#)),
+        ["nic/a: switch: there is no switch `lan`; add a [[switch]] of that name"]
+    );
+}
+
+#[test]
+fn resources_are_found_in_desired_state() {
+    let mut host = HostConfig::default();
+    NicConfig::all_mut(&mut host).push(nic());
+    assert_eq!(NicConfig::all(&host)[0].name().as_str(), "web");
+}

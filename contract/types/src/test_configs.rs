@@ -1,0 +1,112 @@
+//! Valid hosts of every kind, for property tests.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::{HostConfig, Name, NicConfig, SwitchConfig, UplinkConfig, validate};
+
+fn name(prefix: &str, index: usize) -> Name {
+    format!("{prefix}{index}").parse().unwrap()
+}
+
+fn switch(index: usize, kind: u8, ageing_s: u32, device: bool) -> SwitchConfig {
+    let mut switch = serde_json::json!({"name": name("s", index), "ageing_s": ageing_s});
+    switch["kind"] = ["private", "internal", "external"][usize::from(kind)].into();
+    if kind == 1 && device {
+        switch["host_device"] = format!("host{index}").into();
+    }
+    if kind == 2 {
+        switch["uplink"] = format!("u{index}").into();
+    }
+    serde_json::from_value(switch).unwrap()
+}
+
+fn uplink() -> impl Strategy<Value = UplinkConfig> {
+    (any::<bool>(), 1u16..=64, option::of(68u16..=9216)).prop_map(|(tap, queues, mtu)| {
+        let driver = if tap { "tap" } else { "af_packet" };
+        let uplink = serde_json::json!({
+            "name": "u", "device": "d", "driver": driver, "queues": queues, "mtu": mtu
+        });
+        serde_json::from_value(uplink).unwrap()
+    })
+}
+
+fn nic() -> impl Strategy<Value = NicConfig> {
+    let plain = (any::<[bool; 8]>(), option::of(1u16..=99), option::of(vec(0u16..40, 1..4)));
+    let numbers = (1u16..=64, 68u16..=9216, option::of(1u32..100), option::of(8000u64..10_000_000));
+    (plain, numbers, any::<u8>(), 1u32..=65_536).prop_map(
+        |((flags, vlan, trunk), (queues, mtu, storm, bandwidth), mac, learned)| {
+            let mut nic = serde_json::json!({
+                "name": "n", "switch": "s", "backend": "tap", "queues": queues, "mtu": mtu,
+                "isolated": flags[0], "learned_max": learned,
+                "offload": {"segmentation": flags[1], "tx_checksum": flags[2]},
+            });
+            nic["vlan"] = vlan.into();
+            nic["storm_limit_fps"] = storm.into();
+            nic["bandwidth_max_bps"] = bandwidth.into();
+            if let Some(gaps) = trunk {
+                let mut first = 100;
+                let mut ranges = Vec::new();
+                for gap in gaps {
+                    ranges.push(serde_json::json!(format!("{first}-{}", first + gap)));
+                    first += gap + 1;
+                }
+                nic["trunk"] = ranges.into();
+            }
+            if flags[3] {
+                nic["backend"] = "vhost-user".into();
+                nic["socket"] = "/run/vms/a b/\"x\".sock".into();
+                nic["mode"] = if flags[4] { "client".into() } else { serde_json::Value::Null };
+            } else {
+                nic["netns"] = if flags[5] { "blue".into() } else { serde_json::Value::Null };
+                nic["device"] = if flags[6] { "t".into() } else { serde_json::Value::Null };
+            }
+            nic["offload"]["rx_checksum"] = flags[7].into();
+            let mut nic: NicConfig = serde_json::from_value(nic).unwrap();
+            if mac > 50 {
+                nic.mac = Some(suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 0]));
+                nic.mac_spoofing = mac > 150;
+            }
+            nic
+        },
+    )
+}
+
+/// Valid hosts.
+pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
+    let switches = vec((0u8..3, 10u32..1000, any::<bool>(), uplink()), 1..4);
+    let nics = vec((nic(), any::<u8>(), any::<bool>()), 0..6);
+    let processors = option::of(vec(0u16..64, 1..4));
+    (switches, nics, processors, any::<bool>()).prop_map(|(switches, nics, processors, api)| {
+        let mut host = HostConfig::default();
+        host.host.processors = processors.map(|mut cpus| {
+            cpus.sort_unstable();
+            cpus.dedup();
+            cpus
+        });
+        if api {
+            host.api = serde_json::from_value(serde_json::json!({
+                "listen": "127.0.0.1:1", "tls_certificate": "/c", "tls_key": "/k",
+                "token_file": "/t"
+            }))
+            .unwrap();
+        }
+        for (index, (kind, ageing_s, device, mut uplink)) in switches.into_iter().enumerate() {
+            host.switches.push(switch(index, kind, ageing_s, device));
+            uplink.name = name("u", index);
+            uplink.device = format!("eth{index}");
+            host.uplinks.push(uplink);
+        }
+        for (index, (mut nic, on, keep)) in nics.into_iter().enumerate() {
+            nic.name = name("n", if keep { index } else { index + 10 });
+            nic.switch = host.switches[usize::from(on) % host.switches.len()].name.clone();
+            nic.device = nic.device.map(|_| format!("tap{index}"));
+            nic.socket = nic.socket.map(|path| path.with_extension(index.to_string()));
+            nic.mac = nic.mac.map(|_| suimon_frame::MacAddr::new([2, 0, 0, 0, 0, index as u8]));
+            host.nics.push(nic);
+        }
+        assert_eq!(validate(&host), Ok(()));
+        host
+    })
+}

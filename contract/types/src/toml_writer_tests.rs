@@ -1,0 +1,64 @@
+use proptest::prelude::*;
+
+use crate::test_configs::hosts;
+use crate::{HostConfig, Kind, default_of, parse_toml, to_toml};
+
+#[test]
+fn defaults_are_left_out_and_order_is_that_of_the_reference() {
+    let text = r#"
+[[nic]]
+isolated = true
+mtu = 1500
+trunk = ["20-29", 5]
+backend = "tap"
+switch = "lan"
+name = "a"
+offload.segmentation = false
+[[switch]]
+kind = "private"
+name = "lan"
+ageing_s = 300
+"#;
+    let config = parse_toml(text, None).unwrap();
+    insta::assert_snapshot!(to_toml(&config), @r#"
+    [[switch]]
+    name = "lan"
+    kind = "private"
+
+    [[nic]]
+    name = "a"
+    switch = "lan"
+    backend = "tap"
+    trunk = ["20-29", 5]
+    isolated = true
+
+    [nic.offload]
+    segmentation = false
+    "#);
+    assert_eq!(to_toml(&HostConfig::default()), "");
+}
+
+#[test]
+fn defaults_are_those_of_the_types() {
+    assert_eq!(default_of(Kind::Nic, "mtu"), Some(1500.into()));
+    assert_eq!(default_of(Kind::Nic, "vlan"), None);
+    assert_eq!(default_of(Kind::Nic, "backend"), None);
+    assert_eq!(default_of(Kind::Uplink, "driver"), Some("af_packet".into()));
+    assert_eq!(default_of(Kind::Offload, "segmentation"), Some(true.into()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_is_written_is_read_again(config in hosts()) {
+        let text = to_toml(&config);
+        prop_assert_eq!(parse_toml(&text, None), Ok(config), "{}", text);
+    }
+
+    #[test]
+    fn json_is_read_as_toml_is(config in hosts()) {
+        let body = serde_json::json!({"config": config});
+        prop_assert_eq!(crate::parse_apply(body.to_string().as_bytes()), Ok(config));
+    }
+}
