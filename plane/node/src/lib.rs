@@ -1,1 +1,62 @@
-//! Placeholder.
+//! One host: desired state, its reconciliation, events and operations.
+//!
+//! Desired state is changed by an [`Edit`]; every change is an operation, checked
+//! as a whole, carried out by one control thread, and made or not made as a
+//! whole. What devices and the switching plane report becomes health and events.
+//!
+//! What it does not do: it opens no socket, knows no HTTP, and moves no frame. It
+//! talks to the host through the traits of `suimon-ports` only.
+//!
+//! Lifecycle
+//! - [`Node::open`] reads the store, makes the host so, and starts the control
+//!   thread. A device that cannot be opened is tried again after 1, 2, 4 … 30 s.
+//! - [`Node::submit`] checks a change and queues it; the control thread carries
+//!   changes out one after another (see `apply.rs` for the order of steps).
+//! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
+//!   guests in namespaces keep their addresses.
+//!
+//! Invariants
+//! - A change that was acknowledged (its operation succeeded) is durable.
+//! - Whenever the process dies, the next one starts with the desired state from
+//!   before or after the change under way, never with a part of it.
+//! - A change touches only the ports it is about; others are affected by nothing
+//!   but a new set of forwarding tables.
+//! - A TAP that did not exist before is recorded before it is made, and deleted
+//!   when it is no longer wanted; a TAP that existed before is never deleted.
+//! - Everything that others can make grow is bounded: events kept, operations
+//!   remembered and under way, captures, events that a guest can cause.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod capture;
+mod checks;
+mod control;
+mod devices;
+mod edit;
+mod event_texts;
+mod events;
+mod node;
+mod notices;
+mod offloads;
+mod operations;
+mod plane;
+mod port_key;
+mod port_table;
+mod queue_names;
+mod records;
+mod shared;
+mod start_up;
+mod status;
+mod topology;
+mod wanted;
+
+pub use capture::{CAPTURES_MAX, Capture};
+pub use edit::{Edit, ResourceEdit};
+pub use events::{EVENTS_MAX, EventPage};
+pub use node::{NoListener, Node, NodeListener, NodeParts};
+pub use operations::{OPERATIONS_MAX, RUNNING_MAX};
+pub use plane::{FrameCapture, SwitchPlane};
+pub use port_key::PortKey;
+pub use queue_names::QueueSide;
+pub use shared::UnixClock;
+pub use start_up::NodeError;

@@ -1,0 +1,330 @@
+//! A change of desired state, all of it or nothing.
+//!
+//! Order of a change:
+//! 1. what is about to happen is recorded: the intent, and the TAPs to be made;
+//! 2. devices in the way of new ones are closed;
+//! 3. processors, then the tables, are changed; ports that do not change keep
+//!    their queues and notice nothing;
+//! 4. devices are changed and opened;
+//! 5. the new desired state and its events are committed: from here on, and only
+//!    from here on, the change is made;
+//! 6. devices no longer wanted are closed and our TAPs deleted.
+//!
+//! A failing step, or a request to cancel before step 5, undoes what was done in
+//! reverse order. A process that dies before step 5 starts again with the old
+//! desired state, one that dies after it with the new.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan};
+use suimon_ports::{PortSpec, StoreError};
+
+use crate::checks::{Candidate, device_error};
+use crate::control::Controller;
+use crate::devices::Devices;
+use crate::event_texts::{change_failed, planned_events};
+use crate::operations::OperationHandle;
+use crate::port_table::Port;
+use crate::records::{Intent, StoredState, clear_intent, save_intent, save_state};
+use crate::wanted::{Claim, WantedPorts, claim, wanted_ports};
+use crate::{Edit, PortKey};
+
+/// One step on the way to the new state.
+enum Step {
+    Close(PortKey),
+    Processors,
+    Tables,
+    Change(PortKey, PortSpec),
+    Open(PortKey, PortSpec),
+    /// Again, with what the opened uplinks said of themselves.
+    TablesAgain,
+}
+
+/// What takes a step back.
+enum Undo {
+    /// Open the device of an old port again.
+    Reopen(Arc<Port>),
+    /// Give an old port its old device back.
+    Restore(Arc<Port>, PortSpec),
+    /// A new port goes.
+    Discard(Arc<Port>),
+    Processors,
+    Tables,
+}
+
+impl Controller {
+    /// Makes a change. `operation` shows where it stands.
+    pub(crate) fn apply(
+        &mut self,
+        operation: &OperationHandle,
+        edit: &Edit,
+    ) -> Result<(), ApiError> {
+        let candidate = self.shared.check(edit).map_err(crate::checks::first_of)?;
+        let from = self.shared.desired();
+        if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
+            operation.set_plan(&Plan::default(), 0);
+            return Ok(());
+        }
+        let before = wanted_ports(&from.config);
+        let steps = self.steps(&from.config, &candidate, &before);
+        // One more for the commit.
+        operation.set_plan(&candidate.plan, steps.len() + 1);
+        self.record_intent(&candidate, edit, &steps).map_err(|error| store_error(&error))?;
+        let mut undo = Vec::new();
+        self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
+        let result = self.take_steps(operation, &candidate, &steps, &mut undo).and_then(|()| {
+            operation.check_cancelled()?;
+            operation.step(steps.len(), "keep the new state");
+            self.commit(&candidate, edit).map_err(|error| store_error(&error))
+        });
+        match result {
+            Ok(()) => self.finish(candidate, &before),
+            Err(error) => {
+                self.roll_back(undo, &from, &before);
+                self.tell_failure(edit, &error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self, from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
+        let mut closes = Vec::new();
+        let mut changes = Vec::new();
+        let mut opens = Vec::new();
+        let mut needed: BTreeSet<Claim> = BTreeSet::new();
+        for (key, spec) in &to.wanted {
+            match before.get(key) {
+                Some(old) if old == spec => continue,
+                Some(old) if claim(old) == claim(spec) => {
+                    changes.push(Step::Change(key.clone(), spec.clone()));
+                    continue;
+                }
+                Some(_) => closes.push(Step::Close(key.clone())),
+                None => {}
+            }
+            needed.insert(claim(spec));
+            opens.push(Step::Open(key.clone(), spec.clone()));
+        }
+        let gone = before.iter().filter(|(key, _)| !to.wanted.contains_key(key));
+        let in_the_way = gone.filter(|(_, spec)| needed.contains(&claim(spec)));
+        closes.extend(in_the_way.map(|(key, _)| Step::Close(key.clone())));
+
+        let opens_uplink = opens.iter().any(|s| matches!(s, Step::Open(PortKey::Uplink(_), _)));
+        let mut steps = closes;
+        if self.shared.processors_of(from) != self.shared.processors_of(&to.state.config) {
+            steps.push(Step::Processors);
+        }
+        steps.push(Step::Tables);
+        steps.extend(changes);
+        steps.extend(opens);
+        if opens_uplink {
+            steps.push(Step::TablesAgain);
+        }
+        steps
+    }
+
+    fn record_intent(
+        &mut self,
+        to: &Candidate,
+        edit: &Edit,
+        steps: &[Step],
+    ) -> Result<(), StoreError> {
+        let intent = Intent { revision: to.state.revision, kind: edit.kind() };
+        self.store.commit(&[save_intent(&intent)?])?;
+        self.devices.record_owned(steps.iter().filter_map(|step| match step {
+            Step::Open(_, spec) | Step::Change(_, spec) => Some(spec),
+            _ => None,
+        }))
+    }
+
+    fn take_steps(
+        &mut self,
+        operation: &OperationHandle,
+        to: &Candidate,
+        steps: &[Step],
+        undo: &mut Vec<Undo>,
+    ) -> Result<(), ApiError> {
+        for (done, step) in steps.iter().enumerate() {
+            operation.check_cancelled()?;
+            operation.step(done, &step.to_string());
+            self.take_step(&to.state.config, step, undo)?;
+        }
+        Ok(())
+    }
+
+    fn take_step(
+        &mut self,
+        to: &HostConfig,
+        step: &Step,
+        undo: &mut Vec<Undo>,
+    ) -> Result<(), ApiError> {
+        match step {
+            Step::Close(key) => {
+                if let Some(port) = self.shared.ports.find(key) {
+                    Devices::close(&port);
+                    undo.push(Undo::Reopen(port));
+                }
+                Ok(())
+            }
+            Step::Processors => {
+                undo.push(Undo::Processors);
+                self.set_processors(to)
+            }
+            Step::Tables => {
+                undo.push(Undo::Tables);
+                self.publish(to)
+            }
+            Step::TablesAgain => self.publish(to),
+            Step::Change(key, spec) => self.change_device(key, spec, undo),
+            Step::Open(key, spec) => self.open_device(key, spec, undo),
+        }
+    }
+
+    fn change_device(
+        &mut self,
+        key: &PortKey,
+        spec: &PortSpec,
+        undo: &mut Vec<Undo>,
+    ) -> Result<(), ApiError> {
+        let Some(port) = self.shared.ports.find(key) else {
+            return self.open_device(key, spec, undo);
+        };
+        let mut state = port.lock();
+        let old = std::mem::replace(&mut state.spec, spec.clone());
+        let changed = match &mut state.device {
+            Some(device) => device.change(spec),
+            None => Ok(false),
+        };
+        if let Err(error) = changed {
+            state.spec = old;
+            return Err(device_error(key, &error));
+        }
+        drop(state);
+        undo.push(Undo::Restore(port.clone(), old));
+        if changed.is_ok_and(|live| live) {
+            return Ok(());
+        }
+        Devices::close(&port);
+        self.devices.open(&port).map_err(|error| device_error(key, &error))
+    }
+
+    fn open_device(
+        &mut self,
+        key: &PortKey,
+        spec: &PortSpec,
+        undo: &mut Vec<Undo>,
+    ) -> Result<(), ApiError> {
+        let port = match self.shared.ports.find(key) {
+            // A port that stays and gets another device: its closing is undone
+            // by the reopening that is on the list already, with the old spec.
+            Some(port) => {
+                let old = std::mem::replace(&mut port.lock().spec, spec.clone());
+                undo.push(Undo::Restore(port.clone(), old));
+                port
+            }
+            None => {
+                let id = self.shared.ids().port(key).ok_or_else(|| {
+                    ApiError::new(ErrorCode::Internal, "the port was given no identifier")
+                        .about(key.to_string())
+                })?;
+                let port = Arc::new(Port::new(key.clone(), id, spec.clone()));
+                self.shared.ports.insert(port.clone());
+                undo.push(Undo::Discard(port.clone()));
+                port
+            }
+        };
+        self.devices.open(&port).map_err(|error| device_error(key, &error))
+    }
+
+    fn commit(&mut self, to: &Candidate, edit: &Edit) -> Result<(), StoreError> {
+        let drafts = planned_events(to, edit);
+        self.shared.events.commit(drafts, vec![save_state(&to.state)?, clear_intent()])
+    }
+
+    /// The change is made; nothing here can fail any more.
+    fn finish(&mut self, to: Candidate, before: &WantedPorts) {
+        for key in before.keys().filter(|key| !to.wanted.contains_key(key)) {
+            if let Some(port) = self.shared.ports.remove(key) {
+                Devices::close(&port);
+            }
+        }
+        self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));
+        self.devices.sweep_owned(&to.wanted);
+        self.shared.set_desired(to.state);
+    }
+
+    /// Takes everything back. Devices are opened again only after all that
+    /// could be in their way is closed.
+    fn roll_back(&mut self, undo: Vec<Undo>, from: &StoredState, before: &WantedPorts) {
+        let mut closed = Vec::new();
+        for step in undo.into_iter().rev() {
+            match step {
+                Undo::Reopen(port) => closed.push(port),
+                Undo::Restore(port, spec) => {
+                    if !restore_live(&port, spec) {
+                        Devices::close(&port);
+                        closed.push(port);
+                    }
+                }
+                Undo::Discard(port) => {
+                    self.shared.ports.remove(&port.key);
+                    Devices::close(&port);
+                }
+                Undo::Processors => {
+                    if let Err(error) = self.set_processors(&from.config) {
+                        tracing::error!(%error, "the processors could not be set back");
+                    }
+                }
+                Undo::Tables => {
+                    if let Err(error) = self.publish(&from.config) {
+                        tracing::error!(%error, "the tables could not be set back");
+                    }
+                }
+            }
+        }
+        for port in closed {
+            let is_closed = port.lock().device.is_none();
+            let opened = if is_closed { self.devices.open(&port) } else { Ok(()) };
+            if let Err(error) = opened {
+                self.fail_port(&port, error.to_string());
+            }
+        }
+        self.shared.change_ids(|ids| ids.release(&from.config, before));
+        self.devices.sweep_owned(before);
+    }
+
+    fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
+        let draft = change_failed(edit, error);
+        if let Err(store) = self.shared.events.commit(vec![draft.clone()], vec![clear_intent()]) {
+            tracing::error!(error = %store, "the failed change is still recorded as under way");
+            self.shared.events.append(vec![draft]);
+        }
+    }
+}
+
+/// Gives a port its old specification back; `false` if that needs its device to
+/// be opened again.
+fn restore_live(port: &Port, old: PortSpec) -> bool {
+    let mut state = port.lock();
+    let live = state.device.as_mut().is_some_and(|device| device.change(&old).unwrap_or(false));
+    state.spec = old;
+    live
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Close(key) => write!(f, "close {key}"),
+            Self::Processors => f.write_str("change the processors"),
+            Self::Tables | Self::TablesAgain => f.write_str("publish the forwarding tables"),
+            Self::Change(key, _) => write!(f, "change {key}"),
+            Self::Open(key, _) => write!(f, "open {key}"),
+        }
+    }
+}
+
+pub(crate) fn store_error(error: &StoreError) -> ApiError {
+    ApiError::new(ErrorCode::HostError, error.to_string())
+}

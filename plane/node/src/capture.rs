@@ -1,0 +1,143 @@
+//! Captures: operations that end when their reader does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use suimon_contract::{ApiError, ErrorCode, EventKind, Operation};
+use suimon_quantity::Time;
+use suimon_switch::{CaptureOptions, CapturedFrame};
+
+use crate::edit::not_found;
+use crate::events::Draft;
+use crate::operations::OperationHandle;
+use crate::shared::Shared;
+use crate::{FrameCapture, PortKey};
+
+/// Captures at a time: each has a buffer of its own.
+pub const CAPTURES_MAX: usize = 8;
+
+/// The captures under way: the port of each, with its operation.
+#[derive(Default)]
+pub(crate) struct Captures {
+    running: Mutex<Vec<(PortKey, u64)>>,
+}
+
+impl Captures {
+    fn enter(&self, key: &PortKey, operation: u64) -> Result<(), ApiError> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, other)) = running.iter().find(|(port, _)| port == key) {
+            let text = format!("operation {other} captures here already; cancel it first");
+            return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
+        }
+        if running.len() >= CAPTURES_MAX {
+            let text = format!("{CAPTURES_MAX} captures are under way; cancel one first");
+            return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
+        }
+        running.push((key.clone(), operation));
+        Ok(())
+    }
+
+    fn leave(&self, operation: u64) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|(_, id)| *id != operation);
+    }
+}
+
+/// A capture under way. Dropping it ends the capture and its operation.
+pub struct Capture {
+    shared: Arc<Shared>,
+    captures: Arc<Captures>,
+    key: PortKey,
+    operation: OperationHandle,
+    reader: Box<dyn FrameCapture>,
+    frames: u64,
+    end: Option<ApiError>,
+}
+
+impl Capture {
+    /// Begins to copy what passes the port of a NIC, uplink or host NIC.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        captures: &Arc<Captures>,
+        key: &PortKey,
+        options: CaptureOptions,
+    ) -> Result<Self, ApiError> {
+        let port = shared.ports.find(key).ok_or_else(|| not_found(key.kind(), key.name()))?;
+        let kind = format!("{} capture", key.kind());
+        let operation = shared.operations.add(&kind, &key.to_string(), false)?;
+        if let Err(error) = captures.enter(key, operation.id()) {
+            operation.end(&Err(error.clone()));
+            return Err(error);
+        }
+        operation.begin();
+        operation.step(0, "capturing");
+        let text = format!("Operation {} copies its frames.", operation.id());
+        let draft = Draft::new(EventKind::CaptureStarted, key, text);
+        shared.events.append(vec![draft.with("operation", operation.id())]);
+        Ok(Self {
+            shared: shared.clone(),
+            captures: captures.clone(),
+            key: key.clone(),
+            reader: shared.plane.capture(port.id, options),
+            operation,
+            frames: 0,
+            end: None,
+        })
+    }
+
+    /// The operation that this capture is.
+    pub fn operation(&self) -> Option<Operation> {
+        self.operation.view()
+    }
+
+    /// Hands over the frames that passed since, `frames_max` at most, waiting up
+    /// to `timeout` for the first. `None` when the capture was cancelled or its
+    /// port is gone.
+    pub fn read(
+        &mut self,
+        timeout: Duration,
+        frames_max: usize,
+        take: &mut dyn FnMut(&CapturedFrame),
+    ) -> Option<usize> {
+        if let Err(error) = self.operation.check_cancelled() {
+            self.end = Some(error);
+            return None;
+        }
+        if self.shared.ports.find(&self.key).is_none() {
+            let error = ApiError::new(ErrorCode::NotFound, "it was deleted during the capture");
+            self.end = Some(error.about(self.key.to_string()));
+            return None;
+        }
+        let count = self.reader.read(timeout, frames_max, take);
+        self.frames = self.frames.saturating_add(count as u64);
+        Some(count)
+    }
+
+    /// Frames that passed while there was no room to copy them.
+    pub fn dropped(&self) -> u64 {
+        self.reader.dropped()
+    }
+
+    /// What has to be added to a frame's time in nanoseconds to have nanoseconds
+    /// since 1970-01-01 UTC.
+    pub fn unix_offset_ns(&self) -> u64 {
+        let now: Time = self.shared.plane.now();
+        (self.shared.clock)().saturating_mul(1_000_000).saturating_sub(now.as_ns())
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.captures.leave(self.operation.id());
+        let dropped = self.reader.dropped();
+        let text = format!("{} frames were copied, {dropped} were missed.", self.frames);
+        let draft = Draft::new(EventKind::CaptureStopped, &self.key, text);
+        self.shared.events.append(vec![
+            draft
+                .with("operation", self.operation.id())
+                .with("frames", self.frames)
+                .with("dropped", dropped),
+        ]);
+        self.operation.end(&self.end.take().map_or(Ok(()), Err));
+    }
+}

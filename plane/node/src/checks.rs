@@ -1,0 +1,134 @@
+//! Whether a change can be made: everything that can be known before anything
+//! is touched.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, validate};
+use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec};
+
+use crate::records::StoredState;
+use crate::shared::Shared;
+use crate::wanted::{Claim, WantedPorts, claim, uplink_spec, wanted_ports};
+use crate::{Edit, PortKey};
+
+/// A change that may be made.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// Desired state after it.
+    pub(crate) state: StoredState,
+    /// The devices it asks for.
+    pub(crate) wanted: WantedPorts,
+    /// What it does, for people.
+    pub(crate) plan: Plan,
+}
+
+impl Shared {
+    /// Checks a change against desired state as it is now and against the host.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub(crate) fn check(&self, edit: &Edit) -> Result<Candidate, Vec<ApiError>> {
+        let current = self.desired();
+        let config = edit.candidate(&current.config)?;
+        validate(&config)?;
+        let wanted = wanted_ports(&config);
+        let errors = self.check_host(&current.config, &config, &wanted);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let plan = Plan::between(&current.config, &config);
+        let file_text = match edit {
+            Edit::ApplyFile { text, .. } => Some(text.clone()),
+            _ => current.file_text.clone(),
+        };
+        let revision = current.revision.saturating_add(1);
+        Ok(Candidate { state: StoredState { revision, config, file_text }, wanted, plan })
+    }
+
+    /// CPUs and devices that are not there, or cannot be had.
+    fn check_host(
+        &self,
+        from: &HostConfig,
+        to: &HostConfig,
+        wanted: &WantedPorts,
+    ) -> Vec<ApiError> {
+        let mut errors = self.check_cpus(to);
+        let before = wanted_ports(from);
+        // What our own ports hold now is not in the way: they are closed first.
+        let held: BTreeSet<Claim> = before.values().map(claim).collect();
+        for (key, spec) in new_devices(from, to, &before, wanted) {
+            match self.devices.probe(&spec) {
+                Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&claim(&spec)) => {}
+                Err(error) => errors.push(device_error(&key, &error)),
+                Ok(()) => {}
+            }
+        }
+        errors
+    }
+
+    fn check_cpus(&self, config: &HostConfig) -> Vec<ApiError> {
+        let wanted = config.host.processors.iter().flatten();
+        wanted
+            .filter(|cpu| !self.cpus.contains(cpu))
+            .map(|cpu| {
+                let text = format!(
+                    "the daemon cannot use logical CPU {cpu}; those it can use are {}",
+                    cpu_list(&self.cpus)
+                );
+                ApiError::new(ErrorCode::DeviceMissing, text).about("host").field("processors")
+            })
+            .collect()
+    }
+}
+
+/// The devices that the change opens or changes, and uplinks that are changed
+/// though no switch uses them: their mistakes are told now and not when a switch
+/// comes to use them.
+fn new_devices(
+    from: &HostConfig,
+    to: &HostConfig,
+    before: &WantedPorts,
+    wanted: &WantedPorts,
+) -> Vec<(PortKey, PortSpec)> {
+    let changed = wanted.iter().filter(|(key, spec)| before.get(key) != Some(spec));
+    let mut devices: Vec<_> = changed.map(|(key, spec)| (key.clone(), spec.clone())).collect();
+    for uplink in to.uplinks.iter().filter(|uplink| !from.uplinks.contains(uplink)) {
+        let key = PortKey::Uplink(uplink.name.clone());
+        if !wanted.contains_key(&key) {
+            devices.push((key, uplink_spec(uplink)));
+        }
+    }
+    devices
+}
+
+/// What a device's refusal is in the API's words.
+pub(crate) fn device_error(key: &PortKey, error: &DeviceError) -> ApiError {
+    let code = match error.kind {
+        DeviceErrorKind::Missing => ErrorCode::DeviceMissing,
+        DeviceErrorKind::Busy => ErrorCode::DeviceBusy,
+        DeviceErrorKind::Denied => ErrorCode::PermissionDenied,
+        DeviceErrorKind::Unsupported => ErrorCode::Unsupported,
+        DeviceErrorKind::Host => ErrorCode::HostError,
+    };
+    ApiError::new(code, error.detail.clone())
+        .about(key.to_string())
+        .field(key.config_field(error.field))
+}
+
+/// Several errors where there is room for one: the first, and how many more.
+pub(crate) fn first_of(mut errors: Vec<ApiError>) -> ApiError {
+    let more = errors.len().saturating_sub(1);
+    if errors.is_empty() {
+        return ApiError::new(ErrorCode::Internal, "refused without a reason");
+    }
+    let mut first = errors.swap_remove(0);
+    if more > 0 {
+        first.message = format!("{} (and {more} more)", first.message);
+    }
+    first
+}
+
+fn cpu_list(cpus: &[u16]) -> String {
+    let texts: Vec<String> = cpus.iter().map(u16::to_string).collect();
+    texts.join(", ")
+}

@@ -1,0 +1,215 @@
+//! The control thread: the one that changes things.
+//!
+//! It takes changes one at a time, hears the notices of devices and of the
+//! plane, and tries again what failed.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig};
+use suimon_ports::{DeviceNotice, StateStore};
+use suimon_quantity::{PortId, ProcessorId, QueueId};
+
+use crate::Edit;
+use crate::devices::Devices;
+use crate::event_texts::{queue_moved, recovered};
+use crate::events::Draft;
+use crate::operations::OperationHandle;
+use crate::port_table::Port;
+use crate::shared::Shared;
+use crate::topology::topology;
+
+/// How often the plane is asked for notices.
+const PLANE_POLL: Duration = Duration::from_millis(250);
+
+/// Notices handled before the events they made are written together.
+const NOTICES_PER_COMMIT: usize = 64;
+
+/// What the control thread is told.
+pub(crate) enum Command {
+    Change { operation: OperationHandle, edit: Box<Edit> },
+    MoveQueue { operation: OperationHandle, queue: QueueId, to: ProcessorId },
+    Notice { port: PortId, generation: u64, notice: DeviceNotice },
+    Stop,
+}
+
+/// The control thread's state.
+pub(crate) struct Controller {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Arc<dyn StateStore>,
+    pub(crate) devices: Devices,
+    /// The CPUs that processors run on now.
+    pub(crate) processors: Vec<u16>,
+    /// Events of things that happened, to be written together.
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) plane_polled_at: Option<Instant>,
+}
+
+impl Controller {
+    /// Runs until it is told to stop; then closes all devices.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) {
+        loop {
+            let mut stop = false;
+            match commands.recv_timeout(self.pause()) {
+                Ok(command) => stop = self.handle_all(command, commands),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => stop = true,
+            }
+            self.poll_plane();
+            self.retry_due();
+            let drafts = std::mem::take(&mut self.drafts);
+            self.shared.events.append(drafts);
+            if stop {
+                break;
+            }
+        }
+        self.shared.events.append(vec![Draft::new(
+            EventKind::DaemonStopping,
+            "host",
+            "The daemon stops; TAP devices stay, connections of VMs end.",
+        )]);
+        for port in self.shared.ports.all() {
+            Devices::close(&port);
+        }
+    }
+
+    /// Handles a command and the notices that are queued behind it. Returns
+    /// whether to stop.
+    fn handle_all(&mut self, first: Command, commands: &Receiver<Command>) -> bool {
+        let mut next = Some(first);
+        for _ in 0..NOTICES_PER_COMMIT {
+            match next.take() {
+                Some(Command::Stop) => return true,
+                Some(Command::Notice { port, generation, notice }) => {
+                    self.handle_device_notice(port, generation, notice);
+                }
+                Some(Command::Change { operation, edit }) => {
+                    self.write_drafts();
+                    if operation.begin() {
+                        let result = self.apply(&operation, &edit);
+                        self.write_drafts();
+                        operation.end(&result);
+                    }
+                }
+                Some(Command::MoveQueue { operation, queue, to }) => {
+                    if operation.begin() {
+                        let result = self.move_queue(queue, to);
+                        self.write_drafts();
+                        operation.end(&result);
+                    }
+                }
+                None => return false,
+            }
+            next = commands.try_recv().ok();
+        }
+        // What was taken out last must not be lost.
+        match next {
+            Some(command) => self.handle_all(command, commands),
+            None => false,
+        }
+    }
+
+    /// Events in the order in which things happened.
+    fn write_drafts(&mut self) {
+        let drafts = std::mem::take(&mut self.drafts);
+        self.shared.events.append(drafts);
+    }
+
+    /// How long nothing has to be done.
+    fn pause(&self) -> Duration {
+        let now = Instant::now();
+        let retries = self.shared.ports.all().into_iter().filter_map(|port| {
+            let state = port.lock();
+            state.failure.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+        });
+        retries.fold(PLANE_POLL, Duration::min)
+    }
+
+    fn poll_plane(&mut self) {
+        let now = Instant::now();
+        if self.plane_polled_at.is_some_and(|at| now.duration_since(at) < PLANE_POLL) {
+            return;
+        }
+        self.plane_polled_at = Some(now);
+        // Bounded, so that a flood of notices does not keep changes waiting.
+        for _ in 0..NOTICES_PER_COMMIT {
+            let Some(notice) = self.shared.plane.poll_notice() else { break };
+            self.handle_plane_notice(notice);
+        }
+    }
+
+    /// Opens again what could not be opened or has failed.
+    fn retry_due(&mut self) {
+        let now = Instant::now();
+        for port in self.shared.ports.all() {
+            let due = port.lock().failure.as_ref().is_some_and(|f| f.retry_at <= now);
+            if due {
+                self.retry(&port);
+            }
+        }
+    }
+
+    fn retry(&mut self, port: &Arc<Port>) {
+        let spec = port.lock().spec.clone();
+        let recorded = self.devices.record_owned([&spec]).map_err(|error| error.to_string());
+        let opened =
+            recorded.and_then(|()| self.devices.open(port).map_err(|error| error.to_string()));
+        match opened {
+            Ok(()) => {
+                self.drafts.push(recovered(&port.key));
+                let config = self.shared.desired().config.clone();
+                if let Err(error) = self.publish(&config) {
+                    tracing::error!(%error, "the tables do not know the device's MTU");
+                }
+            }
+            Err(reason) => {
+                tracing::debug!(port = %port.key, reason, "tried again in vain");
+                self.devices.fail(port, reason);
+            }
+        }
+    }
+
+    /// Publishes the tables of a configuration.
+    pub(crate) fn publish(&self, config: &HostConfig) -> Result<(), ApiError> {
+        let ids = self.shared.ids();
+        let mtu = |key: &crate::PortKey| {
+            let status = self.shared.ports.find(key)?.device_status()?;
+            (status.mtu > 0).then_some(status.mtu)
+        };
+        let tables = topology(config, &ids, &mtu);
+        self.shared.plane.publish(tables).map_err(|error| {
+            ApiError::new(ErrorCode::Internal, format!("the switch refused its tables: {error}"))
+        })
+    }
+
+    /// Starts and stops processors as a configuration asks.
+    pub(crate) fn set_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
+        let cpus = self.shared.processors_of(config);
+        if cpus == self.processors {
+            return Ok(());
+        }
+        self.shared.plane.set_processors(&cpus).map_err(|error| {
+            let text = format!("the processors could not be changed: {error}");
+            ApiError::new(ErrorCode::HostError, text).about("host").field("processors")
+        })?;
+        let was = std::mem::replace(&mut self.processors, cpus);
+        self.drafts.extend(crate::event_texts::processors_changed(&was, &self.processors));
+        Ok(())
+    }
+
+    fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {
+        let owner = |queues: Vec<suimon_switch::QueueView>| {
+            queues.into_iter().find(|view| view.id == queue).map(|view| view.processor)
+        };
+        let from = owner(self.shared.plane.queues());
+        self.shared.plane.move_queue(queue, to).map_err(|error| {
+            ApiError::new(ErrorCode::NotFound, format!("the queue was not moved: {error}"))
+                .about("queue")
+        })?;
+        if from != Some(to) {
+            self.drafts.extend(queue_moved(&self.shared, queue, from, to));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! Changes of desired state, as they are asked for.
+
+use suimon_contract::{
+    ApiError, ErrorCode, HostConfig, Kind, Name, NicConfig, Resource, SwitchConfig, UplinkConfig,
+    patch_resource,
+};
+
+/// A change of desired state.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// Make the host be as described.
+    Apply(Box<HostConfig>),
+    /// The same, from the daemon's own host file; its text is remembered.
+    ApplyFile {
+        /// The file's meaning.
+        config: Box<HostConfig>,
+        /// The file's text.
+        text: String,
+    },
+    /// Change one switch.
+    Switch(ResourceEdit<SwitchConfig>),
+    /// Change one uplink.
+    Uplink(ResourceEdit<UplinkConfig>),
+    /// Change one NIC.
+    Nic(ResourceEdit<NicConfig>),
+}
+
+/// A change of one resource.
+#[derive(Clone, Debug)]
+pub enum ResourceEdit<T> {
+    /// Add it; it must not exist.
+    Add(T),
+    /// Put this in place of the one with that name; it must exist.
+    Put(Name, T),
+    /// Change its keys by this text of a JSON merge patch (RFC 7386); it must
+    /// exist.
+    Patch(Name, Vec<u8>),
+    /// Delete it; it must exist, and nothing may refer to it.
+    Delete(Name),
+}
+
+impl Edit {
+    /// What kind of operation this is: `apply`, `nic add`, `switch set`, …
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Apply(_) | Self::ApplyFile { .. } => "apply".to_owned(),
+            Self::Switch(edit) => format!("switch {}", edit.verb()),
+            Self::Uplink(edit) => format!("uplink {}", edit.verb()),
+            Self::Nic(edit) => format!("nic {}", edit.verb()),
+        }
+    }
+
+    /// Whom it is about: `host` or like `nic/web`.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Apply(_) | Self::ApplyFile { .. } => "host".to_owned(),
+            Self::Switch(edit) => edit.subject(),
+            Self::Uplink(edit) => edit.subject(),
+            Self::Nic(edit) => edit.subject(),
+        }
+    }
+
+    /// Desired state after the change, not validated yet.
+    pub(crate) fn candidate(&self, current: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
+        let mut config = current.clone();
+        match self {
+            Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
+            Self::Switch(edit) => edit.apply(&mut config)?,
+            Self::Uplink(edit) => edit.apply(&mut config)?,
+            Self::Nic(edit) => edit.apply(&mut config)?,
+        }
+        Ok(config)
+    }
+}
+
+impl<T: Resource> ResourceEdit<T> {
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "add",
+            Self::Put(..) | Self::Patch(..) => "set",
+            Self::Delete(_) => "delete",
+        }
+    }
+
+    fn name(&self) -> &Name {
+        match self {
+            Self::Add(resource) => resource.name(),
+            Self::Put(name, _) | Self::Patch(name, _) | Self::Delete(name) => name,
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("{}/{}", T::KIND.word(), self.name())
+    }
+
+    fn apply(&self, config: &mut HostConfig) -> Result<(), Vec<ApiError>> {
+        let name = self.name();
+        let place = T::all(config).iter().position(|resource| resource.name() == name);
+        let Some(place) = place else {
+            return match self {
+                Self::Add(resource) => {
+                    T::all_mut(config).push(resource.clone());
+                    Ok(())
+                }
+                Self::Put(..) | Self::Patch(..) | Self::Delete(_) => {
+                    Err(vec![not_found(T::KIND.word(), name)])
+                }
+            };
+        };
+        match self {
+            Self::Add(_) => Err(vec![self.already_exists()]),
+            Self::Put(_, resource) => {
+                self.same_name(resource)?;
+                T::all_mut(config)[place] = resource.clone();
+                Ok(())
+            }
+            Self::Patch(_, patch) => {
+                let resource = patch_resource(&T::all(config)[place], patch)?;
+                T::all_mut(config)[place] = resource;
+                Ok(())
+            }
+            Self::Delete(_) => {
+                let users = users(config, T::KIND, name);
+                if !users.is_empty() {
+                    return Err(vec![self.in_use(&users)]);
+                }
+                T::all_mut(config).remove(place);
+                Ok(())
+            }
+        }
+    }
+
+    fn already_exists(&self) -> ApiError {
+        let text = format!("there is a {} of this name already", T::KIND.word());
+        ApiError::new(ErrorCode::AlreadyExists, text).about(self.subject()).field("name")
+    }
+
+    fn in_use(&self, users: &[String]) -> ApiError {
+        let text = format!("{} refers to it; change or delete that first", users.join(", "));
+        ApiError::new(ErrorCode::InUse, text).about(self.subject())
+    }
+
+    fn same_name(&self, resource: &T) -> Result<(), Vec<ApiError>> {
+        if resource.name() == self.name() {
+            return Ok(());
+        }
+        let text = format!(
+            "the name is `{}` in the address and `{}` in the body; a name never changes: delete \
+             the resource and add another",
+            self.name(),
+            resource.name()
+        );
+        Err(vec![ApiError::new(ErrorCode::InvalidValue, text).about(self.subject()).field("name")])
+    }
+}
+
+/// The error for a resource that does not exist.
+pub(crate) fn not_found(kind: &str, name: impl std::fmt::Display) -> ApiError {
+    let text =
+        format!("there is no {kind} of this name; `suimon {kind} list` shows those there are");
+    ApiError::new(ErrorCode::NotFound, text).about(format!("{kind}/{name}"))
+}
+
+/// Who refers to the resource of this kind and name.
+fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
+    match kind {
+        Kind::Switch => {
+            let nics = config.nics.iter().filter(|nic| &nic.switch == name);
+            nics.map(|nic| format!("nic/{}", nic.name)).collect()
+        }
+        Kind::Uplink => {
+            let switches = config.switches.iter().filter(|s| s.uplink.as_ref() == Some(name));
+            switches.map(|switch| format!("switch/{}", switch.name)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "edit_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+//! The events of changes, failures and recoveries.
+
+use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep};
+use suimon_quantity::{ProcessorId, QueueId};
+
+use crate::checks::Candidate;
+use crate::events::Draft;
+use crate::queue_names::queue_name;
+use crate::shared::Shared;
+use crate::{Edit, PortKey};
+
+/// The events of a change that was made: one for each step, then the change.
+pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
+    let text = format!("Desired state was changed ({}).", edit.kind());
+    drafts.push(
+        Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
+            .with("revision", to.state.revision)
+            .with("operation", edit.kind()),
+    );
+    drafts
+}
+
+/// The event of a change that was not made.
+pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
+    let text =
+        format!("The change ({}) was not made, everything is as before: {error}", edit.kind());
+    let mut draft = Draft::new(EventKind::ChangeRolledBack, edit.subject(), text)
+        .with("operation", edit.kind())
+        .with("code", error.code.as_str());
+    if let Some(resource) = &error.resource {
+        draft = draft.with("resource", resource);
+    }
+    if let Some(field) = &error.field {
+        draft = draft.with("field", field);
+    }
+    draft
+}
+
+fn step_event(step: &PlanStep) -> Option<Draft> {
+    let kind = step.resource.split('/').next().unwrap_or_default();
+    let event = match (kind, step.action) {
+        ("switch", PlanAction::Create) => EventKind::SwitchCreated,
+        ("switch", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::SwitchChanged,
+        ("switch", PlanAction::Delete) => EventKind::SwitchDeleted,
+        ("nic", PlanAction::Create) => EventKind::NicCreated,
+        ("nic", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::NicChanged,
+        ("nic", PlanAction::Delete) => EventKind::NicDeleted,
+        ("uplink", PlanAction::Create) => EventKind::UplinkCreated,
+        ("uplink", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::UplinkChanged,
+        ("uplink", PlanAction::Delete) => EventKind::UplinkDeleted,
+        // Changes of the host itself are told by the change's own event.
+        _ => return None,
+    };
+    let text = match step.action {
+        PlanAction::Create => "It was created.",
+        PlanAction::ChangeLive => "It was changed live.",
+        PlanAction::Replace => "It was replaced: its traffic was interrupted.",
+        PlanAction::Delete => "It was deleted.",
+    };
+    let mut draft = Draft::new(event, &step.resource, text).with("action", step.action);
+    for change in &step.changes {
+        let value = change.to.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
+        draft = draft.with(&change.field, value);
+    }
+    Some(draft)
+}
+
+/// A device does not work.
+pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
+    let kind = match key {
+        PortKey::Uplink(_) => EventKind::UplinkFailed,
+        PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicFailed,
+    };
+    let text = format!("{} does not work and is tried again: {reason}", noun(key));
+    Draft::new(kind, key, text).with("reason", reason)
+}
+
+/// A device works again.
+pub(crate) fn recovered(key: &PortKey) -> Draft {
+    let kind = match key {
+        PortKey::Uplink(_) => EventKind::UplinkRecovered,
+        PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicRecovered,
+    };
+    Draft::new(kind, key, format!("{} works again.", noun(key)))
+}
+
+fn noun(key: &PortKey) -> &'static str {
+    match key {
+        PortKey::Nic(_) => "The NIC",
+        PortKey::Uplink(_) => "The uplink",
+        PortKey::HostNic(_) => "The switch's host NIC",
+    }
+}
+
+/// A queue has another owner.
+pub(crate) fn queue_moved(
+    shared: &Shared,
+    queue: QueueId,
+    from: Option<ProcessorId>,
+    to: ProcessorId,
+) -> Option<Draft> {
+    let port = shared.ports.find_id(queue.port)?;
+    let name = queue_name(&shared.port_labels(), &port.key, queue);
+    let from = from.map_or_else(|| "none".to_owned(), |from| from.to_string());
+    let text = format!("Queue {name} was moved from processor {from} to processor {to}.");
+    let draft = Draft::new(EventKind::QueueMoved, &port.key, text);
+    Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
+}
+
+/// Processors came and went. They are counted in the order of their CPUs'
+/// listing.
+pub(crate) fn processors_changed(was: &[u16], is: &[u16]) -> Vec<Draft> {
+    let event = |kind, number: usize, cpu: u16, text: String| {
+        Draft::new(kind, format!("processor/{number}"), text).with("cpu", cpu)
+    };
+    let stopped = was.iter().enumerate().filter(|(n, cpu)| is.get(*n) != Some(cpu));
+    let mut drafts: Vec<Draft> = stopped
+        .map(|(n, cpu)| {
+            let text = format!("Processor {n} on CPU {cpu} was stopped.");
+            event(EventKind::ProcessorStopped, n, *cpu, text)
+        })
+        .collect();
+    let started = is.iter().enumerate().filter(|(n, cpu)| was.get(*n) != Some(cpu));
+    drafts.extend(started.map(|(n, cpu)| {
+        let text = format!("Processor {n} was started on CPU {cpu}.");
+        event(EventKind::ProcessorStarted, n, *cpu, text)
+    }));
+    drafts
+}

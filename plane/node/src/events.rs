@@ -1,0 +1,248 @@
+//! The event log: bounded, durable, with a sequence that survives restarts.
+//!
+//! Followers hold no queue of their own. They remember the sequence they have
+//! seen and read on from there; what fell out of the log meanwhile is counted
+//! and told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use suimon_contract::{Event, EventKind, Severity};
+use suimon_ports::{StateStore, StoreError};
+
+use crate::records::{EVENTS, StoreChange, decode, encode, event_key, scan_all};
+use crate::{NodeListener, UnixClock};
+
+/// Events kept.
+pub const EVENTS_MAX: usize = 10_000;
+
+/// An event before it has a place in the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) kind: EventKind,
+    pub(crate) subject: String,
+    pub(crate) text: String,
+    pub(crate) fields: BTreeMap<String, String>,
+}
+
+impl Draft {
+    #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
+    pub(crate) fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
+        let fields = BTreeMap::new();
+        Self { kind, subject: subject.to_string(), text: text.into(), fields }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
+    pub(crate) fn with(mut self, field: &str, value: impl ToString) -> Self {
+        self.fields.insert(field.to_owned(), value.to_string());
+        self
+    }
+}
+
+/// A part of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventPage {
+    /// Events that fell out of the log before they could be read here.
+    pub lost: u64,
+    /// Ascending by sequence.
+    pub events: Vec<Event>,
+    /// The last sequence looked at, filtered ones included: where to read on.
+    pub seen: u64,
+}
+
+/// The log.
+pub(crate) struct EventLog {
+    store: Arc<dyn StateStore>,
+    clock: UnixClock,
+    listener: Arc<dyn NodeListener>,
+    /// Held while the store is written, so that sequences are written in order.
+    writer: Mutex<Writer>,
+    recent: Mutex<VecDeque<Event>>,
+    grown: Condvar,
+}
+
+struct Writer {
+    next: u64,
+    /// The events that are in memory but that the store did not take; they go
+    /// with the next commit.
+    unsaved: Vec<Event>,
+}
+
+impl EventLog {
+    /// Reads the log from the store.
+    pub(crate) fn open(
+        store: Arc<dyn StateStore>,
+        clock: UnixClock,
+        listener: Arc<dyn NodeListener>,
+    ) -> Result<Self, StoreError> {
+        let mut recent = VecDeque::new();
+        scan_all(store.as_ref(), EVENTS, &mut |key, value| {
+            recent.push_back(decode::<Event>(EVENTS, key, value)?);
+            if recent.len() > EVENTS_MAX {
+                recent.pop_front();
+            }
+            Ok(())
+        })?;
+        let next = recent.back().map_or(1, |event: &Event| event.sequence.saturating_add(1));
+        Ok(Self {
+            store,
+            clock,
+            listener,
+            writer: Mutex::new(Writer { next, unsaved: Vec::new() }),
+            recent: Mutex::new(recent),
+            grown: Condvar::new(),
+        })
+    }
+
+    /// Adds events and makes `changes` in one durable step.
+    ///
+    /// # Errors
+    /// The store refused: neither the events nor the changes are there.
+    pub(crate) fn commit(
+        &self,
+        drafts: Vec<Draft>,
+        changes: Vec<StoreChange>,
+    ) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        let events = self.number(writer.next, drafts);
+        self.save(&mut writer, &events, changes)?;
+        self.publish(&mut writer, events);
+        Ok(())
+    }
+
+    /// Adds events that tell of something that has happened, whether or not the
+    /// store takes them now; what it refuses is written with the next commit.
+    pub(crate) fn append(&self, drafts: Vec<Draft>) {
+        if drafts.is_empty() {
+            return;
+        }
+        let mut writer = lock(&self.writer);
+        let events = self.number(writer.next, drafts);
+        if let Err(error) = self.save(&mut writer, &events, Vec::new()) {
+            tracing::error!(%error, "events are kept in memory only for now");
+            writer.unsaved.extend(events.iter().cloned());
+            let surplus = writer.unsaved.len().saturating_sub(EVENTS_MAX);
+            writer.unsaved.drain(..surplus);
+        }
+        self.publish(&mut writer, events);
+    }
+
+    fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
+        let time_unix_ms = (self.clock)();
+        drafts
+            .into_iter()
+            .zip(next..)
+            .map(|(draft, sequence)| Event {
+                sequence,
+                time_unix_ms,
+                id: draft.kind.id(),
+                severity: draft.kind.severity(),
+                subject: draft.subject,
+                text: draft.text,
+                fields: draft.fields,
+            })
+            .collect()
+    }
+
+    fn save(
+        &self,
+        writer: &mut Writer,
+        events: &[Event],
+        mut changes: Vec<StoreChange>,
+    ) -> Result<(), StoreError> {
+        for event in writer.unsaved.iter().chain(events) {
+            changes.push((EVENTS, event_key(event.sequence), Some(encode(EVENTS, event)?)));
+            if let Some(old) = event.sequence.checked_sub(EVENTS_MAX as u64) {
+                changes.push((EVENTS, event_key(old), None));
+            }
+        }
+        self.store.commit(&changes)?;
+        writer.unsaved.clear();
+        Ok(())
+    }
+
+    fn publish(&self, writer: &mut Writer, events: Vec<Event>) {
+        let Some(last) = events.last().map(|event| event.sequence) else { return };
+        writer.next = last.saturating_add(1);
+        for event in &events {
+            trace(event);
+        }
+        let mut recent = lock(&self.recent);
+        recent.extend(events);
+        while recent.len() > EVENTS_MAX {
+            recent.pop_front();
+        }
+        drop(recent);
+        self.grown.notify_all();
+        self.listener.handle_events(last);
+    }
+
+    /// Up to `limit` events after sequence `after` that matter at least as much
+    /// as `severity`.
+    pub(crate) fn page(&self, after: u64, limit: usize, severity: Severity) -> EventPage {
+        let recent = lock(&self.recent);
+        page(&recent, after, limit, severity)
+    }
+
+    /// The last `limit` events that matter at least as much as `severity`.
+    pub(crate) fn tail(&self, limit: usize, severity: Severity) -> EventPage {
+        let recent = lock(&self.recent);
+        let mut events: Vec<Event> =
+            recent.iter().rev().filter(|e| e.severity >= severity).take(limit).cloned().collect();
+        events.reverse();
+        EventPage { lost: 0, events, seen: recent.back().map_or(0, |event| event.sequence) }
+    }
+
+    /// Like [`EventLog::page`], but waits up to `timeout` until there is one.
+    pub(crate) fn wait(
+        &self,
+        after: u64,
+        limit: usize,
+        severity: Severity,
+        timeout: Duration,
+    ) -> EventPage {
+        let recent = lock(&self.recent);
+        let (recent, _) = self
+            .grown
+            .wait_timeout_while(recent, timeout, |recent| {
+                page(recent, after, limit, severity).events.is_empty()
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        page(&recent, after, limit, severity)
+    }
+}
+
+fn page(recent: &VecDeque<Event>, after: u64, limit: usize, severity: Severity) -> EventPage {
+    let start = recent.partition_point(|event| event.sequence <= after);
+    let lost =
+        recent.front().map_or(0, |first| first.sequence.saturating_sub(after.saturating_add(1)));
+    let mut out = EventPage { lost, events: Vec::new(), seen: after };
+    for event in recent.range(start..) {
+        if out.events.len() >= limit {
+            break;
+        }
+        out.seen = event.sequence;
+        if event.severity >= severity {
+            out.events.push(event.clone());
+        }
+    }
+    out
+}
+
+fn trace(event: &Event) {
+    let Event { id, subject, text, .. } = event;
+    match event.severity {
+        Severity::Info => tracing::info!(id, %subject, "{text}"),
+        Severity::Warning => tracing::warn!(id, %subject, "{text}"),
+        Severity::Error => tracing::error!(id, %subject, "{text}"),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

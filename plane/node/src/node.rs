@@ -1,0 +1,352 @@
+//! The node as the daemon uses it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use suimon_contract::{
+    AddressStatus, ApiError, ErrorCode, HostConfig, HostStatus, NicStatus, Operation, Plan,
+    ProcessorStatus, QueueStatus, Severity, SwitchStatus, TopSnapshot, UplinkStatus, parse_toml,
+};
+use suimon_ports::{DeviceFactory, StateStore};
+use suimon_quantity::{ProcessorId, QueueId};
+use suimon_switch::CaptureOptions;
+
+use crate::capture::{Capture, Captures};
+use crate::control::Command;
+use crate::events::{EventLog, EventPage};
+use crate::records::load_state;
+use crate::shared::{Shared, SharedParts, UnixClock};
+use crate::start_up::{NodeError, start_up};
+use crate::{Edit, PortKey, QueueSide, SwitchPlane};
+
+/// Notices and changes that wait for the control thread.
+const COMMANDS_WAITING: usize = 4096;
+
+/// Hears of what is new, to wake those who wait for it. Called from several
+/// threads; must not block and must not call the node.
+pub trait NodeListener: Send + Sync {
+    /// The event log has grown up to this sequence.
+    fn handle_events(&self, sequence: u64);
+    /// An operation has changed.
+    fn handle_operation(&self, id: u64);
+    /// The control thread has ended, on request or because of a defect. Nothing
+    /// can be changed any more.
+    fn handle_end(&self);
+}
+
+/// Nobody listens.
+pub struct NoListener;
+
+impl NodeListener for NoListener {
+    fn handle_events(&self, _sequence: u64) {}
+    fn handle_operation(&self, _id: u64) {}
+    fn handle_end(&self) {}
+}
+
+/// What a node is made of.
+pub struct NodeParts {
+    /// Where desired state, events and the record of our TAPs are kept.
+    pub store: Arc<dyn StateStore>,
+    /// Opens devices.
+    pub devices: Arc<dyn DeviceFactory>,
+    /// Switches frames.
+    pub plane: Arc<dyn SwitchPlane>,
+    /// Tells the time for people: milliseconds since 1970-01-01 UTC.
+    pub clock: UnixClock,
+    /// Hears of what is new.
+    pub listener: Arc<dyn NodeListener>,
+    /// Logical CPUs that processors may run on, ascending, at least one.
+    pub cpus: Vec<u16>,
+    /// Name of the host unless configured.
+    pub host_name: String,
+    /// Version of the daemon.
+    pub version: String,
+    /// The pause before a failed device is tried again for the first time; later
+    /// pauses are up to 30 times as long.
+    pub retry_first: Duration,
+}
+
+/// One host: its desired state, what was made of it, its events and operations.
+///
+/// All methods may be called from any thread; those that ask the host block for
+/// as long as it takes.
+pub struct Node {
+    shared: Arc<Shared>,
+    captures: Arc<Captures>,
+    commands: SyncSender<Command>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Node {
+    /// Makes the host as it was desired last, and takes changes from then on.
+    ///
+    /// # Errors
+    /// The store is damaged, or no thread could be made.
+    pub fn open(parts: NodeParts) -> Result<Self, NodeError> {
+        let stored = load_state(parts.store.as_ref())?;
+        let is_new = stored.is_none();
+        let events =
+            EventLog::open(parts.store.clone(), parts.clock.clone(), parts.listener.clone())?;
+        let shared = Arc::new(Shared::new(SharedParts {
+            plane: parts.plane,
+            devices: parts.devices,
+            events,
+            listener: parts.listener,
+            clock: parts.clock,
+            cpus: parts.cpus,
+            host_name: parts.host_name,
+            version: parts.version,
+            desired: stored.unwrap_or_default(),
+        }));
+        let (commands, receiver) = sync_channel(COMMANDS_WAITING);
+        let controller =
+            start_up(&shared, parts.store, commands.clone(), parts.retry_first, is_new)?;
+        let ends = EndTeller(shared.clone());
+        let thread = std::thread::Builder::new()
+            .name("suimon-node".to_owned())
+            .spawn(move || {
+                let _ends = ends;
+                controller.run(&receiver);
+            })
+            .map_err(NodeError::Thread)?;
+        Ok(Self { shared, captures: Arc::default(), commands, thread: Some(thread) })
+    }
+
+    /// What a change would do.
+    ///
+    /// # Errors
+    /// All that is wrong with it, never empty.
+    pub fn preview(&self, edit: &Edit) -> Result<Plan, Vec<ApiError>> {
+        self.shared.check(edit).map(|candidate| candidate.plan)
+    }
+
+    /// Makes a change. What is wrong with it is told at once, unless a change
+    /// before it is still under way; then its operation tells.
+    ///
+    /// # Errors
+    /// All that is wrong with it, never empty; nothing was changed.
+    pub fn submit(&self, edit: Edit) -> Result<Operation, Vec<ApiError>> {
+        let plan = if self.shared.operations.is_busy() {
+            None
+        } else {
+            Some(self.shared.check(&edit)?.plan)
+        };
+        let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
+        let operation = operation.map_err(|error| vec![error])?;
+        if let Some(plan) = plan {
+            operation.set_plan(&plan, plan.steps.len());
+        }
+        let id = operation.id();
+        self.send(Command::Change { operation, edit: Box::new(edit) })?;
+        self.operation(id).ok_or_else(|| vec![lost()])
+    }
+
+    /// Applies the daemon's host file if its text is not the one applied last;
+    /// otherwise the stored state, with what was changed since, holds.
+    ///
+    /// # Errors
+    /// All that is wrong with the file, with its lines; never empty.
+    pub fn submit_file(&self, text: &str, name: &str) -> Result<Option<Operation>, Vec<ApiError>> {
+        if self.shared.desired().file_text.as_deref() == Some(text) {
+            return Ok(None);
+        }
+        let config = Box::new(parse_toml(text, Some(name))?);
+        self.submit(Edit::ApplyFile { config, text: text.to_owned() }).map(Some)
+    }
+
+    /// Hands a queue over to another processor.
+    ///
+    /// # Errors
+    /// There is no such queue or processor.
+    pub fn move_queue(
+        &self,
+        port: &str,
+        side: QueueSide,
+        index: u16,
+        to: u16,
+    ) -> Result<Operation, ApiError> {
+        let queue = self.find_queue(port, side, index)?;
+        if !self.shared.plane.processors().iter().any(|view| view.id.0 == to) {
+            let text = format!("there is no processor {to}; `suimon processor list` shows them");
+            return Err(ApiError::new(ErrorCode::NotFound, text).field("processor"));
+        }
+        let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
+        let id = operation.id();
+        let command = Command::MoveQueue { operation, queue, to: ProcessorId(to) };
+        self.send(command).map_err(crate::checks::first_of)?;
+        self.operation(id).ok_or_else(lost)
+    }
+
+    fn find_queue(&self, port: &str, side: QueueSide, index: u16) -> Result<QueueId, ApiError> {
+        let missing = || {
+            let text = "there is no such queue now; `suimon queue list` shows those there are";
+            ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
+        };
+        let port = self.shared.port_by_label(port).ok_or_else(missing)?;
+        let id = QueueId { port: port.id, direction: side.direction(&port.key), index };
+        let exists = self.shared.plane.queues().iter().any(|view| view.id == id);
+        exists.then_some(id).ok_or_else(missing)
+    }
+
+    /// Begins to copy what passes a port.
+    ///
+    /// # Errors
+    /// There is no such port, or it is being captured already.
+    pub fn capture(&self, key: &PortKey, options: CaptureOptions) -> Result<Capture, ApiError> {
+        Capture::begin(&self.shared, &self.captures, key, options)
+    }
+
+    fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
+        self.commands.send(command).map_err(|_| {
+            let text = "the daemon is stopping, or its control thread has died; see its log";
+            vec![ApiError::new(ErrorCode::Internal, text)]
+        })
+    }
+
+    /// Desired state.
+    pub fn config(&self) -> HostConfig {
+        self.shared.desired().config.clone()
+    }
+
+    /// The host.
+    pub fn host_status(&self) -> HostStatus {
+        self.shared.host_status()
+    }
+
+    /// All NICs.
+    pub fn nics(&self) -> Vec<NicStatus> {
+        self.shared.nics()
+    }
+
+    /// One NIC.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
+        self.shared.nic(name)
+    }
+
+    /// All uplinks.
+    pub fn uplinks(&self) -> Vec<UplinkStatus> {
+        self.shared.uplinks()
+    }
+
+    /// One uplink.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
+        self.shared.uplink(name)
+    }
+
+    /// All switches.
+    pub fn switches(&self) -> Vec<SwitchStatus> {
+        self.shared.switches()
+    }
+
+    /// One switch.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn switch(&self, name: &str) -> Result<SwitchStatus, ApiError> {
+        self.shared.switch(name)
+    }
+
+    /// The forwarding table of a switch.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
+        self.shared.addresses(switch)
+    }
+
+    /// All queues.
+    pub fn queues(&self) -> Vec<QueueStatus> {
+        self.shared.queues()
+    }
+
+    /// All processors.
+    pub fn processors(&self) -> Vec<ProcessorStatus> {
+        self.shared.processors()
+    }
+
+    /// All counters at one time.
+    pub fn top(&self) -> TopSnapshot {
+        self.shared.top()
+    }
+
+    /// Up to `limit` events after a sequence.
+    pub fn events(&self, after: u64, limit: usize, severity: Severity) -> EventPage {
+        self.shared.events.page(after, limit, severity)
+    }
+
+    /// The last `limit` events.
+    pub fn last_events(&self, limit: usize, severity: Severity) -> EventPage {
+        self.shared.events.tail(limit, severity)
+    }
+
+    /// Like [`Node::events`], but waits up to `timeout` until there is one.
+    pub fn wait_events(
+        &self,
+        after: u64,
+        limit: usize,
+        severity: Severity,
+        timeout: Duration,
+    ) -> EventPage {
+        self.shared.events.wait(after, limit, severity, timeout)
+    }
+
+    /// The operations under way and the last that ended.
+    pub fn operations(&self) -> Vec<Operation> {
+        self.shared.operations.list()
+    }
+
+    /// One operation.
+    pub fn operation(&self, id: u64) -> Option<Operation> {
+        self.shared.operations.find(id)
+    }
+
+    /// Waits until an operation has ended, up to `timeout`.
+    pub fn wait_operation(&self, id: u64, timeout: Duration) -> Option<Operation> {
+        self.shared.operations.wait(id, timeout)
+    }
+
+    /// Asks an operation to stop; returns it as it is now.
+    pub fn cancel_operation(&self, id: u64) -> Option<Operation> {
+        self.shared.operations.cancel(id)
+    }
+
+    /// Ends the change under way, closes all devices and returns. TAPs stay.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        // Fails only if the thread has ended already.
+        let _ = self.commands.send(Command::Stop);
+        if thread.join().is_err() {
+            tracing::error!("the control thread had died of a defect");
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct EndTeller(Arc<Shared>);
+
+impl Drop for EndTeller {
+    fn drop(&mut self) {
+        self.0.listener.handle_end();
+    }
+}
+
+fn lost() -> ApiError {
+    ApiError::new(ErrorCode::Internal, "the operation was forgotten before it could be shown")
+}

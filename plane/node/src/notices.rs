@@ -1,0 +1,122 @@
+//! What devices and the plane report, as health and events.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use suimon_contract::EventKind;
+use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_quantity::PortId;
+use suimon_switch::PlaneNotice;
+
+use crate::PortKey;
+use crate::control::Controller;
+use crate::event_texts::failed;
+use crate::events::Draft;
+use crate::port_table::Port;
+
+impl Controller {
+    pub(crate) fn handle_device_notice(
+        &mut self,
+        port: PortId,
+        generation: u64,
+        notice: DeviceNotice,
+    ) {
+        let Some(port) = self.shared.ports.find_id(port) else { return };
+        {
+            let mut state = port.lock();
+            if state.generation != generation {
+                return;
+            }
+            match &notice {
+                DeviceNotice::LinkUp => state.down_reason = None,
+                DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
+                DeviceNotice::Negotiated { .. } | DeviceNotice::Violation { .. } => {}
+            }
+        }
+        if let Some(draft) = device_event(&port.key, notice) {
+            self.push_bounded(&port, draft);
+        }
+    }
+
+    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
+        match notice {
+            PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
+            PlaneNotice::StormLimited { port } => {
+                let Some(port) = self.shared.ports.find_id(port) else { return };
+                let text = "Flooded frames beyond the storm limit are dropped.";
+                self.push_bounded(&port, Draft::new(EventKind::StormLimitReached, &port.key, text));
+            }
+            PlaneNotice::SpoofedSource { port, mac } => {
+                let Some(port) = self.shared.ports.find_id(port) else { return };
+                let text = format!("Frames from {mac} are dropped: the address is not its own.");
+                let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
+                self.push_bounded(&port, draft.with("mac", mac));
+            }
+        }
+    }
+
+    /// A queue of the port is lost, and with it the device: it is closed and
+    /// opened again, after a pause that a hostile guest cannot shorten.
+    fn handle_fault(&mut self, port: PortId, fault: &PortFault) {
+        let Some(port) = self.shared.ports.find_id(port) else { return };
+        if port.lock().device.is_none() {
+            return;
+        }
+        if fault.kind == FaultKind::Hostile {
+            let text = format!("Cut off, it broke the protocol: {}.", fault.detail);
+            let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
+            self.push_bounded(&port, draft.with("detail", &fault.detail));
+        }
+        self.fail_port(&port, fault.detail.clone());
+    }
+
+    /// Closes a port's device, notes the reason and tells of it.
+    pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
+        let draft = failed(&port.key, &reason);
+        self.devices.fail(port, reason);
+        self.push_bounded(port, draft);
+    }
+
+    /// Adds an event that the other side of a port can cause at will.
+    fn push_bounded(&mut self, port: &Port, draft: Draft) {
+        match port.lock().budget.take(Instant::now()) {
+            Some(0) => self.drafts.push(draft),
+            Some(suppressed) => self.drafts.push(draft.with("events_suppressed", suppressed)),
+            None => tracing::debug!(port = %port.key, text = draft.text, "event suppressed"),
+        }
+    }
+}
+
+/// The event for a notice. Nobody waits for the carrier of a host NIC.
+fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
+    let draft = match (key, notice) {
+        (PortKey::Nic(_), DeviceNotice::LinkUp) => {
+            Draft::new(EventKind::NicConnected, key, "The guest's side is connected.")
+        }
+        (PortKey::Nic(_), DeviceNotice::LinkDown { reason }) => {
+            let text = format!("The guest's side is gone: {reason}.");
+            Draft::new(EventKind::NicDisconnected, key, text).with("reason", reason)
+        }
+        (PortKey::Uplink(_), DeviceNotice::LinkUp) => {
+            Draft::new(EventKind::UplinkLinkUp, key, "The link is up.")
+        }
+        (PortKey::Uplink(_), DeviceNotice::LinkDown { reason }) => {
+            let text = format!("The link is down: {reason}.");
+            Draft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
+        }
+        (PortKey::HostNic(_), DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. }) => {
+            return None;
+        }
+        (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
+            let text = format!("The guest's driver is ready with {queue_pairs} queue pairs.");
+            Draft::new(EventKind::NicDriverReady, key, text)
+                .with("features", format!("{features:#x}"))
+                .with("queue_pairs", queue_pairs)
+        }
+        (_, DeviceNotice::Violation { detail }) => {
+            let text = format!("Cut off, it broke the protocol: {detail}.");
+            Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)
+        }
+    };
+    Some(draft)
+}

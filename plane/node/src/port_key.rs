@@ -1,0 +1,50 @@
+//! What a port belongs to, by its name in the configuration.
+
+use core::fmt;
+
+use suimon_contract::Name;
+
+/// A port as the user knows it. Its `Display` is the subject of events and
+/// errors: `nic/web`, `uplink/wan`, `switch/lab` for the host NIC of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortKey {
+    /// A NIC.
+    Nic(Name),
+    /// An uplink that a switch uses.
+    Uplink(Name),
+    /// The host NIC of an internal switch, by the switch's name.
+    HostNic(Name),
+}
+
+impl PortKey {
+    /// The name of the NIC, uplink or switch.
+    pub fn name(&self) -> &Name {
+        match self {
+            Self::Nic(name) | Self::Uplink(name) | Self::HostNic(name) => name,
+        }
+    }
+
+    /// The kind of resource it belongs to: `nic`, `uplink` or `switch`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Nic(_) => "nic",
+            Self::Uplink(_) => "uplink",
+            Self::HostNic(_) => "switch",
+        }
+    }
+
+    /// The key at fault when a device complains about `field`: a host NIC's
+    /// device is named by its switch's `host_device`.
+    pub(crate) fn config_field(&self, field: &'static str) -> &'static str {
+        match (self, field) {
+            (Self::HostNic(_), "device") => "host_device",
+            _ => field,
+        }
+    }
+}
+
+impl fmt::Display for PortKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind(), self.name())
+    }
+}

@@ -1,0 +1,189 @@
+//! The ports that exist and the devices open under them: observed state.
+//!
+//! Written by the control thread only; read by whoever asks for status.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{Condition, Health};
+use suimon_ports::{DeviceStatus, PortDevice, PortSpec};
+use suimon_quantity::PortId;
+
+use crate::PortKey;
+
+/// A failure after this long without one counts as the first again.
+const CALM: Duration = Duration::from_secs(60);
+
+/// All ports, by what they belong to.
+#[derive(Default)]
+pub(crate) struct PortTable {
+    ports: RwLock<BTreeMap<PortKey, Arc<Port>>>,
+}
+
+impl PortTable {
+    pub(crate) fn find(&self, key: &PortKey) -> Option<Arc<Port>> {
+        self.read().get(key).cloned()
+    }
+
+    pub(crate) fn find_id(&self, id: PortId) -> Option<Arc<Port>> {
+        self.read().values().find(|port| port.id == id).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Port>> {
+        self.read().values().cloned().collect()
+    }
+
+    pub(crate) fn insert(&self, port: Arc<Port>) {
+        let mut ports = self.ports.write().unwrap_or_else(PoisonError::into_inner);
+        ports.insert(port.key.clone(), port);
+    }
+
+    pub(crate) fn remove(&self, key: &PortKey) -> Option<Arc<Port>> {
+        self.ports.write().unwrap_or_else(PoisonError::into_inner).remove(key)
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<PortKey, Arc<Port>>> {
+        self.ports.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One port.
+pub(crate) struct Port {
+    pub(crate) key: PortKey,
+    pub(crate) id: PortId,
+    state: Mutex<PortState>,
+}
+
+/// What is known of a port's device.
+pub(crate) struct PortState {
+    /// What it stands on, or is to stand on.
+    pub(crate) spec: PortSpec,
+    /// The device, if it could be opened.
+    pub(crate) device: Option<Box<dyn PortDevice>>,
+    /// Counts the devices that were opened, so that a notice of one that was
+    /// closed is not taken for one of its successor.
+    pub(crate) generation: u64,
+    /// Why there is no device.
+    pub(crate) failure: Option<Failure>,
+    /// Why the other side is not there, in the device's words.
+    pub(crate) down_reason: Option<String>,
+    /// Events that its other side may still cause.
+    pub(crate) budget: EventBudget,
+    failures: u32,
+    failed_at: Option<Instant>,
+}
+
+/// Why a device is not open, and when to try again.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) reason: String,
+    pub(crate) retry_at: Instant,
+}
+
+impl Port {
+    pub(crate) fn new(key: PortKey, id: PortId, spec: PortSpec) -> Self {
+        let state = PortState {
+            spec,
+            device: None,
+            generation: 0,
+            failure: None,
+            down_reason: None,
+            budget: EventBudget::default(),
+            failures: 0,
+            failed_at: None,
+        };
+        Self { key, id, state: Mutex::new(state) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PortState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the device looks now, if it is open.
+    pub(crate) fn device_status(&self) -> Option<DeviceStatus> {
+        self.lock().device.as_ref().map(|device| device.status())
+    }
+
+    /// Health, and why.
+    pub(crate) fn condition(&self) -> Condition {
+        let state = self.lock();
+        if let Some(failure) = &state.failure {
+            return Condition { health: Health::Failed, reason: Some(failure.reason.clone()) };
+        }
+        let Some(device) = &state.device else {
+            return Condition {
+                health: Health::Failed,
+                reason: Some("it is being opened".to_owned()),
+            };
+        };
+        if device.status().link_up {
+            return Condition { health: Health::Up, reason: None };
+        }
+        let reason = state.down_reason.clone().unwrap_or_else(|| absent(&state.spec).to_owned());
+        Condition { health: Health::Down, reason: Some(reason) }
+    }
+}
+
+impl PortState {
+    /// Notes a failure and when to try again: after `first`, then twice as long
+    /// each time, 30 times `first` at most.
+    pub(crate) fn fail(&mut self, now: Instant, first: Duration, reason: String) {
+        let calm = self.failed_at.is_none_or(|at| now.duration_since(at) > CALM + first * 30);
+        self.failures = if calm { 1 } else { self.failures.saturating_add(1) };
+        self.failed_at = Some(now);
+        let factor = 1_u32.checked_shl(self.failures - 1).unwrap_or(u32::MAX).min(30);
+        self.failure = Some(Failure { reason, retry_at: now + first * factor });
+    }
+}
+
+/// What the absence of the other side is called.
+fn absent(spec: &PortSpec) -> &'static str {
+    match spec {
+        PortSpec::VhostUser(_) => "no VM is connected to the socket",
+        PortSpec::Tap(_) => "nobody has brought the device up",
+        PortSpec::Uplink(_) => "no carrier",
+    }
+}
+
+/// Bounds the events that the other side of a port can cause: a burst of
+/// [`EventBudget::BURST`], then one per [`EventBudget::REFILL`].
+#[derive(Debug)]
+pub(crate) struct EventBudget {
+    left: u32,
+    refilled: Option<Instant>,
+    suppressed: u64,
+}
+
+impl Default for EventBudget {
+    fn default() -> Self {
+        Self { left: Self::BURST, refilled: None, suppressed: 0 }
+    }
+}
+
+impl EventBudget {
+    pub(crate) const BURST: u32 = 32;
+    pub(crate) const REFILL: Duration = Duration::from_secs(1);
+
+    /// Takes one event's worth. `Some(n)` allows it and tells how many were
+    /// suppressed since the last that was allowed.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<u64> {
+        let since = *self.refilled.get_or_insert(now);
+        let whole = now.duration_since(since).as_secs() / Self::REFILL.as_secs();
+        let refill = u32::try_from(whole).unwrap_or(u32::MAX);
+        if refill > 0 {
+            self.left = self.left.saturating_add(refill).min(Self::BURST);
+            self.refilled = Some(now);
+        }
+        if self.left == 0 {
+            self.suppressed = self.suppressed.saturating_add(1);
+            return None;
+        }
+        self.left -= 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+#[cfg(test)]
+#[path = "port_table_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+//! What is kept in the state store, and how it is written.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `desired` | `current` | [`StoredState`] |
+//! | `desired` | `intent` | [`Intent`] of a change under way |
+//! | `events` | sequence, 20 digits | the event |
+//! | `owned` | `netns/device` | [`OwnedTap`] that may be deleted by us |
+//!
+//! Values are JSON, so that a store can be read by people and by later versions.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use suimon_contract::HostConfig;
+use suimon_ports::{StateStore, StoreError};
+
+use crate::wanted::Tap;
+
+pub(crate) const DESIRED: &str = "desired";
+pub(crate) const EVENTS: &str = "events";
+pub(crate) const OWNED: &str = "owned";
+
+const CURRENT: &str = "current";
+const INTENT: &str = "intent";
+
+/// Entries read from the store at a time.
+const SCAN_ENTRIES: usize = 1024;
+
+/// One change of the store.
+pub(crate) type StoreChange = (&'static str, String, Option<Vec<u8>>);
+
+/// Desired state, as acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredState {
+    /// Counts up with every change.
+    pub(crate) revision: u64,
+    /// What is desired.
+    pub(crate) config: HostConfig,
+    /// The host file's text when it was last applied. A start-up with the same
+    /// text does not undo what was changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file_text: Option<String>,
+}
+
+/// A change that was begun. Found at start-up, it was never acknowledged and
+/// the current state holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    /// The revision it would have made.
+    pub(crate) revision: u64,
+    /// What kind of change, for the event's text.
+    pub(crate) kind: String,
+}
+
+/// A TAP that did not exist before we made it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OwnedTap {
+    pub(crate) device: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) netns: Option<String>,
+}
+
+/// The desired state in the store; `None` if the store is new.
+pub(crate) fn load_state(store: &dyn StateStore) -> Result<Option<StoredState>, StoreError> {
+    load(store, DESIRED, CURRENT)
+}
+
+/// The change that was under way when the daemon was last stopped.
+pub(crate) fn load_intent(store: &dyn StateStore) -> Result<Option<Intent>, StoreError> {
+    load(store, DESIRED, INTENT)
+}
+
+pub(crate) fn save_state(state: &StoredState) -> Result<StoreChange, StoreError> {
+    Ok((DESIRED, CURRENT.to_owned(), Some(encode(CURRENT, state)?)))
+}
+
+pub(crate) fn save_intent(intent: &Intent) -> Result<StoreChange, StoreError> {
+    Ok((DESIRED, INTENT.to_owned(), Some(encode(INTENT, intent)?)))
+}
+
+pub(crate) fn clear_intent() -> StoreChange {
+    (DESIRED, INTENT.to_owned(), None)
+}
+
+/// All TAPs recorded as ours.
+pub(crate) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StoreError> {
+    let mut taps = Vec::new();
+    scan_all(store, OWNED, &mut |key, value| {
+        let tap: OwnedTap = decode(OWNED, key, value)?;
+        taps.push(Tap { netns: tap.netns, device: tap.device });
+        Ok(())
+    })?;
+    Ok(taps)
+}
+
+pub(crate) fn save_owned(tap: &Tap) -> Result<StoreChange, StoreError> {
+    let record = OwnedTap { device: tap.device.clone(), netns: tap.netns.clone() };
+    Ok((OWNED, owned_key(tap), Some(encode(OWNED, &record)?)))
+}
+
+pub(crate) fn clear_owned(tap: &Tap) -> StoreChange {
+    (OWNED, owned_key(tap), None)
+}
+
+/// Neither part can hold a `/`.
+fn owned_key(tap: &Tap) -> String {
+    format!("{}/{}", tap.netns.as_deref().unwrap_or_default(), tap.device)
+}
+
+/// The key of an event; keys sort as the sequences do.
+pub(crate) fn event_key(sequence: u64) -> String {
+    format!("{sequence:020}")
+}
+
+/// What is done with an entry's key and value.
+type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StoreError> + 'f;
+
+/// Calls `each` with every entry of a table, in the order of the keys.
+pub(crate) fn scan_all(
+    store: &dyn StateStore,
+    table: &str,
+    each: &mut EachEntry<'_>,
+) -> Result<(), StoreError> {
+    let mut from = String::new();
+    loop {
+        let entries = store.scan(table, &from, SCAN_ENTRIES)?;
+        for (key, value) in &entries {
+            each(key, value)?;
+        }
+        match entries.last() {
+            Some((last, _)) if entries.len() == SCAN_ENTRIES => from = format!("{last}\0"),
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn load<T: DeserializeOwned>(
+    store: &dyn StateStore,
+    table: &str,
+    key: &str,
+) -> Result<Option<T>, StoreError> {
+    store.read(table, key)?.map(|value| decode(table, key, &value)).transpose()
+}
+
+pub(crate) fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(value)
+        .map_err(|error| StoreError { detail: format!("`{what}` cannot be written: {error}") })
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(
+    table: &str,
+    key: &str,
+    value: &[u8],
+) -> Result<T, StoreError> {
+    serde_json::from_slice(value).map_err(|error| StoreError {
+        detail: format!(
+            "the entry `{key}` of table `{table}` cannot be read: {error}; it was written by \
+             another version or is damaged. Start the version that wrote it, or start with \
+             another --state-dir"
+        ),
+    })
+}

@@ -1,0 +1,123 @@
+//! What the control thread writes and everybody else reads.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use suimon_contract::HostConfig;
+use suimon_ports::DeviceFactory;
+
+use crate::events::EventLog;
+use crate::operations::Operations;
+use crate::port_table::PortTable;
+use crate::records::StoredState;
+use crate::topology::Ids;
+use crate::{NodeListener, PortKey, SwitchPlane};
+
+/// Milliseconds since 1970-01-01 UTC.
+pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The parts of a node that outlive single changes.
+pub(crate) struct Shared {
+    pub(crate) plane: Arc<dyn SwitchPlane>,
+    pub(crate) devices: Arc<dyn DeviceFactory>,
+    pub(crate) events: EventLog,
+    pub(crate) operations: Arc<Operations>,
+    pub(crate) ports: PortTable,
+    pub(crate) listener: Arc<dyn NodeListener>,
+    pub(crate) clock: UnixClock,
+    /// Logical CPUs that processors may run on, ascending.
+    pub(crate) cpus: Vec<u16>,
+    pub(crate) host_name: String,
+    pub(crate) version: String,
+    pub(crate) started_unix_ms: u64,
+    desired: RwLock<Arc<StoredState>>,
+    ids: RwLock<Ids>,
+}
+
+/// How to make a [`Shared`].
+pub(crate) struct SharedParts {
+    pub(crate) plane: Arc<dyn SwitchPlane>,
+    pub(crate) devices: Arc<dyn DeviceFactory>,
+    pub(crate) events: EventLog,
+    pub(crate) listener: Arc<dyn NodeListener>,
+    pub(crate) clock: UnixClock,
+    pub(crate) cpus: Vec<u16>,
+    pub(crate) host_name: String,
+    pub(crate) version: String,
+    pub(crate) desired: StoredState,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: SharedParts) -> Self {
+        Self {
+            operations: Arc::new(Operations::new(parts.clock.clone(), parts.listener.clone())),
+            plane: parts.plane,
+            devices: parts.devices,
+            events: parts.events,
+            ports: PortTable::default(),
+            listener: parts.listener,
+            started_unix_ms: (parts.clock)(),
+            clock: parts.clock,
+            cpus: parts.cpus,
+            host_name: parts.host_name,
+            version: parts.version,
+            desired: RwLock::new(Arc::new(parts.desired)),
+            ids: RwLock::default(),
+        }
+    }
+
+    /// Desired state as acknowledged last.
+    pub(crate) fn desired(&self) -> Arc<StoredState> {
+        self.desired.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_desired(&self, state: StoredState) {
+        *self.desired.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+    }
+
+    /// The identifiers in use.
+    pub(crate) fn ids(&self) -> Ids {
+        self.ids.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut Ids) -> T) -> T {
+        change(&mut self.ids.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The logical CPUs that a configuration gives to processors.
+    pub(crate) fn processors_of(&self, config: &HostConfig) -> Vec<u16> {
+        match &config.host.processors {
+            Some(cpus) => cpus.clone(),
+            None => self.cpus.last().copied().into_iter().collect(),
+        }
+    }
+
+    /// What ports are called where only a name is shown: the name alone, or
+    /// like `uplink:wan` if a port of another kind has the same name.
+    pub(crate) fn port_labels(&self) -> BTreeMap<suimon_quantity::PortId, String> {
+        let ports = self.ports.all();
+        let mut uses = BTreeMap::<&str, usize>::new();
+        for port in &ports {
+            *uses.entry(port.key.name().as_str()).or_default() += 1;
+        }
+        ports
+            .iter()
+            .map(|port| {
+                let alone = uses.get(port.key.name().as_str()) == Some(&1);
+                (port.id, if alone { port.key.name().to_string() } else { qualified(&port.key) })
+            })
+            .collect()
+    }
+
+    /// The port with that label, or with that label in its long form.
+    pub(crate) fn port_by_label(&self, label: &str) -> Option<Arc<crate::port_table::Port>> {
+        let labels = self.port_labels();
+        self.ports.all().into_iter().find(|port| {
+            labels.get(&port.id).is_some_and(|l| l == label) || qualified(&port.key) == label
+        })
+    }
+}
+
+fn qualified(key: &PortKey) -> String {
+    format!("{}:{}", key.kind(), key.name())
+}

@@ -1,0 +1,103 @@
+//! From what the store says to a node at work.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use suimon_contract::EventKind;
+use suimon_ports::{StateStore, StoreError};
+use thiserror::Error;
+
+use crate::control::{Command, Controller};
+use crate::devices::Devices;
+use crate::event_texts::failed;
+use crate::events::Draft;
+use crate::port_table::Port;
+use crate::records::{Intent, StoredState, clear_intent, load_intent};
+use crate::shared::Shared;
+use crate::wanted::wanted_ports;
+
+/// Why a node could not start.
+#[derive(Debug, Error)]
+pub enum NodeError {
+    /// The state store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The switching plane refuses what was desired.
+    #[error("the stored desired state cannot be switched: {0}")]
+    Tables(String),
+    /// The control thread could not be started.
+    #[error("the control thread could not be started: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Makes the host as the store says. A device that cannot be opened does not
+/// keep the others from working: it is tried again.
+pub(crate) fn start_up(
+    shared: &Arc<Shared>,
+    store: Arc<dyn StateStore>,
+    notices: SyncSender<Command>,
+    retry_first: Duration,
+    is_new: bool,
+) -> Result<Controller, NodeError> {
+    let intent = load_intent(store.as_ref())?;
+    let state = shared.desired();
+    let wanted = wanted_ports(&state.config);
+    let devices = Devices::load(shared.clone(), store.clone(), notices, retry_first)?;
+    let mut controller = Controller {
+        shared: shared.clone(),
+        store,
+        devices,
+        processors: shared.plane.processors().into_iter().map(|view| view.cpu).collect(),
+        drafts: vec![opened(&state, is_new)],
+        plane_polled_at: None,
+    };
+    if let Some(intent) = &intent {
+        controller.drafts.push(interrupted(intent));
+    }
+    shared.change_ids(|ids| ids.assign(&state.config, &wanted));
+    if let Err(error) = controller.set_processors(&state.config) {
+        let text = format!("{error}; processors run where they can");
+        controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
+    }
+    controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+    controller.devices.sweep_owned(&wanted);
+    controller.devices.record_owned(wanted.values())?;
+    let ids = shared.ids();
+    for (key, spec) in wanted {
+        let Some(id) = ids.port(&key) else { continue };
+        let port = Arc::new(Port::new(key, id, spec));
+        shared.ports.insert(port.clone());
+        if let Err(error) = controller.devices.open(&port) {
+            let reason = error.to_string();
+            controller.drafts.push(failed(&port.key, &reason));
+            controller.devices.fail(&port, reason);
+        }
+    }
+    // Again, with the MTU of uplinks that keep their own.
+    controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+    let text = format!("The daemon was started, version {}.", shared.version);
+    controller.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
+    let drafts = std::mem::take(&mut controller.drafts);
+    shared.events.commit(drafts, vec![clear_intent()])?;
+    Ok(controller)
+}
+
+fn opened(state: &StoredState, is_new: bool) -> Draft {
+    let text = if is_new {
+        "The state store was made; nothing is desired yet.".to_owned()
+    } else {
+        format!("The state store was opened at revision {}.", state.revision)
+    };
+    Draft::new(EventKind::StoreOpened, "host", text).with("revision", state.revision)
+}
+
+fn interrupted(intent: &Intent) -> Draft {
+    let text = format!(
+        "The daemon ended during a change ({}); it was not made, everything is as before it.",
+        intent.kind
+    );
+    Draft::new(EventKind::ChangeRolledBack, "host", text)
+        .with("operation", &intent.kind)
+        .with("revision", intent.revision)
+}

@@ -1,0 +1,266 @@
+//! Observed state in the API's types: the host, its switches, uplinks and NICs.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{
+    AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Name,
+    NicConfig, NicStatus, PortCounters, ProcessorStatus, QueueStatus, SwitchConfig, SwitchKind,
+    SwitchStatus, TopPort, TopSnapshot, UplinkConfig, UplinkStatus,
+};
+use suimon_quantity::{PortId, SwitchId};
+use suimon_switch::{AddressView, PortCountersView};
+
+use crate::PortKey;
+use crate::edit::not_found;
+use crate::offloads::offloads;
+use crate::queue_names::queue_name;
+use crate::shared::Shared;
+
+impl Shared {
+    pub(crate) fn host_status(&self) -> HostStatus {
+        let desired = self.desired();
+        let config = &desired.config;
+        HostStatus {
+            name: config.host.name.clone().unwrap_or_else(|| self.host_name.clone()),
+            version: self.version.clone(),
+            uptime_s: (self.clock)().saturating_sub(self.started_unix_ms) / 1000,
+            revision: desired.revision,
+            switches: config.switches.len(),
+            uplinks: config.uplinks.len(),
+            nics: config.nics.len(),
+        }
+    }
+
+    pub(crate) fn nics(&self) -> Vec<NicStatus> {
+        let config = &self.desired().config;
+        let learned = self.learned_by_port(config);
+        config.nics.iter().map(|nic| self.nic_status(nic, &learned)).collect()
+    }
+
+    pub(crate) fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
+        let config = &self.desired().config;
+        let nic = config.nics.iter().find(|nic| nic.name.as_str() == name);
+        let nic = nic.ok_or_else(|| not_found("nic", name))?;
+        Ok(self.nic_status(nic, &self.learned_by_port(config)))
+    }
+
+    pub(crate) fn uplinks(&self) -> Vec<UplinkStatus> {
+        let config = &self.desired().config;
+        config.uplinks.iter().map(|uplink| self.uplink_status(uplink, config)).collect()
+    }
+
+    pub(crate) fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
+        let config = &self.desired().config;
+        let uplink = config.uplinks.iter().find(|uplink| uplink.name.as_str() == name);
+        let uplink = uplink.ok_or_else(|| not_found("uplink", name))?;
+        Ok(self.uplink_status(uplink, config))
+    }
+
+    pub(crate) fn switches(&self) -> Vec<SwitchStatus> {
+        let config = &self.desired().config;
+        config.switches.iter().map(|switch| self.switch_status(switch, config)).collect()
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> Result<SwitchStatus, ApiError> {
+        let config = &self.desired().config;
+        let switch = config.switches.iter().find(|switch| switch.name.as_str() == name);
+        let switch = switch.ok_or_else(|| not_found("switch", name))?;
+        Ok(self.switch_status(switch, config))
+    }
+
+    pub(crate) fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
+        let id = switch.parse::<Name>().ok().and_then(|name| self.ids().switch(&name));
+        let id = id.ok_or_else(|| not_found("switch", switch))?;
+        let labels = self.port_labels();
+        let status = |view: AddressView| AddressStatus {
+            mac: view.mac,
+            vlan: view.vlan.map(|vlan| vlan.get()),
+            port: labels.get(&view.port).cloned().unwrap_or_default(),
+            fixed: view.fixed,
+            age_s: view.age.map(|age| age.as_secs()),
+        };
+        Ok(self.plane.addresses(id).into_iter().map(status).collect())
+    }
+
+    pub(crate) fn queues(&self) -> Vec<QueueStatus> {
+        let labels = self.port_labels();
+        let mut queues = Vec::new();
+        for view in self.plane.queues() {
+            let Some(port) = self.ports.find_id(view.id.port) else { continue };
+            queues.push(QueueStatus {
+                id: queue_name(&labels, &port.key, view.id),
+                port: labels.get(&port.id).cloned().unwrap_or_default(),
+                processor: view.processor.0,
+                frames: view.frames,
+                bytes: view.bytes,
+                full: view.full,
+                moves: view.moves,
+            });
+        }
+        queues
+    }
+
+    pub(crate) fn processors(&self) -> Vec<ProcessorStatus> {
+        let ns = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let views = self.plane.processors().into_iter();
+        views
+            .map(|view| ProcessorStatus {
+                id: view.id.0,
+                cpu: view.cpu,
+                queues: usize::try_from(view.queues).unwrap_or(usize::MAX),
+                cpu_time_ns: ns(view.cpu_time),
+                busy_ns: ns(view.awake),
+                batches: view.batches,
+                frames: view.frames,
+                sleeps: view.sleeps,
+                asleep: view.asleep,
+            })
+            .collect()
+    }
+
+    pub(crate) fn top(&self) -> TopSnapshot {
+        let config = &self.desired().config;
+        let nics = config.nics.iter().map(|nic| {
+            let key = PortKey::Nic(nic.name.clone());
+            self.top_port(&key, Some(nic.switch.clone()))
+        });
+        let uplinks = config.uplinks.iter().map(|uplink| {
+            let mut switches = config.switches.iter();
+            let switch = switches.find(|s| s.uplink.as_ref() == Some(&uplink.name));
+            let key = PortKey::Uplink(uplink.name.clone());
+            self.top_port(&key, switch.map(|switch| switch.name.clone()))
+        });
+        let mut snapshot = TopSnapshot {
+            time_unix_ms: (self.clock)(),
+            time_monotonic_ns: self.plane.now().as_ns(),
+            nics: nics.collect(),
+            uplinks: uplinks.collect(),
+            processors: self.processors(),
+        };
+        snapshot.nics.sort_by(|a, b| a.name.cmp(&b.name));
+        snapshot.uplinks.sort_by(|a, b| a.name.cmp(&b.name));
+        snapshot
+    }
+
+    fn top_port(&self, key: &PortKey, switch: Option<Name>) -> TopPort {
+        let port = self.ports.find(key);
+        let health = match &port {
+            Some(port) => port.condition().health,
+            None => Health::Down,
+        };
+        let counters = self.counters(port.map(|port| port.id));
+        TopPort::new(key.name().clone(), switch, health, &counters)
+    }
+
+    fn nic_status(&self, nic: &NicConfig, learned: &BTreeMap<PortId, u32>) -> NicStatus {
+        let port = self.ports.find(&PortKey::Nic(nic.name.clone()));
+        let device = port.as_ref().and_then(|port| port.device_status()).unwrap_or_default();
+        let id = port.as_ref().map(|port| port.id);
+        NicStatus {
+            config: nic.clone(),
+            condition: port.as_ref().map_or_else(not_yet, |port| port.condition()),
+            counters: self.counters(id),
+            offloads: offloads(&device, &nic.offload),
+            virtio_features: device.features.map(|features| format!("{features:#x}")),
+            queue_pairs: device.queue_pairs,
+            learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
+        }
+    }
+
+    fn uplink_status(&self, uplink: &UplinkConfig, config: &HostConfig) -> UplinkStatus {
+        let switch = config.switches.iter().find(|s| s.uplink.as_ref() == Some(&uplink.name));
+        let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
+        let device = port.as_ref().and_then(|port| port.device_status()).unwrap_or_default();
+        let condition = match (&port, switch) {
+            (Some(port), _) => port.condition(),
+            (None, Some(_)) => not_yet(),
+            (None, None) => Condition {
+                health: Health::Down,
+                reason: Some("no switch uses it, so it is not opened".to_owned()),
+            },
+        };
+        UplinkStatus {
+            config: uplink.clone(),
+            switch: switch.map(|switch| switch.name.clone()),
+            condition,
+            counters: self.counters(port.as_ref().map(|port| port.id)),
+            mtu: if device.mtu > 0 { device.mtu } else { uplink.mtu.unwrap_or(0) },
+            mac: device.mac,
+        }
+    }
+
+    fn switch_status(&self, switch: &SwitchConfig, config: &HostConfig) -> SwitchStatus {
+        let way_out = match (&switch.uplink, switch.kind) {
+            (Some(uplink), _) => Some(PortKey::Uplink(uplink.clone())),
+            (None, SwitchKind::Internal) => Some(PortKey::HostNic(switch.name.clone())),
+            (None, _) => None,
+        };
+        let condition = match &way_out {
+            None => Condition { health: Health::Up, reason: None },
+            Some(key) => self.way_out_condition(key),
+        };
+        let host_nic = self.ports.find(&PortKey::HostNic(switch.name.clone()));
+        let nics = config.nics.iter().filter(|nic| nic.switch == switch.name);
+        let id = self.ids().switch(&switch.name);
+        SwitchStatus {
+            config: switch.clone(),
+            condition,
+            nics: nics.map(|nic| nic.name.clone()).collect(),
+            host_nic: host_nic.map(|port| self.counters(Some(port.id))),
+            addresses: id.map_or(0, |id| self.plane.addresses(id).len()),
+        }
+    }
+
+    /// A switch is as well as its uplink or its host NIC is.
+    fn way_out_condition(&self, key: &PortKey) -> Condition {
+        let mut condition = self.ports.find(key).map_or_else(not_yet, |port| port.condition());
+        condition.reason = condition.reason.map(|reason| match key {
+            PortKey::HostNic(_) => format!("host NIC: {reason}"),
+            _ => format!("{key}: {reason}"),
+        });
+        condition
+    }
+
+    fn counters(&self, port: Option<PortId>) -> PortCounters {
+        port.map(|id| counters(self.plane.port_counters(id))).unwrap_or_default()
+    }
+
+    /// How many addresses were learned on each port. Asks every switch once.
+    fn learned_by_port(&self, config: &HostConfig) -> BTreeMap<PortId, u32> {
+        let ids = self.ids();
+        let switches = config.switches.iter().filter_map(|switch| ids.switch(&switch.name));
+        let mut learned = BTreeMap::new();
+        for id in switches {
+            self.count_learned(id, &mut learned);
+        }
+        learned
+    }
+
+    fn count_learned(&self, switch: SwitchId, learned: &mut BTreeMap<PortId, u32>) {
+        for address in self.plane.addresses(switch).iter().filter(|address| !address.fixed) {
+            *learned.entry(address.port).or_default() += 1;
+        }
+    }
+}
+
+fn not_yet() -> Condition {
+    Condition { health: Health::Failed, reason: Some("it is being made".to_owned()) }
+}
+
+fn counters(view: PortCountersView) -> PortCounters {
+    let drops = |drops: Vec<(&'static str, u64)>| {
+        let counted = drops.into_iter().filter(|(_, frames)| *frames > 0);
+        counted.map(|(reason, frames)| DropCounter { reason: reason.to_owned(), frames }).collect()
+    };
+    PortCounters {
+        rx_frames: view.rx_frames,
+        rx_bytes: view.rx_bytes,
+        tx_frames: view.tx_frames,
+        tx_bytes: view.tx_bytes,
+        rx_dropped: drops(view.rx_dropped),
+        tx_dropped: drops(view.tx_dropped),
+        flooded: view.flooded,
+        software_segmented: view.software_segmented,
+        software_checksummed: view.software_checksummed,
+    }
+}
