@@ -85,9 +85,12 @@ impl RingCells {
         }
         let entries = u64::from(size);
         let place = |area, address: u64, alignment: u64, bytes: u64| {
-            let area_at = memory
-                .user_pointer(address, bytes)
-                .ok_or(RingFault::Area { queue, area, address, bytes })?;
+            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::Area {
+                queue,
+                area,
+                address,
+                bytes,
+            })?;
             // Regions start at page boundaries in both processes, but a
             // front-end may claim otherwise; both addresses have to be aligned.
             if address % alignment != 0 || area_at as u64 % alignment != 0 {
@@ -147,8 +150,7 @@ impl RingCells {
     pub(crate) fn descriptor(&self, index: u16) -> Descriptor {
         let at = DESCRIPTOR_BYTES * usize::from(index & self.mask);
         // SAFETY: the table is mapped, and aligned to 16 bytes.
-        let [addr, rest] =
-            unsafe { self.descriptors.add(at).cast::<[u64; 2]>().read_volatile() };
+        let [addr, rest] = unsafe { self.descriptors.add(at).cast::<[u64; 2]>().read_volatile() };
         Descriptor::from_words(u64::from_le(addr), u64::from_le(rest))
     }
 

@@ -1,5 +1,8 @@
 //! Copies between guest memory and our own, without a call for short ones.
-#![allow(unsafe_code, reason = "copies through raw pointers, because guest memory has no references")]
+#![allow(
+    unsafe_code,
+    reason = "copies through raw pointers, because guest memory has no references"
+)]
 
 /// Copies of at most this many bytes are done in line: a 64-byte frame with its
 /// header is the case that decides packets per second.

@@ -124,7 +124,9 @@ pub enum RingFault {
         alignment: u64,
     },
     /// A part of the ring does not lie in one memory region.
-    #[error("queue {queue}: {area}, {bytes} bytes at {address:#x}, is not inside one memory region")]
+    #[error(
+        "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not inside one memory region"
+    )]
     Area {
         /// Vring index.
         queue: u16,

@@ -52,7 +52,7 @@ mod tx_ring;
 pub use call_line::CallLine;
 pub use fault::{MemoryError, RingArea, RingFault};
 pub use features::RingFeatures;
-pub use memory::{GuestMemory, Region, RegionSpec, REGIONS_MAX};
+pub use memory::{GuestMemory, REGIONS_MAX, Region, RegionSpec};
 pub use rx_ring::{OffloadMask, RxRing};
 pub use sigbus::memory_faults;
 pub use split::{QUEUE_SIZE_MAX, RingAddresses, RingSetup, RingState};

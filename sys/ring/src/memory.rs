@@ -73,8 +73,7 @@ impl Region {
                 source: errno.into(),
             }
         };
-        for (field, value) in
-            [("guest address", spec.guest_addr), ("user address", spec.user_addr)]
+        for (field, value) in [("guest address", spec.guest_addr), ("user address", spec.user_addr)]
         {
             value.checked_add(size).ok_or_else(|| overflow(field, value))?;
         }
@@ -200,9 +199,8 @@ impl GuestMemory {
         if specs.len() > REGIONS_MAX {
             return Err(MemoryError::TooMany { count: specs.len(), max: REGIONS_MAX });
         }
-        let regions = specs.iter().enumerate().map(|(index, spec)| {
-            Region::map(index, spec).map(Arc::new)
-        });
+        let regions =
+            specs.iter().enumerate().map(|(index, spec)| Region::map(index, spec).map(Arc::new));
         Self::new(regions.collect::<Result<_, _>>()?)
     }
 
