@@ -28,6 +28,6 @@ pub use device::{
     PortDevice, PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
     VhostUserSpec,
 };
-pub use processor::{ProcessorRuntime, Wait, Waker};
+pub use processor::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use store::{StateStore, StoreError};

@@ -39,6 +39,12 @@ pub trait Wait: Send {
     fn cpu_time(&self) -> core::time::Duration;
 }
 
+/// What a processor's thread runs.
+pub type ProcessorBody = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
+
+/// Waits until a processor's thread has ended.
+pub type ProcessorJoin = Box<dyn FnOnce() + Send>;
+
 /// Where processors come from.
 pub trait ProcessorRuntime: Send + Sync {
     /// Starts a thread named `name`, pinned to logical CPU `cpu`, that runs
@@ -51,8 +57,8 @@ pub trait ProcessorRuntime: Send + Sync {
         &self,
         name: &str,
         cpu: u16,
-        body: Box<dyn FnOnce(Box<dyn Wait>) + Send>,
-    ) -> io::Result<(Arc<dyn Waker>, Box<dyn FnOnce() + Send>)>;
+        body: ProcessorBody,
+    ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)>;
 
     /// The logical CPUs this process may run on, ascending.
     fn cpus(&self) -> Vec<u16>;

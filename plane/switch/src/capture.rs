@@ -1,0 +1,193 @@
+//! Live capture of one port, bounded in memory and without effect on others.
+//!
+//! A capture owns a fixed number of buffers. A processor takes a free one, copies
+//! the frame's beginning into it and queues it for the reader; if none is free the
+//! frame is not captured and counted. Nothing waits for the reader.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam_queue::ArrayQueue;
+use suimon_frame::Frame;
+use suimon_quantity::{Direction, Time};
+
+use crate::tally::Tally;
+
+/// How much to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Bytes kept of each frame, 64 to 65 600.
+    pub snaplen: u32,
+    /// Bytes of memory for frames that the reader has not taken yet; at least
+    /// room for 16 frames.
+    pub ring_bytes: usize,
+}
+
+impl Default for CaptureOptions {
+    fn default() -> Self {
+        Self { snaplen: 65_600, ring_bytes: 16 << 20 }
+    }
+}
+
+/// One frame as it passed.
+#[derive(Debug)]
+pub struct CapturedFrame {
+    /// When, on the processors' clock.
+    pub time: Time,
+    /// Which way, seen from the switch.
+    pub direction: Direction,
+    /// Length on the wire, tag included; a large frame's own length.
+    pub original_len: u32,
+    bytes: Vec<u8>,
+}
+
+impl CapturedFrame {
+    /// The frame's beginning, tag included.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The processors' side of a capture.
+pub(crate) struct CaptureTap {
+    snaplen: usize,
+    free: ArrayQueue<Box<CapturedFrame>>,
+    filled: ArrayQueue<Box<CapturedFrame>>,
+    dropped: Tally,
+    closed: AtomicBool,
+}
+
+impl CaptureTap {
+    fn new(options: CaptureOptions) -> Self {
+        let snaplen = options.snaplen.clamp(64, 65_600) as usize;
+        let slots = (options.ring_bytes / snaplen).clamp(16, 65_536);
+        let free = ArrayQueue::new(slots);
+        for _ in 0..slots {
+            let frame = CapturedFrame {
+                time: Time::ZERO,
+                direction: Direction::Ingress,
+                original_len: 0,
+                bytes: Vec::with_capacity(snaplen),
+            };
+            let _ = free.push(Box::new(frame));
+        }
+        Self {
+            snaplen,
+            free,
+            filled: ArrayQueue::new(slots),
+            dropped: Tally::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Keeps a copy of the frame's beginning, or counts it as missed.
+    pub(crate) fn take(&self, now: Time, direction: Direction, frame: &Frame) {
+        let Some(mut slot) = self.free.pop() else {
+            self.dropped.add(1);
+            return;
+        };
+        let wire = frame.wire();
+        slot.time = now;
+        slot.direction = direction;
+        slot.original_len = u32::try_from(wire.wire_len()).unwrap_or(u32::MAX);
+        slot.bytes.clear();
+        for part in [wire.front, wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]), wire.rest] {
+            let room = self.snaplen - slot.bytes.len();
+            slot.bytes.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        // As many slots exist as the queue has room for.
+        let _ = self.filled.push(slot);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+/// The reader's side of a capture. Dropping it ends the capture.
+pub struct CaptureReader {
+    tap: Arc<CaptureTap>,
+    on_drop: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// How often a reader looks for frames; captures are looked at by people.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+impl CaptureReader {
+    pub(crate) fn new(options: CaptureOptions) -> (Self, Arc<CaptureTap>) {
+        let tap = Arc::new(CaptureTap::new(options));
+        (Self { tap: Arc::clone(&tap), on_drop: None }, tap)
+    }
+
+    pub(crate) fn on_drop(&mut self, action: Box<dyn FnOnce() + Send>) {
+        self.on_drop = Some(action);
+    }
+
+    /// Hands up to `frames_max` captured frames to `take`, oldest first, and
+    /// waits up to `timeout` for the first. Returns how many there were.
+    pub fn read(
+        &self,
+        timeout: Duration,
+        frames_max: usize,
+        mut take: impl FnMut(&CapturedFrame),
+    ) -> usize {
+        let mut left = timeout;
+        while self.tap.filled.is_empty() && !left.is_zero() {
+            let nap = left.min(LOOK_EVERY);
+            std::thread::sleep(nap);
+            left -= nap;
+        }
+        let mut count = 0;
+        while count < frames_max {
+            let Some(frame) = self.tap.filled.pop() else { break };
+            take(&frame);
+            let _ = self.tap.free.push(frame);
+            count += 1;
+        }
+        count
+    }
+
+    /// Frames that passed while no buffer was free.
+    pub fn dropped(&self) -> u64 {
+        self.tap.dropped.value()
+    }
+}
+
+impl Drop for CaptureReader {
+    fn drop(&mut self) {
+        self.tap.closed.store(true, Ordering::Relaxed);
+        if let Some(action) = self.on_drop.take() {
+            action();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_keeps_what_it_has_room_for_and_counts_the_rest() {
+        let options = CaptureOptions { snaplen: 64, ring_bytes: 64 * 16 };
+        let (reader, tap) = CaptureReader::new(options);
+        let mut frame = Frame::new(0);
+        for number in 0..20_u8 {
+            frame.fill(&[number; 100]);
+            tap.take(Time::from_ns(u64::from(number)), Direction::Egress, &frame);
+        }
+        let mut seen = Vec::new();
+        let count = reader.read(Duration::ZERO, 100, |captured| {
+            assert_eq!(captured.original_len, 100);
+            assert_eq!(captured.bytes().len(), 64);
+            seen.push(captured.bytes()[0]);
+        });
+        assert_eq!(count, 16);
+        assert_eq!(seen, (0..16).collect::<Vec<u8>>());
+        assert_eq!(reader.dropped(), 4);
+        tap.take(Time::ZERO, Direction::Egress, &frame);
+        assert_eq!(reader.read(Duration::ZERO, 100, |_| ()), 1);
+        drop(reader);
+        assert!(tap.is_closed());
+    }
+}

@@ -1,0 +1,389 @@
+//! What one processor does with a batch of frames.
+//!
+//! Frames are decided in one go, then handed to the egress queues: at once if the
+//! queue is here, in a parcel if another processor owns it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use suimon_forwarding::{DropReason, FloodKind, Forwarder, Learned, PortSlot, Verdict};
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, VlanId, flow_hash};
+use suimon_ports::PortFault;
+use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
+
+use crate::handover::{Route, Routes};
+use crate::link::{Latch, Link, Mail, Outbox};
+use crate::notice::{Notices, PlaneNotice};
+use crate::owned::OwnedSink;
+use crate::post::{Parcel, Post, return_home};
+use crate::published::{PortRuntime, Published};
+
+/// Addresses one processor remembers over all switches.
+const ADDRESSES_MAX: usize = 65_536;
+
+/// Parcels held for one queue that is on its way here: what its sender and some
+/// others may have under way.
+const HELD_MAX: usize = 4096;
+
+/// Where a frame for an egress queue goes, looked up once per generation.
+#[derive(Clone, Copy)]
+enum Way {
+    Sink(usize),
+    At(ProcessorId),
+    Hold,
+    Nowhere,
+}
+
+/// The frame-moving half of a processor: everything but sources and sleep.
+pub(crate) struct Engine {
+    link: Arc<Link>,
+    published: Arc<Published>,
+    forwarder: Forwarder,
+    verdicts: [Verdict; BATCH_FRAMES_MAX],
+    sinks: Vec<Option<Box<OwnedSink>>>,
+    sink_of: BTreeMap<QueueId, usize>,
+    /// Sinks that have something to flush.
+    touched: Vec<usize>,
+    routes: Routes<Box<Parcel>>,
+    expected: BTreeMap<QueueId, Latch>,
+    /// Parallel to [`Published::owners`].
+    ways: Vec<Way>,
+    post: Post,
+    outbox: Outbox,
+    scratch: Frame,
+    notices: Arc<Notices>,
+}
+
+impl Engine {
+    pub(crate) fn new(link: Arc<Link>, published: Arc<Published>, notices: Arc<Notices>) -> Self {
+        let mut engine = Self {
+            routes: Routes::new(link.id),
+            post: Post::new(Arc::clone(&link)),
+            link,
+            published: Arc::clone(&published),
+            forwarder: Forwarder::new(ADDRESSES_MAX),
+            verdicts: [Verdict::default(); BATCH_FRAMES_MAX],
+            sinks: Vec::new(),
+            sink_of: BTreeMap::new(),
+            touched: Vec::new(),
+            expected: BTreeMap::new(),
+            ways: Vec::new(),
+            outbox: Outbox::default(),
+            scratch: Frame::new(0),
+            notices,
+        };
+        engine.adopt(published);
+        engine
+    }
+
+    pub(crate) fn published(&self) -> &Arc<Published> {
+        &self.published
+    }
+
+    pub(crate) fn forwarder(&mut self) -> &mut Forwarder {
+        &mut self.forwarder
+    }
+
+    /// When learned addresses are due to be aged.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.forwarder.next_deadline()
+    }
+
+    pub(crate) fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    pub(crate) fn sinks(&self) -> usize {
+        self.sink_of.len()
+    }
+
+    /// Takes a batch from a port through the switch.
+    pub(crate) fn handle_batch(&mut self, now: Time, ingress: PortSlot, batch: &mut FrameBatch) {
+        let published = Arc::clone(&self.published);
+        let Some(port) = published.ports.get(ingress.index()) else { return };
+        if let Some(tap) = &port.capture {
+            for frame in batch.frames() {
+                tap.take(now, Direction::Ingress, frame);
+            }
+        }
+        let frames = batch.frames_mut();
+        self.forwarder.decide(&published.tables, now, ingress, frames, &mut self.verdicts);
+        for (at, frame) in frames.iter_mut().enumerate() {
+            match self.verdicts[at] {
+                Verdict::Unicast { egress } => self.deliver(now, &published, egress, frame, true),
+                Verdict::Flood { vlan, kind } => {
+                    self.flood(now, &published, ingress, (vlan, kind), frame);
+                }
+                Verdict::Drop(reason) => self.handle_drop(now, port, reason, frame),
+            }
+        }
+        self.post.send_all(&published, &mut self.outbox);
+        self.tell_learned(&published);
+    }
+
+    fn handle_drop(&self, now: Time, port: &PortRuntime, reason: DropReason, frame: &Frame) {
+        port.shared.tally.drop_rx(reason, 1);
+        if reason == DropReason::SpoofedSource && port.shared.spoofing_told.is_due(now) {
+            let notice = PlaneNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
+            self.notices.tell(notice);
+        }
+    }
+
+    fn flood(
+        &mut self,
+        now: Time,
+        published: &Published,
+        ingress: PortSlot,
+        (vlan, kind): (Option<VlanId>, FloodKind),
+        frame: &mut Frame,
+    ) {
+        let port = &published.ports[ingress.index()];
+        if let Some(limit) = &port.storm {
+            if !port.shared.storm.admit(limit, now, 1) {
+                port.shared.tally.drop_rx(DropReason::StormLimit, 1);
+                if port.shared.storm_told.is_due(now) {
+                    self.notices.tell(PlaneNotice::StormLimited { port: port.shared.id });
+                }
+                return;
+            }
+        }
+        port.shared.tally.flooded.add(1);
+        let tag = frame.meta.tag;
+        let mut members = 0;
+        for member in published.tables.flood(ingress, vlan, kind) {
+            members += 1;
+            if published.tables.fits(member.slot, frame) {
+                frame.meta.tag = member.rule.apply(tag);
+                self.deliver(now, published, member.slot, frame, false);
+            } else if let Some(port) = published.ports.get(member.slot.index()) {
+                port.shared.tally.drop_tx(DropReason::TooLong, 1);
+            }
+        }
+        if members == 0 {
+            port.shared.tally.drop_rx(DropReason::NoDestination, 1);
+        }
+    }
+
+    /// Takes one frame to one port. `is_only`: nobody else needs the frame, so its
+    /// buffer may be taken.
+    #[inline]
+    fn deliver(
+        &mut self,
+        now: Time,
+        published: &Published,
+        egress: PortSlot,
+        frame: &mut Frame,
+        is_only: bool,
+    ) {
+        let Some(port) = published.ports.get(egress.index()) else { return };
+        let queues = port.egress.len();
+        let at = match queues {
+            0 => return port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+            1 => port.egress.start,
+            _ => port.egress.start + flow_hash(frame) as usize % queues,
+        };
+        if let Some(tap) = &port.capture {
+            tap.take(now, Direction::Egress, frame);
+        }
+        let (queue, _) = published.owners[at];
+        match self.ways[at] {
+            Way::Sink(sink) => self.transmit(sink, frame),
+            Way::At(owner) => {
+                if !self.post.add(owner, queue, frame, is_only) {
+                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
+                }
+            }
+            Way::Hold => {
+                if !self.hold(queue, frame, is_only) {
+                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
+                }
+            }
+            Way::Nowhere => port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, at: usize, frame: &mut Frame) {
+        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
+        if !sink.is_touched() {
+            self.touched.push(at);
+        }
+        if let Err(fault) = sink.transmit(frame, &mut self.scratch) {
+            self.give_up_sink(at, fault);
+        }
+    }
+
+    fn hold(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
+        let Some(parcel) = self.post.parcel(queue, frame, is_only) else { return false };
+        match self.routes.hold(queue, parcel, HELD_MAX) {
+            Ok(()) => true,
+            Err(parcel) => {
+                return_home(parcel);
+                false
+            }
+        }
+    }
+
+    fn give_up_sink(&mut self, at: usize, fault: PortFault) {
+        if let Some(sink) = self.sinks.get_mut(at).and_then(Option::take) {
+            self.sink_of.remove(&sink.id);
+            self.notices.tell(PlaneNotice::QueueFault { queue: sink.id, fault });
+            self.find_ways();
+        }
+    }
+
+    /// Tells the other processors which addresses this one saw.
+    fn tell_learned(&mut self, published: &Published) {
+        while let Some(learned) = self.forwarder.poll_learned() {
+            for link in published.links.iter().flatten() {
+                if link.id != self.link.id {
+                    // A full mailbox loses the hint; the frames are flooded
+                    // until the next one.
+                    let _ = link.send(Mail::Learned(learned));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn handle_learned(&mut self, now: Time, learned: Learned) {
+        self.forwarder.handle_learned(&self.published.tables, now, learned);
+    }
+
+    /// Makes everything visible that was handed to sinks since the last time.
+    pub(crate) fn flush(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for at in touched.drain(..) {
+            let Some(Some(sink)) = self.sinks.get_mut(at) else { continue };
+            if let Err(fault) = sink.flush() {
+                self.give_up_sink(at, fault);
+            }
+        }
+        self.touched = touched;
+        if !self.outbox.is_empty() {
+            self.outbox.retry();
+        }
+    }
+
+    /// Frames that another processor decided, for a queue of this one.
+    pub(crate) fn handle_parcel(&mut self, mut parcel: Box<Parcel>) {
+        let queue = parcel.queue;
+        let frames = parcel.frames.len() as u64;
+        if let Some(&at) = self.sink_of.get(&queue) {
+            for frame in &mut parcel.frames {
+                self.transmit(at, frame);
+            }
+            return return_home(parcel);
+        }
+        match self.routes.route_of_mail(queue) {
+            Route::Hold => {
+                let Err(refused) = self.routes.hold(queue, parcel, HELD_MAX) else { return };
+                self.count_lost(queue, frames);
+                parcel = refused;
+            }
+            Route::Here | Route::At(_) | Route::Nowhere => self.count_lost(queue, frames),
+        }
+        return_home(parcel);
+    }
+
+    fn count_lost(&self, queue: QueueId, frames: u64) {
+        let slot = self.published.tables.slot(queue.port);
+        if let Some(port) = slot.and_then(|slot| self.published.ports.get(slot.index())) {
+            port.shared.tally.drop_tx(DropReason::EgressFull, frames);
+        }
+    }
+
+    /// From now on, these tables.
+    pub(crate) fn adopt(&mut self, published: Arc<Published>) {
+        self.forwarder.handle_tables(&published.tables);
+        let others = published.processors().saturating_sub(1);
+        let sink_of = &self.sink_of;
+        let adopted =
+            self.routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
+        self.published = published;
+        adopted.orphans.into_iter().for_each(return_home);
+        for fence in adopted.fences {
+            self.send_must(fence.to, Mail::Fence(fence.queue));
+        }
+        for (queue, to) in adopted.departing {
+            self.depart(queue, to);
+        }
+        self.find_ways();
+    }
+
+    pub(crate) fn handle_fence(&mut self, queue: QueueId) {
+        if let Some(to) = self.routes.handle_fence(queue) {
+            self.depart(queue, to);
+            self.find_ways();
+        }
+    }
+
+    fn depart(&mut self, queue: QueueId, to: ProcessorId) {
+        let mut sink = self.detach_sink(queue);
+        if let Some(Err(fault)) = sink.as_mut().map(|sink| sink.flush()) {
+            self.notices.tell(PlaneNotice::QueueFault { queue, fault });
+            sink = None;
+        }
+        self.send_must(to, Mail::Sink(queue, sink));
+    }
+
+    /// Mail that must arrive, behind all frames sent there before.
+    pub(crate) fn send_must(&mut self, to: ProcessorId, mail: Mail) {
+        self.post.send_all(&self.published, &mut self.outbox);
+        if let Some(link) = self.published.link(to) {
+            self.outbox.send(link, mail);
+        }
+    }
+
+    /// A queue that was handed over has arrived: first what was held for it.
+    pub(crate) fn handle_arrival(&mut self, queue: QueueId, sink: Option<Box<OwnedSink>>) {
+        if let Some(sink) = sink {
+            sink.tally.moves.add(1);
+            self.attach_sink(sink);
+        }
+        for parcel in self.routes.handle_arrival(queue) {
+            self.handle_parcel(parcel);
+        }
+        self.find_ways();
+        if let Some(latch) = self.expected.remove(&queue) {
+            latch.count_down();
+        }
+    }
+
+    pub(crate) fn expect_sink(&mut self, queue: QueueId, latch: Latch) {
+        if self.sink_of.contains_key(&queue) {
+            latch.count_down();
+        } else {
+            self.expected.insert(queue, latch);
+        }
+    }
+
+    pub(crate) fn attach_sink(&mut self, sink: Box<OwnedSink>) {
+        let at = self.sinks.iter().position(Option::is_none).unwrap_or(self.sinks.len());
+        if at == self.sinks.len() {
+            self.sinks.push(None);
+        }
+        self.sink_of.insert(sink.id, at);
+        self.sinks[at] = Some(sink);
+    }
+
+    pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
+        let at = self.sink_of.remove(&queue)?;
+        self.touched.retain(|touched| *touched != at);
+        let sink = self.sinks.get_mut(at).and_then(Option::take);
+        self.find_ways();
+        sink
+    }
+
+    /// Looks up, for every egress queue, where its frames go.
+    fn find_ways(&mut self) {
+        self.ways.clear();
+        for (queue, _) in &self.published.owners {
+            self.ways.push(match self.routes.route(*queue) {
+                Route::Here => self.sink_of.get(queue).map_or(Way::Nowhere, |at| Way::Sink(*at)),
+                Route::At(owner) => Way::At(owner),
+                Route::Hold => Way::Hold,
+                Route::Nowhere => Way::Nowhere,
+            });
+        }
+    }
+}

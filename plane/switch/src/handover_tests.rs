@@ -1,0 +1,212 @@
+//! The hand-over protocol under every order of events: processors are actors
+//! whose mailboxes keep the order of each sender, and a random scheduler decides
+//! who runs next.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use suimon_quantity::{Direction, PortId};
+
+use super::*;
+
+const QUEUE: QueueId = QueueId { port: PortId(7), direction: Direction::Egress, index: 0 };
+
+#[derive(Debug)]
+enum Mail {
+    Frame { from: u16, number: u32 },
+    Fence,
+    Queue,
+}
+
+struct Actor {
+    routes: Routes<(u16, u32)>,
+    mailbox: VecDeque<Mail>,
+    has_queue: bool,
+    /// Tables published but not yet adopted, as owners.
+    tables: VecDeque<ProcessorId>,
+    sent: u32,
+}
+
+struct World {
+    actors: Vec<Actor>,
+    delivered: Vec<(u16, u32)>,
+    arrivals: usize,
+}
+
+impl World {
+    fn new(processors: u16, owner: u16) -> Self {
+        let actors = (0..processors)
+            .map(|id| {
+                let mut routes = Routes::new(ProcessorId(id));
+                routes.adopt(&[(QUEUE, ProcessorId(owner))], usize::from(processors) - 1, |_| {
+                    id == owner
+                });
+                Actor {
+                    routes,
+                    mailbox: VecDeque::new(),
+                    has_queue: id == owner,
+                    tables: VecDeque::new(),
+                    sent: 0,
+                }
+            })
+            .collect();
+        Self { actors, delivered: Vec::new(), arrivals: 0 }
+    }
+
+    fn deliver(&mut self, at: usize, frame: (u16, u32)) {
+        assert!(self.actors[at].has_queue, "{frame:?} delivered where the queue is not");
+        self.delivered.push(frame);
+    }
+
+    fn send(&mut self, at: usize) {
+        let actor = &mut self.actors[at];
+        let frame = (at as u16, actor.sent);
+        actor.sent += 1;
+        match actor.routes.route(QUEUE) {
+            Route::Here => self.deliver(at, frame),
+            Route::At(owner) => self.actors[usize::from(owner.0)]
+                .mailbox
+                .push_back(Mail::Frame { from: frame.0, number: frame.1 }),
+            Route::Hold => actor.routes.hold(QUEUE, frame, usize::MAX).unwrap(),
+            Route::Nowhere => panic!("{frame:?} has nowhere to go"),
+        }
+    }
+
+    fn depart(&mut self, at: usize, to: ProcessorId) {
+        assert!(std::mem::take(&mut self.actors[at].has_queue));
+        self.actors[usize::from(to.0)].mailbox.push_back(Mail::Queue);
+    }
+
+    fn adopt(&mut self, at: usize) {
+        let others = self.actors.len() - 1;
+        let actor = &mut self.actors[at];
+        let Some(owner) = actor.tables.pop_front() else { return };
+        let has_queue = actor.has_queue;
+        let adopted = actor.routes.adopt(&[(QUEUE, owner)], others, |_| has_queue);
+        assert_eq!(adopted.orphans, []);
+        for fence in adopted.fences {
+            self.actors[usize::from(fence.to.0)].mailbox.push_back(Mail::Fence);
+        }
+        for (_, to) in adopted.departing {
+            self.depart(at, to);
+        }
+    }
+
+    fn read_mail(&mut self, at: usize) {
+        let Some(mail) = self.actors[at].mailbox.pop_front() else { return };
+        match mail {
+            Mail::Frame { from, number } => match self.actors[at].routes.route_of_mail(QUEUE) {
+                Route::Here => self.deliver(at, (from, number)),
+                Route::Hold => {
+                    self.actors[at].routes.hold(QUEUE, (from, number), usize::MAX).unwrap();
+                }
+                route => panic!("mail for a queue that is {route:?}"),
+            },
+            Mail::Fence => {
+                if let Some(to) = self.actors[at].routes.handle_fence(QUEUE) {
+                    self.depart(at, to);
+                }
+            }
+            Mail::Queue => {
+                self.actors[at].has_queue = true;
+                self.arrivals += 1;
+                for frame in self.actors[at].routes.handle_arrival(QUEUE) {
+                    self.deliver(at, frame);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, choice: u8) {
+        let count = self.actors.len();
+        let at = usize::from(choice) % count;
+        match usize::from(choice) / count % 4 {
+            0 => self.adopt(at),
+            1 => self.read_mail(at),
+            _ => self.send(at),
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..4 {
+            for at in 0..self.actors.len() {
+                while !self.actors[at].tables.is_empty() {
+                    self.adopt(at);
+                }
+            }
+            for at in 0..self.actors.len() {
+                while !self.actors[at].mailbox.is_empty() {
+                    self.read_mail(at);
+                }
+            }
+        }
+    }
+
+    fn check(&self, owner: u16) {
+        for (id, actor) in self.actors.iter().enumerate() {
+            assert_eq!(actor.has_queue, id == usize::from(owner));
+            let numbers: Vec<u32> = self
+                .delivered
+                .iter()
+                .filter(|(from, _)| usize::from(*from) == id)
+                .map(|(_, number)| *number)
+                .collect();
+            let in_order: Vec<u32> = (0..actor.sent).collect();
+            assert_eq!(numbers, in_order, "frames of processor {id} lost or out of order");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn nothing_is_lost_and_nothing_overtakes(
+        processors in 2_u16..5,
+        moves in prop::collection::vec((0_u16..5, prop::collection::vec(any::<u8>(), 0..60)), 1..4),
+    ) {
+        let mut owner = 0;
+        let mut world = World::new(processors, owner);
+        for (to, choices) in moves {
+            let to = to % processors;
+            for actor in &mut world.actors {
+                actor.tables.push_back(ProcessorId(to));
+            }
+            for choice in choices {
+                world.step(choice);
+            }
+            world.settle();
+            owner = to;
+            world.check(owner);
+        }
+    }
+}
+
+#[test]
+fn what_is_held_is_bounded() {
+    let mut routes = Routes::new(ProcessorId(1));
+    assert_eq!(routes.hold(QUEUE, 'x', 8), Err('x'), "there is no such queue");
+    routes.adopt(&[(QUEUE, ProcessorId(0))], 1, |_| false);
+    routes.adopt(&[(QUEUE, ProcessorId(1))], 1, |_| false);
+    assert_eq!(routes.route(QUEUE), Route::Hold);
+    assert_eq!(routes.hold(QUEUE, 'a', 1), Ok(()));
+    assert_eq!(routes.hold(QUEUE, 'b', 1), Err('b'));
+    assert_eq!(routes.handle_arrival(QUEUE), ['a']);
+    assert_eq!(routes.route(QUEUE), Route::Here);
+}
+
+#[test]
+fn a_queue_that_is_gone_is_nowhere() {
+    let mut routes = Routes::new(ProcessorId(0));
+    routes.adopt(&[(QUEUE, ProcessorId(0))], 0, |_| true);
+    assert_eq!(routes.route(QUEUE), Route::Here);
+    assert!(routes.adopt(&[], 0, |_| true).orphans.is_empty());
+    routes.adopt(&[(QUEUE, ProcessorId(1))], 1, |_| false);
+    assert_eq!(routes.hold(QUEUE, 'a', 8), Ok(()), "the sender knew first");
+    assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['a']);
+    routes.adopt(&[(QUEUE, ProcessorId(0))], 1, |_| false);
+    assert_eq!(routes.hold(QUEUE, 'b', 8), Ok(()));
+    assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['b']);
+    assert_eq!(routes.route(QUEUE), Route::Nowhere);
+    assert_eq!(routes.handle_fence(QUEUE), None);
+}

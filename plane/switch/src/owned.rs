@@ -1,0 +1,167 @@
+//! Queues as their owning processor holds them.
+
+use std::sync::Arc;
+
+use suimon_forwarding::{DropReason, PortSlot};
+use suimon_frame::{Frame, complete_checksum, segment};
+use suimon_offload::{EgressStep, plan};
+use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
+use suimon_quantity::{QueueId, Time};
+
+use crate::published::PortShared;
+use crate::tally::QueueTally;
+
+/// Where an ingress queue stands on the ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// It is polled, and its notifications are off.
+    Polling,
+    /// Its descriptor becomes readable when there is something.
+    Waiting,
+    /// Its port's bandwidth is used up until then; it is left alone.
+    Throttled(Time),
+}
+
+/// An ingress queue in the hands of its owner.
+pub(crate) struct OwnedSource {
+    pub id: QueueId,
+    pub source: Box<dyn FrameSource>,
+    pub shared: Arc<PortShared>,
+    pub tally: Arc<QueueTally>,
+    pub readiness: Readiness,
+    /// Its port's place in the present tables.
+    pub slot: Option<PortSlot>,
+    malformed: u64,
+}
+
+impl OwnedSource {
+    pub(crate) fn new(
+        id: QueueId,
+        source: Box<dyn FrameSource>,
+        shared: Arc<PortShared>,
+        tally: Arc<QueueTally>,
+    ) -> Self {
+        let readiness = Readiness::Polling;
+        Self { id, source, shared, tally, readiness, slot: None, malformed: 0 }
+    }
+
+    /// Counts what was received, and what the source had to drop meanwhile.
+    pub(crate) fn count(&mut self, frames: u64, bytes: u64) {
+        self.tally.frames.add(frames);
+        self.tally.bytes.add(bytes);
+        self.shared.tally.rx_frames.add(frames);
+        self.shared.tally.rx_bytes.add(bytes);
+        let malformed = self.source.malformed();
+        self.shared.tally.drop_rx(DropReason::Malformed, malformed.saturating_sub(self.malformed));
+        self.malformed = malformed;
+    }
+}
+
+/// An egress queue in the hands of its owner.
+pub(crate) struct OwnedSink {
+    pub id: QueueId,
+    pub sink: Box<dyn FrameSink>,
+    pub shared: Arc<PortShared>,
+    pub tally: Arc<QueueTally>,
+    unflushed: Unflushed,
+}
+
+/// What was handed to a sink since it was last flushed.
+#[derive(Default)]
+struct Unflushed {
+    touched: bool,
+    frames: u64,
+    bytes: u64,
+    full: u64,
+}
+
+impl OwnedSink {
+    pub(crate) fn new(
+        id: QueueId,
+        sink: Box<dyn FrameSink>,
+        shared: Arc<PortShared>,
+        tally: Arc<QueueTally>,
+    ) -> Self {
+        Self { id, sink, shared, tally, unflushed: Unflushed::default() }
+    }
+
+    /// Whether [`OwnedSink::flush`] has something to do.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.unflushed.touched
+    }
+
+    /// Hands a frame over, after doing in software what this egress lacks.
+    pub(crate) fn transmit(
+        &mut self,
+        frame: &mut Frame,
+        scratch: &mut Frame,
+    ) -> Result<(), PortFault> {
+        let is_plain = frame.meta.gso.is_none()
+            && !matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
+        if is_plain {
+            return self.hand_over(frame);
+        }
+        match plan(&frame.meta, self.sink.offloads()) {
+            EgressStep::AsIs => self.hand_over(frame),
+            EgressStep::CompleteChecksum => {
+                complete_checksum(frame);
+                self.shared.tally.software_checksummed.add(1);
+                self.hand_over(frame)
+            }
+            EgressStep::Segment { partial_checksum } => {
+                self.segment(frame, scratch, partial_checksum)
+            }
+        }
+    }
+
+    fn segment(
+        &mut self,
+        frame: &Frame,
+        scratch: &mut Frame,
+        partial_checksum: bool,
+    ) -> Result<(), PortFault> {
+        match segment(frame, scratch, partial_checksum) {
+            Ok(mut segments) => {
+                self.shared.tally.software_segmented.add(1);
+                while let Some(piece) = segments.next_segment() {
+                    self.hand_over(piece)?;
+                }
+            }
+            // Sources admit only frames that can be segmented.
+            Err(_) => self.shared.tally.drop_tx(DropReason::Malformed, 1),
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self, frame: &Frame) -> Result<(), PortFault> {
+        self.unflushed.touched = true;
+        match self.sink.transmit(frame)? {
+            Sent::Accepted => {
+                self.unflushed.frames += 1;
+                self.unflushed.bytes += frame.len() as u64;
+            }
+            Sent::Full => self.unflushed.full += 1,
+        }
+        Ok(())
+    }
+
+    /// Makes everything handed over visible, and counts it.
+    pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
+        let unflushed = std::mem::take(&mut self.unflushed);
+        self.tally.frames.add(unflushed.frames);
+        self.tally.bytes.add(unflushed.bytes);
+        self.tally.full.add(unflushed.full);
+        self.shared.tally.tx_frames.add(unflushed.frames);
+        self.shared.tally.tx_bytes.add(unflushed.bytes);
+        self.shared.tally.drop_tx(DropReason::EgressFull, unflushed.full);
+        self.sink.flush()
+    }
+}
+
+/// The fault of a descriptor that cannot be waited on.
+pub(crate) fn unwatchable(error: &std::io::Error) -> PortFault {
+    PortFault {
+        kind: FaultKind::Host,
+        detail: format!("its descriptor cannot be waited on: {error}"),
+    }
+}

@@ -1,0 +1,235 @@
+//! The control plane's handle on the data plane.
+//!
+//! Every change is made under one lock, which no processor ever takes: changes
+//! wait for each other and for the processors, frames never wait for a change.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use suimon_forwarding::VlanMode;
+use suimon_ports::{FrameSink, FrameSource, ProcessorRuntime, QueueHost};
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
+
+use crate::capture::{CaptureOptions, CaptureReader};
+use crate::link::{Command, Latch};
+use crate::notice::{Notices, PlaneNotice};
+use crate::owned::{OwnedSink, OwnedSource};
+use crate::registry::{QueueRecord, Registry};
+use crate::topology::{MoveError, Topology, TopologyError};
+use crate::view::{AddressView, PortCountersView, ProcessorView, QueueView};
+
+/// How long a processor may take to answer. It answers between two batches, so
+/// this is reached only if the host does not let it run at all.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The data plane of one host. Clones are handles on the same.
+///
+/// Processors run from [`DataPlane::start`] to [`DataPlane::stop`].
+#[derive(Clone)]
+pub struct DataPlane(Arc<Inner>);
+
+struct Inner {
+    runtime: Arc<dyn ProcessorRuntime>,
+    notices: Arc<Notices>,
+    registry: Mutex<Registry>,
+}
+
+impl DataPlane {
+    /// Starts one processor on each of these logical CPUs, with nothing to do.
+    ///
+    /// # Errors
+    /// A CPU does not exist, is named twice or may not be used. Nothing runs.
+    pub fn start(cpus: &[u16], runtime: Arc<dyn ProcessorRuntime>) -> io::Result<Self> {
+        let notices = Notices::new();
+        let registry = Registry::start(cpus, &*runtime, &notices)?;
+        Ok(Self(Arc::new(Inner { runtime, notices, registry: Mutex::new(registry) })))
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes all processors use this topology; returns when they do. Ports that
+    /// are in the old and the new one keep their queues, counters and addresses.
+    ///
+    /// # Errors
+    /// It makes no sense, or a processor does not answer.
+    pub fn publish(&self, topology: Topology) -> Result<(), TopologyError> {
+        self.registry().set_topology(topology)
+    }
+
+    /// Gives the data plane these logical CPUs, and takes the others away. Queues
+    /// move first; nothing is lost.
+    ///
+    /// # Errors
+    /// A CPU does not exist, is named twice or may not be used. Nothing changed.
+    pub fn set_processors(&self, cpus: &[u16]) -> io::Result<()> {
+        self.registry().set_processors(cpus, &*self.0.runtime, &self.0.notices)
+    }
+
+    /// Hands a queue over to another processor; returns when that owns it.
+    ///
+    /// # Errors
+    /// There is no such queue or processor, or one does not answer.
+    pub fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
+        self.registry().move_queue(id, to)
+    }
+
+    /// All queues, ascending.
+    pub fn queues(&self) -> Vec<QueueView> {
+        let registry = self.registry();
+        let queues = registry.queues.iter();
+        queues
+            .map(|(id, record)| QueueView {
+                id: *id,
+                processor: record.owner,
+                frames: record.tally.frames.value(),
+                bytes: record.tally.bytes.value(),
+                full: record.tally.full.value(),
+                moves: record.tally.moves.value(),
+            })
+            .collect()
+    }
+
+    /// All processors, ascending.
+    pub fn processors(&self) -> Vec<ProcessorView> {
+        self.registry().processors()
+    }
+
+    /// Counters of a port; all nought if it was never published.
+    pub fn port_counters(&self, port: PortId) -> PortCountersView {
+        self.registry().port_counters(port)
+    }
+
+    /// The forwarding table of a switch: what is configured, then what was
+    /// learned, each ascending by address.
+    pub fn addresses(&self, switch: SwitchId) -> Vec<AddressView> {
+        let (mut addresses, replies) = {
+            let registry = self.registry();
+            let (sender, replies) = mpsc::channel();
+            for link in registry.links() {
+                link.command(Command::Addresses(sender.clone()));
+            }
+            (fixed_addresses(&registry.topology, switch), replies)
+        };
+        // The same address may be known to several processors, of which the one
+        // that saw it last is right.
+        let mut learned = BTreeMap::new();
+        while let Ok(entries) = replies.recv_timeout(ANSWER_TIMEOUT) {
+            for entry in entries.into_iter().filter(|entry| entry.switch == switch) {
+                let view = AddressView {
+                    mac: entry.mac,
+                    vlan: entry.vlan,
+                    port: entry.port,
+                    fixed: false,
+                    age: Some(entry.age),
+                };
+                let known = learned.entry((entry.mac, entry.vlan)).or_insert_with(|| view.clone());
+                if view.age < known.age {
+                    *known = view;
+                }
+            }
+        }
+        addresses.extend(learned.into_values());
+        addresses
+    }
+
+    /// Begins to capture what passes a port. A former capture of the port ends.
+    pub fn capture(&self, port: PortId, options: CaptureOptions) -> CaptureReader {
+        let (mut reader, tap) = CaptureReader::new(options);
+        self.registry().set_capture(port, tap);
+        let plane = self.clone();
+        reader.on_drop(Box::new(move || plane.registry().forget_closed_captures()));
+        reader
+    }
+
+    /// Now, on the clock that stamps captured frames.
+    pub fn now(&self) -> Time {
+        self.0.runtime.now()
+    }
+
+    /// The next notice, oldest first.
+    pub fn poll_notice(&self) -> Option<PlaneNotice> {
+        self.0.notices.poll()
+    }
+
+    /// Stops all processors and drops all queues.
+    pub fn stop(&self) {
+        self.registry().stop();
+    }
+
+    fn attach(
+        &self,
+        id: QueueId,
+        command: impl FnOnce(Arc<crate::published::PortShared>, QueueRecord) -> Command,
+    ) {
+        self.detach(id);
+        let mut registry = self.registry();
+        let Some(link) = registry.home() else {
+            tracing::warn!(queue = ?id, "a queue came after the data plane stopped");
+            return;
+        };
+        let record = QueueRecord::new(link.id);
+        let shared = registry.shared(id.port);
+        registry.queues.insert(id, record.clone());
+        link.command(command(shared, record));
+        if id.direction == Direction::Egress {
+            registry.republish_or_log();
+        }
+    }
+}
+
+fn fixed_addresses(topology: &Topology, switch: SwitchId) -> Vec<AddressView> {
+    let ports = topology.ports.iter().map(|port| &port.spec);
+    let mut fixed: Vec<AddressView> = ports
+        .filter(|spec| spec.switch == switch)
+        .filter_map(|spec| {
+            let vlan = match spec.vlan {
+                VlanMode::Access(vlan) => vlan,
+                VlanMode::Trunk { native, .. } => native,
+            };
+            spec.mac.map(|mac| AddressView { mac, vlan, port: spec.id, fixed: true, age: None })
+        })
+        .collect();
+    fixed.sort_by_key(|view| (view.mac, view.vlan));
+    fixed
+}
+
+impl QueueHost for DataPlane {
+    fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
+        self.attach(id, |shared, record| {
+            Command::AttachSource(Box::new(OwnedSource::new(id, source, shared, record.tally)))
+        });
+    }
+
+    fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
+        self.attach(id, |shared, record| {
+            Command::AttachSink(Box::new(OwnedSink::new(id, sink, shared, record.tally)))
+        });
+    }
+
+    fn detach(&self, id: QueueId) {
+        let mut registry = self.registry();
+        let Some(record) = registry.queues.remove(&id) else { return };
+        if id.direction == Direction::Egress {
+            // First nobody sends to it, then it goes.
+            registry.republish_or_log();
+        }
+        let Some(link) = registry.link(record.owner) else { return };
+        let latch = Latch::new(1);
+        link.command(Command::Detach(id, latch.clone()));
+        if !latch.wait(ANSWER_TIMEOUT) {
+            tracing::error!(queue = ?id, "its processor does not give the queue back");
+        }
+    }
+
+    fn detach_port(&self, port: PortId) {
+        let ids: Vec<QueueId> =
+            self.registry().queues.keys().filter(|id| id.port == port).copied().collect();
+        for id in ids {
+            self.detach(id);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! A processor: one pinned thread, its queues, and when it sleeps.
+//!
+//! ```text
+//! poll ──nothing for SPIN──► arm notifications ──still nothing──► sleep
+//!   ▲                              │ something came                  │
+//!   └──────────────────────────────┴────────────◄────────────────────┘
+//! ```
+//!
+//! Each ingress queue has its own rung: a busy one is polled, one whose last
+//! polls brought nothing waits for its notification, and one whose bandwidth is
+//! used up is left alone until it has some again. So hundreds of idle queues cost
+//! a busy processor nothing, and an idle processor sleeps.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use suimon_frame::FrameBatch;
+use suimon_ports::{Wait, Wakeup};
+use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
+
+use crate::engine::Engine;
+use crate::link::{Command, Latch, Link, Mail};
+use crate::notice::{Notices, PlaneNotice};
+use crate::owned::{OwnedSource, Readiness, unwatchable};
+use crate::published::Published;
+
+/// A processor polls its rings this long after the last frame before it arms
+/// notifications: about what a wake-up costs both sides.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Rounds of polling after which descriptors are looked at, so that waiting
+/// queues are served while others are busy.
+const ROUNDS_PER_LOOK: u32 = 8;
+
+/// Empty polls in a row after which a ring of a busy processor goes back to
+/// waiting.
+const EMPTY_POLLS_MAX: u32 = 1024;
+
+/// Mail read in one round, so that nobody's queues starve.
+const MAIL_PER_ROUND: usize = 64;
+
+/// The longest sleep; a bound for deadlines, not a tick that anything needs.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
+
+/// One processor, as its own thread sees it.
+pub(crate) struct Processor {
+    link: Arc<Link>,
+    wait: Box<dyn Wait>,
+    engine: Engine,
+    /// By token.
+    sources: Vec<Option<PolledSource>>,
+    batch: FrameBatch,
+    ready: Vec<u64>,
+    notices: Arc<Notices>,
+    now: Time,
+    last_work: Time,
+    awake_since: Time,
+    rounds: u32,
+}
+
+struct PolledSource {
+    owned: Box<OwnedSource>,
+    empty_polls: u32,
+}
+
+/// Whether to go on after a command.
+enum Next {
+    GoOn,
+    Stop,
+}
+
+impl Processor {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        wait: Box<dyn Wait>,
+        published: Arc<Published>,
+        notices: Arc<Notices>,
+    ) -> Self {
+        let now = wait.now();
+        Self {
+            engine: Engine::new(Arc::clone(&link), published, Arc::clone(&notices)),
+            link,
+            wait,
+            sources: Vec::new(),
+            batch: FrameBatch::new(),
+            ready: Vec::with_capacity(64),
+            notices,
+            now,
+            last_work: now,
+            awake_since: now,
+            rounds: 0,
+        }
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) fn run(mut self) {
+        loop {
+            self.now = self.wait.now();
+            while let Some(command) = self.link.poll_command() {
+                self.last_work = self.now;
+                if let Next::Stop = self.handle_command(command) {
+                    return;
+                }
+            }
+            let had_mail = self.read_mail();
+            let had_frames = self.poll_sources();
+            self.engine.flush();
+            self.rounds = self.rounds.wrapping_add(1);
+            if had_mail || had_frames {
+                self.last_work = self.now;
+            }
+            let is_busy = had_mail || had_frames || !self.engine.outbox().is_empty();
+            if is_busy || self.may_spin() {
+                if self.rounds % ROUNDS_PER_LOOK == 0 {
+                    self.look(None);
+                }
+                if !is_busy {
+                    std::hint::spin_loop();
+                }
+            } else if self.arm_all() {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Whether a ring is polled that had something a moment ago.
+    fn may_spin(&self) -> bool {
+        self.now.since(self.last_work) < SPIN
+            && self.sources.iter().flatten().any(|source| {
+                source.owned.readiness == Readiness::Polling
+                    && !source.owned.source.is_polled_by_fd()
+            })
+    }
+
+    fn read_mail(&mut self) -> bool {
+        for read in 0..MAIL_PER_ROUND {
+            let Some(mail) = self.link.poll_mail() else { return read > 0 };
+            match mail {
+                Mail::Parcel(parcel) => self.engine.handle_parcel(parcel),
+                Mail::Fence(queue) => self.engine.handle_fence(queue),
+                Mail::Sink(queue, sink) => self.engine.handle_arrival(queue, sink),
+                Mail::Learned(learned) => self.engine.handle_learned(self.now, learned),
+                Mail::Source(source, latch) => {
+                    source.tally.moves.add(1);
+                    self.attach_source(source);
+                    latch.count_down();
+                }
+            }
+            self.count_queues();
+        }
+        true
+    }
+
+    fn poll_sources(&mut self) -> bool {
+        let mut had_frames = false;
+        for token in 0..self.sources.len() {
+            let Some(Some(source)) = self.sources.get_mut(token) else { continue };
+            match source.owned.readiness {
+                Readiness::Polling => {}
+                Readiness::Waiting => continue,
+                Readiness::Throttled(until) if self.now < until => continue,
+                Readiness::Throttled(_) => {
+                    source.owned.readiness = Readiness::Polling;
+                    if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
+                    {
+                        let fault = unwatchable(&error);
+                        self.give_up(token, fault);
+                        continue;
+                    }
+                }
+            }
+            had_frames |= self.poll_source(token);
+        }
+        had_frames
+    }
+
+    /// Takes one batch from one queue through the switch.
+    fn poll_source(&mut self, token: usize) -> bool {
+        let published = Arc::clone(self.engine.published());
+        let Some(Some(source)) = self.sources.get_mut(token) else { return false };
+        let owned = &mut source.owned;
+        let port = owned.slot.and_then(|slot| published.ports.get(slot.index()));
+        let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
+        if let Some(limit) = bandwidth {
+            if let Err(until) = owned.shared.bandwidth.check(limit, self.now) {
+                owned.source.disarm();
+                self.wait.unwatch(owned.source.wake_fd());
+                owned.readiness = Readiness::Throttled(until);
+                return false;
+            }
+        }
+        self.batch.clear();
+        let outcome = owned.source.receive(&mut self.batch);
+        let frames = self.batch.len();
+        if frames > 0 {
+            source.empty_polls = 0;
+            let bytes = self.batch.bytes();
+            owned.count(frames as u64, bytes as u64);
+            self.link.tally.batches.add(1);
+            self.link.tally.frames.add(frames as u64);
+            if let Some(limit) = bandwidth {
+                // A batch holds less than 2^32 bytes by far.
+                owned.shared.bandwidth.charge(limit, self.now, bytes as u32);
+            }
+            if let Some(slot) = owned.slot {
+                self.engine.handle_batch(self.now, slot, &mut self.batch);
+            }
+        } else if outcome.is_ok() {
+            source.empty_polls += 1;
+            if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
+                source.empty_polls = 0;
+                self.arm(token);
+            }
+        }
+        if let Err(fault) = outcome {
+            self.give_up(token, fault);
+        }
+        frames > 0
+    }
+
+    /// Lets one queue wait for its notification, unless something just came.
+    fn arm(&mut self, token: usize) -> Wakeup {
+        let Some(Some(source)) = self.sources.get_mut(token) else { return Wakeup::Armed };
+        let wakeup = source.owned.source.arm();
+        match wakeup {
+            Wakeup::Armed => source.owned.readiness = Readiness::Waiting,
+            Wakeup::Pending => source.owned.source.disarm(),
+        }
+        wakeup
+    }
+
+    /// Lets all queues wait. `false` if something came meanwhile.
+    fn arm_all(&mut self) -> bool {
+        let mut all_quiet = true;
+        for token in 0..self.sources.len() {
+            let is_polled = matches!(
+                self.sources.get(token),
+                Some(Some(source)) if source.owned.readiness == Readiness::Polling
+            );
+            if is_polled && self.arm(token) == Wakeup::Pending {
+                all_quiet = false;
+            }
+        }
+        all_quiet
+    }
+
+    fn sleep(&mut self) {
+        let tally = &self.link.tally;
+        tally.awake_ns.add(duration_ns(self.now.since(self.awake_since)));
+        tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+        tally.sleeps.add(1);
+        tally.asleep.store(true, Relaxed);
+        let until = self.next_deadline();
+        self.look(Some(until));
+        self.now = self.wait.now();
+        self.awake_since = self.now;
+        self.link.tally.asleep.store(false, Relaxed);
+        self.engine.forwarder().handle_age(self.now);
+    }
+
+    fn next_deadline(&self) -> Time {
+        let throttled =
+            self.sources.iter().flatten().filter_map(|source| match source.owned.readiness {
+                Readiness::Throttled(until) => Some(until),
+                _ => None,
+            });
+        let ageing = self.engine.next_deadline();
+        throttled.chain(ageing).min().unwrap_or(Time::NEVER).min(self.now + SLEEP_MAX)
+    }
+
+    /// Finds the queues whose descriptors are readable; sleeps until one is, if
+    /// `until` is given.
+    fn look(&mut self, until: Option<Time>) {
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.clear();
+        if let Err(error) = self.wait.wait(until, &mut ready) {
+            tracing::error!(processor = %self.link.id, %error, "cannot wait for queues");
+        }
+        for token in &ready {
+            let at = usize::try_from(*token).unwrap_or(usize::MAX);
+            let Some(Some(source)) = self.sources.get_mut(at) else { continue };
+            if source.owned.readiness == Readiness::Waiting {
+                source.owned.source.disarm();
+                source.owned.readiness = Readiness::Polling;
+            }
+        }
+        self.ready = ready;
+        if self.rounds % 1024 == 0 {
+            let cpu_time_ns = duration_ns(self.wait.cpu_time());
+            self.link.tally.cpu_time_ns.store(cpu_time_ns, Relaxed);
+            self.engine.forwarder().handle_age(self.now);
+        }
+    }
+
+    fn give_up(&mut self, token: usize, fault: suimon_ports::PortFault) {
+        if let Some(source) = self.take_source(token) {
+            self.notices.tell(PlaneNotice::QueueFault { queue: source.id, fault });
+        }
+    }
+
+    fn take_source(&mut self, token: usize) -> Option<Box<OwnedSource>> {
+        let mut source = self.sources.get_mut(token)?.take()?.owned;
+        source.source.disarm();
+        self.wait.unwatch(source.source.wake_fd());
+        source.readiness = Readiness::Polling;
+        self.count_queues();
+        Some(source)
+    }
+
+    fn token_of(&self, queue: QueueId) -> Option<usize> {
+        self.sources
+            .iter()
+            .position(|source| matches!(source, Some(source) if source.owned.id == queue))
+    }
+
+    fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
+        owned.slot = self.engine.published().tables.slot(owned.id.port);
+        owned.readiness = Readiness::Polling;
+        let token = self.sources.iter().position(Option::is_none).unwrap_or(self.sources.len());
+        let watched = self.wait.watch(owned.source.wake_fd(), token as u64);
+        let source = Some(PolledSource { owned, empty_polls: 0 });
+        if token == self.sources.len() {
+            self.sources.push(source);
+        } else {
+            self.sources[token] = source;
+        }
+        if let Err(error) = watched {
+            self.give_up(token, unwatchable(&error));
+        }
+        self.count_queues();
+    }
+
+    fn count_queues(&self) {
+        let sources = self.sources.iter().flatten().count();
+        self.link.tally.queues.store((sources + self.engine.sinks()) as u64, Relaxed);
+    }
+
+    fn handle_command(&mut self, command: Command) -> Next {
+        match command {
+            Command::Adopt(published, latch) => {
+                for source in self.sources.iter_mut().flatten() {
+                    source.owned.slot = published.tables.slot(source.owned.id.port);
+                }
+                self.engine.adopt(published);
+                latch.count_down();
+            }
+            Command::AttachSource(source) => self.attach_source(source),
+            Command::AttachSink(sink) => self.engine.attach_sink(sink),
+            Command::ExpectSink(queue, latch) => self.engine.expect_sink(queue, latch),
+            Command::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
+            Command::Detach(queue, latch) => {
+                match queue.direction {
+                    Direction::Ingress => {
+                        let token = self.token_of(queue);
+                        drop(token.and_then(|token| self.take_source(token)));
+                    }
+                    Direction::Egress => drop(self.engine.detach_sink(queue)),
+                }
+                latch.count_down();
+            }
+            Command::Addresses(reply) => {
+                let entries = self.engine.forwarder().entries(self.now).collect();
+                let _ = reply.send(entries);
+            }
+            Command::Stop => return Next::Stop,
+        }
+        self.count_queues();
+        Next::GoOn
+    }
+
+    /// Everything this queue brought has been handed on; the rest is the new
+    /// owner's.
+    fn move_source(&mut self, queue: QueueId, to: ProcessorId, latch: Latch) {
+        match self.token_of(queue).and_then(|token| self.take_source(token)) {
+            Some(source) => self.engine.send_must(to, Mail::Source(source, latch)),
+            None => latch.count_down(),
+        }
+    }
+}
+
+fn duration_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

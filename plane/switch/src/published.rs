@@ -1,0 +1,98 @@
+//! What the control plane publishes to all processors at once.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use suimon_forwarding::{Limit, LimitState, Tables};
+use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+
+use crate::capture::CaptureTap;
+use crate::link::Link;
+use crate::notice::Told;
+use crate::tally::PortTally;
+
+/// One generation of everything the processors need to know. Immutable.
+pub(crate) struct Published {
+    pub tables: Tables,
+    /// By slot of `tables`.
+    pub ports: Vec<PortRuntime>,
+    /// All egress queues of ports in `tables` and their owners, ascending.
+    pub owners: Vec<(QueueId, ProcessorId)>,
+    /// By processor.
+    pub links: Vec<Option<Arc<Link>>>,
+}
+
+impl Published {
+    pub(crate) fn link(&self, id: ProcessorId) -> Option<&Arc<Link>> {
+        self.links.get(usize::from(id.0))?.as_ref()
+    }
+
+    pub(crate) fn processors(&self) -> usize {
+        self.links.iter().flatten().count()
+    }
+}
+
+/// One port, as processors need it beside the tables.
+pub(crate) struct PortRuntime {
+    pub shared: Arc<PortShared>,
+    pub bandwidth: Option<Limit>,
+    pub storm: Option<Limit>,
+    pub capture: Option<Arc<CaptureTap>>,
+    /// Its egress queues, as indices into [`Published::owners`].
+    pub egress: Range<usize>,
+}
+
+/// What all processors share of one port, over all generations.
+#[derive(Debug)]
+pub(crate) struct PortShared {
+    pub id: PortId,
+    pub tally: PortTally,
+    pub bandwidth: SharedLimit,
+    pub storm: SharedLimit,
+    pub storm_told: Told,
+    pub spoofing_told: Told,
+}
+
+impl PortShared {
+    pub(crate) fn new(id: PortId) -> Self {
+        Self {
+            id,
+            tally: PortTally::default(),
+            bandwidth: SharedLimit::default(),
+            storm: SharedLimit::default(),
+            storm_told: Told::default(),
+            spoofing_told: Told::default(),
+        }
+    }
+}
+
+/// The state of a limit that several processors draw on: one limit, not a share
+/// of it for each, because a share that one does not use is lost to the others.
+#[derive(Debug, Default)]
+pub(crate) struct SharedLimit(AtomicU64);
+
+impl SharedLimit {
+    /// Whether `limit` is not exceeded so far; if it is, until when.
+    pub(crate) fn check(&self, limit: &Limit, now: Time) -> Result<(), Time> {
+        limit.admit(LimitState::from_u64(self.0.load(Relaxed)), now, 0).map(|_| ())
+    }
+
+    /// Takes `cost`, even beyond the limit; later checks wait for that.
+    pub(crate) fn charge(&self, limit: &Limit, now: Time, cost: u32) {
+        // The closure never declines, so this never fails.
+        let _ = self.0.fetch_update(Relaxed, Relaxed, |state| {
+            Some(limit.charge(LimitState::from_u64(state), now, cost).to_u64())
+        });
+    }
+
+    /// Takes `cost` if the limit has room for it now.
+    pub(crate) fn admit(&self, limit: &Limit, now: Time, cost: u32) -> bool {
+        self.0
+            .fetch_update(Relaxed, Relaxed, |state| {
+                let state = limit.admit(LimitState::from_u64(state), now, cost);
+                state.ok().map(LimitState::to_u64)
+            })
+            .is_ok()
+    }
+}

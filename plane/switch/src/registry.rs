@@ -1,0 +1,364 @@
+//! Everything the control plane knows of the data plane, behind one lock.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use suimon_forwarding::{Limit, Tables};
+use suimon_ports::ProcessorRuntime;
+use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
+
+use crate::capture::CaptureTap;
+use crate::link::{Command, Latch, Link};
+use crate::notice::Notices;
+use crate::plane::ANSWER_TIMEOUT;
+use crate::processor::Processor;
+use crate::published::{PortRuntime, PortShared, Published};
+use crate::tally::QueueTally;
+use crate::topology::{MoveError, PortTopology, Topology, TopologyError};
+use crate::view::{PortCountersView, ProcessorView};
+
+/// Processors at most; a bound for tables, far beyond what rings need.
+const PROCESSORS_MAX: usize = 64;
+
+/// A queue the switch was given.
+#[derive(Clone)]
+pub(crate) struct QueueRecord {
+    pub owner: ProcessorId,
+    pub tally: Arc<QueueTally>,
+}
+
+impl QueueRecord {
+    pub(crate) fn new(owner: ProcessorId) -> Self {
+        Self { owner, tally: Arc::default() }
+    }
+}
+
+struct RunningProcessor {
+    link: Arc<Link>,
+    join: Box<dyn FnOnce() + Send>,
+}
+
+/// See the module.
+pub(crate) struct Registry {
+    /// By [`ProcessorId`]; a processor that was stopped leaves its place free.
+    running: Vec<Option<RunningProcessor>>,
+    pub topology: Topology,
+    pub queues: BTreeMap<QueueId, QueueRecord>,
+    ports: BTreeMap<PortId, Arc<PortShared>>,
+    captures: BTreeMap<PortId, Arc<CaptureTap>>,
+}
+
+impl Registry {
+    /// Starts the first processors.
+    pub(crate) fn start(
+        cpus: &[u16],
+        runtime: &dyn ProcessorRuntime,
+        notices: &Arc<Notices>,
+    ) -> io::Result<Self> {
+        let mut registry = Self {
+            running: Vec::new(),
+            topology: Topology::default(),
+            queues: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            captures: BTreeMap::new(),
+        };
+        registry.set_processors(cpus, runtime, notices)?;
+        Ok(registry)
+    }
+
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.running.iter().flatten().map(|running| &running.link)
+    }
+
+    pub(crate) fn link(&self, id: ProcessorId) -> Option<Arc<Link>> {
+        let running = self.running.get(usize::from(id.0))?.as_ref()?;
+        Some(Arc::clone(&running.link))
+    }
+
+    /// The processor with the fewest queues: where a new queue starts.
+    pub(crate) fn home(&self) -> Option<Arc<Link>> {
+        self.home_among(|_| true)
+    }
+
+    fn home_among(&self, is_wanted: impl Fn(&Link) -> bool) -> Option<Arc<Link>> {
+        let owned = |id| self.queues.values().filter(|record| record.owner == id).count();
+        let links = self.links().filter(|link| is_wanted(link));
+        links.min_by_key(|link| (owned(link.id), link.id)).map(Arc::clone)
+    }
+
+    /// What all processors share of a port; made when it is first asked for.
+    pub(crate) fn shared(&mut self, port: PortId) -> Arc<PortShared> {
+        Arc::clone(self.ports.entry(port).or_insert_with(|| Arc::new(PortShared::new(port))))
+    }
+
+    pub(crate) fn set_topology(&mut self, topology: Topology) -> Result<(), TopologyError> {
+        let before = std::mem::replace(&mut self.topology, topology);
+        if let Err(error) = self.republish() {
+            self.topology = before;
+            return Err(error);
+        }
+        // Counters of a port live as long as it or one of its queues.
+        let topology = &self.topology;
+        let queues = &self.queues;
+        self.ports.retain(|id, _| {
+            topology.ports.iter().any(|port| port.spec.id == *id)
+                || queues.keys().any(|queue| queue.port == *id)
+        });
+        Ok(())
+    }
+
+    /// Publishes what is known now and waits until all processors use it.
+    pub(crate) fn republish(&mut self) -> Result<(), TopologyError> {
+        let published = Arc::new(self.published()?);
+        let latch = Latch::new(published.processors());
+        for link in self.links() {
+            link.command(Command::Adopt(Arc::clone(&published), latch.clone()));
+        }
+        if published.processors() > 0 && !latch.wait(ANSWER_TIMEOUT) {
+            return Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()));
+        }
+        Ok(())
+    }
+
+    /// For changes of queues, whose topology was accepted before.
+    pub(crate) fn republish_or_log(&mut self) {
+        if let Err(error) = self.republish() {
+            tracing::error!(%error, "cannot publish the tables");
+        }
+    }
+
+    fn published(&mut self) -> Result<Published, TopologyError> {
+        let specs: Vec<_> = self.topology.ports.iter().map(|port| port.spec.clone()).collect();
+        let tables = Tables::build(&self.topology.switches, &specs)?;
+        let mut owners = Vec::new();
+        let mut ports: Vec<Option<PortRuntime>> = Vec::new();
+        ports.resize_with(tables.slots(), || None);
+        for at in 0..self.topology.ports.len() {
+            let id = self.topology.ports[at].spec.id;
+            let shared = self.shared(id);
+            let port = &self.topology.ports[at];
+            let first = owners.len();
+            owners.extend(egress_queues(&self.queues, id));
+            let Some(slot) = tables.slot(id) else { continue };
+            ports[slot.index()] = Some(PortRuntime {
+                shared,
+                bandwidth: port.bandwidth.map(bandwidth_limit),
+                storm: storm_limit(port),
+                capture: self.captures.get(&id).cloned(),
+                egress: first..owners.len(),
+            });
+        }
+        let links = self
+            .running
+            .iter()
+            .map(|running| running.as_ref().map(|running| Arc::clone(&running.link)))
+            .collect();
+        // Every slot belongs to one of the ports the tables were built from.
+        Ok(Published { tables, ports: ports.into_iter().flatten().collect(), owners, links })
+    }
+
+    pub(crate) fn set_capture(&mut self, port: PortId, tap: Arc<CaptureTap>) {
+        self.captures.insert(port, tap);
+        self.republish_or_log();
+    }
+
+    pub(crate) fn forget_closed_captures(&mut self) {
+        self.captures.retain(|_, tap| !tap.is_closed());
+        self.republish_or_log();
+    }
+
+    pub(crate) fn move_queue(&mut self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
+        let target = self.link(to).ok_or(MoveError::NoSuchProcessor(to))?;
+        let record = self.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
+        let from = record.owner;
+        if from == to {
+            return Ok(());
+        }
+        record.owner = to;
+        let latch = Latch::new(1);
+        match id.direction {
+            Direction::Ingress => {
+                if let Some(link) = self.link(from) {
+                    link.command(Command::MoveSource(id, to, latch.clone()));
+                }
+            }
+            Direction::Egress => {
+                target.command(Command::ExpectSink(id, latch.clone()));
+                self.republish_or_log();
+            }
+        }
+        if latch.wait(ANSWER_TIMEOUT) { Ok(()) } else { Err(MoveError::Stuck) }
+    }
+
+    pub(crate) fn set_processors(
+        &mut self,
+        cpus: &[u16],
+        runtime: &dyn ProcessorRuntime,
+        notices: &Arc<Notices>,
+    ) -> io::Result<()> {
+        check_cpus(cpus)?;
+        let started = self.start_missing(cpus, runtime, notices)?;
+        if started > 0 {
+            self.republish_or_log();
+        }
+        let retiring: Vec<ProcessorId> =
+            self.links().filter(|link| !cpus.contains(&link.cpu)).map(|link| link.id).collect();
+        for id in &retiring {
+            self.empty_processor(*id, cpus);
+        }
+        let mut stopped = Vec::new();
+        for id in retiring {
+            stopped.extend(self.running[usize::from(id.0)].take());
+        }
+        if !stopped.is_empty() {
+            // Nobody sends to them any more before they stop.
+            self.republish_or_log();
+        }
+        stop_all(stopped);
+        Ok(())
+    }
+
+    /// Starts processors for the CPUs that have none; all or nothing.
+    fn start_missing(
+        &mut self,
+        cpus: &[u16],
+        runtime: &dyn ProcessorRuntime,
+        notices: &Arc<Notices>,
+    ) -> io::Result<usize> {
+        let mut started = Vec::new();
+        for cpu in cpus {
+            if self.links().any(|link| link.cpu == *cpu) {
+                continue;
+            }
+            let at = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
+            match self.start_one(ProcessorId(at as u16), *cpu, runtime, notices) {
+                Ok(processor) => {
+                    if at == self.running.len() {
+                        self.running.push(None);
+                    }
+                    self.running[at] = Some(processor);
+                    started.push(at);
+                }
+                Err(error) => {
+                    stop_all(started.iter().filter_map(|at| self.running[*at].take()).collect());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(started.len())
+    }
+
+    fn start_one(
+        &mut self,
+        id: ProcessorId,
+        cpu: u16,
+        runtime: &dyn ProcessorRuntime,
+        notices: &Arc<Notices>,
+    ) -> io::Result<RunningProcessor> {
+        let link = Arc::new(Link::new(id, cpu));
+        let published = Arc::new(self.published().map_err(io::Error::other)?);
+        let body = {
+            let (link, notices) = (Arc::clone(&link), Arc::clone(notices));
+            Box::new(move |wait| Processor::new(link, wait, published, notices).run())
+        };
+        let (waker, join) = runtime.start(&format!("processor-{id}"), cpu, body)?;
+        link.set_waker(waker);
+        Ok(RunningProcessor { link, join })
+    }
+
+    /// Hands all queues of a processor over to those that stay.
+    fn empty_processor(&mut self, id: ProcessorId, cpus: &[u16]) {
+        let owned: Vec<QueueId> = self
+            .queues
+            .iter()
+            .filter(|(_, record)| record.owner == id)
+            .map(|(queue, _)| *queue)
+            .collect();
+        for queue in owned {
+            let Some(home) = self.home_among(|link| cpus.contains(&link.cpu)) else { return };
+            if let Err(error) = self.move_queue(queue, home.id) {
+                tracing::error!(?queue, %error, "cannot move a queue off its processor");
+            }
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        stop_all(std::mem::take(&mut self.running).into_iter().flatten().collect());
+        self.queues.clear();
+    }
+
+    pub(crate) fn processors(&self) -> Vec<ProcessorView> {
+        let views = self.links().map(|link| ProcessorView {
+            id: link.id,
+            cpu: link.cpu,
+            queues: link.tally.queues.load(Relaxed),
+            cpu_time: Duration::from_nanos(link.tally.cpu_time_ns.load(Relaxed)),
+            awake: Duration::from_nanos(link.tally.awake_ns.value()),
+            batches: link.tally.batches.value(),
+            frames: link.tally.frames.value(),
+            sleeps: link.tally.sleeps.value(),
+            asleep: link.tally.asleep.load(Relaxed),
+        });
+        views.collect()
+    }
+
+    pub(crate) fn port_counters(&self, port: PortId) -> PortCountersView {
+        let Some(shared) = self.ports.get(&port) else { return PortCountersView::default() };
+        let tally = &shared.tally;
+        PortCountersView {
+            rx_frames: tally.rx_frames.value(),
+            rx_bytes: tally.rx_bytes.value(),
+            tx_frames: tally.tx_frames.value(),
+            tx_bytes: tally.tx_bytes.value(),
+            rx_dropped: tally.dropped_rx(),
+            tx_dropped: tally.dropped_tx(),
+            flooded: tally.flooded.value(),
+            software_segmented: tally.software_segmented.value(),
+            software_checksummed: tally.software_checksummed.value(),
+        }
+    }
+}
+
+fn egress_queues(
+    queues: &BTreeMap<QueueId, QueueRecord>,
+    port: PortId,
+) -> impl Iterator<Item = (QueueId, ProcessorId)> + '_ {
+    let first = QueueId { port, direction: Direction::Egress, index: 0 };
+    let last = QueueId { index: u16::MAX, ..first };
+    queues.range(first..=last).map(|(id, record)| (*id, record.owner))
+}
+
+fn stop_all(processors: Vec<RunningProcessor>) {
+    for processor in &processors {
+        processor.link.command(Command::Stop);
+    }
+    for processor in processors {
+        (processor.join)();
+    }
+}
+
+/// Four milliseconds at the rate, but room for two of the largest batches.
+fn bandwidth_limit(rate: BitRate) -> Limit {
+    let burst = (rate.bits_per_second() / 8 / 250).clamp(64 * 1024, 64 << 20);
+    Limit::of_bits(rate, burst as u32)
+}
+
+/// A tenth of a second's worth may come at once.
+fn storm_limit(port: &PortTopology) -> Option<Limit> {
+    let per_second = port.storm_limit_fps?;
+    Limit::of_frames(u64::from(per_second), (per_second / 10).max(8))
+}
+
+fn check_cpus(cpus: &[u16]) -> io::Result<()> {
+    let refuse = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    if cpus.is_empty() || cpus.len() > PROCESSORS_MAX {
+        return refuse(format!("name 1 to {PROCESSORS_MAX} CPUs for the data plane"));
+    }
+    match cpus.iter().enumerate().find(|(at, cpu)| cpus[..*at].contains(cpu)) {
+        Some((_, cpu)) => refuse(format!("CPU {cpu} is named twice")),
+        None => Ok(()),
+    }
+}

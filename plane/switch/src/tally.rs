@@ -1,0 +1,105 @@
+//! Counters. Their owners add to them once per batch, everybody may read them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use suimon_forwarding::DropReason;
+
+/// A counter that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(AtomicU64);
+
+impl Tally {
+    pub(crate) fn add(&self, count: u64) {
+        if count > 0 {
+            self.0.fetch_add(count, Relaxed);
+        }
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What one queue carried since it was made.
+#[derive(Debug, Default)]
+pub(crate) struct QueueTally {
+    pub frames: Tally,
+    pub bytes: Tally,
+    pub full: Tally,
+    pub moves: Tally,
+}
+
+/// What one port carried since it was made, over all its queues, whoever owned
+/// them and however often a VM came and went.
+#[derive(Debug)]
+pub(crate) struct PortTally {
+    pub rx_frames: Tally,
+    pub rx_bytes: Tally,
+    pub tx_frames: Tally,
+    pub tx_bytes: Tally,
+    pub flooded: Tally,
+    pub software_segmented: Tally,
+    pub software_checksummed: Tally,
+    rx_dropped: [Tally; DropReason::COUNT],
+    tx_dropped: [Tally; DropReason::COUNT],
+}
+
+impl Default for PortTally {
+    fn default() -> Self {
+        Self {
+            rx_frames: Tally::default(),
+            rx_bytes: Tally::default(),
+            tx_frames: Tally::default(),
+            tx_bytes: Tally::default(),
+            flooded: Tally::default(),
+            software_segmented: Tally::default(),
+            software_checksummed: Tally::default(),
+            rx_dropped: std::array::from_fn(|_| Tally::default()),
+            tx_dropped: std::array::from_fn(|_| Tally::default()),
+        }
+    }
+}
+
+impl PortTally {
+    /// A frame that came in here went nowhere.
+    pub(crate) fn drop_rx(&self, reason: DropReason, frames: u64) {
+        self.rx_dropped[reason.index()].add(frames);
+    }
+
+    /// A frame meant for this port did not go out.
+    pub(crate) fn drop_tx(&self, reason: DropReason, frames: u64) {
+        self.tx_dropped[reason.index()].add(frames);
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub(crate) fn dropped_rx(&self) -> Vec<(&'static str, u64)> {
+        occurred(&self.rx_dropped)
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub(crate) fn dropped_tx(&self) -> Vec<(&'static str, u64)> {
+        occurred(&self.tx_dropped)
+    }
+}
+
+fn occurred(counters: &[Tally; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
+    DropReason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), counters[reason.index()].value()))
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+/// What one processor did since it started.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessorTally {
+    pub batches: Tally,
+    pub frames: Tally,
+    pub sleeps: Tally,
+    /// Nanoseconds between waking and going to sleep.
+    pub awake_ns: Tally,
+    /// CPU time of the thread in ns, as last written by the thread itself.
+    pub cpu_time_ns: AtomicU64,
+    pub queues: AtomicU64,
+    pub asleep: std::sync::atomic::AtomicBool,
+}

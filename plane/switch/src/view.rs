@@ -1,0 +1,84 @@
+//! What the data plane looks like now.
+
+use std::time::Duration;
+
+use suimon_frame::{MacAddr, VlanId};
+use suimon_quantity::{PortId, ProcessorId, QueueId};
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    /// Which queue.
+    pub id: QueueId,
+    /// Its owner.
+    pub processor: ProcessorId,
+    /// Frames carried since it was attached.
+    pub frames: u64,
+    /// Bytes carried since it was attached.
+    pub bytes: u64,
+    /// Frames lost because the other side had no room.
+    pub full: u64,
+    /// Times it was handed over.
+    pub moves: u64,
+}
+
+/// One processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessorView {
+    /// Which processor.
+    pub id: ProcessorId,
+    /// Its logical CPU.
+    pub cpu: u16,
+    /// Queues it owns.
+    pub queues: u64,
+    /// CPU time it used, as of its last sleep or its last few thousand rounds.
+    pub cpu_time: Duration,
+    /// Time it was awake, as of its last sleep.
+    pub awake: Duration,
+    /// Batches taken from queues.
+    pub batches: u64,
+    /// Frames taken from queues.
+    pub frames: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Whether it sleeps.
+    pub asleep: bool,
+}
+
+/// Counters of one port since it was first published; `rx` came in from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCountersView {
+    /// Frames in.
+    pub rx_frames: u64,
+    /// Bytes in.
+    pub rx_bytes: u64,
+    /// Frames out.
+    pub tx_frames: u64,
+    /// Bytes out.
+    pub tx_bytes: u64,
+    /// Frames that came in and went nowhere, by reason.
+    pub rx_dropped: Vec<(&'static str, u64)>,
+    /// Frames for it that did not go out, by reason.
+    pub tx_dropped: Vec<(&'static str, u64)>,
+    /// Frames it caused to be flooded.
+    pub flooded: u64,
+    /// Frames segmented in software on their way out here.
+    pub software_segmented: u64,
+    /// Frames whose checksum was completed in software on their way out here.
+    pub software_checksummed: u64,
+}
+
+/// One line of a switch's forwarding table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressView {
+    /// The address.
+    pub mac: MacAddr,
+    /// Its VLAN; `None` is the untagged network.
+    pub vlan: Option<VlanId>,
+    /// Where it is.
+    pub port: PortId,
+    /// Whether it was configured.
+    pub fixed: bool,
+    /// How long ago it was seen; `None` if configured.
+    pub age: Option<Duration>,
+}

@@ -1,0 +1,182 @@
+//! Queues in memory, to drive the switching plane on real threads without
+//! devices. Frames pushed on one side come out as bytes on the other.
+//!
+//! They do no work of their own and know no metadata; what devices do with frames
+//! is tested with the devices.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+use suimon_frame::{Frame, FrameBatch, Offloads};
+use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
+
+/// The far side of an ingress queue: the guest that sends.
+#[derive(Clone)]
+pub struct Sender(Arc<Ingress>);
+
+struct Ingress {
+    waiting: Mutex<VecDeque<Vec<u8>>>,
+    armed: AtomicBool,
+    broken: AtomicBool,
+    kick: OwnedFd,
+}
+
+impl Ingress {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kick(&self) {
+        let _ = rustix::io::write(&self.kick, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Sender {
+    /// An ingress queue and its far side.
+    ///
+    /// # Panics
+    /// The host has no eventfd left.
+    pub fn pair() -> (Self, Box<dyn FrameSource>) {
+        let kick = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).expect("an eventfd");
+        let ingress = Arc::new(Ingress {
+            waiting: Mutex::default(),
+            armed: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            kick,
+        });
+        (Self(Arc::clone(&ingress)), Box::new(MemorySource(ingress)))
+    }
+
+    /// Sends one frame; like a guest, it notifies only if it was asked to.
+    pub fn send(&self, bytes: &[u8]) {
+        let mut waiting = self.0.waiting();
+        waiting.push_back(bytes.to_vec());
+        if self.0.armed.swap(false, Ordering::SeqCst) {
+            self.0.kick();
+        }
+    }
+
+    /// Frames the switch has not taken yet.
+    pub fn backlog(&self) -> usize {
+        self.0.waiting().len()
+    }
+
+    /// Breaks the protocol.
+    pub fn misbehave(&self) {
+        self.0.broken.store(true, Ordering::SeqCst);
+        self.0.kick();
+    }
+}
+
+struct MemorySource(Arc<Ingress>);
+
+impl FrameSource for MemorySource {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        if self.0.broken.load(Ordering::SeqCst) {
+            return Err(PortFault { kind: FaultKind::Hostile, detail: "it misbehaved".into() });
+        }
+        let mut waiting = self.0.waiting();
+        let before = batch.len();
+        while !waiting.is_empty() {
+            let Some(frame) = batch.spare() else { break };
+            let bytes = waiting.pop_front().unwrap_or_default();
+            frame.fill(&bytes);
+            if frame.admit_plain().is_ok() {
+                batch.commit();
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        let waiting = self.0.waiting();
+        self.0.armed.store(true, Ordering::SeqCst);
+        if waiting.is_empty() && !self.0.broken.load(Ordering::SeqCst) {
+            Wakeup::Armed
+        } else {
+            Wakeup::Pending
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.0.armed.store(false, Ordering::SeqCst);
+        let _ = rustix::io::read(&self.0.kick, &mut [0; 8]);
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.0.kick.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+
+    fn malformed(&self) -> u64 {
+        0
+    }
+}
+
+/// The far side of an egress queue: the guest that receives.
+#[derive(Clone, Default)]
+pub struct Receiver(Arc<Egress>);
+
+#[derive(Default)]
+struct Egress {
+    handed_over: Mutex<Vec<Vec<u8>>>,
+    flushed: Mutex<VecDeque<Vec<u8>>>,
+    sinks_alive: AtomicUsize,
+}
+
+impl Receiver {
+    /// An egress queue and its far side. Only what was flushed comes out.
+    pub fn pair() -> (Self, Box<dyn FrameSink>) {
+        let receiver = Self::default();
+        receiver.0.sinks_alive.store(1, Ordering::SeqCst);
+        let sink = MemorySink(Arc::clone(&receiver.0));
+        (receiver, Box::new(sink))
+    }
+
+    /// The next frame.
+    pub fn poll(&self) -> Option<Vec<u8>> {
+        self.0.flushed.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Whether the switch still has the queue.
+    pub fn is_attached(&self) -> bool {
+        self.0.sinks_alive.load(Ordering::SeqCst) > 0
+    }
+}
+
+struct MemorySink(Arc<Egress>);
+
+impl FrameSink for MemorySink {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let wire = frame.wire();
+        let mut bytes = wire.front.to_vec();
+        bytes.extend_from_slice(wire.tag.as_ref().map_or(&[], |tag| &tag[..]));
+        bytes.extend_from_slice(wire.rest);
+        self.0.handed_over.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        let mut handed_over = self.0.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flushed = self.0.flushed.lock().unwrap_or_else(PoisonError::into_inner);
+        flushed.extend(handed_over.drain(..));
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::NONE
+    }
+}
+
+impl Drop for MemorySink {
+    fn drop(&mut self) {
+        self.0.sinks_alive.store(0, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,311 @@
+//! The switching plane on real, pinned threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_processor_tests::{Receiver, Sender};
+use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, SwitchId};
+use suimon_switch::{CaptureOptions, DataPlane, MoveError, PlaneNotice, PortTopology, Topology};
+use suimon_wait::PinnedThreads;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+struct Guest {
+    port: PortId,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+struct Bench {
+    plane: DataPlane,
+    guests: Vec<Guest>,
+    topology: Topology,
+}
+
+impl Bench {
+    fn new(processors: usize, guests: u32) -> Self {
+        let runtime = Arc::new(PinnedThreads);
+        let cpus = runtime.cpus();
+        assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
+        let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
+        let switch = SwitchId(1);
+        let ports = (0..guests).map(|id| PortTopology {
+            spec: PortSpec::new(PortId(id), switch, PortRole::Nic),
+            bandwidth: None,
+            storm_limit_fps: None,
+        });
+        let topology = Topology { switches: vec![SwitchSpec::new(switch)], ports: ports.collect() };
+        plane.publish(topology.clone()).unwrap();
+        let guests = (0..guests).map(|id| attach(&plane, PortId(id))).collect();
+        Self { plane, guests, topology }
+    }
+
+    /// Lets every guest be known to the switch.
+    fn introduce(&self) {
+        for guest in 0..self.guests.len() {
+            self.guests[guest].sender.send(&frame(guest, 0xff, 0));
+        }
+        let known = || self.plane.addresses(SwitchId(1)).len() == self.guests.len();
+        wait_for("all addresses to be learned", known);
+        for guest in &self.guests {
+            let others = self.guests.len() - 1;
+            let mut seen = 0;
+            wait_for("the introductions", || {
+                seen += usize::from(guest.receiver.poll().is_some());
+                seen == others
+            });
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.plane.stop();
+    }
+}
+
+fn attach(plane: &DataPlane, port: PortId) -> Guest {
+    let (sender, source) = Sender::pair();
+    let (receiver, sink) = Receiver::pair();
+    plane.attach_source(queue(port, Direction::Ingress), source);
+    plane.attach_sink(queue(port, Direction::Egress), sink);
+    Guest { port, sender, receiver }
+}
+
+fn queue(port: PortId, direction: Direction) -> QueueId {
+    QueueId { port, direction, index: 0 }
+}
+
+fn mac(guest: usize) -> [u8; 6] {
+    if guest == 0xff { [0xff; 6] } else { [2, 0, 0, 0, 0, guest as u8] }
+}
+
+fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(&mac(to));
+    bytes.extend_from_slice(&mac(from));
+    bytes.extend_from_slice(&[0x88, 0xb5]);
+    bytes.extend_from_slice(&number.to_be_bytes());
+    bytes.resize(60, 0);
+    bytes
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes([bytes[14], bytes[15], bytes[16], bytes[17]])
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < DEADLINE, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
+    const FRAMES: u32 = 60_000;
+    let bench = Bench::new(2, 3);
+    bench.introduce();
+    let received = [AtomicU32::new(0), AtomicU32::new(0)];
+    std::thread::scope(|scope| {
+        for from in [0, 1] {
+            let sender = &bench.guests[from].sender;
+            let received = &received[from];
+            scope.spawn(move || {
+                for number in 0..FRAMES {
+                    // No more under way than a switch may hold without a drop.
+                    wait_for("room", || number - received.load(Ordering::Relaxed) < 256);
+                    sender.send(&frame(from, 2, number));
+                }
+            });
+        }
+        scope.spawn(|| {
+            for step in 0..120_u16 {
+                let port = PortId(u32::from(step) % 3);
+                let direction = if port.0 == 2 { Direction::Egress } else { Direction::Ingress };
+                let to = ProcessorId(step / 3 % 2);
+                bench.plane.move_queue(queue(port, direction), to).unwrap();
+            }
+        });
+        let mut next = [0; 2];
+        while next != [FRAMES; 2] {
+            let mut bytes = None;
+            wait_for("the next frame", || {
+                bytes = bench.guests[2].receiver.poll();
+                bytes.is_some()
+            });
+            let bytes = bytes.unwrap();
+            let from = usize::from(bytes[11]);
+            assert_eq!(number(&bytes), next[from], "lost or out of order");
+            next[from] += 1;
+            received[from].store(next[from], Ordering::Relaxed);
+        }
+    });
+    let moves: u64 = bench.plane.queues().iter().map(|queue| queue.moves).sum();
+    assert!(moves >= 60, "only {moves} hand-overs took place");
+}
+
+#[test]
+fn processors_come_and_go_while_frames_flow() {
+    const FRAMES: u32 = 20_000;
+    let bench = Bench::new(1, 2);
+    bench.introduce();
+    let cpus = PinnedThreads.cpus();
+    std::thread::scope(|scope| {
+        let sender = &bench.guests[0].sender;
+        scope.spawn(move || {
+            for number in 0..FRAMES {
+                wait_for("room", || sender.backlog() < 128);
+                sender.send(&frame(0, 1, number));
+            }
+        });
+        scope.spawn(|| {
+            for choice in [&cpus[..2], &cpus[1..2], &cpus[..1], &cpus[..2], &cpus[..1]] {
+                bench.plane.set_processors(choice).unwrap();
+                let now: Vec<u16> = bench.plane.processors().iter().map(|p| p.cpu).collect();
+                assert!(choice.iter().all(|cpu| now.contains(cpu)) && now.len() == choice.len());
+            }
+        });
+        for expected in 0..FRAMES {
+            let mut bytes = None;
+            wait_for("the next frame", || {
+                bytes = bench.guests[1].receiver.poll();
+                bytes.is_some()
+            });
+            assert_eq!(number(&bytes.unwrap()), expected);
+        }
+    });
+    assert!(bench.plane.set_processors(&[]).is_err());
+    assert!(bench.plane.set_processors(&[cpus[0], cpus[0]]).is_err());
+    assert!(bench.plane.set_processors(&[u16::MAX]).is_err());
+    assert_eq!(bench.plane.processors().len(), 1, "a refused change changes nothing");
+}
+
+#[test]
+fn an_idle_processor_sleeps_and_wakes_for_a_frame() {
+    let bench = Bench::new(1, 8);
+    bench.introduce();
+    wait_for("sleep", || bench.plane.processors()[0].asleep);
+    let before = bench.plane.processors()[0].clone();
+    std::thread::sleep(Duration::from_millis(1500));
+    let after = bench.plane.processors()[0].clone();
+    assert!(after.sleeps - before.sleeps <= 3, "an idle processor has no tick");
+    bench.guests[3].sender.send(&frame(3, 4, 9));
+    wait_for("the frame", || bench.guests[4].receiver.poll().is_some());
+}
+
+#[test]
+fn a_guest_that_misbehaves_loses_its_own_queue_only() {
+    let bench = Bench::new(1, 3);
+    bench.introduce();
+    bench.guests[0].sender.misbehave();
+    let mut notice = None;
+    wait_for("the notice", || {
+        notice = bench.plane.poll_notice();
+        notice.is_some()
+    });
+    let Some(PlaneNotice::QueueFault { queue, fault }) = notice else { panic!("{notice:?}") };
+    assert_eq!((queue.port, queue.direction), (PortId(0), Direction::Ingress));
+    assert_eq!(fault.detail, "it misbehaved");
+    bench.guests[1].sender.send(&frame(1, 2, 5));
+    wait_for("another guest's frame", || bench.guests[2].receiver.poll().is_some());
+    // It comes back with new rings.
+    let port = bench.guests[0].port;
+    bench.plane.detach_port(port);
+    assert!(!bench.guests[0].receiver.is_attached());
+    let again = attach(&bench.plane, port);
+    again.sender.send(&frame(0, 2, 6));
+    wait_for("its frame", || bench.guests[2].receiver.poll().is_some());
+}
+
+#[test]
+fn a_queue_that_does_not_exist_cannot_be_moved() {
+    let bench = Bench::new(1, 1);
+    let id = queue(PortId(0), Direction::Ingress);
+    let elsewhere = ProcessorId(7);
+    assert_eq!(bench.plane.move_queue(id, elsewhere), Err(MoveError::NoSuchProcessor(elsewhere)));
+    let unknown = QueueId { index: 3, ..id };
+    assert_eq!(
+        bench.plane.move_queue(unknown, ProcessorId(0)),
+        Err(MoveError::NoSuchQueue(unknown))
+    );
+}
+
+#[test]
+fn live_change_of_one_port_leaves_others_alone() {
+    let mut bench = Bench::new(1, 3);
+    bench.introduce();
+    bench.topology.ports.retain(|port| port.spec.id != PortId(0));
+    bench.plane.publish(bench.topology.clone()).unwrap();
+    bench.guests[1].sender.send(&frame(1, 2, 1));
+    wait_for("the frame", || bench.guests[2].receiver.poll().is_some());
+    let counters = bench.plane.port_counters(PortId(1));
+    assert_eq!(counters.rx_frames, 2, "its counters go on: the introduction and this one");
+    assert_eq!(counters.flooded, 1, "what was learned is still known");
+}
+
+#[test]
+fn bandwidth_is_held_by_waiting_not_by_dropping() {
+    let mut bench = Bench::new(1, 2);
+    bench.introduce();
+    // 60-byte frames at 480 kbit/s are 1000 a second, after a burst of 64 KiB.
+    bench.topology.ports[0].bandwidth = BitRate::new(480_000);
+    bench.plane.publish(bench.topology.clone()).unwrap();
+    for number in 0..2600 {
+        bench.guests[0].sender.send(&frame(0, 1, number));
+    }
+    let began = Instant::now();
+    for expected in 0..2600 {
+        let mut bytes = None;
+        wait_for("a frame", || {
+            bytes = bench.guests[1].receiver.poll();
+            bytes.is_some()
+        });
+        assert_eq!(number(&bytes.unwrap()), expected);
+    }
+    let took = began.elapsed();
+    assert!(took > Duration::from_millis(1400), "1500 frames beyond the burst took {took:?}");
+    assert_eq!(bench.plane.port_counters(PortId(0)).rx_dropped, []);
+}
+
+#[test]
+fn a_storm_is_limited_and_told_once() {
+    let mut bench = Bench::new(1, 2);
+    bench.introduce();
+    bench.topology.ports[0].storm_limit_fps = Some(100);
+    bench.plane.publish(bench.topology.clone()).unwrap();
+    for number in 0..500 {
+        bench.guests[0].sender.send(&frame(0, 0xff, number));
+    }
+    wait_for("all to be taken", || bench.plane.port_counters(PortId(0)).rx_frames == 501);
+    let dropped = bench.plane.port_counters(PortId(0)).rx_dropped;
+    assert!(
+        matches!(dropped[..], [("storm_limit", frames)] if frames >= 480),
+        "{dropped:?} of 500 at 100 a second"
+    );
+    let notice = bench.plane.poll_notice();
+    assert!(matches!(notice, Some(PlaneNotice::StormLimited { port: PortId(0) })), "{notice:?}");
+    assert!(bench.plane.poll_notice().is_none());
+}
+
+#[test]
+fn a_capture_sees_both_directions_of_its_port_only() {
+    let bench = Bench::new(1, 3);
+    bench.introduce();
+    let capture = bench.plane.capture(PortId(1), CaptureOptions::default());
+    bench.guests[0].sender.send(&frame(0, 1, 1));
+    bench.guests[1].sender.send(&frame(1, 0, 2));
+    bench.guests[0].sender.send(&frame(0, 2, 3));
+    for guest in &bench.guests {
+        wait_for("the frame", || guest.receiver.poll().is_some());
+    }
+    let mut seen = Vec::new();
+    capture.read(Duration::from_secs(1), 10, |captured| {
+        seen.push((captured.direction, number(captured.bytes())));
+    });
+    assert_eq!(seen, [(Direction::Egress, 1), (Direction::Ingress, 2)]);
+}
