@@ -3,6 +3,9 @@
 //!
 //! An oracle is written apart from the code it judges, as plainly as possible:
 //! it shares no parser and no arithmetic with it.
+//!
+//! `cargo +nightly fuzz run frame`. What the fuzzer adds to `corpus/` stays
+//! local; an input that found a bug is checked in as `corpus/<target>/bug-<what>`.
 #![forbid(unsafe_code)]
 
 pub mod frame_oracle;
