@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr, VlanId};
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId, Time};
 
 use crate::addresses::{Addresses, Note, age, span, tick};
@@ -66,6 +66,43 @@ struct Batch<'a> {
     ingress: PortSlot,
     port: &'a Port,
     switch: &'a Switch,
+}
+
+/// What the course of a frame depends on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Flow {
+    destination: u64,
+    source: u64,
+    tag: Option<VlanTag>,
+}
+
+enum Course<'a> {
+    Unicast(Route<'a>),
+    Flood(Option<VlanId>, FloodKind),
+}
+
+/// Where a unicast goes. It is good for the next frame of the batch too, if that
+/// is of the same flow, as most are: in between nothing is learned and no time
+/// passes.
+#[derive(Clone, Copy)]
+struct Route<'a> {
+    flow: Flow,
+    egress: PortSlot,
+    port: &'a Port,
+    rule: TagRule,
+}
+
+impl Flow {
+    #[inline]
+    fn of(frame: &Frame) -> Option<Self> {
+        let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _] =
+            frame.bytes().first_chunk::<14>()?;
+        Some(Self {
+            destination: u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]),
+            source: u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]),
+            tag: frame.meta.tag,
+        })
+    }
 }
 
 impl Forwarder {
@@ -141,8 +178,9 @@ impl Forwarder {
             return;
         };
         let batch = Batch { tables, now, tick: tick(now), ingress, port, switch };
+        let mut last = None;
         for (frame, verdict) in frames.iter_mut().zip(verdicts) {
-            *verdict = self.decide_one(&batch, frame).unwrap_or_else(Verdict::Drop);
+            *verdict = self.decide_one(&batch, frame, &mut last).unwrap_or_else(Verdict::Drop);
         }
     }
 
@@ -258,31 +296,52 @@ impl Forwarder {
     }
 
     #[inline]
-    fn decide_one(&mut self, batch: &Batch<'_>, frame: &mut Frame) -> Result<Verdict, DropReason> {
-        let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _] =
-            frame.bytes().first_chunk::<14>().ok_or(DropReason::Malformed)?;
-        let destination = u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]);
-        let source = u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]);
-        let vlan = batch.tables.ingress_vlan(batch.port, frame.meta.tag)?;
-        let is_own = check_source(batch, source)?;
-        if destination & !0xf == LINK_LOCAL {
+    fn decide_one<'a>(
+        &mut self,
+        batch: &Batch<'a>,
+        frame: &mut Frame,
+        last: &mut Option<Route<'a>>,
+    ) -> Result<Verdict, DropReason> {
+        let flow = Flow::of(frame).ok_or(DropReason::Malformed)?;
+        let route = match last {
+            Some(route) if route.flow == flow => *route,
+            _ => {
+                *last = None;
+                match self.course(batch, flow)? {
+                    Course::Flood(vlan, kind) => return Ok(Verdict::Flood { vlan, kind }),
+                    Course::Unicast(route) => *last.insert(route),
+                }
+            }
+        };
+        if !fits(route.port, frame) {
+            return Err(DropReason::TooLong);
+        }
+        frame.meta.tag = route.rule.apply(frame.meta.tag);
+        Ok(Verdict::Unicast { egress: route.egress })
+    }
+
+    /// Everything that depends on addresses and tag only; learns the source.
+    #[inline]
+    fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Course<'a>, DropReason> {
+        let vlan = batch.tables.ingress_vlan(batch.port, flow.tag)?;
+        let is_own = check_source(batch, flow.source)?;
+        if flow.destination & !0xf == LINK_LOCAL {
             return Err(DropReason::LinkLocal);
         }
         if !is_own {
-            let key = Key::new(batch.switch, batch.port.switch, vlan, source);
+            let key = Key::new(batch.switch, batch.port.switch, vlan, flow.source);
             match batch.tables.static_slot(&key).and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key),
                 Some(owner) if owner.guarded => return Err(DropReason::SpoofedSource),
                 Some(_) => {}
             }
         }
-        if destination & GROUP != 0 {
-            return Ok(Verdict::Flood { vlan: VlanId::new(vlan), kind: FloodKind::Group });
+        if flow.destination & GROUP != 0 {
+            return Ok(Course::Flood(VlanId::new(vlan), FloodKind::Group));
         }
-        let key = Key::new(batch.switch, batch.port.switch, vlan, destination);
+        let key = Key::new(batch.switch, batch.port.switch, vlan, flow.destination);
         let Some(egress) = self.locate(batch, &key) else {
-            let kind = FloodKind::UnknownUnicast;
-            return Ok(Verdict::Flood { vlan: VlanId::new(vlan), kind });
+            return Ok(Course::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
         };
         let port = batch.tables.port(egress).ok_or(DropReason::NoDestination)?;
         if egress == batch.ingress {
@@ -291,11 +350,7 @@ impl Forwarder {
         if batch.port.isolated && port.isolated {
             return Err(DropReason::Isolated);
         }
-        if !fits(port, frame) {
-            return Err(DropReason::TooLong);
-        }
-        frame.meta.tag = TagRule::of(port, vlan).apply(frame.meta.tag);
-        Ok(Verdict::Unicast { egress })
+        Ok(Course::Unicast(Route { flow, egress, port, rule: TagRule::of(port, vlan) }))
     }
 
     #[inline]

@@ -98,6 +98,62 @@ fn a_port_that_moves_leaves_its_addresses_behind() {
 }
 
 #[test]
+fn a_new_switch_before_another_leaves_its_addresses() {
+    let specs =
+        |ids: &[u32]| ids.iter().map(|id| SwitchSpec::new(SwitchId(*id))).collect::<Vec<_>>();
+    let mut forwarder = Forwarder::new(64);
+    let before = Tables::build(&specs(&[3]), &[port(5), port(9)]).unwrap();
+    says_hello(&mut forwarder, &before, at(1), 5, mac(5));
+    let after = Tables::build(&specs(&[1, 2, 3]), &[port(5), port(9)]).unwrap();
+    assert_eq!(whereabouts(&mut forwarder, &after, at(1), mac(5)), Some(PortId(5)));
+    assert!(forwarder.entries(at(1)).all(|entry| entry.switch == SWITCH));
+}
+
+#[test]
+fn a_configured_address_ends_what_was_learned_of_it() {
+    let mut forwarder = Forwarder::new(64);
+    let before = tables(&[port(5), port(7), port(9)]);
+    says_hello(&mut forwarder, &before, at(1), 5, mac(7));
+    let configured = PortSpec { mac: Some(mac(7)), ..port(7) };
+    let between = tables(&[port(5), configured, port(9)]);
+    assert_eq!(whereabouts(&mut forwarder, &between, at(1), mac(7)), Some(PortId(7)));
+    assert_eq!(whereabouts(&mut forwarder, &before, at(1), mac(7)), None);
+}
+
+#[test]
+fn a_lower_bound_applies_to_what_is_learned_already() {
+    let mut forwarder = Forwarder::new(64);
+    let before = tables(&[port(5), port(9)]);
+    for n in 0..10 {
+        says_hello(&mut forwarder, &before, at(1), 5, mac(n));
+    }
+    forwarder.handle_tables(&tables(&[PortSpec { learned_max: 3, ..port(5) }, port(9)]));
+    assert_eq!(forwarder.len(), 3);
+}
+
+#[test]
+fn a_station_that_moves_within_a_batch_is_followed_at_once() {
+    let tables = tables(&[port(5), port(9)]);
+    let mut forwarder = Forwarder::new(64);
+    says_hello(&mut forwarder, &tables, at(1), 5, mac(5));
+    let mut frames = [Frame::new(0), Frame::new(1), Frame::new(2)];
+    let all = MacAddr::BROADCAST;
+    let flows = [(mac(9), mac(5)), (mac(5), all), (mac(9), mac(5))];
+    for (frame, (source, destination)) in frames.iter_mut().zip(flows) {
+        frame.fill(&[0; 60]);
+        frame.bytes_mut()[..6].copy_from_slice(&destination.octets());
+        frame.bytes_mut()[6..12].copy_from_slice(&source.octets());
+    }
+    let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+    let ingress = tables.slot(PortId(9)).unwrap();
+    forwarder.decide(&tables, at(1), ingress, &mut frames, &mut verdicts);
+    let egress = tables.slot(PortId(5)).unwrap();
+    let flood = Verdict::Flood { vlan: None, kind: FloodKind::Group };
+    let expected = [Verdict::Unicast { egress }, flood, Verdict::Drop(DropReason::SameEgress)];
+    assert_eq!(verdicts[..3], expected);
+}
+
+#[test]
 fn a_stale_slot_is_no_port() {
     let many = tables(&[port(1), port(2), port(9)]);
     let few = tables(&[port(9)]);

@@ -10,7 +10,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::select;
 use suimon_forwarding::{
-    Forwarder, PortRole, PortSpec, SwitchSpec, Tables, TablesError, Verdict, VlanMode, VlanSet,
+    Forwarder, PortRole, PortSlot, PortSpec, SwitchSpec, Tables, TablesError, Verdict, VlanMode,
+    VlanSet,
 };
 use suimon_frame::{Checksum, Frame, Gso, GsoKind, MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId, Time};
@@ -23,7 +24,8 @@ const AGEING: Duration = Duration::from_secs(20);
 /// What happens to the switch.
 #[derive(Clone, Debug)]
 enum Op {
-    Frame(Arrival),
+    /// One batch; the port and the wait are those of the first.
+    Batch(Vec<Arrival>),
     /// The port is removed, or comes back.
     Toggle(usize),
     Vlan(usize, VlanMode),
@@ -104,12 +106,21 @@ fn any_op() -> impl Strategy<Value = Op> {
     let segment = select(vec![None, None, Some(28u16), Some(1446), Some(1447), Some(8946)]);
     let wait = select(vec![0u64, 0, 1, 400, 3_000, 24_000, 90_000]);
     let arrival = (0usize..12, any_mac(), any_mac(), tag, len, segment, wait).prop_map(
-        |(port, source, destination, tag, len, segment_bytes, wait_ms)| {
-            Op::Frame(Arrival { port, source, destination, tag, len, segment_bytes, wait_ms })
+        |(port, source, destination, tag, len, segment_bytes, wait_ms)| Arrival {
+            port,
+            source,
+            destination,
+            tag,
+            len,
+            segment_bytes,
+            wait_ms,
         },
     );
+    // Runs of one flow, as real batches have them.
+    let run = (arrival, 1usize..3).prop_map(|(arrival, count)| vec![arrival; count]);
+    let batch = prop::collection::vec(run, 1..5).prop_map(|runs| Op::Batch(runs.concat()));
     prop_oneof![
-        30 => arrival,
+        20 => batch,
         1 => (0usize..12).prop_map(Op::Toggle),
         1 => (0usize..12, any_mode()).prop_map(|(port, mode)| Op::Vlan(port, mode)),
         1 => (0usize..12, prop::option::of((1u8..12).prop_map(mac)), any::<bool>())
@@ -125,7 +136,8 @@ struct Pair {
     forwarder: Forwarder,
     reference: Reference,
     now: Time,
-    frame: [Frame; 1],
+    frames: Vec<Frame>,
+    original: Frame,
 }
 
 impl Pair {
@@ -142,7 +154,8 @@ impl Pair {
             forwarder: Forwarder::new(4096),
             reference: Reference::new(AGEING),
             now: Time::from_ns(5_000_000_000),
-            frame: [Frame::new(0)],
+            frames: (0..8).map(Frame::new).collect(),
+            original: Frame::new(0),
         };
         for port in ports {
             pair.try_change(|ports| ports.push(port));
@@ -152,7 +165,7 @@ impl Pair {
 
     fn handle(&mut self, op: Op) {
         match op {
-            Op::Frame(arrival) => self.arrive(&arrival),
+            Op::Batch(arrivals) => self.arrive(&arrivals),
             Op::Toggle(at) => self.try_change_port(at, |port| port.1 = !port.1),
             Op::Vlan(at, mode) => self.try_change_port(at, |port| port.0.vlan = mode),
             Op::Mac(at, mac, spoofing_allowed) => self.try_change_port(at, |port| {
@@ -193,23 +206,27 @@ impl Pair {
         }
     }
 
-    fn arrive(&mut self, arrival: &Arrival) {
-        self.now = self.now + Duration::from_millis(arrival.wait_ms);
-        let Some((spec, true)) = self.ports.get(arrival.port) else { return };
+    fn arrive(&mut self, arrivals: &[Arrival]) {
+        self.now = self.now + Duration::from_millis(arrivals[0].wait_ms);
+        let Some((spec, true)) = self.ports.get(arrivals[0].port) else { return };
         let ingress = self.tables.slot(spec.id).unwrap();
-        let [frame] = &mut self.frame;
-        arrival.write(frame);
-        let expected = self.reference.outcome(spec.id, self.now, frame);
+        for (arrival, frame) in arrivals.iter().zip(&mut self.frames) {
+            arrival.write(frame);
+        }
+        let frames = &mut self.frames[..arrivals.len()];
         let mut verdicts = [Verdict::default(); 32];
-        self.forwarder.decide(&self.tables, self.now, ingress, &mut self.frame, &mut verdicts);
-        let actual = self.carry_out(ingress, verdicts[0]);
-        self.reference.settle(&expected, &actual);
-        assert!(expected.contains(&actual), "{actual:?} is not among {expected:?}");
+        self.forwarder.decide(&self.tables, self.now, ingress, frames, &mut verdicts);
+        for (n, arrival) in arrivals.iter().enumerate() {
+            arrival.write(&mut self.original);
+            let expected = self.reference.outcome(spec.id, self.now, &self.original);
+            let actual = self.carry_out(ingress, verdicts[n], &self.frames[n]);
+            self.reference.settle(&expected, &actual);
+            assert!(expected.contains(&actual), "{n}: {actual:?} is not among {expected:?}");
+        }
     }
 
     /// What the switching plane does with a verdict.
-    fn carry_out(&self, ingress: suimon_forwarding::PortSlot, verdict: Verdict) -> Outcome {
-        let [frame] = &self.frame;
+    fn carry_out(&self, ingress: PortSlot, verdict: Verdict, frame: &Frame) -> Outcome {
         let tci = |tag: Option<VlanTag>| tag.map(VlanTag::tci);
         match verdict {
             Verdict::Drop(reason) => Outcome::Dropped(reason),
@@ -262,13 +279,13 @@ proptest! {
     #[test]
     fn agrees_with_a_naive_switch_within_bounds(
         ports in prop::collection::vec(any_port(), 2..12),
-        ops in prop::collection::vec(any_op(), 1..150),
+        ops in prop::collection::vec(any_op(), 1..80),
     ) {
         let mut pair = Pair::new(ports);
         for mut op in ops {
             // What is too old counts until it is swept; here nothing ages.
-            if let Op::Frame(arrival) = &mut op {
-                arrival.wait_ms = 0;
+            if let Op::Batch(arrivals) = &mut op {
+                arrivals[0].wait_ms = 0;
             }
             pair.handle(op);
         }
@@ -277,8 +294,8 @@ proptest! {
     #[test]
     fn agrees_with_a_naive_switch_over_time(
         mut ports in prop::collection::vec(any_port(), 2..12),
-        ops in prop::collection::vec(any_op(), 1..150),
-        sweeps in prop::collection::vec(any::<bool>(), 150),
+        ops in prop::collection::vec(any_op(), 1..80),
+        sweeps in prop::collection::vec(any::<bool>(), 80),
     ) {
         for port in &mut ports {
             port.learned_max = 1024;
