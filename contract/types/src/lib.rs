@@ -9,13 +9,50 @@
 //! What it does not do: no I/O, no look at the host. Whether a device exists is
 //! asked by the daemon.
 //!
-//! Invariants
+//! # The REST API
+//!
+//! HTTP/1.1 on a Unix socket, [`SOCKET_DEFAULT`] unless told otherwise. Every
+//! answer that is not a success has an [`ErrorBody`] and the status of its first
+//! error ([`ErrorCode::http_status`]). A mutation answers 202 with the
+//! [`Operation`] it became and its address in `Location`; with `?dry_run=true` it
+//! answers 200 with the [`Plan`] and changes nothing.
+//!
+//! | endpoint | gives or does |
+//! |---|---|
+//! | `GET /1.0` | [`HostStatus`] |
+//! | `GET /1.0/openapi.json` | the OpenAPI document |
+//! | `GET /1.0/config` | [`HostConfig`]; with `?format=toml` the host file |
+//! | `POST /1.0/apply` | [`ApplyRequest`]: make the host be as described |
+//! | `GET`, `POST /1.0/switches` | [`SwitchStatus`] of all; add a [`SwitchConfig`] |
+//! | `GET /1.0/switches/{name}` | [`SwitchStatus`] |
+//! | `PUT`, `PATCH`, `DELETE /1.0/switches/{name}` | replace; JSON merge patch (RFC 7386); delete |
+//! | `GET /1.0/switches/{name}/addresses` | list of [`AddressStatus`] |
+//! | `/1.0/uplinks`, `/1.0/nics` | the same verbs with [`UplinkConfig`] and [`NicConfig`] |
+//! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | pcapng as it comes; `?snaplen=&max_frames=&max_bytes=`; the id of the operation that it is in `Suimon-Operation` |
+//! | `GET /1.0/queues` | list of [`QueueStatus`] |
+//! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
+//! | `GET /1.0/processors` | list of [`ProcessorStatus`] |
+//! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=` |
+//! | `GET /1.0/events/follow` | one [`Event`] per line as they happen; `?after=` |
+//! | `GET /1.0/operations`, `…/{id}` | [`Operation`]s |
+//! | `GET /1.0/operations/{id}/wait` | the operation when it has ended; `?timeout_s=` |
+//! | `GET /1.0/operations/{id}/follow` | one [`Operation`] per line at every change |
+//! | `DELETE /1.0/operations/{id}` | cancel it |
+//! | `GET /1.0/top` | [`TopSnapshot`] |
+//! | `GET /metrics` | Prometheus text |
+//!
+//! # Invariants
 //! - Whatever `parse` lets through refers only to what exists in it, holds no
 //!   name, device, socket or address twice, and has every value in its range.
 //! - Keys are only ever added; error codes, event numbers and drop reasons keep
 //!   their meaning.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+/// Where the daemon listens unless told otherwise.
+pub const SOCKET_DEFAULT: &str = "/run/suimon/suimon.sock";
+/// Environment variable that names another socket.
+pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 
 mod claims;
 mod config;
@@ -27,6 +64,7 @@ mod event_kinds;
 mod finding;
 mod form;
 mod json_body;
+mod key_meaning;
 mod keys;
 mod name;
 mod operation;
@@ -51,6 +89,7 @@ pub use event::{Event, Severity};
 pub use event_kinds::EventKind;
 pub use form::Form;
 pub use json_body::{JSON_BYTES_MAX, Resource, parse_apply, parse_resource, patch_resource};
+pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
 pub use name::{Name, NameError};
 pub use operation::{Operation, OperationState};

@@ -1,0 +1,217 @@
+//! The client and the endpoints that are not collections of resources.
+
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+
+use hyper::Method;
+use suimon_contract::{
+    AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, Operation,
+    ProcessorStatus, QueueStatus, Severity, TopSnapshot,
+};
+
+use crate::resources::body;
+use crate::transport::{self, Call};
+use crate::{Capture, ClientError, Follow};
+
+/// A client of the daemon at one socket.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+/// Which events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    /// Only those after this sequence number.
+    pub after: Option<u64>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only those that matter at least so much.
+    pub severity: Option<Severity>,
+}
+
+/// Whose frames are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapturePort {
+    /// A NIC's.
+    Nic(Name),
+    /// An uplink's.
+    Uplink(Name),
+}
+
+/// Bounds of a capture. Without any it goes on until it is stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Bytes kept of each frame.
+    pub snaplen: Option<u32>,
+    /// Frames after which it ends.
+    pub frames_max: Option<u64>,
+    /// Bytes after which it ends.
+    pub bytes_max: Option<u64>,
+}
+
+/// Every method fails with [`ClientError`].
+impl Client {
+    /// A client of the daemon that listens on this Unix socket. Nothing is
+    /// connected yet.
+    pub fn unix(socket: impl Into<PathBuf>) -> Self {
+        Self { socket: socket.into() }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The host.
+    pub async fn host(&self) -> Result<HostStatus, ClientError> {
+        self.json("/1.0").await
+    }
+
+    /// Desired state.
+    pub async fn config(&self) -> Result<HostConfig, ClientError> {
+        self.json("/1.0/config").await
+    }
+
+    /// Desired state as a host file.
+    pub async fn config_toml(&self) -> Result<String, ClientError> {
+        transport::text(&self.socket, Call::get("/1.0/config?format=toml")).await
+    }
+
+    /// The OpenAPI document.
+    pub async fn openapi(&self) -> Result<String, ClientError> {
+        transport::text(&self.socket, Call::get("/1.0/openapi.json")).await
+    }
+
+    /// Metrics in Prometheus' text format.
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        transport::text(&self.socket, Call::get("/metrics")).await
+    }
+
+    /// The forwarding table of a switch.
+    pub async fn addresses(&self, switch: &Name) -> Result<Vec<AddressStatus>, ClientError> {
+        self.json(format!("/1.0/switches/{switch}/addresses")).await
+    }
+
+    /// All queues.
+    pub async fn queues(&self) -> Result<Vec<QueueStatus>, ClientError> {
+        self.json("/1.0/queues").await
+    }
+
+    /// Hands the queue of this id (`NIC/rx/0`) over to a processor.
+    pub async fn move_queue(&self, id: &str, processor: u16) -> Result<Operation, ClientError> {
+        let id: String =
+            id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./".contains(*c)).collect();
+        let call = Call::new(Method::POST, format!("/1.0/queues/{id}/move"))
+            .with_body(body(&MoveQueueRequest { processor })?);
+        transport::json(&self.socket, call).await
+    }
+
+    /// All processors.
+    pub async fn processors(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
+        self.json("/1.0/processors").await
+    }
+
+    /// All counters at one moment.
+    pub async fn top(&self) -> Result<TopSnapshot, ClientError> {
+        self.json("/1.0/top").await
+    }
+
+    /// Events of the log, oldest first.
+    pub async fn events(&self, query: EventQuery) -> Result<Vec<Event>, ClientError> {
+        self.json(with_query(
+            "/1.0/events",
+            &[
+                ("after", query.after.map(|n| n.to_string())),
+                ("limit", query.limit.map(|n| n.to_string())),
+                ("severity", query.severity.map(|s| s.as_str().to_owned())),
+            ],
+        ))
+        .await
+    }
+
+    /// Events as they happen, beginning after this sequence number or with the
+    /// next one.
+    pub async fn follow_events(&self, after: Option<u64>) -> Result<Follow<Event>, ClientError> {
+        let path = with_query("/1.0/events/follow", &[("after", after.map(|n| n.to_string()))]);
+        let answer = transport::send(&self.socket, Call::get(path.clone())).await?;
+        Ok(Follow::new(path, answer))
+    }
+
+    /// All operations the daemon remembers.
+    pub async fn operations(&self) -> Result<Vec<Operation>, ClientError> {
+        self.json("/1.0/operations").await
+    }
+
+    /// One operation.
+    pub async fn operation(&self, id: u64) -> Result<Operation, ClientError> {
+        self.json(format!("/1.0/operations/{id}")).await
+    }
+
+    /// One operation, as soon as it has ended or the time is up.
+    pub async fn wait_operation(
+        &self,
+        id: u64,
+        timeout: Duration,
+    ) -> Result<Operation, ClientError> {
+        let mut call =
+            Call::get(format!("/1.0/operations/{id}/wait?timeout_s={}", timeout.as_secs()));
+        call.patience = timeout;
+        transport::json(&self.socket, call).await
+    }
+
+    /// An operation with every change of its progress, until it has ended.
+    pub async fn follow_operation(&self, id: u64) -> Result<Follow<Operation>, ClientError> {
+        let path = format!("/1.0/operations/{id}/follow");
+        let answer = transport::send(&self.socket, Call::get(path.clone())).await?;
+        Ok(Follow::new(path, answer))
+    }
+
+    /// Asks an operation to stop; its state tells whether it could.
+    pub async fn cancel_operation(&self, id: u64) -> Result<Operation, ClientError> {
+        let call = Call::new(Method::DELETE, format!("/1.0/operations/{id}"));
+        transport::json(&self.socket, call).await
+    }
+
+    /// Begins a capture. It ends when the result is dropped, when a bound is
+    /// reached or when its operation is cancelled.
+    pub async fn capture(
+        &self,
+        port: &CapturePort,
+        options: CaptureOptions,
+    ) -> Result<Capture, ClientError> {
+        let port = match port {
+            CapturePort::Nic(name) => format!("nics/{name}"),
+            CapturePort::Uplink(name) => format!("uplinks/{name}"),
+        };
+        let path = with_query(
+            &format!("/1.0/{port}/capture"),
+            &[
+                ("snaplen", options.snaplen.map(|n| n.to_string())),
+                ("max_frames", options.frames_max.map(|n| n.to_string())),
+                ("max_bytes", options.bytes_max.map(|n| n.to_string())),
+            ],
+        );
+        transport::send(&self.socket, Call::get(path)).await.map(Capture::new)
+    }
+
+    async fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        path: impl Into<String>,
+    ) -> Result<T, ClientError> {
+        transport::json(&self.socket, Call::get(path)).await
+    }
+}
+
+/// `path?a=1&b=2` of what is given. Values are numbers and plain words.
+fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String {
+    let mut full = path.to_owned();
+    let given = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    for (index, (key, value)) in given.enumerate() {
+        full.push(if index == 0 { '?' } else { '&' });
+        full.push_str(key);
+        full.push('=');
+        full.push_str(value);
+    }
+    full
+}

@@ -1,0 +1,128 @@
+//! Answers that go on: lines of JSON, and captures.
+
+use core::marker::PhantomData;
+
+use http_body_util::BodyExt;
+use hyper::Response;
+use hyper::body::{Bytes, Incoming};
+use serde::de::DeserializeOwned;
+
+use crate::ClientError;
+use crate::transport::broken;
+
+/// Longest line of a stream.
+const LINE_BYTES_MAX: usize = 4 << 20;
+/// Header that names the operation a stream is.
+const OPERATION_HEADER: &str = "suimon-operation";
+
+/// A stream of values, one JSON line each. Empty lines keep the connection alive
+/// and carry nothing.
+pub struct Follow<T> {
+    path: String,
+    body: Incoming,
+    /// What has arrived of lines that are not given out yet.
+    pending: Vec<u8>,
+    /// How much of `pending` holds no line break.
+    searched: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Follow<T> {
+    pub(crate) fn new(path: String, answer: Response<Incoming>) -> Self {
+        Self { path, body: answer.into_body(), pending: Vec::new(), searched: 0, of: PhantomData }
+    }
+
+    /// The next value; `None` when the daemon has ended the stream. Nothing is
+    /// lost if the call is dropped before it is done.
+    ///
+    /// # Errors
+    /// If the connection breaks or a line is not a `T`; the stream is over then.
+    pub async fn next(&mut self) -> Result<Option<T>, ClientError> {
+        loop {
+            while let Some(line) = self.take_line() {
+                if let Some(value) = self.parse(&line)? {
+                    return Ok(Some(value));
+                }
+            }
+            if self.pending.len() > LINE_BYTES_MAX {
+                return Err(self.not_understood("a line is too long"));
+            }
+            match self.body.frame().await {
+                None => {
+                    let rest = core::mem::take(&mut self.pending);
+                    self.searched = 0;
+                    return self.parse(&rest);
+                }
+                Some(frame) => {
+                    if let Ok(bytes) = frame.map_err(broken)?.into_data() {
+                        self.pending.extend_from_slice(&bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_line(&mut self) -> Option<Vec<u8>> {
+        let fresh = self.pending.get(self.searched..)?;
+        match fresh.iter().position(|byte| *byte == b'\n') {
+            Some(at) => {
+                let end = self.searched.saturating_add(at).saturating_add(1);
+                self.searched = 0;
+                Some(self.pending.drain(..end).collect())
+            }
+            None => {
+                self.searched = self.pending.len();
+                None
+            }
+        }
+    }
+
+    fn parse(&self, line: &[u8]) -> Result<Option<T>, ClientError> {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_slice(line)
+            .map(Some)
+            .map_err(|error| self.not_understood(&error.to_string()))
+    }
+
+    fn not_understood(&self, reason: &str) -> ClientError {
+        ClientError::NotUnderstood { path: self.path.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// A capture under way: pcapng bytes as they come.
+pub struct Capture {
+    operation: Option<u64>,
+    body: Incoming,
+}
+
+impl Capture {
+    pub(crate) fn new(answer: Response<Incoming>) -> Self {
+        let operation = answer
+            .headers()
+            .get(OPERATION_HEADER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.parse().ok());
+        Self { operation, body: answer.into_body() }
+    }
+
+    /// The operation that the capture is, by which it can be cancelled.
+    pub fn operation(&self) -> Option<u64> {
+        self.operation
+    }
+
+    /// The next bytes; `None` when the capture is complete.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
+        while let Some(frame) = self.body.frame().await {
+            if let Ok(bytes) = frame.map_err(broken)?.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,190 @@
+//! The client against a server that says exactly what the test wants, byte by
+//! byte: split lines, broken connections, answers that are no JSON.
+#![allow(clippy::indexing_slicing, reason = "tests")]
+
+use std::path::PathBuf;
+
+use suimon_client::{CaptureOptions, CapturePort, Client, ClientError, EventQuery, Outcome};
+use suimon_contract::{ErrorCode, NicConfig, Severity};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::task::JoinHandle;
+
+/// A server for one request: answers it with these pieces, one write each, and
+/// gives back what it was asked.
+struct OneAnswer {
+    _dir: TempDir,
+    socket: PathBuf,
+    asked: JoinHandle<String>,
+}
+
+impl OneAnswer {
+    fn new(pieces: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+        let asked = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            loop {
+                let mut buffer = [0; 4096];
+                let count = stream.read(&mut buffer).await.unwrap();
+                request.extend_from_slice(&buffer[..count]);
+                if count == 0 || is_whole(&request) {
+                    break;
+                }
+            }
+            for piece in pieces {
+                // A client that has seen enough may be gone.
+                let _ = stream.write_all(piece.as_bytes()).await;
+                let _ = stream.flush().await;
+                tokio::time::sleep(core::time::Duration::from_millis(5)).await;
+            }
+            String::from_utf8(request).unwrap()
+        });
+        Self { _dir: dir, socket, asked }
+    }
+
+    fn json(status: &str, body: &str) -> Self {
+        let length = body.len();
+        Self::new(&[&format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")])
+    }
+
+    fn client(&self) -> Client {
+        Client::unix(&self.socket)
+    }
+}
+
+/// Whether head and body of a request have arrived.
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    body.len() >= length.unwrap_or(0)
+}
+
+const OPERATION: &str = r#"{"id":7,"kind":"nic set","subject":"nic/web","state":"running","steps_done":0,"steps":1,"started_unix_ms":1}"#;
+
+#[tokio::test]
+async fn a_patch_is_sent_as_one_and_gives_an_operation() {
+    let server = OneAnswer::json("202 Accepted", OPERATION);
+    let name = "web".parse().unwrap();
+    let outcome = server
+        .client()
+        .patch::<NicConfig>(&name, &serde_json::json!({"vlan": null}), false)
+        .await
+        .unwrap();
+    assert!(matches!(outcome, Outcome::Started(operation) if operation.id == 7));
+    let asked = server.asked.await.unwrap();
+    assert!(asked.starts_with("PATCH /1.0/nics/web HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.contains("content-type: application/merge-patch+json\r\n"), "{asked}");
+    assert!(asked.ends_with("{\"vlan\":null}"), "{asked}");
+}
+
+#[tokio::test]
+async fn a_dry_run_asks_for_the_plan() {
+    let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
+    let outcome = server.client().delete::<NicConfig>(&"web".parse().unwrap(), true).await.unwrap();
+    assert!(matches!(outcome, Outcome::Planned(plan) if plan.is_empty()));
+    assert!(server.asked.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
+}
+
+#[tokio::test]
+async fn refusals_carry_what_the_daemon_said() {
+    let body = r#"{"errors":[{"code":"in_use","message":"m","resource":"switch/lan"},{"code":"conflict","message":"n"}]}"#;
+    let error = OneAnswer::json("409 Conflict", body).client().host().await.unwrap_err();
+    assert_eq!(error.to_string(), "switch/lan: m (and 1 more)");
+    assert_eq!(error.api_errors()[1].code, ErrorCode::Conflict);
+
+    let error = OneAnswer::json("404 Not Found", "").client().host().await.unwrap_err();
+    assert!(error.is_not_found());
+    let error = OneAnswer::json("502 Bad", "<html>").client().host().await.unwrap_err();
+    assert_eq!(error.to_string(), "the daemon answered 502 <html>");
+}
+
+#[tokio::test]
+async fn lines_are_put_together_from_pieces() {
+    let event = r#"{"sequence":1,"time_unix_ms":2,"id":1001,"severity":"info","subject":"host","text":"é"}"#;
+    let chunk = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        format!("{:x}\r\n{text}\r\n", bytes.len())
+    };
+    let server = OneAnswer::new(&[
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        &chunk(&event.as_bytes()[..20]),
+        &chunk(format!("{}\n\n{event}\n{event}", &event[20..]).as_bytes()),
+        &chunk(b"\n\n"),
+        &chunk(event.as_bytes()),
+        "0\r\n\r\n",
+    ]);
+    let mut follow = server.client().follow_events(Some(9)).await.unwrap();
+    let mut seen = 0;
+    while let Some(event) = follow.next().await.unwrap() {
+        assert_eq!(event.text, "é");
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
+    assert!(server.asked.await.unwrap().starts_with("GET /1.0/events/follow?after=9 "));
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_or_talks_nonsense_ends_with_an_error() {
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let server = OneAnswer::new(&[head, "5\r\n{\"a\":"]);
+    let mut follow = server.client().follow_operation(1).await.unwrap();
+    assert!(matches!(follow.next().await, Err(ClientError::Broken(_))));
+    let server = OneAnswer::new(&[head, "3\r\n{}\n\r\n"]);
+    let mut follow = server.client().follow_operation(1).await.unwrap();
+    assert!(matches!(follow.next().await, Err(ClientError::NotUnderstood { .. })));
+}
+
+#[tokio::test]
+async fn a_capture_names_its_operation_and_gives_bytes() {
+    let server = OneAnswer::new(&[
+        "HTTP/1.1 200 OK\r\nSuimon-Operation: 12\r\ntransfer-encoding: chunked\r\n\r\n",
+        "3\r\nabc\r\n",
+        "2\r\nde\r\n0\r\n\r\n",
+    ]);
+    let port = CapturePort::Uplink("wan".parse().unwrap());
+    let options = CaptureOptions { snaplen: Some(64), frames_max: Some(2), bytes_max: None };
+    let mut capture = server.client().capture(&port, options).await.unwrap();
+    assert_eq!(capture.operation(), Some(12));
+    let mut bytes = Vec::new();
+    while let Some(chunk) = capture.chunk().await.unwrap() {
+        bytes.extend_from_slice(&chunk);
+    }
+    assert_eq!(bytes, b"abcde");
+    let asked = server.asked.await.unwrap();
+    assert!(asked.starts_with("GET /1.0/uplinks/wan/capture?snaplen=64&max_frames=2 "), "{asked}");
+}
+
+#[tokio::test]
+async fn events_are_asked_for_by_query() {
+    let server = OneAnswer::json("200 OK", "[]");
+    let query = EventQuery { after: None, limit: Some(3), severity: Some(Severity::Warning) };
+    assert_eq!(server.client().events(query).await.unwrap(), []);
+    assert!(server.asked.await.unwrap().starts_with("GET /1.0/events?limit=3&severity=warning "));
+}
+
+#[tokio::test]
+async fn nobody_at_the_socket_is_said_with_a_hint() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("s");
+    let error = Client::unix(&socket).host().await.unwrap_err().to_string();
+    assert!(error.contains("is suimond running"), "{error}");
+    drop(UnixListener::bind(&socket).unwrap());
+    let error = Client::unix(&socket).host().await.unwrap_err().to_string();
+    assert!(error.contains("nobody listens"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_of_another_version_is_said_to_be() {
+    let error = OneAnswer::json("200 OK", "{\"name\":1}").client().host().await.unwrap_err();
+    assert!(error.to_string().contains("of one version"), "{error}");
+    let error = OneAnswer::new(&["SSH-2.0-OpenSSH\r\n"]).client().host().await.unwrap_err();
+    assert!(matches!(error, ClientError::Broken(_)));
+}

@@ -1,0 +1,74 @@
+//! What each key means, in the words of the types' own documentation, for help
+//! texts and reference pages.
+
+use serde_json::Value;
+use utoipa::PartialSchema;
+
+use crate::{
+    ApiConfig, HostConfig, HostSection, Kind, NicConfig, OffloadConfig, SwitchConfig, UplinkConfig,
+};
+
+/// The meaning of a key in a sentence or two, on one line; `None` if there is no
+/// such key.
+pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
+    let schema = match kind {
+        Kind::File => HostConfig::schema(),
+        Kind::Host => HostSection::schema(),
+        Kind::Api => ApiConfig::schema(),
+        Kind::Uplink => UplinkConfig::schema(),
+        Kind::Switch => SwitchConfig::schema(),
+        Kind::Nic => NicConfig::schema(),
+        Kind::Offload => OffloadConfig::schema(),
+    };
+    let schema = serde_json::to_value(schema).ok()?;
+    let description = description(schema.get("properties")?.get(key)?)?;
+    Some(description.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// An optional key of a named type has its description on one of the
+/// alternatives.
+fn description(property: &Value) -> Option<&str> {
+    property.get("description").and_then(Value::as_str).or_else(|| {
+        let alternatives = property.get("oneOf").or_else(|| property.get("allOf"))?.as_array()?;
+        alternatives.iter().find_map(|one| one.get("description")?.as_str())
+    })
+}
+
+/// The value a key has if nothing is written, in words; `None` for a key that must
+/// be there.
+pub fn default_text(kind: Kind, key: &str) -> Option<String> {
+    if kind.key(key)?.required {
+        return None;
+    }
+    Some(match crate::default_of(kind, key) {
+        None => "–".to_owned(),
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meaning_of;
+    use crate::Kind;
+
+    #[test]
+    fn every_key_has_a_meaning_and_it_ends_in_a_full_stop() {
+        let kinds = [
+            Kind::File,
+            Kind::Host,
+            Kind::Api,
+            Kind::Uplink,
+            Kind::Switch,
+            Kind::Nic,
+            Kind::Offload,
+        ];
+        for kind in kinds {
+            for key in kind.keys() {
+                let meaning = meaning_of(kind, key.name).unwrap_or_default();
+                assert!(meaning.ends_with('.'), "{kind:?} {}: `{meaning}`", key.name);
+            }
+        }
+        assert_eq!(meaning_of(Kind::Nic, "colour"), None);
+    }
+}
