@@ -51,7 +51,7 @@ pub struct PortFault {
 pub trait FrameSource: Send {
     /// Appends frames to `batch` until it is full or nothing is left, and
     /// returns how many. Frames come with their tag in the metadata
-    /// ([`Frame::pop_vlan`](suimon_frame::Frame)), true metadata and at least
+    /// ([`Frame::admit`](suimon_frame::Frame::admit)), true metadata and at least
     /// an Ethernet header; what does not meet this is dropped and counted here.
     ///
     /// # Errors
