@@ -1,0 +1,252 @@
+//! A suimond under test and the CLI beside it.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::command::{Output, run_any};
+use crate::process::Process;
+use crate::programs::program;
+use crate::rig::Rig;
+use crate::wait::until;
+
+/// How long the daemon may take to answer after it was started.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// What a CLI command may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// How a daemon is started.
+#[derive(Clone, Debug, Default)]
+pub struct DaemonOptions {
+    /// More arguments.
+    pub arguments: Vec<String>,
+    /// Start without `--config`.
+    pub without_file: bool,
+}
+
+/// An answer of the API.
+#[derive(Clone, Debug)]
+pub struct HttpAnswer {
+    /// HTTP status.
+    pub status: u16,
+    /// Body, `Null` if it is not JSON.
+    pub json: Value,
+    /// Body as text.
+    pub text: String,
+}
+
+/// A daemon under way; dropping it stops it.
+#[derive(Debug)]
+pub struct Daemon {
+    process: Process,
+    words: Vec<String>,
+    folder: String,
+    file: String,
+    socket: String,
+    count: u32,
+}
+
+impl Daemon {
+    /// Starts a daemon that makes the host as `host_toml` says, and waits until it
+    /// answers.
+    ///
+    /// # Errors
+    /// It did not start; with the end of its log.
+    pub fn start(rig: &Rig, host_toml: &str) -> Result<Self> {
+        Self::start_with(rig, host_toml, &DaemonOptions::default())
+    }
+
+    /// The same, with options.
+    ///
+    /// # Errors
+    /// It did not start; with the end of its log.
+    pub fn start_with(rig: &Rig, host_toml: &str, options: &DaemonOptions) -> Result<Self> {
+        let name = rig.unique("daemon");
+        let folder = rig.path(&name);
+        fs::create_dir_all(format!("{folder}/state"))?;
+        let file = format!("{folder}/host.toml");
+        let socket = format!("{folder}/api.sock");
+        fs::write(&file, host_toml)?;
+        let mut words = vec![program("suimond")?];
+        if !options.without_file {
+            words.extend(["--config".to_owned(), file.clone()]);
+        }
+        words.extend([
+            "--socket".to_owned(),
+            socket.clone(),
+            "--state-dir".to_owned(),
+            format!("{folder}/state"),
+        ]);
+        words.extend(options.arguments.iter().cloned());
+        let process = Process::start(rig, "suimond", &words)?;
+        let mut daemon = Self { process, words, folder, file, socket, count: 0 };
+        daemon.wait_answering()?;
+        Ok(daemon)
+    }
+
+    /// The API's socket.
+    pub fn socket(&self) -> &str {
+        &self.socket
+    }
+
+    /// A path for a file of this daemon's own.
+    pub fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+
+    /// Its process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Runs the CLI and returns what it said.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn cli(&self, words: &[&str]) -> Result<Output> {
+        let mut all = vec![program("suimon")?, "--socket".to_owned(), self.socket.clone()];
+        all.extend(words.iter().map(|word| (*word).to_owned()));
+        run_any(&all, COMMAND_LIMIT)
+    }
+
+    /// Runs the CLI, which must end well, and returns what it printed.
+    ///
+    /// # Errors
+    /// It failed, with its words.
+    pub fn ok(&self, words: &[&str]) -> Result<String> {
+        let output = self.cli(words)?;
+        if !output.is_ok() {
+            bail!(
+                "`suimon {}` failed with {}: {}",
+                words.join(" "),
+                output.code,
+                output.stderr.trim()
+            );
+        }
+        Ok(output.stdout)
+    }
+
+    /// Runs the CLI with `--json`.
+    ///
+    /// # Errors
+    /// It failed, or printed something else.
+    pub fn json(&self, words: &[&str]) -> Result<Value> {
+        let mut all = vec!["--json"];
+        all.extend(words);
+        let text = self.ok(&all)?;
+        serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))
+    }
+
+    /// Writes a host file and runs `suimon apply` on it.
+    ///
+    /// # Errors
+    /// The CLI could not be started.
+    pub fn apply(&mut self, host_toml: &str, extra: &[&str]) -> Result<Output> {
+        self.count += 1;
+        let file = self.path(&format!("applied-{}.toml", self.count));
+        fs::write(&file, host_toml)?;
+        let mut words = vec!["apply", "-f", &file];
+        words.extend(extra);
+        self.cli(&words)
+    }
+
+    /// Applies a host file, which must succeed.
+    ///
+    /// # Errors
+    /// It was refused, with the reasons.
+    pub fn apply_ok(&mut self, host_toml: &str) -> Result<String> {
+        let output = self.apply(host_toml, &[])?;
+        if !output.is_ok() {
+            bail!("apply failed with {}: {}", output.code, output.stderr.trim());
+        }
+        Ok(output.stdout)
+    }
+
+    /// Asks the API with curl.
+    ///
+    /// # Errors
+    /// curl failed.
+    pub fn http(&self, method: &str, path: &str, body: Option<&str>) -> Result<HttpAnswer> {
+        let address = format!("http://localhost{path}");
+        let mut words = vec![
+            "curl",
+            "--silent",
+            "--show-error",
+            "--max-time",
+            "30",
+            "--unix-socket",
+            &self.socket,
+            "--request",
+            method,
+            "--write-out",
+            "\n%{http_code}",
+            &address,
+        ];
+        if let Some(body) = body {
+            words.extend(["--header", "content-type: application/json", "--data-binary", body]);
+        }
+        let output = run_any(&words, COMMAND_LIMIT)?;
+        let (text, status) =
+            output.stdout.rsplit_once('\n').with_context(|| output.stderr.clone())?;
+        Ok(HttpAnswer {
+            status: status.parse().context("no HTTP status")?,
+            json: serde_json::from_str(text).unwrap_or(Value::Null),
+            text: text.to_owned(),
+        })
+    }
+
+    /// Waits until a NIC can pass frames.
+    ///
+    /// # Errors
+    /// It cannot within twenty seconds; with its state.
+    pub fn wait_up(&self, noun: &str, name: &str) -> Result<()> {
+        until(&format!("{noun} {name} up"), START_LIMIT, || {
+            let status = self.json(&[noun, "show", name])?;
+            if status["condition"]["health"] == "up" {
+                return Ok(true);
+            }
+            bail!("{}", status["condition"])
+        })
+    }
+
+    /// Ends the daemon at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Stops it in order.
+    ///
+    /// # Errors
+    /// It did not stop in time.
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        self.process.stop()
+    }
+
+    /// Starts it again with the same file, socket and state.
+    ///
+    /// # Errors
+    /// It did not start; with the end of its log.
+    pub fn restart(&mut self, rig: &Rig) -> Result<()> {
+        self.process.kill();
+        self.process = Process::start(rig, "suimond", &self.words)?;
+        self.wait_answering()
+    }
+
+    /// The host file it was started with.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    fn wait_answering(&mut self) -> Result<()> {
+        until("answer of suimond", START_LIMIT, || {
+            self.process.check_running()?;
+            Ok(UnixStream::connect(&self.socket).is_ok()
+                && self.http("GET", "/1.0", None).is_ok_and(|answer| answer.status == 200))
+        })
+        .with_context(|| self.process.last_words())
+    }
+}

@@ -1,0 +1,107 @@
+//! The kernel and the initramfs every guest boots, made once and kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::command::run;
+use crate::guest::archive::Archive;
+use crate::guest::kernel::{self, Kernel};
+
+/// Counts up when what is in the initramfs changes.
+const FORMAT: &str = "1";
+
+/// Programs of the host that the guest gets too, with the libraries they need.
+const PROGRAMS: &[&str] = &["iperf3", "ethtool"];
+
+/// What a guest boots.
+#[derive(Clone, Debug)]
+pub struct GuestFiles {
+    /// Linux.
+    pub kernel: PathBuf,
+    /// Its first and only file system.
+    pub initramfs: PathBuf,
+}
+
+/// The files, made on first use below the workspace's `target/guest`.
+///
+/// # Errors
+/// The kernel package cannot be downloaded, or a program is not installed.
+pub fn guest_files() -> Result<GuestFiles> {
+    static FILES: OnceLock<Result<GuestFiles, String>> = OnceLock::new();
+    FILES
+        .get_or_init(|| make().map_err(|error| format!("{error:#}")))
+        .clone()
+        .map_err(|error| anyhow!("cannot make the guest's files: {error}"))
+}
+
+fn make() -> Result<GuestFiles> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
+    let folder = target.join(FORMAT);
+    let files =
+        GuestFiles { kernel: folder.join("vmlinuz"), initramfs: folder.join("initramfs.cpio") };
+    if files.kernel.is_file() && files.initramfs.is_file() {
+        return Ok(files);
+    }
+    fs::create_dir_all(&target)?;
+    // Made aside and renamed, so that a half-made folder is never used.
+    let work = tempfile::Builder::new().prefix("making-").tempdir_in(&target)?;
+    let kernel = kernel::unpack(work.path())?;
+    let made = work.path().join("made");
+    fs::create_dir(&made)?;
+    fs::copy(&kernel.image, made.join("vmlinuz"))?;
+    fs::write(made.join("initramfs.cpio"), initramfs(&kernel)?)?;
+    if fs::rename(&made, &folder).is_err() && !files.initramfs.is_file() {
+        // A folder that is there but incomplete.
+        fs::remove_dir_all(&folder)?;
+        fs::rename(&made, &folder)?;
+    }
+    Ok(files)
+}
+
+fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    archive.file("/init", include_bytes!("init.sh"));
+    archive.file("/bin/busybox", &fs::read(find_program("busybox")?)?);
+    let mut list = String::new();
+    for (name, content) in &kernel.modules {
+        archive.file(&format!("/modules/{name}"), content);
+        list.push_str(name);
+        list.push('\n');
+    }
+    archive.file("/modules/list", list.as_bytes());
+    let mut libraries = Vec::new();
+    for program in PROGRAMS {
+        let path = find_program(program)?;
+        archive.file(&format!("/usr/bin/{program}"), &fs::read(&path)?);
+        libraries.extend(libraries_of(&path)?);
+    }
+    libraries.sort();
+    libraries.dedup();
+    for library in libraries {
+        archive.file(&library, &fs::read(&library)?);
+    }
+    archive.link("/var/run", "/run");
+    archive.folder("/root");
+    Ok(archive.finish())
+}
+
+fn find_program(name: &str) -> Result<PathBuf> {
+    ["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
+        .iter()
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.is_file())
+        .with_context(|| format!("{name} is not installed; run `make setup`"))
+}
+
+/// The shared libraries of a program and their loader, as `ldd` finds them.
+fn libraries_of(program: &Path) -> Result<Vec<String>> {
+    let text = run(&["ldd", program.to_str().context("the path is not UTF-8")?])?;
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+        .map(str::to_owned)
+        .collect())
+}

@@ -1,0 +1,28 @@
+#!/bin/busybox sh
+# The guest's only process: loads the drivers, then runs what the host asks for.
+# One line is one command, `ID COMMAND`; the answer is its output between
+# `BEGIN ID` and `END ID CODE`.
+/bin/busybox mkdir -p /proc /sys /dev /tmp /run
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sysfs /sys
+/bin/busybox mount -t devtmpfs devtmpfs /dev
+/bin/busybox mount -t tmpfs tmpfs /tmp
+/bin/busybox --install -s /bin
+export PATH=/bin:/usr/bin:/usr/sbin:/sbin
+while read -r module; do
+    insmod "/modules/$module" || echo "cannot load $module" >/dev/console
+done </modules/list
+ip link set lo up
+stty -F /dev/ttyS1 raw -echo
+exec </dev/ttyS1 >/dev/ttyS1
+echo READY
+while read -r id command; do
+    [ -n "$id" ] || continue
+    sh -c "$command" </dev/null >/tmp/output 2>&1
+    code=$?
+    echo "BEGIN $id"
+    cat /tmp/output
+    echo
+    echo "END $id $code"
+done
+poweroff -f

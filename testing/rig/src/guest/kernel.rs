@@ -1,0 +1,122 @@
+//! Debian's kernel, taken from its package without installing it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::command::run;
+
+/// The package that always depends on the newest kernel made for VMs.
+const META_PACKAGE: &str = "linux-image-cloud-amd64";
+
+/// Modules the guest needs, dependencies aside.
+const MODULES: &[&str] = &["virtio_pci", "virtio_net", "virtio-rng", "8021q"];
+
+/// A kernel and the modules to load, in order.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) image: PathBuf,
+    /// File name and content, uncompressed, in the order of loading.
+    pub(crate) modules: Vec<(String, Vec<u8>)>,
+}
+
+/// Downloads the kernel package with apt and unpacks it below `folder`.
+pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
+    let package = newest_package()?;
+    let status = Command::new("timeout")
+        .args(["300", "apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", &package])
+        .current_dir(folder)
+        .status()?;
+    ensure!(
+        status.success(),
+        "apt-get cannot download {package}; run `apt-get update` and try again"
+    );
+    let archive = find(folder, |name| {
+        Path::new(name).extension().is_some_and(|extension| extension == "deb")
+    })?;
+    let root = folder.join("kernel");
+    run(&["dpkg-deb", "--extract", text(&archive)?, text(&root)?])?;
+    fs::remove_file(&archive)?;
+    let image = find(&root.join("boot"), |name| name.starts_with("vmlinuz-"))?;
+    let release = image
+        .file_name()
+        .and_then(|name| name.to_str()?.strip_prefix("vmlinuz-").map(str::to_owned))
+        .context("a kernel without a release")?;
+    // Debian 13 keeps modules below /usr.
+    let base = [root.clone(), root.join("usr")]
+        .into_iter()
+        .find(|base| base.join("lib/modules").join(&release).is_dir())
+        .context("the kernel package has no modules")?;
+    run(&["depmod", "--basedir", text(&base)?, &release])?;
+    let modules = modules_in_order(&base.join("lib/modules").join(&release))?;
+    Ok(Kernel { image, modules })
+}
+
+/// The real package behind the one that always names the newest.
+fn newest_package() -> Result<String> {
+    let shown = run(&["apt-cache", "show", "--no-all-versions", META_PACKAGE])
+        .context("no kernel for VMs in the package lists; run `apt-get update` and try again")?;
+    shown
+        .lines()
+        .filter_map(|line| line.strip_prefix("Depends: "))
+        .flat_map(|depends| depends.split([',', '|']))
+        .filter_map(|dependency| dependency.split_whitespace().next())
+        .find(|name| name.starts_with("linux-image-"))
+        .map(str::to_owned)
+        .with_context(|| format!("{META_PACKAGE} depends on no kernel"))
+}
+
+/// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first.
+fn modules_in_order(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let table = fs::read_to_string(folder.join("modules.dep"))?;
+    let mut paths: Vec<&str> = Vec::new();
+    for module in MODULES {
+        let (path, needs) = table
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(path, _)| module_name(path) == *module)
+            .with_context(|| format!("the kernel has no module {module}"))?;
+        for path in needs.split_whitespace().rev().chain([path]) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+        .into_iter()
+        .map(|path| Ok((format!("{}.ko", module_name(path)), plain(&folder.join(path))?)))
+        .collect()
+}
+
+fn module_name(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.split(".ko").next().unwrap_or(file)
+}
+
+/// The content of a module, uncompressed.
+fn plain(path: &Path) -> Result<Vec<u8>> {
+    if path.extension().is_some_and(|extension| extension == "ko") {
+        return Ok(fs::read(path)?);
+    }
+    let output = Command::new("xz").arg("-dc").arg(path).output()?;
+    if !output.status.success() {
+        bail!("xz cannot unpack {}", path.display());
+    }
+    Ok(output.stdout)
+}
+
+fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathBuf> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(&wanted) {
+            return Ok(entry.path());
+        }
+    }
+    bail!("the kernel package is not as expected: nothing of the kind in {}", folder.display())
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("the path is not UTF-8")
+}

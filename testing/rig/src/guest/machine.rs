@@ -1,0 +1,264 @@
+//! One VM.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::command::Output;
+use crate::guest::channel::Channel;
+use crate::guest::files::guest_files;
+use crate::process::Process;
+use crate::rig::Rig;
+use crate::wait::until_some;
+
+/// Booting takes three seconds without hardware virtualization on an idle
+/// machine; a busy one is given its time.
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// A guest under KVM that does not answer within this runs nothing at all.
+const PROBE_LIMIT: Duration = Duration::from_secs(20);
+/// What a command in a guest may take unless its caller says otherwise.
+const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+
+/// What runs the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accelerator {
+    /// The CPU.
+    Kvm,
+    /// QEMU's translator.
+    Tcg,
+}
+
+/// A NIC of a VM: virtio over vhost-user.
+#[derive(Clone, Debug)]
+pub struct GuestNic {
+    /// The socket of the switch's port.
+    pub socket: String,
+    /// Its address.
+    pub mac: String,
+    /// Queue pairs.
+    pub queues: u16,
+    /// Whether QEMU listens and the switch connects.
+    pub listens: bool,
+}
+
+/// A VM to be started.
+#[derive(Clone, Debug, Default)]
+pub struct GuestSpec {
+    /// For logs.
+    pub name: String,
+    /// Its NICs: `eth0`, `eth1`, … in the guest.
+    pub nics: Vec<GuestNic>,
+    /// Virtual CPUs; 1 if 0.
+    pub cpus: u16,
+}
+
+impl GuestNic {
+    /// A NIC of one queue pair that connects to the switch.
+    pub fn new(socket: impl Into<String>, mac: impl Into<String>) -> Self {
+        Self { socket: socket.into(), mac: mac.into(), queues: 1, listens: false }
+    }
+}
+
+/// A VM that takes commands; dropping it switches it off.
+#[derive(Debug)]
+pub struct Guest {
+    name: String,
+    channel: Channel,
+    process: Process,
+}
+
+impl Guest {
+    /// Boots a VM and waits until it takes commands.
+    ///
+    /// # Errors
+    /// QEMU refused, or the guest did not boot in time; with the end of its log.
+    pub fn start(rig: &Rig, spec: &GuestSpec) -> Result<Self> {
+        Self::boot(rig, spec, accelerator()?, BOOT_LIMIT)
+    }
+
+    fn boot(
+        rig: &Rig,
+        spec: &GuestSpec,
+        accelerator: Accelerator,
+        limit: Duration,
+    ) -> Result<Self> {
+        let console = rig.path(&rig.unique("console"));
+        let line = rig.path(&rig.unique("serial"));
+        let words = command_line(spec, accelerator, &console, &line)?;
+        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
+        // QEMU lets the guest run only once somebody is on the line.
+        let mut channel = until_some("serial line of the guest", Duration::from_secs(20), || {
+            process.check_running()?;
+            Ok(Channel::connect(Path::new(&line)).ok())
+        })?;
+        let booted = channel.wait_ready(limit, || process.check_running());
+        if let Err(error) = booted {
+            let said = fs::read_to_string(&console).unwrap_or_default();
+            let tail: Vec<&str> = said.lines().rev().take(10).collect();
+            bail!(
+                "{error:#}; its console ends with:\n{}",
+                tail.into_iter().rev().collect::<Vec<_>>().join("\n")
+            );
+        }
+        Ok(Self { name: spec.name.clone(), channel, process })
+    }
+
+    /// Runs one line of shell and returns what it said.
+    ///
+    /// # Errors
+    /// The guest is gone, or takes longer than `limit`.
+    pub fn run_any(&mut self, command: &str, limit: Duration) -> Result<Output> {
+        self.process.check_running()?;
+        self.channel.run(command, limit)
+    }
+
+    /// Runs one line of shell, which must end well.
+    ///
+    /// # Errors
+    /// It did not, with its words.
+    pub fn run(&mut self, command: &str) -> Result<String> {
+        let output = self.run_any(command, COMMAND_LIMIT)?;
+        if !output.is_ok() {
+            bail!(
+                "`{command}` in guest {} failed with {}: {}",
+                self.name,
+                output.code,
+                output.stdout
+            );
+        }
+        Ok(output.stdout)
+    }
+
+    /// Starts one line of shell; [`Guest::finish`] waits for its end.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn begin(&mut self, command: &str) -> Result<()> {
+        self.process.check_running()?;
+        self.channel.send(command)
+    }
+
+    /// What the line begun last said.
+    ///
+    /// # Errors
+    /// The guest is gone, or takes longer than `limit`.
+    pub fn finish(&mut self, limit: Duration) -> Result<Output> {
+        self.channel.answer(limit)
+    }
+
+    /// Gives a NIC an address like `10.0.0.1/24` and brings it up.
+    ///
+    /// # Errors
+    /// The guest has no such NIC.
+    pub fn address(&mut self, device: &str, address: &str) -> Result<()> {
+        self.run(&format!("ip link set {device} up && ip addr add {address} dev {device}"))?;
+        Ok(())
+    }
+
+    /// Whether `address` answers one of five pings.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn reaches(&mut self, address: &str) -> Result<bool> {
+        let command =
+            format!("for i in 1 2 3 4 5; do ping -c 1 -W 1 {address} && exit 0; done; exit 1");
+        Ok(self.run_any(&command, COMMAND_LIMIT)?.is_ok())
+    }
+
+    /// QEMU's process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+fn command_line(
+    spec: &GuestSpec,
+    accelerator: Accelerator,
+    console: &str,
+    line: &str,
+) -> Result<Vec<String>> {
+    let files = guest_files()?;
+    let (accel, cpu) = match accelerator {
+        Accelerator::Kvm => ("kvm", "host"),
+        Accelerator::Tcg => ("tcg", "max"),
+    };
+    let mut words: Vec<String> = [
+        "qemu-system-x86_64",
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-machine",
+        "q35,memory-backend=memory",
+        "-accel",
+        accel,
+        "-cpu",
+        cpu,
+        "-m",
+        "256",
+        // The switch reads and writes the guest's memory through this file.
+        "-object",
+        "memory-backend-memfd,id=memory,size=256M,share=on",
+        "-append",
+        "console=ttyS0 quiet panic=-1 random.trust_cpu=on",
+        "-device",
+        "virtio-rng-pci",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    add("-smp", spec.cpus.max(1).to_string());
+    add("-kernel", files.kernel.to_string_lossy().into_owned());
+    add("-initrd", files.initramfs.to_string_lossy().into_owned());
+    add("-chardev", format!("file,id=console,path={console}"));
+    add("-serial", "chardev:console".to_owned());
+    add("-chardev", format!("socket,id=line,path={line},server=on,wait=on"));
+    add("-serial", "chardev:line".to_owned());
+    for (index, nic) in spec.nics.iter().enumerate() {
+        let side = if nic.listens { "server=on" } else { "reconnect=1" };
+        let (queues, vectors) = (nic.queues, nic.queues * 2 + 2);
+        add("-chardev", format!("socket,id=nic{index},path={},{side}", nic.socket));
+        add("-netdev", format!("vhost-user,id=net{index},chardev=nic{index},queues={queues}"));
+        let multiqueue =
+            if queues > 1 { format!(",mq=on,vectors={vectors}") } else { String::new() };
+        add(
+            "-device",
+            format!(
+                "virtio-net-pci,netdev=net{index},mac={},rx_queue_size=1024,\
+                 tx_queue_size=1024{multiqueue}",
+                nic.mac
+            ),
+        );
+    }
+    Ok(words)
+}
+
+/// KVM if a guest really runs with it, else TCG. The device node alone says
+/// nothing: it opens on machines whose CPU cannot run a guest.
+///
+/// # Errors
+/// The guest's files cannot be made.
+pub fn accelerator() -> Result<Accelerator> {
+    static FOUND: OnceLock<Accelerator> = OnceLock::new();
+    guest_files()?;
+    Ok(*FOUND.get_or_init(|| if kvm_runs() { Accelerator::Kvm } else { Accelerator::Tcg }))
+}
+
+fn kvm_runs() -> bool {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let capable = cpu
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "vmx" || flag == "svm"));
+    if !capable || OpenOptions::new().read(true).write(true).open("/dev/kvm").is_err() {
+        return false;
+    }
+    let spec = GuestSpec { name: "probe".to_owned(), ..GuestSpec::default() };
+    Rig::new()
+        .and_then(|rig| Guest::boot(&rig, &spec, Accelerator::Kvm, PROBE_LIMIT).map(drop))
+        .is_ok()
+}

@@ -1,0 +1,89 @@
+//! Removes what a harness that was killed left behind.
+//!
+//! A rig's folder and namespaces carry the process id of the harness, and the
+//! folder lists the processes that were started, each with its start time, so
+//! that an id that was given to another process since is not mistaken.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process;
+
+use anyhow::Result;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::command::run;
+
+/// Names of the folders of rigs.
+pub(crate) const FOLDER_PREFIX: &str = "suimon-rig-";
+/// Names of their namespaces.
+pub(crate) const NAMESPACE_PREFIX: &str = "smr-";
+
+const LIST: &str = "processes";
+
+/// Writes down that `pid` was started.
+pub(crate) fn record(folder: &Path, pid: u32) -> Result<()> {
+    let started = start_time(pid).unwrap_or_default();
+    let mut list = OpenOptions::new().create(true).append(true).open(folder.join(LIST))?;
+    writeln!(list, "{pid} {started}")?;
+    Ok(())
+}
+
+/// Removes everything whose harness no longer runs.
+pub(crate) fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(owner) = name.strip_prefix(FOLDER_PREFIX).and_then(owner_in) else { continue };
+        if is_gone(owner) {
+            end_listed(&entry.path());
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(owner) = name.strip_prefix(NAMESPACE_PREFIX).and_then(owner_in) else { continue };
+        if is_gone(owner) {
+            end_namespace(&name);
+        }
+    }
+}
+
+/// Ends the processes in a namespace and deletes it.
+pub(crate) fn end_namespace(name: &str) {
+    for pid in run(&["ip", "netns", "pids", name]).unwrap_or_default().split_whitespace() {
+        kill(pid);
+    }
+    let _ = run(&["ip", "netns", "delete", name]);
+}
+
+fn owner_in(rest: &str) -> Option<u32> {
+    rest.split('-').next()?.parse().ok()
+}
+
+fn is_gone(owner: u32) -> bool {
+    owner != process::id() && !Path::new(&format!("/proc/{owner}")).exists()
+}
+
+fn end_listed(folder: &Path) {
+    for line in fs::read_to_string(folder.join(LIST)).unwrap_or_default().lines() {
+        if let Some((pid, started)) = line.split_once(' ') {
+            let same = pid.parse().ok().and_then(start_time).is_some_and(|now| now == started);
+            if same {
+                kill(pid);
+            }
+        }
+    }
+}
+
+fn kill(pid: &str) {
+    if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// When a process started, in the kernel's ticks: with its id, its identity.
+fn start_time(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Field 22; the first after the name in parentheses is field 3.
+    Some(stat.rsplit_once(") ")?.1.split(' ').nth(19)?.to_owned())
+}

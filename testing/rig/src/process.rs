@@ -1,0 +1,169 @@
+//! A program that runs beside a test.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::leftovers;
+use crate::rig::Rig;
+use crate::wait::until_some;
+
+/// How long a program may take to stop when it is asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// A program under way; dropping this ends it.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `words`; what it prints goes to a log in the rig's folder.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn start<S: AsRef<str>>(rig: &Rig, name: &str, words: &[S]) -> Result<Self> {
+        Self::start_in(rig, name, words, &[])
+    }
+
+    /// The same, with variables of the environment set.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn start_in<S: AsRef<str>>(
+        rig: &Rig,
+        name: &str,
+        words: &[S],
+        environment: &[(&str, String)],
+    ) -> Result<Self> {
+        let Some((program, arguments)) = words.split_first() else { bail!("no program given") };
+        let log = rig.file(&format!("{}.log", rig.unique(name)));
+        let output =
+            File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
+        let child = Command::new(program.as_ref())
+            .args(arguments.iter().map(AsRef::as_ref))
+            .envs(environment.iter().map(|(key, value)| (*key, value)))
+            .current_dir(rig.folder())
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.as_ref()))?;
+        let process = Self { name: name.to_owned(), child, log };
+        leftovers::record(rig.folder(), process.id())?;
+        Ok(process)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where it writes to.
+    pub fn log_file(&self) -> &Path {
+        &self.log
+    }
+
+    /// What it has printed so far.
+    pub fn log(&self) -> String {
+        fs::read(&self.log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
+    }
+
+    /// Its standard input, once.
+    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Fails with the end of its log if it no longer runs.
+    ///
+    /// # Errors
+    /// It ended.
+    pub fn check_running(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("{} ended ({status}): {}", self.name, self.last_words());
+        }
+        Ok(())
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// It still runs after `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let what = format!("end of {}", self.name);
+        until_some(&what, limit, || Ok(self.child.try_wait()?))
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks it to end and waits for that.
+    ///
+    /// # Errors
+    /// It still ran after five seconds; then it was killed.
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        self.signal(Signal::TERM);
+        let deadline = Instant::now() + STOP_LIMIT;
+        match self.wait(deadline.saturating_duration_since(Instant::now())) {
+            Ok(status) => Ok(status),
+            Err(error) => {
+                self.kill();
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends a signal, if it still runs.
+    pub fn signal(&mut self, signal: Signal) {
+        if self.is_running() {
+            if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(id, signal);
+            }
+        }
+    }
+
+    /// CPU time it has used, all threads together.
+    ///
+    /// # Errors
+    /// It no longer runs.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
+        let fields = stat.rsplit_once(") ").context("no stat")?.1;
+        // utime and stime are fields 14 and 15; the first here is field 3.
+        let ticks: u64 =
+            fields.split(' ').skip(11).take(2).map(|f| f.parse::<u64>().unwrap_or(0)).sum();
+        Ok(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+    }
+
+    /// The end of its log.
+    pub fn last_words(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.is_running() {
+            let _ = self.stop();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- end of the log of {}:\n{}", self.name, self.last_words());
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! DPDK's testpmd with two virtio-user ports: to the switch, the NICs of two VMs.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ChildStdin;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::hugepages::Hugepages;
+use crate::process::Process;
+use crate::rig::Rig;
+use crate::wait::{until, until_some};
+
+/// Huge pages of 2 MiB that one testpmd takes.
+const PAGES: u64 = 256;
+
+/// A testpmd to be started.
+#[derive(Clone, Debug)]
+pub struct TestpmdSpec {
+    /// Sockets of its two ports.
+    pub sockets: [String; 2],
+    /// Their addresses.
+    pub macs: [String; 2],
+    /// Whether it listens and the switch connects.
+    pub listens: bool,
+    /// The CPU of its command line and the CPU it forwards on.
+    pub cpus: [u16; 2],
+    /// Forwarding mode: `mac`, `io`, `rxonly`, `txonly`, `flowgen`, …
+    pub mode: String,
+    /// More arguments for testpmd itself.
+    pub extra: Vec<String>,
+    /// More arguments for each port's device.
+    pub device_extra: String,
+}
+
+impl TestpmdSpec {
+    /// Two ports that send each other what they receive.
+    pub fn new(sockets: [String; 2], macs: [String; 2]) -> Self {
+        Self {
+            sockets,
+            macs,
+            listens: false,
+            cpus: [0, 1],
+            mode: "mac".to_owned(),
+            extra: Vec::new(),
+            device_extra: String::new(),
+        }
+    }
+}
+
+/// Counters of one port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStats {
+    /// Frames received.
+    pub rx_packets: u64,
+    /// Frames sent.
+    pub tx_packets: u64,
+}
+
+/// A testpmd under way; dropping it ends it and gives its memory back.
+#[derive(Debug)]
+pub struct Testpmd {
+    process: Process,
+    input: ChildStdin,
+    questions: u32,
+    _memory: Hugepages,
+}
+
+impl Testpmd {
+    /// Starts it and waits until both links are up. It does not forward yet.
+    ///
+    /// # Errors
+    /// No huge pages, or the switch did not answer; with the end of its log.
+    pub fn start(rig: &Rig, spec: &TestpmdSpec) -> Result<Self> {
+        let memory = Hugepages::reserve(PAGES * 2)?;
+        let [main, forwarding] = spec.cpus;
+        let side = if spec.listens { ",server=1" } else { "" };
+        let mut words: Vec<String> = vec![
+            "dpdk-testpmd".into(),
+            "-l".into(),
+            format!("{main},{forwarding}"),
+            "--main-lcore".into(),
+            main.to_string(),
+            "--no-pci".into(),
+            "--in-memory".into(),
+            "--single-file-segments".into(),
+            "--socket-mem".into(),
+            (PAGES * 2).to_string(),
+        ];
+        for (index, (socket, mac)) in spec.sockets.iter().zip(&spec.macs).enumerate() {
+            words.push("--vdev".into());
+            words.push(format!(
+                "net_virtio_user{index},mac={mac},path={socket},queues=1,queue_size=1024{side}{}",
+                spec.device_extra
+            ));
+        }
+        words.extend(
+            [
+                "--",
+                "--interactive",
+                "--nb-cores=1",
+                "--no-mlockall",
+                "--txd=1024",
+                "--rxd=1024",
+                &format!("--forward-mode={}", spec.mode),
+                &format!("--eth-peer=0,{}", spec.macs[1]),
+                &format!("--eth-peer=1,{}", spec.macs[0]),
+            ]
+            .map(str::to_owned),
+        );
+        words.extend(spec.extra.iter().cloned());
+        let mut process = Process::start(rig, "testpmd", &words)?;
+        let input = process.take_stdin().context("testpmd has no input")?;
+        let mut testpmd = Self { process, input, questions: 0, _memory: memory };
+        until("prompt of testpmd", Duration::from_secs(30), || {
+            testpmd.process.check_running()?;
+            Ok(testpmd.process.log().contains("testpmd>"))
+        })?;
+        until("link of both ports", Duration::from_secs(30), || {
+            let said = testpmd.ask("show port summary all")?;
+            Ok(said.lines().filter(|line| line.trim_end().ends_with(" up")).count() == 2)
+        })
+        .with_context(|| testpmd.process.last_words())?;
+        Ok(testpmd)
+    }
+
+    /// Types a command.
+    ///
+    /// # Errors
+    /// It no longer runs.
+    pub fn command(&mut self, command: &str) -> Result<()> {
+        self.process.check_running()?;
+        writeln!(self.input, "{command}")?;
+        self.input.flush()?;
+        Ok(())
+    }
+
+    /// Types a command and returns what it printed.
+    ///
+    /// # Errors
+    /// It gave no answer within ten seconds.
+    pub fn ask(&mut self, command: &str) -> Result<String> {
+        let before = self.process.log().len();
+        self.command(command)?;
+        // What comes after the answer: the complaint about a word it does not know.
+        self.questions += 1;
+        let end = format!("endofanswer{}", self.questions);
+        self.command(&end)?;
+        until_some("answer of testpmd", Duration::from_secs(10), || {
+            self.process.check_running()?;
+            let log = self.process.log();
+            let said = log.get(before..).unwrap_or_default();
+            Ok(said
+                .find("Bad arguments")
+                .or_else(|| said.find("Command not found"))
+                .map(|end| said[..end].to_owned()))
+        })
+    }
+
+    /// Starts forwarding with a first burst, so that frames circulate.
+    ///
+    /// # Errors
+    /// It no longer runs.
+    pub fn start_circulating(&mut self) -> Result<()> {
+        self.ask("start tx_first 8").map(|_| ())
+    }
+
+    /// Counters of both ports.
+    ///
+    /// # Errors
+    /// It gave no answer.
+    pub fn stats(&mut self) -> Result<[PortStats; 2]> {
+        let said = self.ask("show port stats all")?;
+        let mut ports: BTreeMap<usize, PortStats> = BTreeMap::new();
+        let mut port = 0;
+        for line in said.lines() {
+            if let Some(rest) = line.split("statistics for port ").nth(1) {
+                port = rest.split_whitespace().next().unwrap_or("0").parse()?;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                ["RX-packets:", count, ..] => {
+                    ports.entry(port).or_default().rx_packets = count.parse()?;
+                }
+                ["TX-packets:", count, ..] => {
+                    ports.entry(port).or_default().tx_packets = count.parse()?;
+                }
+                _ => {}
+            }
+        }
+        Ok([*ports.get(&0).context("no counters")?, *ports.get(&1).context("no counters")?])
+    }
+
+    /// Frames per second received by both ports together, over `window`.
+    ///
+    /// # Errors
+    /// It gave no answer.
+    pub fn rate(&mut self, window: Duration) -> Result<f64> {
+        let first = self.stats()?;
+        let began = Instant::now();
+        // A measurement takes its time; this waits for nothing else.
+        std::thread::sleep(window);
+        let second = self.stats()?;
+        let seconds = began.elapsed().as_secs_f64();
+        let frames: u64 =
+            first.iter().zip(&second).map(|(a, b)| b.rx_packets.saturating_sub(a.rx_packets)).sum();
+        #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+        Ok(frames as f64 / seconds)
+    }
+
+    /// Its process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+impl Drop for Testpmd {
+    fn drop(&mut self) {
+        let _ = self.command("quit");
+        if self.process.wait(Duration::from_secs(5)).is_err() {
+            self.process.kill();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The rig's own parts work, and leave nothing behind.
+
+use std::path::Path;
+use std::time::Duration;
+
+use suimon_rig::{
+    Guest, GuestSpec, Namespace, PortStats, Rig, Testpmd, TestpmdSpec, Veth, iperf, ovs,
+};
+
+#[test]
+fn a_guest_boots_and_runs_commands() {
+    let rig = Rig::new().unwrap();
+    let spec = GuestSpec { name: "plain".to_owned(), ..GuestSpec::default() };
+    let mut guest = Guest::start(&rig, &spec).unwrap();
+    assert_eq!(guest.run("echo one; echo two").unwrap(), "one\ntwo");
+    let output = guest.run_any("false", Duration::from_secs(5)).unwrap();
+    assert_eq!(output.code, 1);
+    assert!(guest.run("lsmod").unwrap().contains("virtio_net"));
+    assert!(guest.run("iperf3 --version").unwrap().contains("iperf 3"));
+    assert!(guest.run("ethtool --version").unwrap().contains("ethtool"));
+    let id = guest.process().id();
+    drop(guest);
+    assert!(!Path::new(&format!("/proc/{id}")).exists());
+}
+
+#[test]
+fn namespaces_carry_traffic_and_are_removed() {
+    let rig = Rig::new().unwrap();
+    let (left, right) = (Namespace::new(&rig, "l").unwrap(), Namespace::new(&rig, "r").unwrap());
+    let (near, far) = (rig.device("n"), rig.device("f"));
+    let veth = Veth::new(&near, &far, &right).unwrap();
+    suimon_rig::run(&["ip", "link", "set", veth.near(), "netns", left.name()]).unwrap();
+    left.address(&near, "10.99.0.1/24").unwrap();
+    right.address(&far, "10.99.0.2/24").unwrap();
+    assert!(left.reaches("10.99.0.2"));
+    let _server = iperf::serve(&rig, &right).unwrap();
+    let report = iperf::measure(&left, "10.99.0.2", 1, &[]).unwrap();
+    assert!(report.bits_per_second > 1e6, "{report:?}");
+    assert_eq!(right.checksum_errors().unwrap(), 0);
+    let names = [left.name().to_owned(), right.name().to_owned()];
+    let folder = rig.folder().to_owned();
+    drop((_server, veth, left, right, rig));
+    for name in names {
+        assert!(!Path::new("/run/netns").join(name).exists());
+    }
+    assert!(!folder.exists());
+}
+
+#[test]
+fn testpmd_circulates_frames_through_the_peer() {
+    if !ovs::is_installed() {
+        // The peer is installed by `make bench` only.
+        eprintln!("Open vSwitch with DPDK is not installed: not measured");
+        return;
+    }
+    let rig = Rig::new().unwrap();
+    let ovs = ovs::OvsDpdk::start(&rig, 0, 1).unwrap();
+    let macs = ["02:00:00:00:00:01", "02:00:00:00:00:02"].map(str::to_owned);
+    let mut spec = TestpmdSpec::new(ovs.sockets(), macs);
+    spec.listens = true;
+    let mut testpmd = Testpmd::start(&rig, &spec).unwrap();
+    assert_eq!(testpmd.stats().unwrap(), [PortStats::default(); 2]);
+    testpmd.start_circulating().unwrap();
+    assert!(testpmd.rate(Duration::from_secs(1)).unwrap() > 1000.0);
+}
