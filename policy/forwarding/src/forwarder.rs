@@ -1,28 +1,23 @@
-//! One processor's replica of what was learned, and its verdicts.
+//! One processor's replica of what was learned.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr, VlanId, VlanTag};
+use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-use crate::addresses::{Addresses, Note, age, span, tick};
-use crate::egress::{TagRule, fits};
+use crate::addresses::{Addresses, Note, Place, age, span, tick};
+use crate::decide::Batch;
 use crate::learned::{Entry, Learned};
-use crate::tables::{Ageing, Key, Port, Switch};
+use crate::tables::{Ageing, Key, Port};
 use crate::vlan_set::number;
-use crate::{DropReason, FloodKind, PortSlot, Tables, Verdict};
+use crate::{PortSlot, Tables};
 
 /// News kept for the other replicas. What does not fit is not lost: the address
 /// is announced with one of its next frames.
 const NEWS_MAX: usize = 1024;
 /// Buckets looked at in one call of [`Forwarder::handle_age`]: 64 KB.
 const SWEEP_BUCKETS: usize = 1024;
-/// The group bit of an address as a number.
-const GROUP: u64 = 1 << 40;
-/// 01:80:c2:00:00:00 to 0f, without the last four bits.
-const LINK_LOCAL: u64 = 0x0180_c200_0000;
-
 /// What one processor knows of where addresses are, and its verdicts.
 ///
 /// Every processor has one and tells the others: whoever owns it passes what
@@ -37,7 +32,7 @@ const LINK_LOCAL: u64 = 0x0180_c200_0000;
 /// flooded or go where the address was last learned.
 #[derive(Debug)]
 pub struct Forwarder {
-    addresses: Addresses,
+    pub(crate) addresses: Addresses,
     /// Learned addresses by slot.
     counts: Vec<u32>,
     news: VecDeque<Learned>,
@@ -56,53 +51,6 @@ struct Known {
     switches: Vec<(SwitchId, Ageing)>,
     salts: Vec<u64>,
     sweep_interval: Duration,
-}
-
-/// What all frames of a batch have in common.
-struct Batch<'a> {
-    tables: &'a Tables,
-    now: Time,
-    tick: u32,
-    ingress: PortSlot,
-    port: &'a Port,
-    switch: &'a Switch,
-}
-
-/// What the course of a frame depends on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Flow {
-    destination: u64,
-    source: u64,
-    tag: Option<VlanTag>,
-}
-
-enum Course<'a> {
-    Unicast(Route<'a>),
-    Flood(Option<VlanId>, FloodKind),
-}
-
-/// Where a unicast goes. It is good for the next frame of the batch too, if that
-/// is of the same flow, as most are: in between nothing is learned and no time
-/// passes.
-#[derive(Clone, Copy)]
-struct Route<'a> {
-    flow: Flow,
-    egress: PortSlot,
-    port: &'a Port,
-    rule: TagRule,
-}
-
-impl Flow {
-    #[inline]
-    fn of(frame: &Frame) -> Option<Self> {
-        let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _] =
-            frame.bytes().first_chunk::<14>()?;
-        Some(Self {
-            destination: u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]),
-            source: u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]),
-            tag: frame.meta.tag,
-        })
-    }
 }
 
 impl Forwarder {
@@ -152,36 +100,6 @@ impl Forwarder {
         });
         self.counts = counts;
         self.known = Known::of(tables, self.addresses.buckets());
-    }
-
-    /// Gives each frame of a batch its verdict and learns from it. `frames` are
-    /// at most [`BATCH_FRAMES_MAX`]; further ones get no verdict.
-    ///
-    /// Dropped frames teach nothing, unless they are dropped at the egress. A
-    /// source that is another port's configured address is dropped if that port
-    /// is held to its address; if it may use others (an address shared by a
-    /// cluster, say), the frame is forwarded and nothing is learned: the
-    /// configured port keeps the address.
-    pub fn decide(
-        &mut self,
-        tables: &Tables,
-        now: Time,
-        ingress: PortSlot,
-        frames: &mut [Frame],
-        verdicts: &mut [Verdict; BATCH_FRAMES_MAX],
-    ) {
-        self.adopt(tables);
-        let port = tables.port(ingress);
-        let Some((port, switch)) = port.and_then(|port| Some((port, tables.switch(port.switch)?)))
-        else {
-            verdicts.fill(Verdict::Drop(DropReason::PortGone));
-            return;
-        };
-        let batch = Batch { tables, now, tick: tick(now), ingress, port, switch };
-        let mut last = None;
-        for (frame, verdict) in frames.iter_mut().zip(verdicts) {
-            *verdict = self.decide_one(&batch, frame, &mut last).unwrap_or_else(Verdict::Drop);
-        }
     }
 
     /// What the other replicas should know; `None` if they know everything.
@@ -289,82 +207,15 @@ impl Forwarder {
     }
 
     #[inline]
-    fn adopt(&mut self, tables: &Tables) {
+    pub(crate) fn adopt(&mut self, tables: &Tables) {
         if self.known.fingerprint != tables.fingerprint || !self.known.is_adopted {
             self.handle_tables(tables);
         }
     }
 
+    /// Takes note of a source address.
     #[inline]
-    fn decide_one<'a>(
-        &mut self,
-        batch: &Batch<'a>,
-        frame: &mut Frame,
-        last: &mut Option<Route<'a>>,
-    ) -> Result<Verdict, DropReason> {
-        let flow = Flow::of(frame).ok_or(DropReason::Malformed)?;
-        let route = match last {
-            Some(route) if route.flow == flow => *route,
-            _ => {
-                *last = None;
-                match self.course(batch, flow)? {
-                    Course::Flood(vlan, kind) => return Ok(Verdict::Flood { vlan, kind }),
-                    Course::Unicast(route) => *last.insert(route),
-                }
-            }
-        };
-        if !fits(route.port, frame) {
-            return Err(DropReason::TooLong);
-        }
-        frame.meta.tag = route.rule.apply(frame.meta.tag);
-        Ok(Verdict::Unicast { egress: route.egress })
-    }
-
-    /// Everything that depends on addresses and tag only; learns the source.
-    #[inline]
-    fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Course<'a>, DropReason> {
-        let vlan = batch.tables.ingress_vlan(batch.port, flow.tag)?;
-        let is_own = check_source(batch, flow.source)?;
-        if flow.destination & !0xf == LINK_LOCAL {
-            return Err(DropReason::LinkLocal);
-        }
-        if !is_own {
-            let key = Key::new(batch.switch, batch.port.switch, vlan, flow.source);
-            match batch.tables.static_slot(&key).and_then(|slot| batch.tables.port(slot)) {
-                None => self.learn(batch, &key),
-                Some(owner) if owner.guarded => return Err(DropReason::SpoofedSource),
-                Some(_) => {}
-            }
-        }
-        if flow.destination & GROUP != 0 {
-            return Ok(Course::Flood(VlanId::new(vlan), FloodKind::Group));
-        }
-        let key = Key::new(batch.switch, batch.port.switch, vlan, flow.destination);
-        let Some(egress) = self.locate(batch, &key) else {
-            return Ok(Course::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
-        };
-        let port = batch.tables.port(egress).ok_or(DropReason::NoDestination)?;
-        if egress == batch.ingress {
-            return Err(DropReason::SameEgress);
-        }
-        if batch.port.isolated && port.isolated {
-            return Err(DropReason::Isolated);
-        }
-        Ok(Course::Unicast(Route { flow, egress, port, rule: TagRule::of(port, vlan) }))
-    }
-
-    #[inline]
-    fn locate(&self, batch: &Batch<'_>, key: &Key) -> Option<PortSlot> {
-        if let Some(slot) = batch.tables.static_slot(key) {
-            return Some(slot);
-        }
-        let (_, note) = self.addresses.find(key)?;
-        let is_fresh = age(batch.tick, note.stamp) <= batch.switch.ageing.expiry;
-        is_fresh.then_some(PortSlot(note.slot))
-    }
-
-    #[inline]
-    fn learn(&mut self, batch: &Batch<'_>, key: &Key) {
+    pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) {
         match self.addresses.find(key) {
             Some((_, note))
                 if note.slot == batch.ingress.0
@@ -376,12 +227,7 @@ impl Forwarder {
 
     /// The uncommon part of learning: new, moved, or due to be announced.
     #[cold]
-    fn learn_news(
-        &mut self,
-        batch: &Batch<'_>,
-        key: &Key,
-        found: Option<(crate::addresses::Place, Note)>,
-    ) {
+    fn learn_news(&mut self, batch: &Batch<'_>, key: &Key, found: Option<(Place, Note)>) {
         let (ingress, port) = (batch.ingress, batch.port);
         let is_learned = match found {
             None => self.insert(key, ingress, port, batch.tick, batch.now),
@@ -435,7 +281,7 @@ impl Forwarder {
     /// Notes that a known address is on another port now.
     fn relocate(
         &mut self,
-        place: crate::addresses::Place,
+        place: Place,
         was: Note,
         slot: PortSlot,
         port: &Port,
@@ -476,25 +322,6 @@ impl Known {
 fn release(counts: &mut [u32], slot: u16) {
     if let Some(count) = counts.get_mut(usize::from(slot)) {
         *count = count.saturating_sub(1);
-    }
-}
-
-/// Whether the source is the port's own configured address, which needs no
-/// further look.
-#[inline]
-fn check_source(batch: &Batch<'_>, source: u64) -> Result<bool, DropReason> {
-    if source == batch.port.mac {
-        // A configured address is a station's; without one `mac` is zero.
-        return if source == 0 { Err(DropReason::ZeroSource) } else { Ok(true) };
-    }
-    if source & GROUP != 0 {
-        Err(DropReason::GroupSource)
-    } else if source == 0 {
-        Err(DropReason::ZeroSource)
-    } else if batch.port.guarded {
-        Err(DropReason::SpoofedSource)
-    } else {
-        Ok(false)
     }
 }
 

@@ -1,7 +1,7 @@
-use suimon_frame::VlanTag;
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, VlanTag};
 
 use super::*;
-use crate::{PortRole, PortSpec, SwitchSpec, VlanMode, VlanSet};
+use crate::{DropReason, FloodKind, PortRole, PortSpec, SwitchSpec, Verdict, VlanMode, VlanSet};
 
 const SWITCH: SwitchId = SwitchId(3);
 
@@ -329,6 +329,42 @@ fn spread(replicas: &mut [Forwarder], tables: &Tables, now: Time) {
         }
     }
     assert!(replicas.iter_mut().all(|replica| replica.poll_learned().is_none()), "news of news");
+}
+
+#[test]
+fn two_sightings_in_one_instant_end_on_the_same_port() {
+    let tables = tables(&[port(5), port(7), port(9)]);
+    for order in [[5, 7], [7, 5]] {
+        let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
+        for (replica, from) in replicas.iter_mut().zip(order) {
+            says_hello(replica, &tables, at(1), from, mac(1));
+        }
+        let news = replicas.each_mut().map(|replica| replica.poll_learned().unwrap());
+        replicas[0].handle_learned(&tables, at(1), news[1]);
+        replicas[1].handle_learned(&tables, at(1), news[0]);
+        for replica in &replicas {
+            assert_eq!(sorted(replica, at(1)), [(mac(1), PortId(7))]);
+        }
+    }
+}
+
+#[test]
+fn one_address_on_two_switches_is_two_addresses() {
+    let other = SwitchId(4);
+    let there = |id| PortSpec { switch: other, ..port(id) };
+    let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
+    let tables = Tables::build(&switches, &[port(5), port(9), there(6), there(8)]).unwrap();
+    // So small that both stand in the same bucket.
+    let mut forwarder = Forwarder::new(2);
+    for from in [5, 6] {
+        says_hello(&mut forwarder, &tables, at(1), from, mac(1));
+    }
+    assert_eq!(sorted(&forwarder, at(1)), [(mac(1), PortId(5)), (mac(1), PortId(6))]);
+    for (from, to) in [(9, 5), (8, 6)] {
+        let egress = tables.slot(PortId(to)).unwrap();
+        let verdict = send(&mut forwarder, &tables, at(1), from, mac(2), mac(1));
+        assert_eq!(verdict, Verdict::Unicast { egress });
+    }
 }
 
 #[test]

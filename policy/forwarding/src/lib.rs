@@ -26,6 +26,7 @@
 
 mod addresses;
 mod build;
+mod decide;
 mod egress;
 mod forwarder;
 mod hash;

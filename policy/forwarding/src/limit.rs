@@ -70,8 +70,9 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// A limit in bytes. `burst_bytes` should be no less than the largest frame
-    /// plus what the rate carries between two looks at the queue; 0 counts as 1.
+    /// A limit in bytes. The rate is reached only if `burst_bytes` is no less than
+    /// the largest frame plus what the rate carries between two looks at the
+    /// queue, a nanosecond at the very least; 0 counts as 1.
     /// Rates above 2^42 bit/s count as that.
     pub fn of_bits(rate: BitRate, burst_bytes: u32) -> Self {
         Self::new(u128::from(rate.bits_per_second()), 8, burst_bytes)

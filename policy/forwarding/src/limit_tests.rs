@@ -58,7 +58,7 @@ fn a_frame_above_the_burst_is_paid_for_afterwards() {
 
 #[test]
 fn a_late_clock_reading_gives_no_second_burst() {
-    let limit = bits(10_000_000_000, 100_000);
+    let limit = bits(200_000_000_000, 100_000);
     let later = Time::from_ns(50 * SECOND);
     let mut state = LimitState::default();
     while let Ok(next) = limit.admit(state, later, 1000) {
@@ -157,7 +157,9 @@ proptest! {
         bursts in 2u32..20,
         start in 0u64..(1 << 60),
     ) {
-        let limit = bits(rate, cost * bursts);
+        // The clock is read in nanoseconds: the burst bridges one, too.
+        let per_ns = u32::try_from(rate / (8 * SECOND)).unwrap() + 1;
+        let limit = bits(rate, cost * bursts + per_ns);
         // As long as a thousand costs take, whatever the rate.
         let span = BitRate::new(rate).unwrap().time_for_bytes(u64::from(cost) * 1000);
         let start = Time::from_ns(start);
