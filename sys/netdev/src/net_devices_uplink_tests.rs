@@ -53,11 +53,18 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(Shelf::default());
     let (observer, notices) = Notices::new();
+    // The far end follows the near one with a delay of its own.
+    let (far, far_notices) = Notices::new();
+    let namespace = Namespace::open(Some(cable.far.name())).unwrap();
+    let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
+    let state = crate::netlink::LinkState::default();
+    let _watch = devices.watcher.watch(&namespace, index, "far0", state, PortId(9), far).unwrap();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { queue_pairs, mtu, ..spec };
     devices.probe_uplink(&spec).unwrap();
     let device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    expect_notice(&far_notices, |notice| *notice == DeviceNotice::LinkUp);
     Uplink { cable, shelf, notices, device, _devices: devices }
 }
 
@@ -153,6 +160,10 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     run(&format!("ip link set {near} up"));
     expect_notice(&uplink.notices, |notice| *notice == DeviceNotice::LinkUp);
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();
+    // The socket still remembers a time when the device was down; the first
+    // frame after it passes nevertheless.
+    sink.transmit(&plain_frame(456)).unwrap();
+    assert!(receive_where(&mut far_source, |frame| frame.len() == 456).is_some());
     far_sink.transmit(&plain_frame(321)).unwrap();
     assert_eq!(receive_where(source.as_mut(), is_ours).unwrap().len(), 321);
     sink.transmit(&plain_frame(123)).unwrap();

@@ -35,7 +35,8 @@ pub(crate) enum LinkEvent {
 pub(crate) struct LinkState {
     /// Set up by an administrator.
     pub(crate) up: bool,
-    /// A peer is there.
+    /// A peer is there and the kernel has taken note: `IFF_RUNNING`. The lower
+    /// layer's own flag comes up earlier, while frames are still thrown away.
     pub(crate) carrier: bool,
     /// Largest IP packet, in bytes.
     pub(crate) mtu: Option<u16>,
@@ -86,7 +87,7 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
             let on = |flag: i32| flags & (flag as u32) != 0;
             let state = LinkState {
                 up: on(libc::IFF_UP),
-                carrier: on(libc::IFF_LOWER_UP),
+                carrier: on(libc::IFF_RUNNING),
                 mtu: None,
                 mac: None,
             };
@@ -135,7 +136,7 @@ mod tests {
         let mut bytes = state_request(Some(7)).to_vec();
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[16] = family;
-        let flags = (libc::IFF_UP | libc::IFF_LOWER_UP) as u32;
+        let flags = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
         bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
         bytes.extend(attributes);
         let len = u32::try_from(bytes.len()).unwrap();

@@ -35,11 +35,13 @@ impl PacketDevice {
     ) -> Result<Self, DeviceError> {
         let link = Link::new(&spec.device)?;
         let index = check(&link, &spec.device)?;
-        let sockets = open_sockets(spec, index)?;
         if let Some(mtu) = spec.mtu {
             link.set_mtu(mtu)?;
         }
+        // Before the sockets: one that is bound to a device that is down starts
+        // with an error pending.
         link.bring_up()?;
+        let sockets = open_sockets(spec, index)?;
         let namespace = Namespace::open(None)?;
         let watch =
             watcher.watch(&namespace, index, &spec.device, link.state()?, port, observer)?;

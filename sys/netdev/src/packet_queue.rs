@@ -177,6 +177,7 @@ impl FrameSink for PacketSink {
             IoSlice::new(wire.rest),
         ];
         let used = if wire.tag.is_some() { parts.len() } else { 2 };
+        let mut retried = false;
         loop {
             return match writev(self.queue.socket.fd(), parts.get(..used).unwrap_or_default()) {
                 Ok(_) => Ok(Sent::Accepted),
@@ -185,6 +186,13 @@ impl FrameSink for PacketSink {
                 // Longer than the device's MTU, or nothing the kernel can send:
                 // this one frame is lost.
                 Err(Errno::MSGSIZE | Errno::INVAL) => Ok(Sent::Accepted),
+                // It may be the memory of a time when the device was down, which
+                // the socket keeps until somebody asks; then it has nothing to
+                // do with this frame.
+                Err(Errno::NETDOWN) if !retried => {
+                    retried = true;
+                    continue;
+                }
                 Err(errno) => self.queue.fault("sending on", errno).map_or(Ok(Sent::Accepted), Err),
             };
         }

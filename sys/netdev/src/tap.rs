@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use suimon_frame::{MacAddr, Offloads, VNET_HEADER_BYTES};
@@ -21,6 +22,10 @@ const CLONE_DEVICE: &str = "/dev/net/tun";
 /// Packets a TAP holds for us. The kernel's 1000 is less than one TCP window of
 /// MTU-sized frames, and what does not fit is lost.
 const QUEUE_PACKETS: u16 = 8192;
+
+/// How long a TAP that is in use is waited for.
+const BUSY_RETRIES: u32 = 10;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is asked of a TAP, as a NIC or as an uplink.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +211,19 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     })
 }
 
+/// Attaches, and is patient with a holder that is just letting go: a process
+/// that ends, or a child between fork and exec.
 fn attach(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
+    for _ in 0..BUSY_RETRIES {
+        match attach_once(device, multi_queue) {
+            Err(cause) if is(&cause, Errno::BUSY) => std::thread::sleep(BUSY_PAUSE),
+            other => return other,
+        }
+    }
+    attach_once(device, multi_queue)
+}
+
+fn attach_once(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
     let queue = open_clone_device_raw()?;
     let more = if multi_queue { libc::IFF_MULTI_QUEUE } else { 0 };
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | more;

@@ -1,0 +1,112 @@
+//! Joins two TAPs in two namespaces by nothing but a loop: what the devices
+//! cost without a switch between them. Used to decide how TAPs are set up.
+//!
+//! `tap_pipe NETNS-A NETNS-B [SECONDS [EXTRA]]`: makes `tap0` in both, forwards
+//! for that long and prints, per direction, frames, bytes and frames per
+//! wake-up.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_frame::FrameBatch;
+use suimon_netdev::NetDevices;
+use suimon_ports::{
+    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, TapSpec,
+};
+use suimon_quantity::{PortId, QueueId};
+
+#[derive(Default)]
+struct Shelf {
+    sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
+    sinks: Mutex<BTreeMap<QueueId, Box<dyn FrameSink>>>,
+}
+
+impl QueueHost for Shelf {
+    fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
+        self.sources.lock().unwrap().insert(id, source);
+    }
+    fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
+        self.sinks.lock().unwrap().insert(id, sink);
+    }
+    fn detach(&self, _: QueueId) {}
+    fn detach_port(&self, _: PortId) {}
+}
+
+struct Silent;
+
+impl PortObserver for Silent {
+    fn handle_notice(&self, _: PortId, _: DeviceNotice) {}
+}
+
+#[derive(Default)]
+struct Lane {
+    frames: u64,
+    bytes: u64,
+    turns: u64,
+    full: u64,
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let seconds = arguments.get(3).map_or(Ok(10), |text| text.parse())?;
+    let devices = NetDevices::new()?;
+    let shelf = Arc::new(Shelf::default());
+    let mut opened = Vec::new();
+    for (port, at) in [(0, 1), (1, 2)] {
+        let spec = TapSpec {
+            device: "tap0".to_owned(),
+            netns: Some(arguments.get(at).context("name two namespaces")?.clone()),
+            queue_pairs: 1,
+            mac: None,
+            mtu: 1500,
+            offload: OffloadSwitches::default(),
+        };
+        opened.push(devices.open_tap(PortId(port), &spec, shelf.clone(), Arc::new(Silent))?);
+    }
+    let mut sources: Vec<_> =
+        std::mem::take(&mut *shelf.sources.lock().unwrap()).into_values().collect();
+    let mut sinks: Vec<_> =
+        std::mem::take(&mut *shelf.sinks.lock().unwrap()).into_values().collect();
+    sinks.reverse();
+    let mut lanes = [Lane::default(), Lane::default()];
+    let mut batch = FrameBatch::new();
+    let limit = Instant::now() + Duration::from_secs(seconds);
+    let wait = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while Instant::now() < limit {
+        let ready = {
+            let fds: Vec<_> = sources.iter().map(|source| source.wake_fd()).collect();
+            let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+            poll(&mut polled, Some(&wait))?;
+            [!polled[0].revents().is_empty(), !polled[1].revents().is_empty()]
+        };
+        for (at, ready) in ready.into_iter().enumerate() {
+            if !ready {
+                continue;
+            }
+            let lane = &mut lanes[at];
+            batch.clear();
+            lane.frames += sources[at].receive(&mut batch)? as u64;
+            lane.bytes += batch.bytes() as u64;
+            lane.turns += 1;
+            for frame in batch.frames() {
+                if sinks[at].transmit(frame)? == suimon_ports::Sent::Full {
+                    lane.full += 1;
+                }
+            }
+            sinks[at].flush()?;
+        }
+    }
+    for (name, lane) in ["a to b", "b to a"].into_iter().zip(&lanes) {
+        println!(
+            "{name}: {} frames, {} bytes, {:.1} frames a turn, {} not taken",
+            lane.frames,
+            lane.bytes,
+            lane.frames as f64 / lane.turns.max(1) as f64,
+            lane.full,
+        );
+    }
+    Ok(())
+}
