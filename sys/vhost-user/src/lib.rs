@@ -1,1 +1,54 @@
-//! Placeholder.
+//! vhost-user: a VM's NIC whose back-end is this process (QEMU,
+//! `docs/interop/vhost-user.rst`; virtio 1.3, section 5.1).
+//!
+//! - `message`: bytes and descriptors to typed messages and back.
+//! - `device`: what each message does to the NIC's rings, without a socket.
+//! - `endpoint`, `connection`: the socket, and one front-end on it.
+//! - [`VhostUserNic`]: a NIC with its control thread, a
+//!   [`PortDevice`](suimon_ports::PortDevice).
+//!
+//! What it does not do: it moves no frames (the rings do, on the switch's
+//! processors) and implements no packed ring, memory logging, postcopy, IOMMU or
+//! in-band notification; none of them is offered, and a front-end that uses one
+//! anyway is cut off.
+//!
+//! Lifecycle of a ring: a front-end describes it (size, addresses, base, kick,
+//! enabled); as soon as all of that and the VM's memory are known it is handed to
+//! the [`QueueHost`](suimon_ports::QueueHost); it is taken back when it is
+//! stopped, disabled or changed, when the memory changes, and when the front-end
+//! leaves. Its position survives in the device and is told to the front-end.
+//!
+//! Invariants
+//! - A front-end can harm its own VM only. A message that breaks the protocol
+//!   ends its connection with a notice that names message and field; the NIC then
+//!   waits for the next front-end.
+//! - When a front-end is gone, no queue of it is with the host and none of its
+//!   memory is mapped.
+//! - One front-end at a time; another one is turned away at once.
+//! - Features that a VM has negotiated are offered to it again after a
+//!   reconnection, whatever was switched off meanwhile: a guest cannot lose a
+//!   feature while it runs. What is switched off is then done in software.
+#![deny(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod connection;
+mod device;
+mod endpoint;
+mod fault;
+mod features;
+mod message;
+mod nic;
+mod payload;
+mod reply;
+mod request;
+mod vring;
+
+pub use device::{Device, DeviceLink};
+pub use fault::DeviceFault;
+pub use features::{Offer, protocol};
+pub use message::{
+    HEADER_BYTES, Header, Message, MessageError, PAYLOAD_BYTES_MAX, RegionInfo, VringFd,
+};
+pub use nic::VhostUserNic;
+pub use reply::Reply;
+pub use request::Request;

@@ -1,0 +1,168 @@
+//! Two vhost-user NICs joined by a cable: whatever one VM sends, the other
+//! receives. One thread on one CPU moves the frames. For trying the rings with
+//! real front-ends and for measuring them without a switch:
+//!
+//!     patch_cable CPU SOCKET SOCKET [client]
+//!
+//! Prints frames per second once per second; ends with its standard input.
+
+use std::io::Read;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_frame::FrameBatch;
+use suimon_ports::{
+    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, Sent,
+    VhostUserMode, VhostUserSpec,
+};
+use suimon_quantity::{Direction, PortId, QueueId};
+use suimon_vhost_user::VhostUserNic;
+
+enum Change {
+    Source(QueueId, Box<dyn FrameSource>),
+    Sink(QueueId, Box<dyn FrameSink>),
+    Detach(QueueId, Sender<()>),
+}
+
+struct Cable {
+    changes: Mutex<Sender<Change>>,
+}
+
+impl Cable {
+    fn send(&self, change: Change) {
+        let _ = self.changes.lock().unwrap().send(change);
+    }
+}
+
+impl QueueHost for Cable {
+    fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
+        self.send(Change::Source(id, source));
+    }
+
+    fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
+        self.send(Change::Sink(id, sink));
+    }
+
+    fn detach(&self, id: QueueId) {
+        let (done, wait) = channel();
+        self.send(Change::Detach(id, done));
+        let _ = wait.recv_timeout(Duration::from_secs(5));
+    }
+
+    fn detach_port(&self, port: PortId) {
+        for direction in [Direction::Ingress, Direction::Egress] {
+            self.detach(QueueId { port, direction, index: 0 });
+        }
+    }
+}
+
+impl PortObserver for Cable {
+    fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
+        eprintln!("port {}: {notice:x?}", port.0);
+    }
+}
+
+/// One end of the cable.
+#[derive(Default)]
+struct End {
+    source: Option<Box<dyn FrameSource>>,
+    sink: Option<Box<dyn FrameSink>>,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, cpu, first, second, rest @ ..] = arguments.as_slice() else {
+        eprintln!("usage: patch_cable CPU SOCKET SOCKET [client]");
+        std::process::exit(2);
+    };
+    let cpu: usize = cpu.parse().expect("CPU is a number");
+    let mode = match rest.first().map(String::as_str) {
+        Some("client") => VhostUserMode::Client,
+        _ => VhostUserMode::Server,
+    };
+    let (changes, incoming) = channel();
+    let cable = Arc::new(Cable { changes: Mutex::new(changes) });
+    std::thread::spawn(move || carry(cpu, &incoming));
+    let nics: Vec<_> = [first, second]
+        .into_iter()
+        .zip(0..)
+        .map(|(socket, port)| {
+            let spec = VhostUserSpec {
+                socket: socket.into(),
+                mode,
+                queue_pairs: 1,
+                mac: None,
+                mtu: 9000,
+                offload: OffloadSwitches::default(),
+            };
+            VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone()).unwrap()
+        })
+        .collect();
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    drop(nics);
+}
+
+fn carry(cpu: usize, incoming: &Receiver<Change>) {
+    let mut cpus = rustix::thread::CpuSet::new();
+    cpus.set(cpu);
+    rustix::thread::sched_setaffinity(None, &cpus).expect("the CPU exists");
+    let mut ends = [End::default(), End::default()];
+    let mut batch = FrameBatch::new();
+    let (mut moved, mut dropped, mut batches) = (0_u64, 0_u64, 0_u64);
+    let mut since = Instant::now();
+    loop {
+        for change in incoming.try_iter() {
+            apply(&mut ends, change);
+        }
+        for _ in 0..4096 {
+            for (from, to) in [(0, 1), (1, 0)] {
+                batch.clear();
+                let Some(source) = &mut ends[from].source else { continue };
+                if let Err(fault) = source.receive(&mut batch) {
+                    eprintln!("port {from}: {fault}");
+                    ends[from].source = None;
+                    continue;
+                }
+                if batch.is_empty() {
+                    continue;
+                }
+                batches += 1;
+                let Some(sink) = &mut ends[to].sink else { continue };
+                for frame in batch.frames() {
+                    match sink.transmit(frame) {
+                        Ok(Sent::Accepted) => moved += 1,
+                        Ok(Sent::Full) => dropped += 1,
+                        Err(fault) => eprintln!("port {to}: {fault}"),
+                    }
+                }
+                let _ = sink.flush();
+            }
+        }
+        if since.elapsed() >= Duration::from_secs(1) {
+            let seconds = since.elapsed().as_secs_f64();
+            println!(
+                "{:.3} Mpps, {dropped} dropped, {:.1} frames per batch",
+                moved as f64 / seconds / 1e6,
+                moved as f64 / batches.max(1) as f64
+            );
+            (moved, dropped, batches) = (0, 0, 0);
+            since = Instant::now();
+        }
+    }
+}
+
+fn apply(ends: &mut [End; 2], change: Change) {
+    match change {
+        Change::Source(id, source) => ends[id.port.0 as usize].source = Some(source),
+        Change::Sink(id, sink) => ends[id.port.0 as usize].sink = Some(sink),
+        Change::Detach(id, done) => {
+            let end = &mut ends[id.port.0 as usize];
+            match id.direction {
+                Direction::Ingress => drop(end.source.take()),
+                Direction::Egress => drop(end.sink.take()),
+            }
+            let _ = done.send(());
+        }
+    }
+}

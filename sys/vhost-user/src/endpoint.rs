@@ -1,0 +1,193 @@
+//! The Unix socket: listening on it, or connecting to it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with,
+};
+use suimon_ports::{DeviceError, DeviceErrorKind, VhostUserMode, VhostUserSpec};
+
+/// Owner and group may connect: the VM runs under another user of one group.
+const SOCKET_MODE: u32 = 0o660;
+/// Front-ends that may wait to be accepted or turned away.
+const BACKLOG: i32 = 4;
+
+/// A listening socket. Its file is removed when it is dropped, unless somebody
+/// replaced it.
+pub(crate) struct Listener {
+    socket: OwnedFd,
+    path: PathBuf,
+    /// Device and inode of the file we made.
+    file: Option<(u64, u64)>,
+}
+
+impl Listener {
+    /// Listens on `path`. A file that nobody listens on is replaced.
+    ///
+    /// # Errors
+    /// Somebody listens there, or something else lies there, or the host refuses.
+    pub(crate) fn bind(path: &Path) -> Result<Self, DeviceError> {
+        clear_path(path, true)?;
+        let failed = |action: &'static str| move |error: io::Error| refused(path, action, &error);
+        let address = address(path)?;
+        let socket = new_socket().map_err(failed("make"))?;
+        bind(&socket, &address).map_err(io::Error::from).map_err(failed("bind"))?;
+        let file = fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        let listener = Self { socket, path: path.to_owned(), file };
+        // Nobody can connect before `listen`, so nobody slips in under the mode
+        // that the process's umask happened to give.
+        fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))
+            .map_err(failed("set the mode of"))?;
+        listen(&listener.socket, BACKLOG).map_err(io::Error::from).map_err(failed("listen on"))?;
+        Ok(listener)
+    }
+
+    /// A front-end that waits, if there is one.
+    ///
+    /// # Errors
+    /// What the system call said; there is no reason to stop listening.
+    pub(crate) fn accept(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        match accept_with(&self.socket, flags) {
+            Ok(socket) => Ok(Some(socket)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(rustix::io::Errno::CONNABORTED) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let found = fs::symlink_metadata(&self.path).ok().map(|found| (found.dev(), found.ino()));
+        if found.is_some() && found == self.file {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Connects to a front-end that listens on `path`.
+///
+/// # Errors
+/// What the system call said: nobody listens yet, in most cases.
+pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = new_socket()?;
+    connect(&socket, &address)?;
+    Ok(socket)
+}
+
+/// Looks whether the NIC's socket could be opened, without changing anything.
+///
+/// # Errors
+/// What opening it would say.
+pub(crate) fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
+    address(&spec.socket)?;
+    match spec.mode {
+        VhostUserMode::Server => clear_path(&spec.socket, false),
+        VhostUserMode::Client => check_directory(&spec.socket),
+    }
+}
+
+/// Sees to it that `path` can be bound: its directory exists, nothing lies there
+/// but a socket that nobody listens on; that one is removed if `removes`.
+fn clear_path(path: &Path, removes: bool) -> Result<(), DeviceError> {
+    check_directory(path)?;
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(refused(path, "look at", &error)),
+    };
+    if !found.file_type().is_socket() {
+        let detail = format!(
+            "{} exists and is not a socket; remove it or choose another path",
+            path.display()
+        );
+        return Err(DeviceError { kind: DeviceErrorKind::Busy, field: "socket", detail });
+    }
+    match connect_to(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+            return Err(refused(path, "look at", &error));
+        }
+        _ => {
+            let detail = format!(
+                "another process listens on {}; stop it or choose another path",
+                path.display()
+            );
+            return Err(DeviceError { kind: DeviceErrorKind::Busy, field: "socket", detail });
+        }
+    }
+    if !removes {
+        return Ok(());
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(refused(path, "replace", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_directory(path: &Path) -> Result<(), DeviceError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match fs::metadata(directory) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(missing(directory, "is not a directory")),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(refused(path, "look at", &error))
+        }
+        Err(_) => Err(missing(directory, "does not exist; create it")),
+    }
+}
+
+fn missing(directory: &Path, what: &str) -> DeviceError {
+    let detail = format!("the socket's directory {} {what}", directory.display());
+    DeviceError { kind: DeviceErrorKind::Missing, field: "socket", detail }
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+fn address(path: &Path) -> Result<SocketAddrUnix, DeviceError> {
+    SocketAddrUnix::new(path).map_err(|_| DeviceError {
+        kind: DeviceErrorKind::Unsupported,
+        field: "socket",
+        detail: format!(
+            "{} is no path of a Unix socket; it must have 1 to 107 bytes and no NUL",
+            path.display()
+        ),
+    })
+}
+
+fn refused(path: &Path, action: &str, error: &io::Error) -> DeviceError {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => DeviceErrorKind::Denied,
+        io::ErrorKind::AddrInUse => DeviceErrorKind::Busy,
+        io::ErrorKind::NotFound => DeviceErrorKind::Missing,
+        _ => DeviceErrorKind::Host,
+    };
+    let detail = format!("cannot {action} the socket {}: {error}", path.display());
+    DeviceError { kind, field: "socket", detail }
+}
+
+#[cfg(test)]
+#[path = "endpoint_tests.rs"]
+mod tests;

@@ -1,0 +1,244 @@
+//! Payloads of messages: from bytes and descriptors to meaning.
+
+use std::os::fd::OwnedFd;
+
+use suimon_frame::MacAddr;
+
+use crate::message::{
+    CONFIG_BYTES_MAX, FDS_MAX, Header, Message, MessageError, RegionInfo, VringFd,
+};
+use crate::request::Request;
+
+const REGION_BYTES: usize = 32;
+/// In the payload of a vring's descriptor message: no descriptor comes with it.
+const NO_FD: u64 = 1 << 8;
+
+/// The payload length of requests that have a fixed one.
+pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
+    use Request as R;
+    match request {
+        R::SetMemTable | R::GetConfig | R::SetConfig => None,
+        R::GetFeatures
+        | R::SetOwner
+        | R::ResetOwner
+        | R::GetProtocolFeatures
+        | R::GetQueueNum
+        | R::ResetDevice
+        | R::GetMaxMemSlots
+        | R::SetBackendReqFd
+        | R::GetStatus => Some(0),
+        R::SetVringAddr => Some(40),
+        R::AddMemReg | R::RemMemReg => Some(8 + REGION_BYTES),
+        _ => Some(8),
+    }
+}
+
+impl Message {
+    /// The message under `header` with this payload and these descriptors.
+    ///
+    /// # Errors
+    /// Length, descriptor count or a field is none the request can have. The
+    /// descriptors are closed.
+    pub fn parse(header: &Header, payload: &[u8], fds: Vec<OwnedFd>) -> Result<Self, MessageError> {
+        use Request as R;
+        let request = header.request;
+        let mut body = Body { request, fields: Fields { rest: payload }, fds };
+        if let Some(expected) = payload_bytes(request) {
+            body.expect_size(payload.len(), expected)?;
+        }
+        // One descriptor in a removal is closed unused, as the specification
+        // allows for front-ends that send it.
+        if request == R::RemMemReg && body.fds.len() == 1 {
+            body.fds.clear();
+        }
+        let message = match request {
+            R::GetFeatures => Self::GetFeatures,
+            R::SetOwner => Self::SetOwner,
+            R::ResetOwner => Self::ResetOwner,
+            R::GetMaxMemSlots => Self::GetMaxMemSlots,
+            R::GetProtocolFeatures => Self::GetProtocolFeatures,
+            R::GetQueueNum => Self::GetQueueNum,
+            R::ResetDevice => Self::ResetDevice,
+            R::GetStatus => Self::GetStatus,
+            R::SetFeatures => Self::SetFeatures(body.fields.u64()),
+            R::SetProtocolFeatures => Self::SetProtocolFeatures(body.fields.u64()),
+            R::NetSetMtu => Self::NetSetMtu(body.fields.u64()),
+            R::SendRarp => Self::SendRarp(body.mac()?),
+            R::SetStatus => Self::SetStatus(body.status()?),
+            R::SetVringNum => body.vring_num(),
+            R::SetVringBase => body.vring_base()?,
+            R::GetVringBase => Self::GetVringBase { index: body.fields.u32() },
+            R::SetVringEnable => body.vring_enable()?,
+            R::SetVringAddr => body.vring_addr(),
+            R::SetVringKick => Self::SetVringKick(body.vring_fd()?),
+            R::SetVringCall => Self::SetVringCall(body.vring_fd()?),
+            R::SetVringErr => Self::SetVringErr(body.vring_fd()?),
+            R::SetMemTable => body.mem_table()?,
+            R::AddMemReg => body.add_region()?,
+            R::RemMemReg => Self::RemMemReg(body.padded_region()),
+            R::SetBackendReqFd => body.one_fd().map(|_| Self::SetBackendReqFd)?,
+            R::GetConfig | R::SetConfig => body.config()?,
+        };
+        body.expect_fds(0, 0)?;
+        Ok(message)
+    }
+}
+
+/// Little numbers from a payload whose length was checked; zeros behind its end.
+pub(crate) struct Fields<'a> {
+    pub(crate) rest: &'a [u8],
+}
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        match self.rest.split_first_chunk::<N>() {
+            Some((bytes, rest)) => {
+                self.rest = rest;
+                *bytes
+            }
+            None => [0; N],
+        }
+    }
+
+    pub(crate) fn u32(&mut self) -> u32 {
+        u32::from_ne_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_ne_bytes(self.take())
+    }
+}
+
+struct Body<'a> {
+    request: Request,
+    fields: Fields<'a>,
+    fds: Vec<OwnedFd>,
+}
+
+impl Body<'_> {
+    fn expect_size(&self, size: usize, expected: usize) -> Result<(), MessageError> {
+        if size == expected {
+            return Ok(());
+        }
+        Err(MessageError::Size { request: self.request, size, expected })
+    }
+
+    /// `taken` of the descriptors are accounted for; `left` must remain.
+    fn expect_fds(&self, taken: usize, left: usize) -> Result<(), MessageError> {
+        if self.fds.len() == left {
+            return Ok(());
+        }
+        let (found, expected) = (taken + self.fds.len(), taken + left);
+        Err(MessageError::Descriptors { request: self.request, found, expected })
+    }
+
+    fn one_fd(&mut self) -> Result<OwnedFd, MessageError> {
+        self.expect_fds(0, 1)?;
+        let missing = MessageError::Descriptors { request: self.request, found: 0, expected: 1 };
+        self.fds.pop().ok_or(missing)
+    }
+
+    fn out_of_range(&self, field: &'static str, value: u64) -> MessageError {
+        MessageError::Field { request: self.request, field, value }
+    }
+
+    fn mac(&mut self) -> Result<MacAddr, MessageError> {
+        let [a, b, c, d, e, f, _, _] = self.fields.take::<8>();
+        let mac = MacAddr::new([a, b, c, d, e, f]);
+        if mac.is_station() { Ok(mac) } else { Err(self.out_of_range("mac", mac.to_u64())) }
+    }
+
+    fn status(&mut self) -> Result<u8, MessageError> {
+        let status = self.fields.u64();
+        u8::try_from(status).map_err(|_| self.out_of_range("status", status))
+    }
+
+    fn vring_num(&mut self) -> Message {
+        Message::SetVringNum { index: self.fields.u32(), size: self.fields.u32() }
+    }
+
+    fn vring_base(&mut self) -> Result<Message, MessageError> {
+        let (index, base) = (self.fields.u32(), self.fields.u32());
+        match u16::try_from(base) {
+            Ok(base) => Ok(Message::SetVringBase { index, base }),
+            Err(_) => Err(self.out_of_range("num", u64::from(base))),
+        }
+    }
+
+    fn vring_enable(&mut self) -> Result<Message, MessageError> {
+        let (index, enabled) = (self.fields.u32(), self.fields.u32());
+        match enabled {
+            0 | 1 => Ok(Message::SetVringEnable { index, enabled: enabled == 1 }),
+            other => Err(self.out_of_range("num", u64::from(other))),
+        }
+    }
+
+    fn vring_addr(&mut self) -> Message {
+        let index = self.fields.u32();
+        let _flags = self.fields.u32();
+        let (descriptors, used) = (self.fields.u64(), self.fields.u64());
+        Message::SetVringAddr { index, descriptors, used, available: self.fields.u64() }
+    }
+
+    fn vring_fd(&mut self) -> Result<VringFd, MessageError> {
+        let value = self.fields.u64();
+        if value & !(NO_FD | 0xff) != 0 {
+            return Err(self.out_of_range("u64", value));
+        }
+        let fd = if value & NO_FD == 0 { Some(self.one_fd()?) } else { None };
+        Ok(VringFd { index: (value & 0xff) as u32, fd })
+    }
+
+    fn region(&mut self) -> RegionInfo {
+        RegionInfo {
+            guest_addr: self.fields.u64(),
+            size: self.fields.u64(),
+            user_addr: self.fields.u64(),
+            mmap_offset: self.fields.u64(),
+        }
+    }
+
+    fn padded_region(&mut self) -> RegionInfo {
+        let _padding = self.fields.u64();
+        self.region()
+    }
+
+    fn add_region(&mut self) -> Result<Message, MessageError> {
+        let fd = self.one_fd()?;
+        Ok(Message::AddMemReg(self.padded_region(), fd))
+    }
+
+    fn mem_table(&mut self) -> Result<Message, MessageError> {
+        let size = self.fields.rest.len();
+        self.expect_size(size.min(8), 8)?;
+        let count = self.fields.u32();
+        let _padding = self.fields.u32();
+        let regions = usize::try_from(count).ok().filter(|count| (1..=FDS_MAX).contains(count));
+        let Some(regions) = regions else {
+            return Err(self.out_of_range("num regions", u64::from(count)));
+        };
+        // Some front-ends always send the whole array.
+        if size != 8 + FDS_MAX * REGION_BYTES {
+            self.expect_size(size, 8 + regions * REGION_BYTES)?;
+        }
+        self.expect_fds(0, regions)?;
+        let fds = core::mem::take(&mut self.fds);
+        Ok(Message::SetMemTable(fds.into_iter().map(|fd| (self.region(), fd)).collect()))
+    }
+
+    fn config(&mut self) -> Result<Message, MessageError> {
+        let whole = self.fields.rest.len();
+        self.expect_size(whole.min(12), 12)?;
+        let (offset, size, flags) = (self.fields.u32(), self.fields.u32(), self.fields.u32());
+        let bytes = self.fields.rest;
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        if length > CONFIG_BYTES_MAX {
+            return Err(self.out_of_range("size", u64::from(size)));
+        }
+        self.expect_size(whole, 12 + length)?;
+        Ok(match self.request {
+            Request::SetConfig => Message::SetConfig { offset, bytes: bytes.to_vec() },
+            _ => Message::GetConfig { offset, size, flags },
+        })
+    }
+}
