@@ -76,7 +76,10 @@ impl Testpmd {
         let memory = Hugepages::reserve(PAGES * 2)?;
         let [main, forwarding] = spec.cpus;
         let side = if spec.listens { ",server=1" } else { "" };
+        // Its answers are read from a file, to which it would write in blocks.
         let mut words: Vec<String> = vec![
+            "stdbuf".into(),
+            "--output=L".into(),
             "dpdk-testpmd".into(),
             "-l".into(),
             format!("{main},{forwarding}"),
@@ -119,7 +122,8 @@ impl Testpmd {
         })?;
         until("link of both ports", Duration::from_secs(30), || {
             let said = testpmd.ask("show port summary all")?;
-            Ok(said.lines().filter(|line| line.trim_end().ends_with(" up")).count() == 2)
+            Ok(said.lines().filter(|line| line.split_whitespace().any(|word| word == "up")).count()
+                == 2)
         })
         .with_context(|| testpmd.process.last_words())?;
         Ok(testpmd)

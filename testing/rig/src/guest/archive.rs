@@ -24,7 +24,7 @@ impl Archive {
             return;
         }
         if let Some(parent) = Path::new(path).parent().and_then(Path::to_str) {
-            self.folder(&parent.to_owned());
+            self.folder(parent);
         }
         self.folders.insert(path.to_owned());
         self.entry(path, DIRECTORY, &[]);
