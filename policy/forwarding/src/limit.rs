@@ -50,8 +50,9 @@ impl LimitState {
 /// burst's place in the sum.
 ///
 /// The units wrap after decades at rates below 100 Gbit/s (a year at the very least).
-/// Wrapping does no harm, unless the limit was idle for just that long to within
-/// a few seconds; then one wait may be that much too long.
+/// Wrapping does no harm, unless the limit was idle for just that long, to within
+/// the time that 2^32 bytes or frames take at this rate; then one wait may be as
+/// much too long. A default state counts as idle since the clock's origin.
 ///
 /// A plane with several queues per limit keeps the state in an atomic, calls
 /// [`Limit::admit`] on its value and exchanges it for the new one if it is
