@@ -3,7 +3,7 @@
 //!
 //! - [`Rig`]: a temporary folder and unique names; the root of everything else.
 //! - [`Daemon`]: a suimond with its host file, and the CLI beside it.
-//! - [`Namespace`], [`Veth`]: light guests and the outside world.
+//! - [`Namespace`], [`Veth`], [`LightGuest`]: light guests and the outside world.
 //! - [`Guest`]: a VM with Debian's kernel.
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
@@ -26,6 +26,7 @@ mod guest;
 mod hugepages;
 pub mod iperf;
 mod leftovers;
+mod light_guest;
 mod namespace;
 pub mod nginx;
 pub mod ovs;
@@ -40,6 +41,7 @@ pub use command::{Output, run, run_any};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use guest::{Accelerator, Guest, GuestFiles, GuestNic, GuestSpec, accelerator, guest_files};
 pub use hugepages::Hugepages;
+pub use light_guest::{LightGuest, private_lan};
 pub use namespace::{Namespace, Veth};
 pub use process::Process;
 pub use programs::program;

@@ -1,0 +1,268 @@
+//! Traffic between light guests: offloads on and off, limits, guards, queues.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, private_lan};
+
+/// A transfer of one second arrives, and nobody saw a wrong checksum.
+fn transfer(from: &LightGuest, to: &LightGuest, what: &str) {
+    for (address, family) in [(to.address(), "IPv4"), (to.address_v6(), "IPv6")] {
+        for direction in [&[][..], &["--reverse"][..]] {
+            let report = iperf::measure(&from.namespace, &address, 1, direction)
+                .unwrap_or_else(|error| panic!("{what}, {family}, {direction:?}: {error:#}"));
+            assert!(report.bits_per_second > 1e6, "{what}, {family}, {direction:?}: {report:?}");
+        }
+    }
+    for guest in [from, to] {
+        let errors = guest.namespace.checksum_errors().unwrap();
+        assert_eq!(errors, 0, "{what}: checksum errors in {}", guest.nic);
+    }
+}
+
+fn counter(status: &Value, key: &str) -> u64 {
+    status["counters"][key].as_u64().unwrap_or_else(|| panic!("no counter {key} in {status}"))
+}
+
+fn dropped(daemon: &Daemon, nic: &str, side: &str, reason: &str) -> u64 {
+    let status = daemon.json(&["nic", "show", nic]).unwrap();
+    status["counters"][side]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["reason"] == reason)
+        .map(|entry| entry["frames"].as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn tcp_is_right_with_every_offload_the_guests_switch_on_or_off() {
+    let rig = Rig::new().unwrap();
+    let (_daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    let all_on = ["tx", "on", "tso", "on", "gso", "on", "gro", "on"];
+    let cases: [(&str, &[&str], &[&str]); 7] = [
+        ("all on", &[], &[]),
+        ("sender without tso", &["tso", "off"], &[]),
+        ("sender without tso and gso", &["tso", "off", "gso", "off"], &[]),
+        ("sender without checksum offload", &["tx", "off"], &[]),
+        ("receiver without gro", &[], &["gro", "off"]),
+        ("receiver without checksum offload", &[], &["tx", "off"]),
+        (
+            "everything off on both sides",
+            &["tx", "off", "gso", "off", "gro", "off"],
+            &["tx", "off", "gso", "off", "gro", "off"],
+        ),
+    ];
+    for (what, sender, receiver) in cases {
+        for (guest, switches) in [(a, sender), (b, receiver)] {
+            guest.namespace.ethtool(LightGuest::DEVICE, &all_on).unwrap();
+            if !switches.is_empty() {
+                guest.namespace.ethtool(LightGuest::DEVICE, switches).unwrap();
+            }
+        }
+        transfer(a, b, what);
+    }
+}
+
+#[test]
+fn tcp_is_right_with_every_offload_switched_on_or_off_live() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    // Large frames from a sender that may, to a receiver that may not: software
+    // segments and completes checksums, and the receiver's kernel verifies them.
+    let cases: [(&str, &[&str]); 5] = [
+        ("receiver takes no large frames", &["b", "segmentation"]),
+        ("receiver takes no partial checksums", &["b", "segmentation", "rx_checksum"]),
+        ("sender may not leave segmentation", &["a", "segmentation"]),
+        ("sender may leave nothing", &["a", "segmentation", "tx_checksum"]),
+        ("receiver may leave nothing", &["b", "segmentation", "rx_checksum", "tx_checksum"]),
+    ];
+    for (what, case) in cases {
+        let nic = case[0];
+        let set = |value: bool| {
+            let switches: serde_json::Map<String, Value> =
+                case[1..].iter().map(|key| ((*key).to_owned(), value.into())).collect();
+            let patch = serde_json::json!({ "offload": switches }).to_string();
+            let answer = daemon.http("PATCH", &format!("/1.0/nics/{nic}"), Some(&patch)).unwrap();
+            assert_eq!(answer.status, 202, "{}", answer.text);
+            let id = answer.json["id"].as_u64().unwrap();
+            let done = daemon
+                .http("GET", &format!("/1.0/operations/{id}/wait?timeout_s=10"), None)
+                .unwrap();
+            assert_eq!(done.json["state"], "succeeded", "{}", done.text);
+        };
+        set(false);
+        transfer(a, b, what);
+        set(true);
+    }
+    let status = daemon.json(&["nic", "show", "b"]).unwrap();
+    assert!(counter(&status, "software_segmented") > 0, "{status}");
+    assert!(counter(&status, "software_checksummed") > 0, "{status}");
+}
+
+#[test]
+fn large_packets_pass_when_both_ends_allow_them() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", "mtu = 9000"), ("b", "mtu = 9000")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    let big = |from: &Namespace| {
+        let words = [
+            "ping",
+            "-n",
+            "-c",
+            "3",
+            "-i",
+            "0.1",
+            "-W",
+            "1",
+            "-M",
+            "do",
+            "-s",
+            "8972",
+            &b.address(),
+        ];
+        from.run_any(&words, Duration::from_secs(6)).unwrap().is_ok()
+    };
+    assert!(a.namespace.reaches(&b.address()));
+    assert!(big(&a.namespace));
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    transfer(a, b, "MTU 9000");
+    // Smaller at the receiver, live: the large packet no longer fits.
+    daemon.ok(&["nic", "set", "b", "--mtu", "1500"]).unwrap();
+    assert!(!big(&a.namespace));
+    assert!(a.namespace.reaches(&b.address()));
+    assert!(dropped(&daemon, "b", "tx_dropped", "too_long") > 0);
+}
+
+#[test]
+fn vlans_keep_guests_apart_and_change_live() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) =
+        private_lan(&rig, &[("a", "vlan = 10"), ("b", "vlan = 10"), ("c", "vlan = 20")]).unwrap();
+    let [a, b, c] = guests.as_slice() else { panic!() };
+    assert!(a.namespace.reaches(&b.address()));
+    assert!(a.namespace.is_cut_from(&c.address()).unwrap());
+    let plan = daemon.ok(&["nic", "set", "c", "--vlan", "10", "--dry-run"]).unwrap();
+    assert!(plan.contains("live"), "{plan}");
+    assert!(a.namespace.is_cut_from(&c.address()).unwrap(), "a dry run changes nothing");
+    daemon.ok(&["nic", "set", "c", "--vlan", "10"]).unwrap();
+    assert!(a.namespace.reaches(&c.address()));
+    daemon.ok(&["nic", "set", "c", "--vlan", "20"]).unwrap();
+    assert!(a.namespace.is_cut_from(&c.address()).unwrap());
+    assert!(a.namespace.reaches(&b.address()));
+}
+
+#[test]
+fn isolated_guests_reach_only_those_that_are_not() {
+    let rig = Rig::new().unwrap();
+    let isolated = "isolated = true";
+    let (daemon, guests) =
+        private_lan(&rig, &[("a", isolated), ("b", isolated), ("c", "")]).unwrap();
+    let [a, b, c] = guests.as_slice() else { panic!() };
+    assert!(a.namespace.reaches(&c.address()));
+    assert!(b.namespace.reaches(&c.address()));
+    assert!(a.namespace.is_cut_from(&b.address()).unwrap());
+    daemon.ok(&["nic", "set", "b", "--isolated", "false"]).unwrap();
+    assert!(a.namespace.reaches(&b.address()));
+}
+
+#[test]
+fn a_guest_cannot_take_another_address_unless_it_may() {
+    let rig = Rig::new().unwrap();
+    let mac = "mac = \"52:54:00:00:00:01\"";
+    let (daemon, guests) = private_lan(&rig, &[("a", mac), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    assert_eq!(a.mac().unwrap(), "52:54:00:00:00:01");
+    assert!(a.namespace.reaches(&b.address()));
+    let other = ["ip", "link", "set", LightGuest::DEVICE, "address", "52:54:00:00:00:99"];
+    a.namespace.run(&other).unwrap();
+    assert!(a.namespace.is_cut_from(&b.address()).unwrap());
+    assert!(dropped(&daemon, "a", "rx_dropped", "spoofed_source") > 0);
+    // Nobody else can take it either.
+    b.namespace
+        .run(&["ip", "link", "set", LightGuest::DEVICE, "address", "52:54:00:00:00:01"])
+        .unwrap();
+    assert!(b.namespace.is_cut_from(&a.address()).unwrap());
+}
+
+#[test]
+fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", "storm_limit_fps = 100"), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    assert!(a.namespace.reaches(&b.address()));
+    let before = counter(&daemon.json(&["nic", "show", "b"]).unwrap(), "tx_frames");
+    let storm =
+        ["ping", "-n", "-q", "-b", "-f", "-l", "3000", "-c", "3000", "-W", "1", "10.77.0.255"];
+    a.namespace.run_any(&storm, Duration::from_secs(10)).unwrap();
+    let passed = counter(&daemon.json(&["nic", "show", "b"]).unwrap(), "tx_frames") - before;
+    let cut = dropped(&daemon, "a", "rx_dropped", "storm_limit");
+    assert!(cut > 1000, "{cut} frames were cut");
+    assert!(passed < 1600, "{passed} of 3000 frames passed at 100 per second");
+    assert!(a.namespace.reaches(&b.address()), "unicast is not limited");
+}
+
+#[test]
+fn bandwidth_is_held_within_five_percent() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) =
+        private_lan(&rig, &[("a", "bandwidth_max_bps = 200_000_000"), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    let rate = |options: &[&str]| {
+        iperf::measure(&a.namespace, &b.address(), 6, options).unwrap().bits_per_second
+    };
+    // The limit counts whole frames, of which TCP's payload is a little less.
+    let tcp = rate(&["--omit", "2"]);
+    assert!((190e6..=210e6).contains(&tcp), "TCP ran at {tcp} bit/s with a limit of 200 Mbit/s");
+    // The limit is on what the guest sends, and it changes live.
+    assert!(rate(&["--reverse"]) > 400e6);
+    daemon.ok(&["nic", "set", "a", "--bandwidth-max-bps", "50000000"]).unwrap();
+    let tcp = rate(&["--omit", "2"]);
+    assert!((47.5e6..=52.5e6).contains(&tcp), "TCP ran at {tcp} bit/s with a limit of 50 Mbit/s");
+}
+
+#[test]
+fn a_queue_moves_to_another_processor_under_load() {
+    let rig = Rig::new().unwrap();
+    let a = LightGuest::new(&rig, "a", 1).unwrap();
+    let b = LightGuest::new(&rig, "b", 2).unwrap();
+    let host = format!(
+        "[host]\nprocessors = [0, 1]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}",
+        a.nic_toml("lan", ""),
+        b.nic_toml("lan", "")
+    );
+    let daemon = Daemon::start(&rig, &host).unwrap();
+    for guest in [&a, &b] {
+        guest.bring_up().unwrap();
+    }
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    let stream = std::thread::scope(|scope| {
+        let stream = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), 6, &[]));
+        for round in 0..40u32 {
+            for queue in ["a/tx/0", "a/rx/0", "b/tx/0", "b/rx/0"] {
+                let to = ((round + 1) % 2).to_string();
+                daemon.ok(&["queue", "move", queue, "--to", &to]).unwrap();
+            }
+        }
+        stream.join().unwrap().unwrap()
+    });
+    assert!(stream.bits_per_second > 1e8, "{stream:?}");
+    let queues = daemon.json(&["queue", "list"]).unwrap();
+    for queue in queues.as_array().unwrap() {
+        assert!(queue["moves"].as_u64().unwrap() >= 30, "{queue}");
+    }
+    // A loss or a reordering by a move would show as a segment sent again; full
+    // queues lose some too, so only those the moves could explain are refused.
+    let full: u64 = queues.as_array().unwrap().iter().map(|q| q["full"].as_u64().unwrap()).sum();
+    assert!(
+        stream.retransmits <= full,
+        "{} sent again, {full} lost to full queues",
+        stream.retransmits
+    );
+    assert_eq!(b.namespace.checksum_errors().unwrap(), 0);
+}
