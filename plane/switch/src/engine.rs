@@ -44,7 +44,7 @@ pub(crate) struct Engine {
     sink_of: BTreeMap<QueueId, usize>,
     /// Sinks that have something to flush.
     touched: Vec<usize>,
-    routes: Routes<Box<Parcel>>,
+    routes: Routes<Parcel>,
     expected: BTreeMap<QueueId, Latch>,
     /// Parallel to [`Published::owners`].
     ways: Vec<Way>,
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// Frames that another processor decided, for a queue of this one.
-    pub(crate) fn handle_parcel(&mut self, mut parcel: Box<Parcel>) {
+    pub(crate) fn handle_parcel(&mut self, mut parcel: Parcel) {
         let queue = parcel.queue;
         let frames = parcel.frames.len() as u64;
         if let Some(&at) = self.sink_of.get(&queue) {

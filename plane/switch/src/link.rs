@@ -24,7 +24,7 @@ pub(crate) const PARCELS_MAX: usize = 1024;
 /// What one processor puts into another's mailbox. Each sender's mail arrives in
 /// the order in which it was sent.
 pub(crate) enum Mail {
-    Parcel(Box<Parcel>),
+    Parcel(Parcel),
     /// See [`crate::handover`].
     Fence(QueueId),
     /// The queue itself, and who waits for its arrival.
@@ -55,7 +55,7 @@ pub(crate) struct Link {
     mail: ArrayQueue<Mail>,
     commands: SegQueue<Command>,
     /// Parcels that came home empty.
-    pub returns: ArrayQueue<Box<Parcel>>,
+    pub returns: ArrayQueue<Parcel>,
     waker: OnceLock<Arc<dyn Waker>>,
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct Parcel {
 pub(crate) struct Post {
     home: Arc<Link>,
     /// Parcels being filled, in the order in which they were begun.
-    open: Vec<(ProcessorId, Box<Parcel>)>,
-    parcels: Vec<Box<Parcel>>,
+    open: Vec<(ProcessorId, Parcel)>,
+    parcels: Vec<Parcel>,
     parcels_made: usize,
     frames: Vec<Frame>,
     frames_made: usize,
@@ -54,7 +54,7 @@ impl Post {
         queue: QueueId,
         frame: &mut Frame,
         is_only: bool,
-    ) -> Option<Box<Parcel>> {
+    ) -> Option<Parcel> {
         let mut parcel = self.spare_parcel(queue)?;
         if self.put(&mut parcel, frame, is_only) {
             return Some(parcel);
@@ -123,7 +123,7 @@ impl Post {
         self.frames.pop()
     }
 
-    fn spare_parcel(&mut self, queue: QueueId) -> Option<Box<Parcel>> {
+    fn spare_parcel(&mut self, queue: QueueId) -> Option<Parcel> {
         if self.parcels.is_empty() {
             self.collect_returns();
         }
@@ -136,7 +136,7 @@ impl Post {
         }
         self.parcels_made += 1;
         let frames = Vec::with_capacity(BATCH_FRAMES_MAX);
-        Some(Box::new(Parcel { home: Arc::clone(&self.home), queue, frames }))
+        Some(Parcel { home: Arc::clone(&self.home), queue, frames })
     }
 
     fn collect_returns(&mut self) {
@@ -148,7 +148,7 @@ impl Post {
 }
 
 /// Gives a parcel, with its buffers, back to the processor that made it.
-pub(crate) fn return_home(parcel: Box<Parcel>) {
+pub(crate) fn return_home(parcel: Parcel) {
     let home = Arc::clone(&parcel.home);
     // There is a place for every parcel made.
     let _ = home.returns.push(parcel);

@@ -31,7 +31,11 @@ const SPIN: Duration = Duration::from_micros(50);
 
 /// Rounds of polling after which descriptors are looked at, so that waiting
 /// queues are served while others are busy.
-const ROUNDS_PER_LOOK: u32 = 8;
+const ROUNDS_PER_LOOK: u32 = 16;
+
+/// Rounds of polling after which a busy processor writes down what it used and
+/// does what is due rarely.
+const ROUNDS_PER_ACCOUNT: u32 = 1024;
 
 /// Empty polls in a row after which a ring of a busy processor goes back to
 /// waiting.
@@ -57,6 +61,8 @@ pub(crate) struct Processor {
     last_work: Time,
     awake_since: Time,
     rounds: u32,
+    /// Whether a source waited for its notification in this round.
+    has_waiting: bool,
 }
 
 struct PolledSource {
@@ -90,6 +96,7 @@ impl Processor {
             last_work: now,
             awake_since: now,
             rounds: 0,
+            has_waiting: false,
         }
     }
 
@@ -112,8 +119,11 @@ impl Processor {
             }
             let is_busy = had_mail || had_frames || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
-                if self.rounds % ROUNDS_PER_LOOK == 0 {
+                if self.has_waiting && self.rounds % ROUNDS_PER_LOOK == 0 {
                     self.look(None);
+                }
+                if self.rounds % ROUNDS_PER_ACCOUNT == 0 {
+                    self.account();
                 }
                 if !is_busy {
                     std::hint::spin_loop();
@@ -154,11 +164,15 @@ impl Processor {
 
     fn poll_sources(&mut self) -> bool {
         let mut had_frames = false;
+        self.has_waiting = false;
         for token in 0..self.sources.len() {
             let Some(Some(source)) = self.sources.get_mut(token) else { continue };
             match source.owned.readiness {
                 Readiness::Polling => {}
-                Readiness::Waiting => continue,
+                Readiness::Waiting => {
+                    self.has_waiting = true;
+                    continue;
+                }
                 Readiness::Throttled(until) if self.now < until => continue,
                 Readiness::Throttled(_) => {
                     source.owned.readiness = Readiness::Polling;
@@ -246,9 +260,8 @@ impl Processor {
     }
 
     fn sleep(&mut self) {
+        self.account();
         let tally = &self.link.tally;
-        tally.awake_ns.add(duration_ns(self.now.since(self.awake_since)));
-        tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
         tally.sleeps.add(1);
         tally.asleep.store(true, Relaxed);
         let until = self.next_deadline();
@@ -256,7 +269,6 @@ impl Processor {
         self.now = self.wait.now();
         self.awake_since = self.now;
         self.link.tally.asleep.store(false, Relaxed);
-        self.engine.forwarder().handle_age(self.now);
     }
 
     fn next_deadline(&self) -> Time {
@@ -286,11 +298,14 @@ impl Processor {
             }
         }
         self.ready = ready;
-        if self.rounds % 1024 == 0 {
-            let cpu_time_ns = duration_ns(self.wait.cpu_time());
-            self.link.tally.cpu_time_ns.store(cpu_time_ns, Relaxed);
-            self.engine.forwarder().handle_age(self.now);
-        }
+    }
+
+    /// What a processor does now and then that never sleeps.
+    fn account(&mut self) {
+        self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+        self.link.tally.awake_ns.add(duration_ns(self.now.since(self.awake_since)));
+        self.awake_since = self.now;
+        self.engine.forwarder().handle_age(self.now);
     }
 
     fn give_up(&mut self, token: usize, fault: suimon_ports::PortFault) {
