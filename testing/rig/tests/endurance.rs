@@ -1,0 +1,201 @@
+//! What survives a crash, what is left behind, and what an idle host costs.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use suimon_rig::{
+    Daemon, LightGuest, Rig, iperf, private_lan, program, run_any, summarize_capture, until,
+};
+
+const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
+
+#[test]
+fn desired_state_survives_being_killed_at_any_moment() {
+    let rig = Rig::new().unwrap();
+    let guest = LightGuest::new(&rig, "a", 1).unwrap();
+    let host = format!("{LAN}{}", guest.nic_toml("lan", ""));
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    guest.bring_up().unwrap();
+    let cli = program("suimon").unwrap();
+    let mut acknowledged = 0u32;
+    for round in 0..24u32 {
+        // Changes run while the kill comes, each time a little later.
+        let socket = daemon.socket().to_owned();
+        let cli = cli.clone();
+        let changes = thread::spawn(move || {
+            let mut last = None;
+            for step in 1..=400u32 {
+                let vlan = (round * 100 + step % 100 + 1).to_string();
+                let words = [cli.as_str(), "--socket", &socket, "nic", "set", "a", "--vlan", &vlan];
+                if !run_any(&words, Duration::from_secs(10)).is_ok_and(|output| output.is_ok()) {
+                    return (last, vlan);
+                }
+                last = Some(vlan);
+            }
+            (last.clone(), last.unwrap_or_default())
+        });
+        thread::sleep(Duration::from_millis(30 + u64::from(round) * 13));
+        daemon.kill();
+        let (last, attempted) = changes.join().unwrap();
+        daemon.restart(&rig).unwrap();
+        let vlan = daemon.json(&["nic", "show", "a"]).unwrap()["config"]["vlan"].to_string();
+        // The last change that was acknowledged, or the one under way; a round
+        // in which nothing was acknowledged cannot tell the former.
+        match last {
+            Some(last) => {
+                acknowledged += 1;
+                assert!(vlan == last || vlan == attempted, "{vlan}, not {last} or {attempted}");
+            }
+            None => assert_ne!(vlan, ""),
+        }
+        daemon.wait_up("nic", "a").unwrap();
+    }
+    assert!(acknowledged >= 12, "only {acknowledged} rounds saw a change");
+    // The log goes on where it was.
+    let events = daemon.json(&["event", "list", "--limit", "10000"]).unwrap();
+    let sequences: Vec<u64> =
+        events.as_array().unwrap().iter().map(|e| e["sequence"].as_u64().unwrap()).collect();
+    assert!(sequences.windows(2).all(|pair| pair[1] == pair[0] + 1), "{sequences:?}");
+}
+
+#[test]
+fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
+    let rig = Rig::new().unwrap();
+    let (mut daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    assert!(a.namespace.reaches(&b.address()));
+    let index =
+        |guest: &LightGuest| guest.namespace.run(&["cat", "/sys/class/net/eth0/ifindex"]).unwrap();
+    let before = (index(a), index(b));
+    daemon.kill();
+    daemon.restart(&rig).unwrap();
+    assert!(a.namespace.reaches(&b.address()), "the guests keep devices and addresses");
+    assert_eq!((index(a), index(b)), before);
+    // Deleting a NIC deletes the TAP that was made for it.
+    daemon.ok(&["nic", "delete", "a"]).unwrap();
+    let shown =
+        a.namespace.run_any(&["ip", "link", "show", "eth0"], Duration::from_secs(5)).unwrap();
+    assert!(!shown.is_ok(), "the TAP stayed");
+}
+
+#[test]
+fn a_deleted_tap_is_reported_and_made_again() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    guests[0].namespace.run(&["ip", "link", "delete", "eth0"]).unwrap();
+    until("event of the failure", Duration::from_secs(15), || {
+        let events = daemon.json(&["event", "list"])?;
+        Ok(events
+            .as_array()
+            .is_some_and(|all| all.iter().any(|e| e["id"] == 3008 && e["subject"] == "nic/a")))
+    })
+    .unwrap();
+    daemon.wait_up("nic", "a").unwrap();
+    guests[0].bring_up().unwrap();
+    assert!(guests[0].namespace.reaches(&guests[1].address()));
+}
+
+#[test]
+fn a_stopped_daemon_leaves_no_socket_and_no_process() {
+    let rig = Rig::new().unwrap();
+    let socket = rig.path("vm.sock");
+    let host = format!(
+        "{LAN}[[nic]]\nname = \"vm\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"{socket}\"\n"
+    );
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    assert!(Path::new(&socket).exists());
+    let began = Instant::now();
+    let status = daemon.stop().unwrap();
+    assert!(status.success(), "{status}");
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(!Path::new(&socket).exists());
+    assert!(!Path::new(daemon.socket()).exists());
+}
+
+#[test]
+fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
+    let rig = Rig::new().unwrap();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| (name, ""));
+    let (mut daemon, guests) = private_lan(&rig, &names).unwrap();
+    assert!(guests[0].namespace.reaches(&guests[7].address()));
+    let window = Duration::from_secs(10);
+    let before = daemon.process().cpu_time().unwrap();
+    thread::sleep(window);
+    let used = daemon.process().cpu_time().unwrap() - before;
+    assert!(used < window / 100, "{used:?} of {window:?}");
+    let processors = daemon.json(&["processor", "list"]).unwrap();
+    assert!(processors.as_array().unwrap().iter().all(|p| p["asleep"] == true), "{processors}");
+}
+
+#[test]
+fn a_capture_is_read_by_others_and_disturbs_nobody() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", ""), ("c", "")]).unwrap();
+    let [a, b, c] = guests.as_slice() else { panic!() };
+    assert!(a.namespace.reaches(&b.address()));
+    let file = rig.file("a.pcapng");
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    thread::scope(|scope| {
+        let path = file.to_str().unwrap();
+        let capture =
+            scope.spawn(|| daemon.ok(&["nic", "capture", "a", "-w", path, "--count", "20"]));
+        until("capture under way", Duration::from_secs(10), || Ok(file.exists())).unwrap();
+        let stream = scope.spawn(|| iperf::measure(&c.namespace, &b.address(), 3, &[]));
+        until("end of the capture", Duration::from_secs(20), || {
+            a.namespace.ping(&b.address())?;
+            Ok(capture.is_finished())
+        })
+        .unwrap();
+        capture.join().unwrap().unwrap();
+        assert!(stream.join().unwrap().unwrap().bits_per_second > 1e8);
+    });
+    let summary = summarize_capture(&file).unwrap();
+    assert_eq!(summary.lines.len(), 20, "{summary:?}");
+    let all = summary.lines.join("\n");
+    let described = suimon_rig::run(&["tcpdump", "-nn", "-r", file.to_str().unwrap()]).unwrap();
+    assert!(
+        described.contains("ICMP echo request") && described.contains("ICMP echo reply"),
+        "{all}"
+    );
+    assert!(!described.contains(".5201"), "another port's traffic was captured: {described}");
+}
+
+#[test]
+fn top_shows_live_rates() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    let [a, b] = guests.as_slice() else { panic!() };
+    let _server = iperf::serve(&rig, &b.namespace).unwrap();
+    let top = thread::scope(|scope| {
+        let stream = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), 4, &[]));
+        until("stream", Duration::from_secs(5), || {
+            Ok(daemon.json(&["nic", "show", "a"])?["counters"]["rx_bytes"].as_u64()
+                > Some(10 << 20))
+        })
+        .unwrap();
+        let top = daemon.json(&["top", "--interval", "1000"]).unwrap();
+        stream.join().unwrap().unwrap();
+        top
+    });
+    let text = top.to_string();
+    for wanted in ["nics", "uplinks", "processors"] {
+        assert!(text.contains(wanted), "{text}");
+    }
+    assert!(daemon.ok(&["top", "--once"]).unwrap().contains("a"));
+}
+
+#[test]
+fn a_name_that_was_deleted_can_be_used_again() {
+    let rig = Rig::new().unwrap();
+    let guest = LightGuest::new(&rig, "a", 1).unwrap();
+    let mut daemon = Daemon::start(&rig, LAN).unwrap();
+    for _ in 0..5 {
+        daemon.apply_ok(&format!("{LAN}{}", guest.nic_toml("lan", ""))).unwrap();
+        guest.bring_up().unwrap();
+        daemon.apply_ok(LAN).unwrap();
+    }
+    let left =
+        guest.namespace.run_any(&["ip", "link", "show", "eth0"], Duration::from_secs(5)).unwrap();
+    assert!(!left.is_ok());
+}

@@ -1,0 +1,243 @@
+//! The host file: every class of error, plans, and what an apply leaves.
+
+use serde_json::Value;
+use suimon_rig::{Daemon, LightGuest, Rig};
+
+const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
+
+fn empty_daemon(rig: &Rig) -> Daemon {
+    Daemon::start(rig, GOOD).unwrap()
+}
+
+/// A host file, the line at fault, the resource and the field.
+const WRONG: &[(&str, &str, u32, &str, &str)] = &[
+    (
+        "unknown key",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\nqueus = 2\n",
+        4,
+        "switch/lan",
+        "queus",
+    ),
+    ("unknown table", "[[swich]]\nname = \"lan\"\n", 1, "", "swich"),
+    ("no TOML", "[[switch]\nname = \"lan\"\n", 1, "", ""),
+    ("wrong type", "[[switch]]\nname = \"lan\"\nkind = 5\n", 3, "switch/lan", "kind"),
+    ("wrong word", "[[switch]]\nname = \"lan\"\nkind = \"public\"\n", 3, "switch/lan", "kind"),
+    ("missing key", "[[switch]]\nname = \"lan\"\n", 1, "switch/lan", "kind"),
+    (
+        "duplicate name",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n",
+        5,
+        "switch/lan",
+        "name",
+    ),
+    (
+        "bad MAC",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\nmac = \"52:54:00:00:zz:01\"\n",
+        8,
+        "nic/a",
+        "mac",
+    ),
+    (
+        "group MAC",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\nmac = \"01:00:5e:00:00:01\"\n",
+        8,
+        "nic/a",
+        "mac",
+    ),
+    (
+        "VLAN out of range",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\nvlan = 4095\n",
+        8,
+        "nic/a",
+        "vlan",
+    ),
+    (
+        "overlapping VLANs",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\ntrunk = [\"10-20\", 15]\n",
+        8,
+        "nic/a",
+        "trunk",
+    ),
+    (
+        "unknown switch",
+        "[[nic]]\nname = \"a\"\nswitch = \"nowhere\"\nbackend = \"tap\"\n",
+        3,
+        "nic/a",
+        "switch",
+    ),
+    (
+        "external without uplink",
+        "[[switch]]\nname = \"wan\"\nkind = \"external\"\n",
+        1,
+        "switch/wan",
+        "uplink",
+    ),
+    (
+        "missing device",
+        "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n[[uplink]]\nname = \"up\"\ndevice = \"nodevice0\"\n",
+        7,
+        "uplink/up",
+        "device",
+    ),
+    (
+        "missing namespace",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\nnetns = \"nonamespace\"\n",
+        8,
+        "nic/a",
+        "netns",
+    ),
+    (
+        "missing socket",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n",
+        4,
+        "nic/a",
+        "socket",
+    ),
+    (
+        "two NICs on one socket",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"/tmp/s\"\n[[nic]]\nname = \"b\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"/tmp/s\"\n",
+        13,
+        "nic/b",
+        "socket",
+    ),
+    ("CPU that is not there", "[host]\nprocessors = [9999]\n", 2, "host", "processors"),
+    ("listener without TLS", "[api]\nlisten = \"127.0.0.1:8443\"\n", 1, "api", "tls_certificate"),
+];
+
+#[test]
+fn every_class_of_error_is_refused_with_file_line_and_field_and_nothing_changes() {
+    let rig = Rig::new().unwrap();
+    let mut daemon = empty_daemon(&rig);
+    let before = daemon.json(&["host", "show"]).unwrap();
+    let exported = daemon.ok(&["export"]).unwrap();
+    for (what, text, line, resource, field) in WRONG {
+        let output = daemon.apply(text, &[]).unwrap();
+        assert_eq!(output.code, 3, "{what}: {output:?}");
+        assert!(output.stdout.is_empty(), "{what}: {output:?}");
+        let place = format!(".toml:{line}: ");
+        let told = output.stderr.lines().any(|complaint| {
+            complaint.contains(&place) && complaint.contains(resource) && complaint.contains(field)
+        });
+        assert!(told, "{what}: expected line {line}, {resource}, {field} in:\n{}", output.stderr);
+    }
+    assert_eq!(daemon.ok(&["export"]).unwrap(), exported);
+    let after = daemon.json(&["host", "show"]).unwrap();
+    assert_eq!(after["revision"], before["revision"]);
+    daemon.process().check_running().unwrap();
+}
+
+#[test]
+fn all_errors_of_a_file_are_told_at_once() {
+    let rig = Rig::new().unwrap();
+    let mut daemon = empty_daemon(&rig);
+    let text = "[[switch]]\nname = \"wan\"\nkind = \"external\"\n[[nic]]\nname = \"a\"\n\
+        switch = \"nowhere\"\nbackend = \"tap\"\nqueues = 99\n";
+    let output = daemon.apply(text, &[]).unwrap();
+    assert_eq!(output.code, 3);
+    for field in ["uplink", "switch", "queues"] {
+        assert!(output.stderr.contains(field), "{field}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn the_daemon_refuses_a_wrong_file_at_its_start() {
+    let rig = Rig::new().unwrap();
+    let file = rig.path("wrong.toml");
+    std::fs::write(&file, "[[switch]]\nname = \"lan\"\nkind = \"public\"\n").unwrap();
+    let words = [
+        suimon_rig::program("suimond").unwrap(),
+        "--config".into(),
+        file,
+        "--socket".into(),
+        rig.path("api.sock"),
+        "--state-dir".into(),
+        rig.path("state"),
+    ];
+    let output = suimon_rig::run_any(&words, std::time::Duration::from_secs(10)).unwrap();
+    assert!(output.code != 0 && output.code != 124, "{output:?}");
+    assert!(output.stderr.contains("wrong.toml:3"), "{output:?}");
+    assert!(!rig.file("api.sock").exists());
+}
+
+#[test]
+fn an_apply_is_planned_done_and_exported() {
+    let rig = Rig::new().unwrap();
+    let mut daemon = empty_daemon(&rig);
+    let a = LightGuest::new(&rig, "a", 1).unwrap();
+    let b = LightGuest::new(&rig, "b", 2).unwrap();
+    let host =
+        format!("{GOOD}{}{}", a.nic_toml("lan", "vlan = 10"), b.nic_toml("lan", "vlan = 10"));
+    let plan = daemon.apply(&host, &["--dry-run"]).unwrap();
+    assert_eq!(plan.code, 0, "{plan:?}");
+    for step in ["nic/a", "nic/b"] {
+        assert!(plan.stdout.contains(step) && plan.stdout.contains("create"), "{plan:?}");
+    }
+    assert_eq!(daemon.json(&["nic", "list"]).unwrap().as_array().unwrap().len(), 0);
+
+    daemon.apply_ok(&host).unwrap();
+    a.bring_up().unwrap();
+    b.bring_up().unwrap();
+    assert!(a.namespace.reaches(&b.address()));
+    // Applying the same again does nothing; what is exported is what was applied.
+    let revision = daemon.json(&["host", "show"]).unwrap()["revision"].clone();
+    daemon.apply_ok(&host).unwrap();
+    let exported = daemon.ok(&["export"]).unwrap();
+    daemon.apply_ok(&exported).unwrap();
+    assert_eq!(daemon.json(&["host", "show"]).unwrap()["revision"], revision);
+
+    // Live change, replacement and deletion are told apart.
+    let changed = format!("{GOOD}{}", a.nic_toml("lan", "vlan = 20\nqueues = 2"));
+    let plan = daemon.json_plan(&changed);
+    let action = |resource: &str| {
+        let steps = plan["steps"].as_array().unwrap();
+        steps.iter().find(|s| s["resource"] == resource).unwrap()["action"].clone()
+    };
+    assert_eq!(action("nic/a"), "replace");
+    assert_eq!(action("nic/b"), "delete");
+    let live =
+        format!("{GOOD}{}{}", a.nic_toml("lan", "vlan = 20"), b.nic_toml("lan", "vlan = 10"));
+    let plan = daemon.json_plan(&live);
+    assert_eq!(plan["steps"][0]["action"], "change-live", "{plan}");
+    daemon.apply_ok(&live).unwrap();
+    assert!(a.namespace.is_cut_from(&b.address()).unwrap());
+    // Imperative commands change the same desired state.
+    daemon.ok(&["nic", "delete", "b"]).unwrap();
+    assert!(!daemon.ok(&["export"]).unwrap().contains("\"b\""));
+}
+
+#[test]
+fn an_apply_that_fails_half_way_leaves_everything_as_it_was() {
+    let rig = Rig::new().unwrap();
+    let (a, b) = (LightGuest::new(&rig, "a", 1).unwrap(), LightGuest::new(&rig, "b", 2).unwrap());
+    let host = format!("{GOOD}{}{}", a.nic_toml("lan", ""), b.nic_toml("lan", ""));
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    a.bring_up().unwrap();
+    b.bring_up().unwrap();
+    assert!(a.namespace.reaches(&b.address()));
+    let exported = daemon.ok(&["export"]).unwrap();
+    // The device exists in the namespace but is no TAP.
+    b.namespace.run(&["ip", "link", "add", "br9", "type", "bridge"]).unwrap();
+    let more = format!(
+        "{host}[[nic]]\nname = \"c\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"br9\"\nnetns = \"{}\"\n",
+        b.namespace.name()
+    );
+    let output = daemon.apply(&more, &[]).unwrap();
+    assert!(output.code != 0, "{output:?}");
+    assert!(output.stderr.contains("nic/c") && output.stderr.contains("device"), "{output:?}");
+    assert_eq!(daemon.ok(&["export"]).unwrap(), exported);
+    assert!(a.namespace.reaches(&b.address()));
+}
+
+/// The plan of an apply, as JSON.
+trait JsonPlan {
+    fn json_plan(&mut self, host: &str) -> Value;
+}
+
+impl JsonPlan for Daemon {
+    fn json_plan(&mut self, host: &str) -> Value {
+        let body = serde_json::json!({ "toml": host, "file": "host.toml" }).to_string();
+        let answer = self.http("POST", "/1.0/apply?dry_run=true", Some(&body)).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json
+    }
+}

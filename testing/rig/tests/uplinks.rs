@@ -1,0 +1,124 @@
+//! External and internal switches: the outside world behind an uplink, the host
+//! behind its NIC.
+
+use std::time::Duration;
+
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, iperf, nginx, run, run_any};
+
+/// A switch whose uplink leads to a namespace that plays the outside world.
+struct Outside {
+    // Ends the daemon before the devices go.
+    daemon: Daemon,
+    guest: LightGuest,
+    world: Namespace,
+    _wire: Option<Veth>,
+}
+
+impl Outside {
+    const ADDRESS: &'static str = "10.77.0.200";
+
+    fn over_a_packet_socket(rig: &Rig) -> Self {
+        let world = Namespace::new(rig, "world").unwrap();
+        let guest = LightGuest::new(rig, "guest", 1).unwrap();
+        let (near, far) = (rig.device("up"), rig.device("far"));
+        let wire = Veth::new(&near, &far, &world).unwrap();
+        world.address(&far, &format!("{}/24", Self::ADDRESS)).unwrap();
+        let daemon = Daemon::start(rig, &Self::host(&guest, &near, "af_packet")).unwrap();
+        guest.bring_up().unwrap();
+        Self { daemon, guest, world, _wire: Some(wire) }
+    }
+
+    fn over_a_tap(rig: &Rig) -> Self {
+        let world = Namespace::new(rig, "world").unwrap();
+        let guest = LightGuest::new(rig, "guest", 1).unwrap();
+        let device = rig.device("tap");
+        let daemon = Daemon::start(rig, &Self::host(&guest, &device, "tap")).unwrap();
+        guest.bring_up().unwrap();
+        run(&["ip", "link", "set", &device, "netns", world.name()]).unwrap();
+        world.address(&device, &format!("{}/24", Self::ADDRESS)).unwrap();
+        Self { daemon, guest, world, _wire: None }
+    }
+
+    fn host(guest: &LightGuest, device: &str, driver: &str) -> String {
+        format!(
+            "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
+             [[uplink]]\nname = \"up\"\ndevice = \"{device}\"\ndriver = \"{driver}\"\n{}",
+            guest.nic_toml("wan", "")
+        )
+    }
+
+    fn check(&self, rig: &Rig) {
+        assert!(self.guest.namespace.reaches(Self::ADDRESS));
+        let _web = nginx::serve(rig, &self.world, 256 << 20).unwrap();
+        let url = format!("http://{}/file", Self::ADDRESS);
+        let words =
+            ["curl", "-sS", "--max-time", "30", "-o", "/dev/null", "-w", "%{size_download}", &url];
+        assert_eq!(self.guest.namespace.run(&words).unwrap(), (256u64 << 20).to_string());
+        let _server = iperf::serve(rig, &self.world).unwrap();
+        for direction in [&[][..], &["--reverse"][..]] {
+            let report =
+                iperf::measure(&self.guest.namespace, Self::ADDRESS, 2, direction).unwrap();
+            assert!(report.bits_per_second > 1e8, "{direction:?}: {report:?}");
+        }
+        assert_eq!(self.world.checksum_errors().unwrap(), 0);
+        assert_eq!(self.guest.namespace.checksum_errors().unwrap(), 0);
+        let status = self.daemon.json(&["uplink", "show", "up"]).unwrap();
+        assert_eq!(status["switch"], "wan");
+        assert!(status["counters"]["rx_bytes"].as_u64().unwrap() > 1 << 20, "{status}");
+    }
+}
+
+#[test]
+fn guests_reach_the_outside_through_a_packet_socket() {
+    let rig = Rig::new().unwrap();
+    let outside = Outside::over_a_packet_socket(&rig);
+    outside.check(&rig);
+}
+
+#[test]
+fn guests_reach_the_outside_through_a_tap() {
+    let rig = Rig::new().unwrap();
+    let outside = Outside::over_a_tap(&rig);
+    outside.check(&rig);
+}
+
+#[test]
+fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
+    let rig = Rig::new().unwrap();
+    let outside = Outside::over_a_packet_socket(&rig);
+    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
+    let wire = outside._wire.as_ref().unwrap();
+    run(&["ip", "link", "set", wire.near(), "down"]).unwrap();
+    suimon_rig::until("uplink down", Duration::from_secs(10), || {
+        Ok(outside.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] != "up")
+    })
+    .unwrap();
+    run(&["ip", "link", "set", wire.near(), "up"]).unwrap();
+    outside.daemon.wait_up("uplink", "up").unwrap();
+    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
+    let events = outside.daemon.json(&["event", "list"]).unwrap();
+    for id in [4004, 4005] {
+        assert!(events.as_array().unwrap().iter().any(|e| e["id"] == id), "{id}: {events}");
+    }
+}
+
+#[test]
+fn the_host_is_on_its_internal_switch() {
+    let rig = Rig::new().unwrap();
+    let guest = LightGuest::new(&rig, "guest", 1).unwrap();
+    let device = rig.device("h");
+    let host = format!(
+        "[[switch]]\nname = \"inside\"\nkind = \"internal\"\nhost_device = \"{device}\"\n{}",
+        guest.nic_toml("inside", "")
+    );
+    let daemon = Daemon::start(&rig, &host).unwrap();
+    guest.bring_up().unwrap();
+    // A /32 and a route of its own, so that no network of the machine is hidden.
+    run(&["ip", "address", "add", "10.77.0.254/32", "dev", &device]).unwrap();
+    run(&["ip", "route", "add", "10.77.0.1/32", "dev", &device]).unwrap();
+    assert!(guest.namespace.reaches("10.77.0.254"));
+    daemon.ok(&["nic", "delete", "guest"]).unwrap();
+    daemon.ok(&["switch", "delete", "inside"]).unwrap();
+    let gone = run_any(&["ip", "link", "show", &device], Duration::from_secs(5)).unwrap();
+    assert!(!gone.is_ok(), "the host's NIC stayed after its switch was deleted");
+}
