@@ -98,6 +98,12 @@ pub trait FrameSink: Send {
 
     /// The forms of frame this egress takes now.
     fn offloads(&self) -> Offloads;
+
+    /// Frames taken with [`Sent::Accepted`] since the sink was made that the
+    /// device then threw away: it was down, or the frame was longer than its MTU.
+    fn discarded(&self) -> u64 {
+        0
+    }
 }
 
 /// The switch, as a device sees it. Implemented by the switching plane; may be

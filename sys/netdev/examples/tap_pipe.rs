@@ -1,7 +1,7 @@
 //! Joins two TAPs in two namespaces by nothing but a loop: what the devices
 //! cost without a switch between them. Used to decide how TAPs are set up.
 //!
-//! `tap_pipe NETNS-A NETNS-B [SECONDS [EXTRA]]`: makes `tap0` in both, forwards
+//! `tap_pipe NETNS-A NETNS-B [SECONDS]`: makes `tap0` in both, forwards
 //! for that long and prints, per direction, frames, bytes and frames per
 //! wake-up.
 

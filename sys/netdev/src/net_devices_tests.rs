@@ -94,6 +94,7 @@ fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
     inside.run("ip link set tap0 down");
     expect_notice(&notices, |notice| is_down(notice, "tap0 was set down"));
     assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), Sent::Accepted);
+    assert_eq!(sink.discarded(), 1);
     let mut batch = FrameBatch::new();
     source.receive(&mut batch).unwrap();
     assert!(!device.status().link_up);

@@ -112,6 +112,7 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live() {
     let mut sink = uplink.shelf.sink(1, 0);
     uplink.cable.far.run("ip link set far0 mtu 9000");
     assert_eq!(sink.transmit(&plain_frame(1600)).unwrap(), Sent::Accepted);
+    assert_eq!(sink.discarded(), 1);
     let spec = uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { mtu: Some(9000), ..spec };
     assert!(uplink.device.change(&PortSpec::Uplink(spec.clone())).unwrap());
@@ -157,6 +158,7 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     expect_notice(&uplink.notices, |notice| is_down(notice, "set down"));
     source.receive(&mut batch).unwrap();
     assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), Sent::Accepted);
+    assert_eq!(sink.discarded(), 1);
     run(&format!("ip link set {near} up"));
     expect_notice(&uplink.notices, |notice| *notice == DeviceNotice::LinkUp);
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();

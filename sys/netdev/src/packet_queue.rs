@@ -103,7 +103,7 @@ enum After {
 
 impl PacketSource {
     fn handle(&self, error: &io::Error) -> Result<After, PortFault> {
-        let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+        let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
         match errno {
             Errno::AGAIN => Ok(After::Stop),
             Errno::INTR => Ok(After::Again),
@@ -157,11 +157,12 @@ fn insert_tag(frame: &mut Frame, tag: StrippedTag) -> Option<()> {
 /// discipline, so that the host's own traffic control keeps its say.
 pub struct PacketSink {
     queue: Arc<PacketQueue>,
+    discarded: u64,
 }
 
 impl PacketSink {
     pub(crate) fn new(queue: Arc<PacketQueue>) -> Self {
-        Self { queue }
+        Self { queue, discarded: 0 }
     }
 }
 
@@ -185,7 +186,10 @@ impl FrameSink for PacketSink {
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
                 // Longer than the device's MTU, or nothing the kernel can send:
                 // this one frame is lost.
-                Err(Errno::MSGSIZE | Errno::INVAL) => Ok(Sent::Accepted),
+                Err(Errno::MSGSIZE | Errno::INVAL) => {
+                    self.discarded += 1;
+                    Ok(Sent::Accepted)
+                }
                 // It may be the memory of a time when the device was down, which
                 // the socket keeps until somebody asks; then it has nothing to
                 // do with this frame.
@@ -193,7 +197,13 @@ impl FrameSink for PacketSink {
                     retried = true;
                     continue;
                 }
-                Err(errno) => self.queue.fault("sending on", errno).map_or(Ok(Sent::Accepted), Err),
+                Err(errno) => match self.queue.fault("sending on", errno) {
+                    Some(fault) => Err(fault),
+                    None => {
+                        self.discarded += 1;
+                        Ok(Sent::Accepted)
+                    }
+                },
             };
         }
     }
@@ -204,5 +214,9 @@ impl FrameSink for PacketSink {
 
     fn offloads(&self) -> Offloads {
         self.queue.egress
+    }
+
+    fn discarded(&self) -> u64 {
+        self.discarded
     }
 }

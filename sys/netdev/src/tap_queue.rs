@@ -81,11 +81,12 @@ impl FrameSource for TapSource {
 /// receive path to its end, so there is nothing to flush.
 pub struct TapSink {
     queue: Arc<TapQueue>,
+    discarded: u64,
 }
 
 impl TapSink {
     pub(crate) fn new(queue: Arc<TapQueue>) -> Self {
-        Self { queue }
+        Self { queue, discarded: 0 }
     }
 }
 
@@ -108,7 +109,10 @@ impl FrameSink for TapSink {
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
                 // EIO: the device is down, and a NIC that is down loses frames.
                 // The others: the kernel does not like this one frame.
-                Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => Ok(Sent::Accepted),
+                Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => {
+                    self.discarded += 1;
+                    Ok(Sent::Accepted)
+                }
                 Err(errno) => Err(fault(&self.queue, "writing to", errno)),
             };
         }
@@ -120,6 +124,10 @@ impl FrameSink for TapSink {
 
     fn offloads(&self) -> Offloads {
         self.queue.egress.load()
+    }
+
+    fn discarded(&self) -> u64 {
+        self.discarded
     }
 }
 
