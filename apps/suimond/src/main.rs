@@ -1,2 +1,10 @@
-//! Placeholder.
-fn main() {}
+//! `suimond`: see the library.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    suimond::daemon::run(&suimond::cli::Arguments::parse())
+}

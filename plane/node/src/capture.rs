@@ -113,6 +113,11 @@ impl Capture {
         Some(count)
     }
 
+    /// Whether somebody asked for the capture to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.operation.is_cancelled()
+    }
+
     /// Frames that passed while there was no room to copy them.
     pub fn dropped(&self) -> u64 {
         self.reader.dropped()

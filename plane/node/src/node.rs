@@ -1,7 +1,7 @@
 //! The node as the daemon uses it.
 
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub struct Node {
     shared: Arc<Shared>,
     captures: Arc<Captures>,
     commands: SyncSender<Command>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Node {
@@ -111,7 +111,7 @@ impl Node {
                 controller.run(&receiver);
             })
             .map_err(NodeError::Thread)?;
-        Ok(Self { shared, captures: Arc::default(), commands, thread: Some(thread) })
+        Ok(Self { shared, captures: Arc::default(), commands, thread: Mutex::new(Some(thread)) })
     }
 
     /// What a change would do.
@@ -319,12 +319,10 @@ impl Node {
     }
 
     /// Ends the change under way, closes all devices and returns. TAPs stay.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
+    /// Status can still be read; changes are refused from now on.
+    pub fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
         // Fails only if the thread has ended already.
         let _ = self.commands.send(Command::Stop);
         if thread.join().is_err() {
@@ -335,7 +333,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }
 

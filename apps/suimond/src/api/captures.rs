@@ -1,0 +1,177 @@
+//! Captures as streams of pcapng.
+//!
+//! A thread takes frames out of the capture's ring, which is bounded, and hands
+//! pieces of the file to the connection through a channel, which is bounded too.
+//! A client that is too slow loses frames, which are counted and told at the end;
+//! the data plane notices nothing.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde::Deserialize;
+use suimon_node::{Capture, PortKey};
+use suimon_quantity::Direction;
+use suimon_switch::{CaptureOptions, CapturedFrame};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use utoipa::IntoParams;
+
+use crate::api::failure::Failure;
+use crate::api::state::ApiState;
+use crate::pcapng::{self, Packet, PacketDirection};
+
+/// Pieces on their way to the connection.
+const PIECES_WAITING: usize = 16;
+/// Frames in one piece at most.
+const FRAMES_PER_PIECE: usize = 64;
+/// How long to wait for frames, or for room, before looking around.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long to wait for room in the channel before looking again.
+const ROOM_EVERY: Duration = Duration::from_millis(10);
+
+/// Bounds of a capture.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CaptureParameters {
+    /// Bytes kept of each frame; all if absent or 0.
+    pub snaplen: Option<u32>,
+    /// Frames after which the capture ends.
+    pub max_frames: Option<u64>,
+    /// Bytes of frames after which the capture ends.
+    pub max_bytes: Option<u64>,
+}
+
+/// Begins a capture; the answer is its pcapng.
+pub(super) async fn begin(
+    state: &ApiState,
+    key: PortKey,
+    parameters: CaptureParameters,
+) -> Result<Response, Failure> {
+    let snaplen = parameters.snaplen.filter(|snaplen| *snaplen > 0);
+    let mut options = CaptureOptions::default();
+    options.snaplen = snaplen.unwrap_or(options.snaplen).min(options.snaplen);
+    let is_uplink = matches!(key, PortKey::Uplink(_));
+    let name = key.to_string();
+    let capture = state.ask(move |node| node.capture(&key, options)).await?;
+    let operation = capture.operation().map_or(0, |operation| operation.id);
+    let (pieces, receiver) = mpsc::channel(PIECES_WAITING);
+    let ended = state.news.ended.clone();
+    let writer = Writer {
+        unix_offset_ns: capture.unix_offset_ns(),
+        capture,
+        parameters,
+        snaplen: options.snaplen,
+        is_uplink,
+        name,
+        pieces,
+        ended,
+        frames: 0,
+        bytes: 0,
+    };
+    tokio::task::spawn_blocking(move || writer.run());
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-pcapng".to_owned()),
+        (header::HeaderName::from_static("suimon-operation"), operation.to_string()),
+    ];
+    let stream = ReceiverStream::new(receiver).map(Ok::<Bytes, std::convert::Infallible>);
+    Ok((headers, Body::from_stream(stream)).into_response())
+}
+
+struct Writer {
+    capture: Capture,
+    parameters: CaptureParameters,
+    snaplen: u32,
+    is_uplink: bool,
+    name: String,
+    pieces: mpsc::Sender<Bytes>,
+    ended: watch::Receiver<bool>,
+    unix_offset_ns: u64,
+    frames: u64,
+    bytes: u64,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut piece = Vec::new();
+        let application = concat!("suimond ", env!("CARGO_PKG_VERSION"));
+        pcapng::write_start(&mut piece, application, &self.name, self.snaplen);
+        let mut last_time = 0;
+        loop {
+            if !piece.is_empty() && !self.send(std::mem::take(&mut piece)) {
+                return;
+            }
+            let Some(wanted) = self.wanted() else { break };
+            if self.pieces.is_closed() || *self.ended.borrow() {
+                break;
+            }
+            if !self.read(wanted, &mut piece, &mut last_time) {
+                break;
+            }
+        }
+        let missed = self.capture.dropped();
+        let received = self.frames.saturating_add(missed);
+        pcapng::write_statistics(&mut piece, last_time, received, missed);
+        self.send(piece);
+    }
+
+    /// How many frames may still come at once; `None` when a bound is reached.
+    fn wanted(&self) -> Option<usize> {
+        let frames = self.parameters.max_frames.map(|max| max.saturating_sub(self.frames));
+        let is_full = self.parameters.max_bytes.is_some_and(|max| self.bytes >= max);
+        let frames = frames.unwrap_or(u64::MAX).min(FRAMES_PER_PIECE as u64);
+        (frames > 0 && !is_full).then_some(usize::try_from(frames).unwrap_or(FRAMES_PER_PIECE))
+    }
+
+    /// Reads frames into the piece. `false` when the capture is over.
+    fn read(&mut self, wanted: usize, piece: &mut Vec<u8>, last_time: &mut u64) -> bool {
+        let Self { capture, unix_offset_ns, snaplen, is_uplink, bytes, .. } = self;
+        let mut take = |frame: &CapturedFrame| {
+            let kept = frame.bytes();
+            let kept = kept.get(..*snaplen as usize).unwrap_or(kept);
+            *bytes = bytes.saturating_add(kept.len() as u64);
+            *last_time = frame.time.as_ns().saturating_add(*unix_offset_ns);
+            // The guest, or the uplink's device, is who receives and sends.
+            let inbound = (frame.direction == Direction::Ingress) == *is_uplink;
+            let packet = Packet {
+                time_unix_ns: *last_time,
+                direction: if inbound {
+                    PacketDirection::Inbound
+                } else {
+                    PacketDirection::Outbound
+                },
+                original_len: frame.original_len,
+                bytes: kept,
+            };
+            pcapng::write_packet(piece, &packet);
+        };
+        match capture.read(LOOK_EVERY, wanted, &mut take) {
+            Some(count) => {
+                self.frames = self.frames.saturating_add(count as u64);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Hands a piece to the connection, waiting for room. `false` if nobody
+    /// reads any more or the capture was cancelled meanwhile.
+    fn send(&mut self, piece: Vec<u8>) -> bool {
+        let mut piece = Bytes::from(piece);
+        loop {
+            match self.pieces.try_send(piece) {
+                Ok(()) => return true,
+                Err(TrySendError::Closed(_)) => return false,
+                Err(TrySendError::Full(back)) => piece = back,
+            }
+            if self.capture.is_cancelled() || *self.ended.borrow() {
+                return false;
+            }
+            std::thread::sleep(ROOM_EVERY);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Changes of desired state: what all of them have in common.
+
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use suimon_contract::{ApiError, ErrorCode, Name, Operation, Resource};
+use suimon_node::{Edit, ResourceEdit};
+use utoipa::IntoParams;
+
+use crate::api::failure::Failure;
+use crate::api::state::ApiState;
+
+/// Parameters of every change.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ChangeParameters {
+    /// Only say what would be done; the answer is 200 with the plan.
+    #[param(required = false)]
+    pub dry_run: bool,
+}
+
+/// Checks a change, and makes it unless it is only asked what it would do.
+pub(super) async fn change(
+    state: &ApiState,
+    edit: Edit,
+    parameters: ChangeParameters,
+) -> Result<Response, Failure> {
+    if parameters.dry_run {
+        let plan = state.ask(move |node| node.preview(&edit)).await?;
+        return Ok(Json(plan).into_response());
+    }
+    let operation = state.ask(move |node| node.submit(edit)).await?;
+    Ok(accepted(operation))
+}
+
+/// 202 with the operation and where to watch it.
+pub(super) fn accepted(operation: Operation) -> Response {
+    let location = format!("/1.0/operations/{}", operation.id);
+    (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(operation)).into_response()
+}
+
+/// The name in a path.
+pub(super) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
+    name.parse().map_err(|error| {
+        let kind = T::KIND.word();
+        let text = format!("there is no {kind} of this name: {error}");
+        ApiError::new(ErrorCode::NotFound, text).about(format!("{kind}/{name}")).into()
+    })
+}
+
+/// The edit that puts a resource in place of the one of that name.
+pub(super) fn put<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
+    let name = name_in_path::<T>(name)?;
+    Ok(ResourceEdit::Put(name, suimon_contract::parse_resource(body)?))
+}
+
+/// The edit that adds a resource.
+pub(super) fn add<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
+    Ok(ResourceEdit::Add(suimon_contract::parse_resource(body)?))
+}
+
+/// The edit that changes keys of a resource.
+pub(super) fn patch<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
+    Ok(ResourceEdit::Patch(name_in_path::<T>(name)?, body.to_vec()))
+}
+
+/// The edit that deletes a resource.
+pub(super) fn delete<T: Resource>(name: &str) -> Result<ResourceEdit<T>, Failure> {
+    Ok(ResourceEdit::Delete(name_in_path::<T>(name)?))
+}

@@ -1,0 +1,108 @@
+//! Endpoints of the event log.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use suimon_contract::{ErrorBody, Event, Severity};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::failure::{Failure, Parameters};
+use crate::api::lines::{Lines, Next, lines};
+use crate::api::state::ApiState;
+
+/// Events in one answer unless asked otherwise, and at most.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 10_000;
+
+/// Events read at a time for one follower.
+const FOLLOW_EVENTS: usize = 256;
+
+/// The endpoints of the event log.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(follow))
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct ListParameters {
+    /// Only events after this sequence; without it, the last ones.
+    after: Option<u64>,
+    /// At most so many, 1 to 10 000; 100 if absent.
+    limit: Option<usize>,
+    /// Only events that matter at least so much.
+    #[param(inline)]
+    severity: Option<Severity>,
+}
+
+/// Events of the log, oldest first.
+#[utoipa::path(get, path = "/1.0/events", tag = "events", operation_id = "list_events",
+    params(ListParameters),
+    responses((status = OK, body = Vec<Event>), (status = "4XX", body = ErrorBody)))]
+async fn list(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ListParameters>,
+) -> Result<Json<Vec<Event>>, Failure> {
+    let limit = parameters.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+    let severity = parameters.severity.unwrap_or(Severity::Info);
+    let page = match parameters.after {
+        Some(after) => state.node.events(after, limit, severity),
+        None => state.node.last_events(limit, severity),
+    };
+    Ok(Json(page.events))
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct FollowParameters {
+    /// Begin after this sequence; without it, with the next event.
+    after: Option<u64>,
+    /// Only events that matter at least so much.
+    #[param(inline)]
+    severity: Option<Severity>,
+}
+
+/// Events as they happen, one JSON object per line; empty lines keep the
+/// connection alive. A reader too slow for the log of 10 000 events finds how
+/// many it missed in the field `lost_before` of the next event.
+#[utoipa::path(get, path = "/1.0/events/follow", tag = "events", operation_id = "follow_events",
+    params(FollowParameters),
+    responses((status = OK, content_type = "application/x-ndjson", body = Event),
+        (status = "4XX", body = ErrorBody)))]
+async fn follow(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<FollowParameters>,
+) -> Response {
+    let severity = parameters.severity.unwrap_or(Severity::Info);
+    let last = state.node.last_events(0, Severity::Info).seen;
+    let seen = parameters.after.unwrap_or(last);
+    let follower = EventFollower { state: state.clone(), seen, severity };
+    lines(follower, state.news)
+}
+
+struct EventFollower {
+    state: ApiState,
+    seen: u64,
+    severity: Severity,
+}
+
+impl Lines for EventFollower {
+    type Line = Event;
+
+    fn next_lines(&mut self) -> Next<Event> {
+        let mut page = self.state.node.events(self.seen, FOLLOW_EVENTS, self.severity);
+        self.seen = page.seen;
+        if let Some(first) = page.events.first_mut().filter(|_| page.lost > 0) {
+            first.fields.insert("lost_before".to_owned(), page.lost.to_string());
+        }
+        Next::More(page.events)
+    }
+
+    fn watched(news: &mut crate::api::state::News) -> &mut tokio::sync::watch::Receiver<u64> {
+        &mut news.events
+    }
+}

@@ -1,0 +1,138 @@
+//! Answers that are not a success, and requests that are not what they should be.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use suimon_contract::{ApiError, ErrorBody, ErrorCode, JSON_BYTES_MAX};
+
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Everything that was found wrong.
+#[derive(Debug)]
+pub struct Failure {
+    status: StatusCode,
+    errors: Vec<ApiError>,
+}
+
+impl Failure {
+    /// One error, with a status other than its code's.
+    pub fn with_status(status: StatusCode, error: ApiError) -> Self {
+        Self { status, errors: vec![error] }
+    }
+}
+
+impl From<Vec<ApiError>> for Failure {
+    fn from(mut errors: Vec<ApiError>) -> Self {
+        if errors.is_empty() {
+            errors.push(ApiError::new(ErrorCode::Internal, "refused without a reason"));
+        }
+        let code = errors.first().map_or(ErrorCode::Internal, |error| error.code);
+        let status = StatusCode::from_u16(code.http_status());
+        Self { status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), errors }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        vec![error].into()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(ErrorBody { errors: self.errors })).into_response()
+    }
+}
+
+/// For a path that no endpoint has.
+pub(super) async fn no_such_endpoint(request: Request) -> Failure {
+    let text =
+        format!("there is no {}; /1.0/openapi.json describes what there is", request.uri().path());
+    ApiError::new(ErrorCode::NotFound, text).into()
+}
+
+/// For an endpoint that exists and does not do this.
+pub(super) async fn no_such_method(request: Request) -> Failure {
+    let text = format!(
+        "{} does not take {}; /1.0/openapi.json describes what it takes",
+        request.uri().path(),
+        request.method()
+    );
+    let error = ApiError::new(ErrorCode::NotFound, text);
+    Failure::with_status(StatusCode::METHOD_NOT_ALLOWED, error)
+}
+
+/// A body of at most [`JSON_BYTES_MAX`] bytes, complete.
+pub(super) struct Body(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let read = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state));
+        match read.await {
+            Ok(Ok(bytes)) => Ok(Self(bytes)),
+            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                let text = format!("the body is larger than {JSON_BYTES_MAX} bytes");
+                let error = ApiError::new(ErrorCode::Malformed, text);
+                Err(Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, error))
+            }
+            Ok(Err(rejection)) => {
+                Err(ApiError::new(ErrorCode::Malformed, rejection.body_text()).into())
+            }
+            Err(_) => {
+                let text = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
+                let error = ApiError::new(ErrorCode::Malformed, text);
+                Err(Failure::with_status(StatusCode::REQUEST_TIMEOUT, error))
+            }
+        }
+    }
+}
+
+/// The parameters after `?`.
+pub(super) struct Parameters<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(rejection) => Err(refused_parameter(&rejection.body_text())),
+        }
+    }
+}
+
+/// Names the parameter if serde does.
+fn refused_parameter(text: &str) -> Failure {
+    let unknown = text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next());
+    let known = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());
+    let code = if unknown.is_some() { ErrorCode::UnknownKey } else { ErrorCode::Malformed };
+    let error = ApiError::new(code, text);
+    match unknown.or(known.filter(|name| !name.contains(' '))) {
+        Some(name) => error.field(name).into(),
+        None => error.into(),
+    }
+}
+
+/// The parts of the path.
+pub(super) struct InPath<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            // A name or number that cannot be is one that is not there.
+            Err(rejection) => Err(ApiError::new(ErrorCode::NotFound, rejection.body_text()).into()),
+        }
+    }
+}

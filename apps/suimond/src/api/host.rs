@@ -1,0 +1,119 @@
+//! Endpoints of the host as a whole.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use suimon_contract::{
+    ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, ProcessorStatus, TopSnapshot,
+    parse_apply, to_toml,
+};
+use suimon_node::Edit;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::changes::{ChangeParameters, change};
+use crate::api::failure::{Body, Failure, Parameters};
+use crate::api::state::ApiState;
+use crate::metrics;
+
+/// The endpoints of the host as a whole.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(show))
+        .routes(routes!(openapi))
+        .routes(routes!(config))
+        .routes(routes!(apply))
+        .routes(routes!(processors))
+        .routes(routes!(top))
+        .routes(routes!(export_metrics))
+}
+
+/// The host.
+#[utoipa::path(get, path = "/1.0", tag = "host", operation_id = "show_host",
+    responses((status = OK, body = HostStatus)))]
+async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, Failure> {
+    state.read(|node| node.host_status()).await.map(Json)
+}
+
+/// This document.
+#[utoipa::path(get, path = "/1.0/openapi.json", tag = "host", operation_id = "show_openapi",
+    responses((status = OK, content_type = "application/json", body = Object)))]
+async fn openapi(State(state): State<ApiState>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], state.openapi.to_string()).into_response()
+}
+
+/// In which form desired state is given.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ConfigFormat {
+    /// As a value.
+    #[default]
+    Json,
+    /// As a host file.
+    Toml,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct ConfigParameters {
+    /// `json` or `toml`; `json` if absent.
+    #[param(required = false, inline)]
+    format: ConfigFormat,
+}
+
+/// Desired state.
+#[utoipa::path(get, path = "/1.0/config", tag = "host", operation_id = "export_config",
+    params(ConfigParameters),
+    responses((status = OK, content((HostConfig = "application/json"), (String = "application/toml")))))]
+async fn config(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ConfigParameters>,
+) -> Result<Response, Failure> {
+    let config = state.read(|node| node.config()).await?;
+    Ok(match parameters.format {
+        ConfigFormat::Json => Json(config).into_response(),
+        ConfigFormat::Toml => {
+            ([(header::CONTENT_TYPE, "application/toml")], to_toml(&config)).into_response()
+        }
+    })
+}
+
+/// Makes the host be as described.
+#[utoipa::path(post, path = "/1.0/apply", tag = "host", operation_id = "apply",
+    params(ChangeParameters), request_body = ApplyRequest,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn apply(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let config = state.ask(move |_| parse_apply(&body)).await?;
+    change(&state, Edit::Apply(Box::new(config)), parameters).await
+}
+
+/// All processors.
+#[utoipa::path(get, path = "/1.0/processors", tag = "processors",
+    operation_id = "list_processors", responses((status = OK, body = Vec<ProcessorStatus>)))]
+async fn processors(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
+    state.read(|node| node.processors()).await.map(Json)
+}
+
+/// All counters at one moment; rates are the differences of two.
+#[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "top",
+    responses((status = OK, body = TopSnapshot)))]
+async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure> {
+    state.read(|node| node.top()).await.map(Json)
+}
+
+/// Metrics in the OpenMetrics text format, which Prometheus reads.
+#[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "metrics",
+    responses((status = OK, content_type = "text/plain", body = String)))]
+async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
+    let text = state.ask(|node| metrics::render(&metrics::Readings::of(node))).await?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,66 @@
+//! The REST API: thin handlers around the node.
+//!
+//! Every endpoint is described where it is handled; the OpenAPI document is made
+//! from the router itself, so an endpoint that exists is in the document.
+
+mod captures;
+mod changes;
+mod events;
+mod failure;
+mod host;
+mod lines;
+mod nics;
+mod operations;
+mod queues;
+mod state;
+mod switches;
+mod uplinks;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use suimon_contract::JSON_BYTES_MAX;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+pub use failure::Failure;
+pub use state::{ApiState, News, NewsSender};
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Suimon",
+    description = "The I/O side of a virtualization host. Changes answer 202 with an operation \
+                   to watch; with `dry_run=true` they answer 200 with the plan. Answers that are \
+                   no success carry an `ErrorBody`.",
+    license(name = "Apache-2.0", identifier = "Apache-2.0")
+))]
+struct Document;
+
+fn described() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(host::router())
+        .merge(switches::router())
+        .merge(uplinks::router())
+        .merge(nics::router())
+        .merge(queues::router())
+        .merge(events::router())
+        .merge(operations::router())
+}
+
+/// The OpenAPI document, as JSON text that ends with a line break.
+///
+/// # Errors
+/// A defect in the descriptions.
+pub fn openapi_document() -> serde_json::Result<String> {
+    let (_, document) = described().split_for_parts();
+    document.to_pretty_json().map(|text| text + "\n")
+}
+
+/// The API as a service.
+pub fn router(state: ApiState) -> Router {
+    let (router, _) = described().split_for_parts();
+    router
+        .fallback(failure::no_such_endpoint)
+        .method_not_allowed_fallback(failure::no_such_method)
+        .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
+        .with_state(state)
+}

@@ -1,0 +1,147 @@
+//! Endpoints of operations.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use suimon_contract::{ApiError, ErrorBody, ErrorCode, Operation, OperationState};
+use tokio::sync::watch;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::lines::{Lines, Next, lines};
+use crate::api::state::{ApiState, News};
+
+/// How long a request may wait for an operation, in seconds: unless asked
+/// otherwise, and at most.
+const WAIT_DEFAULT_S: u64 = 30;
+const WAIT_MAX_S: u64 = 3600;
+
+/// The endpoints of operations.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, cancel))
+        .routes(routes!(wait))
+        .routes(routes!(follow))
+}
+
+/// The operations under way and the last 1000 that ended, oldest first.
+#[utoipa::path(get, path = "/1.0/operations", tag = "operations",
+    operation_id = "list_operations", responses((status = OK, body = Vec<Operation>)))]
+async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
+    Json(state.node.operations())
+}
+
+/// One operation.
+#[utoipa::path(get, path = "/1.0/operations/{id}", tag = "operations",
+    operation_id = "show_operation", params(("id" = u64, Path)),
+    responses((status = OK, body = Operation), (status = NOT_FOUND, body = ErrorBody)))]
+async fn show(
+    State(state): State<ApiState>,
+    InPath(id): InPath<u64>,
+) -> Result<Json<Operation>, Failure> {
+    state.node.operation(id).map(Json).ok_or_else(|| not_found(id))
+}
+
+/// Asks an operation to stop. It ends before its next step, and everything is as
+/// before it; one that has ended stays as it is.
+#[utoipa::path(delete, path = "/1.0/operations/{id}", tag = "operations",
+    operation_id = "cancel_operation", params(("id" = u64, Path)),
+    responses((status = OK, body = Operation), (status = NOT_FOUND, body = ErrorBody)))]
+async fn cancel(
+    State(state): State<ApiState>,
+    InPath(id): InPath<u64>,
+) -> Result<Json<Operation>, Failure> {
+    state.node.cancel_operation(id).map(Json).ok_or_else(|| not_found(id))
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct WaitParameters {
+    /// Seconds to wait at most, up to 3600; 30 if absent.
+    timeout_s: Option<u64>,
+}
+
+/// The operation as soon as it has ended, or as it is when the time is up.
+#[utoipa::path(get, path = "/1.0/operations/{id}/wait", tag = "operations",
+    operation_id = "wait_operation", params(("id" = u64, Path), WaitParameters),
+    responses((status = OK, body = Operation), (status = NOT_FOUND, body = ErrorBody)))]
+async fn wait(
+    State(state): State<ApiState>,
+    InPath(id): InPath<u64>,
+    Parameters(parameters): Parameters<WaitParameters>,
+) -> Result<Json<Operation>, Failure> {
+    let timeout_s = parameters.timeout_s.unwrap_or(WAIT_DEFAULT_S).min(WAIT_MAX_S);
+    let deadline = tokio::time::sleep(Duration::from_secs(timeout_s));
+    tokio::pin!(deadline);
+    let mut news = state.news.clone();
+    loop {
+        news.operations.borrow_and_update();
+        let operation = state.node.operation(id).ok_or_else(|| not_found(id))?;
+        if operation.state != OperationState::Running {
+            return Ok(Json(operation));
+        }
+        tokio::select! {
+            changed = news.operations.changed() => {
+                if changed.is_err() {
+                    return Ok(Json(operation));
+                }
+            }
+            () = &mut deadline => return Ok(Json(operation)),
+            _ = news.ended.wait_for(|ended| *ended) => return Ok(Json(operation)),
+        }
+    }
+}
+
+/// The operation after each of its changes, one JSON object per line, until it
+/// has ended; empty lines keep the connection alive.
+#[utoipa::path(get, path = "/1.0/operations/{id}/follow", tag = "operations",
+    operation_id = "follow_operation", params(("id" = u64, Path)),
+    responses((status = OK, content_type = "application/x-ndjson", body = Operation),
+        (status = NOT_FOUND, body = ErrorBody)))]
+async fn follow(
+    State(state): State<ApiState>,
+    InPath(id): InPath<u64>,
+) -> Result<Response, Failure> {
+    if state.node.operation(id).is_none() {
+        return Err(not_found(id));
+    }
+    let news = state.news.clone();
+    Ok(lines(OperationFollower { state, id, said: None }, news))
+}
+
+struct OperationFollower {
+    state: ApiState,
+    id: u64,
+    said: Option<Operation>,
+}
+
+impl Lines for OperationFollower {
+    type Line = Operation;
+
+    fn next_lines(&mut self) -> Next<Operation> {
+        let Some(operation) = self.state.node.operation(self.id) else {
+            return Next::Last(Vec::new());
+        };
+        let has_ended = operation.state != OperationState::Running;
+        let is_new = self.said.as_ref() != Some(&operation);
+        self.said = Some(operation.clone());
+        let lines = if is_new { vec![operation] } else { Vec::new() };
+        if has_ended { Next::Last(lines) } else { Next::More(lines) }
+    }
+
+    fn watched(news: &mut News) -> &mut watch::Receiver<u64> {
+        &mut news.operations
+    }
+}
+
+fn not_found(id: u64) -> Failure {
+    let text = "there is no such operation; the last 1000 are remembered while the daemon runs";
+    ApiError::new(ErrorCode::NotFound, text).about(format!("operation/{id}")).into()
+}

@@ -1,0 +1,111 @@
+//! What every handler can reach, and how those who follow are woken.
+
+use std::sync::Arc;
+
+use suimon_contract::{ApiError, ErrorCode};
+use suimon_node::{Node, NodeListener};
+use tokio::sync::watch;
+
+use crate::api::failure::Failure;
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub struct ApiState {
+    /// The host.
+    pub node: Arc<Node>,
+    /// What is new there.
+    pub news: News,
+    /// The OpenAPI document as text.
+    pub openapi: Arc<str>,
+}
+
+impl ApiState {
+    /// Runs a call of the node that may block on a thread for such calls.
+    ///
+    /// # Errors
+    /// What the call says; a defect of the daemon if it panicked.
+    pub async fn ask<T, E>(
+        &self,
+        call: impl FnOnce(&Node) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        E: Into<Failure> + Send + 'static,
+    {
+        let node = self.node.clone();
+        match tokio::task::spawn_blocking(move || call(&node)).await {
+            Ok(result) => result.map_err(Into::into),
+            Err(error) => {
+                let text = format!("the daemon failed at this request: {error}; see its log");
+                Err(ApiError::new(ErrorCode::Internal, text).into())
+            }
+        }
+    }
+
+    /// The same for calls that cannot fail.
+    ///
+    /// # Errors
+    /// A defect of the daemon if the call panicked.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Node) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.ask(move |node| Ok::<T, Failure>(call(node))).await
+    }
+}
+
+/// Passes the node's news on to whoever waits for them.
+pub struct NewsSender {
+    events: watch::Sender<u64>,
+    operations: watch::Sender<u64>,
+    ended: watch::Sender<bool>,
+}
+
+/// What is new at the node.
+#[derive(Clone)]
+pub struct News {
+    /// The sequence of the last event.
+    pub events: watch::Receiver<u64>,
+    /// Counts the changes of operations.
+    pub operations: watch::Receiver<u64>,
+    /// Whether the daemon stops: streams end.
+    pub ended: watch::Receiver<bool>,
+}
+
+impl NewsSender {
+    /// A sender and its receiver.
+    pub fn new() -> (Self, News) {
+        let (events, events_news) = watch::channel(0);
+        let (operations, operations_news) = watch::channel(0);
+        let (ended, ended_news) = watch::channel(false);
+        let news = News { events: events_news, operations: operations_news, ended: ended_news };
+        (Self { events, operations, ended }, news)
+    }
+
+    /// Ends all streams.
+    pub fn end(&self) {
+        self.ended.send_replace(true);
+    }
+}
+
+impl NodeListener for NewsSender {
+    fn handle_events(&self, sequence: u64) {
+        self.events.send_replace(sequence);
+    }
+
+    fn handle_operation(&self, _id: u64) {
+        self.operations.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn handle_end(&self) {
+        self.end();
+    }
+}
+
+impl News {
+    /// Returns when the daemon stops.
+    pub async fn wait_end(&mut self) {
+        // The sender lives as long as the node.
+        let _ = self.ended.wait_for(|ended| *ended).await;
+    }
+}

@@ -1,0 +1,42 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// The daemon of a virtualization host: switches, NICs and uplinks as one file
+/// or the API describes them.
+///
+/// Exit status: 0 after an orderly stop; 1 if the host or another daemon is in
+/// the way; 2 for a wrong command line or a TCP listener without TLS or token;
+/// 3 if the host file is refused.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "suimond", version)]
+pub struct Arguments {
+    /// Host file (TOML). It is applied when its text differs from the one applied
+    /// last; otherwise stored state, with what was changed since, holds. SIGHUP
+    /// reads it again.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Unix socket of the API.
+    #[arg(long, value_name = "PATH", default_value = "/run/suimon/suimon.sock")]
+    pub socket: PathBuf,
+
+    /// Directory of desired state and event log; one daemon at a time.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/suimon")]
+    pub state_dir: PathBuf,
+
+    /// What to log to stderr: `error`, `warn`, `info`, `debug`, `trace`, or
+    /// filters like `info,suimon_node=debug`.
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "SUIMON_LOG")]
+    pub log: String,
+
+    /// Only check the host file, without looking at the host.
+    #[arg(long, requires = "config")]
+    pub check: bool,
+
+    /// Only print the API's OpenAPI document.
+    #[arg(long)]
+    pub print_openapi: bool,
+}

@@ -1,0 +1,239 @@
+//! From the command line to a daemon at work, and to its end.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use suimon_contract::{ApiError, parse_toml};
+use suimon_node::{Node, NodeParts};
+use suimon_ports::ProcessorRuntime;
+use suimon_store::FileStore;
+use suimon_switch::DataPlane;
+use suimon_wait::PinnedThreads;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::api::{self, ApiState, News, NewsSender};
+use crate::cli::Arguments;
+use crate::device_factory::HostDevices;
+use crate::host_file;
+use crate::notify::notify;
+use crate::server::serve;
+use crate::tcp_api::{TcpApi, guarded};
+use crate::unix_socket::ApiSocket;
+
+/// Threads of the control plane: requests are few and mostly wait.
+const CONTROL_THREADS: usize = 2;
+/// Threads for calls that block: captures and calls that ask the host.
+const BLOCKING_THREADS: usize = 64;
+/// The first pause before a failed device is tried again.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+
+/// How a run can fail.
+enum Stopped {
+    /// The host, or another daemon, is in the way.
+    Host(anyhow::Error),
+    /// The configuration is refused.
+    Refused(Vec<ApiError>),
+}
+
+impl From<anyhow::Error> for Stopped {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<Vec<ApiError>> for Stopped {
+    fn from(errors: Vec<ApiError>) -> Self {
+        Self::Refused(errors)
+    }
+}
+
+/// Runs the daemon, or what the command line asks for instead.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let result = if arguments.print_openapi {
+        print_openapi()
+    } else if let (true, Some(file)) = (arguments.check, &arguments.config) {
+        check(file)
+    } else {
+        start_log(&arguments.log).map_err(Stopped::Host).and_then(|()| serve_host(arguments))
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stopped::Host(error)) => {
+            eprintln!("suimond: {error:#}");
+            ExitCode::from(1)
+        }
+        Err(Stopped::Refused(errors)) => {
+            for error in &errors {
+                eprintln!("{error}");
+            }
+            let about_api = |error: &ApiError| error.resource.as_deref() == Some("api");
+            ExitCode::from(if errors.iter().all(about_api) { 2 } else { 3 })
+        }
+    }
+}
+
+fn print_openapi() -> Result<(), Stopped> {
+    let document = api::openapi_document().context("the OpenAPI document cannot be written")?;
+    print!("{document}");
+    Ok(())
+}
+
+fn check(file: &Path) -> Result<(), Stopped> {
+    let text = host_file::read(file)?;
+    parse_toml(&text, Some(&file.display().to_string()))?;
+    Ok(())
+}
+
+fn start_log(filter: &str) -> Result<()> {
+    let filter = EnvFilter::try_new(filter)
+        .with_context(|| format!("--log: `{filter}` is not a log filter; try `info`"))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
+    // A host file that cannot be read is told before anything is touched.
+    if let Some(file) = &arguments.config {
+        let text = host_file::read(file)?;
+        parse_toml(&text, Some(&file.display().to_string()))?;
+    }
+    let state_dir = &arguments.state_dir;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state_dir)
+        .with_context(|| format!("--state-dir: cannot make {}", state_dir.display()))?;
+    let store = FileStore::open(state_dir)
+        .with_context(|| format!("--state-dir {}", state_dir.display()))?;
+    // The process has no other thread yet: see `ApiSocket::bind`.
+    let socket = ApiSocket::bind(&arguments.socket)?;
+
+    let runtime = Arc::new(PinnedThreads);
+    let cpus = runtime.cpus();
+    let first = cpus.last().copied().context("the daemon may not run on any CPU")?;
+    let plane = DataPlane::start(&[first], runtime).context("the data plane cannot be started")?;
+    let (sender, news) = NewsSender::new();
+    let sender = Arc::new(sender);
+    let node = Node::open(NodeParts {
+        store: Arc::new(store),
+        devices: Arc::new(HostDevices::new().context("the host's links cannot be watched")?),
+        plane: Arc::new(plane.clone()),
+        clock: Arc::new(unix_time_ms),
+        listener: sender.clone(),
+        cpus,
+        host_name: host_name(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        retry_first: RETRY_FIRST,
+    });
+    let node = Arc::new(node.context("desired state cannot be restored")?);
+    let result = serve_node(arguments, &node, &socket, &sender, news);
+    node.stop();
+    plane.stop();
+    result
+}
+
+fn serve_node(
+    arguments: &Arguments,
+    node: &Arc<Node>,
+    socket: &ApiSocket,
+    sender: &NewsSender,
+    news: News,
+) -> Result<(), Stopped> {
+    if let Some(file) = &arguments.config {
+        host_file::apply(node, file)?;
+    }
+    let tcp = match &node.config().api {
+        Some(config) => Some(TcpApi::load(config).map_err(|error| vec![error])?),
+        None => None,
+    };
+    let openapi = api::openapi_document().context("the OpenAPI document cannot be written")?;
+    let state = ApiState { node: node.clone(), news: news.clone(), openapi: openapi.into() };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(CONTROL_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name("suimond-api")
+        .enable_all()
+        .build()
+        .context("the control plane's threads cannot be started")?;
+    let result = runtime.block_on(async {
+        let router = api::router(state);
+        if let Some(tcp) = tcp {
+            let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
+            tokio::spawn(serve(listener, guarded(router.clone(), token), news.clone()));
+        }
+        let listener = socket.listener().context("--socket")?;
+        let serving = tokio::spawn(serve(listener, router, news.clone()));
+        let signals = wait_for_end(arguments, node.clone(), news);
+        notify("READY=1");
+        tracing::info!(socket = %arguments.socket.display(), "serving");
+        let result = signals.await;
+        notify("STOPPING=1");
+        // Followers are given the last event before their streams end.
+        let stopping = node.clone();
+        let _ = tokio::task::spawn_blocking(move || stopping.stop()).await;
+        sender.end();
+        let _ = serving.await;
+        result
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+/// Returns when the daemon is asked to stop; reads the host file again when it
+/// is asked to.
+async fn wait_for_end(
+    arguments: &Arguments,
+    node: Arc<Node>,
+    mut news: News,
+) -> Result<(), Stopped> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT")?;
+    let mut hang_up = signal(SignalKind::hangup()).context("SIGHUP")?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = hang_up.recv() => reload(arguments, &node).await,
+            () = news.wait_end() => {
+                let text = "the control thread has died of a defect; start the daemon again";
+                return Err(Stopped::Host(anyhow::anyhow!(text)));
+            }
+        }
+    }
+}
+
+/// What is wrong with the new file is told, and everything stays as it is.
+async fn reload(arguments: &Arguments, node: &Arc<Node>) {
+    let Some(file) = arguments.config.clone() else {
+        tracing::warn!("SIGHUP: there is no --config to read again");
+        return;
+    };
+    notify("RELOADING=1");
+    let node = node.clone();
+    let applied = tokio::task::spawn_blocking(move || host_file::apply(&node, &file)).await;
+    match applied {
+        Ok(Ok(())) => tracing::info!("SIGHUP: the host file was read again"),
+        Ok(Err(errors)) => {
+            for error in errors {
+                tracing::error!("SIGHUP: {error}");
+            }
+        }
+        Err(error) => tracing::error!(%error, "SIGHUP: the host file was not applied"),
+    }
+    notify("READY=1");
+}
+
+fn unix_time_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}

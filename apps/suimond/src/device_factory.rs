@@ -1,0 +1,58 @@
+//! Brings the devices of `sys` to the node.
+
+use std::io;
+use std::sync::Arc;
+
+use suimon_netdev::NetDevices;
+use suimon_ports::{DeviceError, DeviceFactory, PortDevice, PortObserver, PortSpec, QueueHost};
+use suimon_quantity::PortId;
+use suimon_vhost_user::VhostUserNic;
+
+/// The devices of this host: vhost-user sockets, TAPs and packet sockets.
+pub struct HostDevices {
+    net: NetDevices,
+}
+
+impl HostDevices {
+    /// Starts what watches the host's links.
+    ///
+    /// # Errors
+    /// The host is out of descriptors or threads.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { net: NetDevices::new()? })
+    }
+}
+
+impl DeviceFactory for HostDevices {
+    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+        match spec {
+            PortSpec::VhostUser(spec) => VhostUserNic::probe(spec),
+            PortSpec::Tap(spec) => self.net.probe_tap(spec),
+            PortSpec::Uplink(spec) => self.net.probe_uplink(spec),
+        }
+    }
+
+    fn open(
+        &self,
+        port: PortId,
+        spec: &PortSpec,
+        queues: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        match spec {
+            PortSpec::VhostUser(spec) => {
+                Ok(Box::new(VhostUserNic::open(port, spec, queues, observer)?))
+            }
+            PortSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
+            PortSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),
+        }
+    }
+
+    fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
+        self.net.tap_exists(device, netns)
+    }
+
+    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+        self.net.remove_tap(device, netns)
+    }
+}

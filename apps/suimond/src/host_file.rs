@@ -1,0 +1,49 @@
+//! The host file of `--config`.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX};
+use suimon_node::Node;
+
+/// How long applying the file may take.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The text of a host file, with errors that name it.
+pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
+    let refuse = |code, text: String| {
+        let mut error = ApiError::new(code, text);
+        error.file = Some(path.display().to_string());
+        vec![error]
+    };
+    let file = std::fs::File::open(path)
+        .map_err(|error| refuse(ErrorCode::HostError, format!("cannot be read: {error}")))?;
+    let mut bytes = Vec::new();
+    file.take(TOML_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| refuse(ErrorCode::HostError, format!("cannot be read: {error}")))?;
+    String::from_utf8(bytes)
+        .map_err(|error| refuse(ErrorCode::Malformed, format!("is not UTF-8: {error}")))
+}
+
+/// Applies the file if its text is new, and waits until that is done.
+pub(crate) fn apply(node: &Node, path: &Path) -> Result<(), Vec<ApiError>> {
+    let text = read(path)?;
+    let shown = path.display().to_string();
+    let Some(operation) = node.submit_file(&text, &shown)? else {
+        tracing::info!(file = shown, "the host file is as it was applied last");
+        return Ok(());
+    };
+    let Some(operation) = node.wait_operation(operation.id, APPLY_TIMEOUT) else {
+        return Ok(());
+    };
+    match (operation.state, operation.error) {
+        (OperationState::Succeeded, _) => Ok(()),
+        (_, Some(error)) => Err(vec![error]),
+        (state, None) => {
+            let text = format!("applying it is still {state:?} after {APPLY_TIMEOUT:?}");
+            Err(vec![ApiError::new(ErrorCode::Internal, text)])
+        }
+    }
+}

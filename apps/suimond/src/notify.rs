@@ -1,0 +1,20 @@
+//! Tells systemd how the daemon is (sd_notify(3)).
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Sends a state like `READY=1` to `NOTIFY_SOCKET`, if systemd gave us one.
+pub fn notify(state: &str) {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let path = path.as_encoded_bytes();
+    let address = match path.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path)),
+    };
+    let sent = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
+    if let Err(error) = sent {
+        tracing::warn!(%error, state, "systemd could not be told");
+    }
+}

@@ -1,0 +1,142 @@
+//! Serves HTTP on connections, with bounds on their number and their patience.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+
+use crate::api::News;
+
+/// Connections of one listener at a time; others wait to be accepted.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long answers may take to end when the daemon stops.
+const LINGER: Duration = Duration::from_secs(3);
+/// The pause after accepting failed, for want of descriptors as a rule.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where connections come from.
+pub trait Listener: Send + Sync + 'static {
+    /// A connection, ready for HTTP.
+    type Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+    /// A connection that was accepted and is not ready yet.
+    type Accepted: Send + 'static;
+
+    /// Accepts a connection.
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Accepted>> + Send;
+
+    /// Makes it ready; may take its time.
+    fn prepare(
+        &self,
+        accepted: Self::Accepted,
+    ) -> impl Future<Output = io::Result<Self::Connection>> + Send;
+}
+
+impl Listener for UnixListener {
+    type Connection = tokio::net::UnixStream;
+    type Accepted = tokio::net::UnixStream;
+
+    async fn accept(&self) -> io::Result<Self::Accepted> {
+        Self::accept(self).await.map(|(stream, _)| stream)
+    }
+
+    async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
+        Ok(accepted)
+    }
+}
+
+/// TCP with TLS.
+pub struct TlsListener {
+    /// Where connections come from.
+    pub tcp: TcpListener,
+    /// Certificate and key.
+    pub acceptor: tokio_rustls::TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Connection = tokio_rustls::server::TlsStream<tokio::net::TcpStream>;
+    type Accepted = tokio::net::TcpStream;
+
+    async fn accept(&self) -> io::Result<Self::Accepted> {
+        self.tcp.accept().await.map(|(stream, _)| stream)
+    }
+
+    async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
+        accepted.set_nodelay(true)?;
+        let handshake = tokio::time::timeout(HEAD_TIMEOUT, self.acceptor.accept(accepted));
+        handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// Serves until the daemon stops; returns when all connections have ended.
+pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
+    let listener = Arc::new(listener);
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&*listener, &places) => accepted,
+            () = news.wait_end() => break,
+        };
+        match accepted {
+            Ok((accepted, place)) => {
+                let (listener, router, news) = (listener.clone(), router.clone(), news.clone());
+                tokio::spawn(async move {
+                    let _place = place;
+                    match listener.prepare(accepted).await {
+                        Ok(connection) => serve_connection(connection, router, news).await,
+                        Err(error) => tracing::debug!(%error, "a connection came to nothing"),
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    // Those that linger longer are cut off when the runtime ends.
+    let _ = tokio::time::timeout(LINGER, places.acquire_many(all)).await;
+}
+
+async fn accept<L: Listener>(
+    listener: &L,
+    places: &Arc<Semaphore>,
+) -> io::Result<(L::Accepted, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    Ok((listener.accept().await?, place))
+}
+
+async fn serve_connection<C>(connection: C, router: Router, mut news: News)
+where
+    C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = TowerToHyperService::new(router);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(connection), service);
+    tokio::pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = news.wait_end() => {
+            connection.as_mut().graceful_shutdown();
+            match tokio::time::timeout(LINGER, connection).await {
+                Ok(result) => result,
+                Err(_) => return,
+            }
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

@@ -1,0 +1,153 @@
+//! The optional TCP listener: TLS and a bearer token, or nothing.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq;
+use suimon_contract::{ApiConfig, ApiError, ErrorCode};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::api::Failure;
+use crate::server::TlsListener;
+
+/// The shortest token, in characters.
+const TOKEN_CHARS_MIN: usize = 16;
+/// The largest token file, in bytes.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// A TCP listener that may be started.
+pub struct TcpApi {
+    address: SocketAddr,
+    tls: ServerConfig,
+    token: Token,
+}
+
+/// The bearer token.
+#[derive(Clone)]
+pub struct Token(Arc<[u8]>);
+
+impl TcpApi {
+    /// Reads what `[api]` names.
+    ///
+    /// # Errors
+    /// A key is missing, or what it names cannot be used; the key is named.
+    pub fn load(config: &ApiConfig) -> Result<Self, ApiError> {
+        let address = config.listen.parse().map_err(|_| {
+            let text =
+                format!("`{}` is not an address and port like 192.0.2.1:8443", config.listen);
+            refused(ErrorCode::InvalidValue, "listen", text)
+        })?;
+        let certificate = needed(config.tls_certificate.as_ref(), "tls_certificate")?;
+        let key = needed(config.tls_key.as_ref(), "tls_key")?;
+        let token = needed(config.token_file.as_ref(), "token_file")?;
+        Ok(Self { address, tls: tls(certificate, key)?, token: Token::load(token)? })
+    }
+
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address cannot be had.
+    pub async fn bind(self) -> Result<(TlsListener, Token), ApiError> {
+        let tcp = tokio::net::TcpListener::bind(self.address).await.map_err(|error| {
+            let text = format!("cannot listen on {}: {error}", self.address);
+            refused(ErrorCode::HostError, "listen", text)
+        })?;
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(self.tls));
+        Ok((TlsListener { tcp, acceptor }, self.token))
+    }
+}
+
+/// The API for those who show the token.
+pub fn guarded(router: Router, token: Token) -> Router {
+    router.layer(from_fn_with_state(token, check_token))
+}
+
+impl Token {
+    /// Reads the first line of a file that nobody else may read.
+    fn load(path: &Path) -> Result<Self, ApiError> {
+        let refuse = |code, text: String| refused(code, "token_file", text);
+        let shown = path.display();
+        let cannot = |error| refuse(ErrorCode::HostError, format!("cannot read {shown}: {error}"));
+        let file = File::open(path).map_err(cannot)?;
+        let mode = file.metadata().map_err(cannot)?.permissions().mode();
+        if mode & 0o007 != 0 {
+            let text = format!("{shown} can be read by everybody; do `chmod o= {shown}`");
+            return Err(refuse(ErrorCode::PermissionDenied, text));
+        }
+        let mut bytes = Vec::new();
+        file.take(TOKEN_BYTES_MAX).read_to_end(&mut bytes).map_err(cannot)?;
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+        if line.len() < TOKEN_CHARS_MIN || !line.iter().all(u8::is_ascii_graphic) {
+            let text = format!(
+                "the first line of {shown} has to be at least {TOKEN_CHARS_MIN} visible ASCII \
+                 characters; make one with `openssl rand -hex 32`"
+            );
+            return Err(refuse(ErrorCode::InvalidValue, text));
+        }
+        Ok(Self(line.into()))
+    }
+
+    /// Whether the request shows the token. Takes the same time however much of
+    /// it is right.
+    fn is_shown(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+        let Some((scheme, token)) = shown.and_then(|value| value.split_at_checked(7)) else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case(b"bearer ") && bool::from(token.ct_eq(&self.0))
+    }
+}
+
+async fn check_token(State(token): State<Token>, request: Request, next: Next) -> Response {
+    if token.is_shown(request.headers()) {
+        return next.run(request).await;
+    }
+    let text = "send the header `Authorization: Bearer TOKEN` with the token of [api] token_file";
+    let error = ApiError::new(ErrorCode::Unauthorized, text);
+    let failure = Failure::with_status(StatusCode::UNAUTHORIZED, error);
+    ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response()
+}
+
+fn needed<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {
+    value.ok_or_else(|| {
+        let text = "a TCP listener needs tls_certificate, tls_key and token_file; without them \
+                    there is only the Unix socket";
+        refused(ErrorCode::MissingKey, field, text.to_owned())
+    })
+}
+
+fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, ApiError> {
+    let bad = |field: &'static str, path: &Path, error: &dyn std::fmt::Display| {
+        let text = format!("{} cannot be used: {error}", path.display());
+        refused(ErrorCode::InvalidValue, field, text)
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| bad("tls_certificate", certificate, &error))?;
+    if chain.is_empty() {
+        return Err(bad("tls_certificate", certificate, &"it holds no certificate"));
+    }
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| bad("tls_key", key, &error))?;
+    ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad("tls_key", key, &error))?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| bad("tls_key", key, &error))
+}
+
+fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
+    ApiError::new(code, text).about("api").field(field)
+}

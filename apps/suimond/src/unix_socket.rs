@@ -1,0 +1,120 @@
+//! The Unix socket of the API.
+
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::Mode;
+
+/// Who may connect: the owner and the group.
+const SOCKET_MODE: u32 = 0o660;
+
+/// A listening Unix socket whose file is removed when this is dropped.
+pub struct ApiSocket {
+    path: PathBuf,
+    /// Device and inode, so that another's file is never removed.
+    identity: (u64, u64),
+    listener: UnixListener,
+}
+
+impl ApiSocket {
+    /// Listens on `path`. A file that a daemon left behind is replaced; a socket
+    /// on which somebody answers is not. To be called before there are other
+    /// threads, because the file-creation mask is the process's.
+    ///
+    /// # Errors
+    /// Another daemon answers there, something else is there, or the host
+    /// refuses.
+    pub fn bind(path: &Path) -> Result<Self> {
+        if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("--socket: cannot make {}", directory.display()))?;
+        }
+        remove_stale(path)?;
+        let before = rustix::process::umask(Mode::from_bits_truncate(0o777 & !SOCKET_MODE));
+        let bound = UnixListener::bind(path);
+        rustix::process::umask(before);
+        let listener =
+            bound.with_context(|| format!("--socket: cannot listen on {}", path.display()))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
+            .with_context(|| format!("--socket: cannot set the mode of {}", path.display()))?;
+        listener.set_nonblocking(true)?;
+        let identity = identity(path)?;
+        Ok(Self { path: path.to_owned(), identity, listener })
+    }
+
+    /// The listener, for the runtime to poll.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
+        tokio::net::UnixListener::from_std(self.listener.try_clone()?)
+    }
+}
+
+impl Drop for ApiSocket {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            // If it cannot be removed, the next daemon replaces it.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+fn remove_stale(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let metadata = match std::fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).context(format!("--socket: cannot look at {shown}")),
+    };
+    if !metadata.file_type().is_socket() {
+        bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => bail!(
+            "--socket: a daemon answers on {shown} already; stop it first or choose another path"
+        ),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+                .with_context(|| format!("--socket: cannot replace the stale {shown}"))
+        }
+        Err(error) => Err(error).context(format!("--socket: cannot tell who uses {shown}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_in_use_is_refused_and_a_stale_one_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run/api.sock");
+        let socket = ApiSocket::bind(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, SOCKET_MODE);
+        let error = ApiSocket::bind(&path).err().unwrap().to_string();
+        assert!(error.contains("answers"), "{error}");
+        drop(socket);
+        assert!(!path.exists());
+
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let socket = ApiSocket::bind(&path).unwrap();
+        // Somebody else's file at our path is left alone.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        drop(socket);
+        assert!(path.exists());
+        let error = ApiSocket::bind(&path).err().unwrap().to_string();
+        assert!(error.contains("not a socket"), "{error}");
+    }
+}
