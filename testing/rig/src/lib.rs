@@ -33,6 +33,7 @@ pub mod ovs;
 mod process;
 mod programs;
 mod rig;
+mod stop_signal;
 mod testpmd;
 mod wait;
 
@@ -46,5 +47,6 @@ pub use namespace::{Namespace, Veth};
 pub use process::Process;
 pub use programs::program;
 pub use rig::Rig;
+pub use stop_signal::StopSignal;
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
 pub use wait::{until, until_some};

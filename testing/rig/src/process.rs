@@ -1,6 +1,7 @@
 //! A program that runs beside a test.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ impl Process {
             .args(arguments.iter().map(AsRef::as_ref))
             .envs(environment.iter().map(|(key, value)| (*key, value)))
             .current_dir(rig.folder())
+            // Ctrl-C is for the harness, which then ends the others in order.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)

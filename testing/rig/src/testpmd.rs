@@ -162,12 +162,20 @@ impl Testpmd {
         })
     }
 
-    /// Starts forwarding with a first burst, so that frames circulate.
+    /// Starts forwarding with 256 frames from each port, which then circulate.
     ///
     /// # Errors
     /// It no longer runs.
     pub fn start_circulating(&mut self) -> Result<()> {
-        self.ask("start tx_first 8").map(|_| ())
+        self.circulate(8)
+    }
+
+    /// Starts forwarding with `bursts` times 32 frames from each port.
+    ///
+    /// # Errors
+    /// It no longer runs.
+    pub fn circulate(&mut self, bursts: u32) -> Result<()> {
+        self.ask(&format!("start tx_first {bursts}")).map(|_| ())
     }
 
     /// Counters of both ports.

@@ -8,12 +8,14 @@ use suimon_rig::{Daemon, Rig, private_lan, program, run_any};
 
 const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
+/// Method, path, body; status (0: any refusal), code and field expected.
+type Wrong = (&'static str, &'static str, Option<&'static str>, u16, &'static str, &'static str);
+
 #[test]
 fn wrong_requests_get_an_error_with_code_resource_and_field() {
     let rig = Rig::new().unwrap();
     let daemon = Daemon::start(&rig, GOOD).unwrap();
-    // Method, path, body, status, code, field.
-    let wrong: &[(&str, &str, Option<&str>, u16, &str, &str)] = &[
+    let wrong: &[Wrong] = &[
         ("GET", "/1.0/nowhere", None, 404, "not_found", ""),
         ("GET", "/2.0", None, 404, "not_found", ""),
         ("GET", "/1.0/nics/none", None, 404, "not_found", ""),

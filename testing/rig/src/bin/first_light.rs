@@ -1,0 +1,215 @@
+//! `make run`: a host with guests and traffic, from one file, until Ctrl-C.
+//!
+//! Everything lives in a temporary folder and is removed at the end. With
+//! `SUIMON_RUN_SECONDS=N` it ends by itself after N seconds.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use suimon_rig::{
+    Accelerator, Daemon, Guest, GuestNic, GuestSpec, Namespace, Process, Rig, StopSignal, Veth,
+    accelerator, guest_files, iperf, nginx, program,
+};
+
+const HOST: &str = include_str!("../../../../demo/host.toml");
+const WORLD: &str = "10.77.0.1";
+const GUESTS: [(&str, &str); 3] =
+    [("web", "10.77.0.11"), ("stream", "10.77.0.12"), ("peer", "10.77.0.13")];
+const VM: &str = "10.77.0.14";
+const VM_MAC: &str = "52:54:00:77:00:04";
+/// Size of the file that is downloaded: 4 GiB, sparse.
+const FILE_BYTES: u64 = 4 << 30;
+
+fn main() -> Result<()> {
+    let seconds = match env::var("SUIMON_RUN_SECONDS") {
+        Ok(text) => Some(text.parse::<u64>().context("SUIMON_RUN_SECONDS is a number")?),
+        Err(_) => None,
+    };
+    let stop = StopSignal::new()?;
+    let rig = Rig::new()?;
+    let folder = rig.folder().to_owned();
+    let scene = Scene::set(&rig, &stop);
+    let result = scene.and_then(|mut scene| {
+        scene.explain();
+        scene.show_rates(&stop, seconds)
+    });
+    drop(rig);
+    say(&format!("stopped; {} and all that was made is removed", folder.display()));
+    if stop.is_asked() { Ok(()) } else { result }
+}
+
+/// Everything that runs. Fields are dropped from the top: traffic first, then the
+/// guests, the daemon, and at last the namespaces and the wire.
+struct Scene {
+    traffic: Vec<Process>,
+    vm: Guest,
+    daemon: Daemon,
+    guests: Vec<Namespace>,
+    _servers: Vec<Process>,
+    _wire: Veth,
+    world: Namespace,
+}
+
+impl Scene {
+    fn set(rig: &Rig, stop: &StopSignal) -> Result<Self> {
+        say("making the guest's kernel and initramfs (once), from Debian's kernel package");
+        guest_files()?;
+        let kind = match accelerator()? {
+            Accelerator::Kvm => "KVM",
+            Accelerator::Tcg => "TCG (no guest runs under KVM here)",
+        };
+        let check = || if stop.is_asked() { bail!("asked to stop") } else { Ok(()) };
+        check()?;
+        say("making the outside world: a namespace with nginx and iperf3 behind a veth");
+        let world = Namespace::new(rig, "world")?;
+        let (near, far) = (rig.device("up"), rig.device("out"));
+        let wire = Veth::new(&near, &far, &world)?;
+        world.address(&far, &format!("{WORLD}/24"))?;
+        let mut servers = vec![nginx::serve(rig, &world, FILE_BYTES)?, iperf::serve(rig, &world)?];
+        let guests =
+            GUESTS.iter().map(|(name, _)| Namespace::new(rig, name)).collect::<Result<Vec<_>>>()?;
+        let socket = rig.path("vm.sock");
+        let mut host = HOST.replace("{uplink}", &near).replace("{socket}", &socket);
+        for ((name, _), guest) in GUESTS.iter().zip(&guests) {
+            host = host.replace(&format!("{{{name}}}"), guest.name());
+        }
+        check()?;
+        say("starting suimond with demo/host.toml");
+        let daemon = Daemon::start(rig, &host)?;
+        for ((_, address), guest) in GUESTS.iter().zip(&guests) {
+            guest.wait_device("eth0")?;
+            guest.address("eth0", &format!("{address}/24"))?;
+        }
+        servers.push(iperf::serve(rig, &guests[2])?);
+        check()?;
+        say(&format!("booting the VM: Debian's kernel, vhost-user, {kind}"));
+        let nics = vec![GuestNic::new(&socket, VM_MAC)];
+        let mut vm = Guest::start(rig, &GuestSpec { name: "vm".to_owned(), nics, cpus: 1 })?;
+        vm.address("eth0", &format!("{VM}/24"))?;
+        if !vm.reaches(WORLD)? {
+            bail!("the VM does not reach the outside world at {WORLD}");
+        }
+        check()?;
+        let mut scene =
+            Self { traffic: Vec::new(), vm, daemon, guests, _servers: servers, _wire: wire, world };
+        scene.start_traffic(rig)?;
+        Ok(scene)
+    }
+
+    fn start_traffic(&mut self, rig: &Rig) -> Result<()> {
+        let download = format!(
+            "while curl --silent --show-error --output /dev/null http://{WORLD}/file; do :; done"
+        );
+        self.traffic.push(self.guests[0].start(rig, "download", &["sh", "-c", &download])?);
+        let stream = ["iperf3", "--client", WORLD, "--time", "0", "--forceflush"];
+        self.traffic.push(self.guests[1].start(rig, "stream", &stream)?);
+        let peer = GUESTS[2].1;
+        self.vm.run(&format!("iperf3 --client {peer} --time 0 >/tmp/stream.log 2>&1 &"))?;
+        Ok(())
+    }
+
+    /// What to look at and how.
+    fn explain(&self) {
+        let cli = program("suimon").unwrap_or_else(|_| "suimon".to_owned());
+        let socket = self.daemon.socket();
+        let mut text = format!(
+            "\n  nginx download   world {WORLD} -> guest web {}\n  \
+             TCP stream       guest stream {} -> world {WORLD}\n  \
+             TCP stream       VM {VM} -> guest peer {}\n\n\
+             In another terminal:\n\n  export SUIMON_SOCKET={socket}\n",
+            GUESTS[0].1, GUESTS[1].1, GUESTS[2].1
+        );
+        for command in [
+            "top",
+            "nic list",
+            "nic show vm",
+            "switch addresses wan",
+            "queue list",
+            "event follow",
+            "nic set web --bandwidth-max-bps 500000000",
+            "nic set vm --vlan 10          # cut off, live; --unset vlan brings it back",
+            "nic capture web -w - --count 10 | tcpdump -nr -",
+            "export",
+        ] {
+            let _ = writeln!(text, "  {cli} {command}");
+        }
+        let _ = writeln!(text, "  ip netns exec {} ping {VM}", self.guests[2].name());
+        let _ = writeln!(text, "  ip netns exec {} curl http://{WORLD}/", self.guests[1].name());
+        let _ = writeln!(text, "  ip netns exec {} ss -tin", self.world.name());
+        let _ = write!(text, "\nThe host file: {}\nCtrl-C ends it.\n", self.daemon.file());
+        println!("{text}");
+    }
+
+    /// One line a second, until asked to stop.
+    fn show_rates(&mut self, stop: &StopSignal, seconds: Option<u64>) -> Result<()> {
+        let began = Instant::now();
+        let mut last = self.bytes()?;
+        let mut next = began + Duration::from_secs(1);
+        while !stop.is_asked() {
+            thread::sleep(
+                next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)),
+            );
+            if Instant::now() < next {
+                continue;
+            }
+            self.daemon.process().check_running()?;
+            let now = self.bytes()?;
+            let mut line = format!("{:>4} s ", began.elapsed().as_secs());
+            for ((name, received, sent), (_, received_before, sent_before)) in
+                now.1.iter().zip(&last.1)
+            {
+                let period = now.0.duration_since(last.0).as_secs_f64();
+                let _ = write!(
+                    line,
+                    "  {name} in {} out {}",
+                    rate(received.saturating_sub(*received_before), period),
+                    rate(sent.saturating_sub(*sent_before), period)
+                );
+            }
+            println!("{line}");
+            std::io::stdout().flush()?;
+            last = now;
+            next += Duration::from_secs(1);
+            if seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds)) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes each port has carried, as its guest sees them: received, sent.
+    fn bytes(&self) -> Result<(Instant, Vec<(String, u64, u64)>)> {
+        let mut ports = Vec::new();
+        for path in ["/1.0/uplinks", "/1.0/nics"] {
+            let answer = self.daemon.http("GET", path, None)?;
+            for port in answer.json.as_array().context("no list of ports")? {
+                let bytes = |key: &str| port["counters"][key].as_u64().unwrap_or(0);
+                let name = port["config"]["name"].as_str().unwrap_or("?").to_owned();
+                ports.push((name, bytes("tx_bytes"), bytes("rx_bytes")));
+            }
+        }
+        Ok((Instant::now(), ports))
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+fn rate(bytes: u64, seconds: f64) -> String {
+    let bits = bytes as f64 * 8.0 / seconds;
+    if bits >= 1e9 {
+        format!("{:.1}G", bits / 1e9)
+    } else if bits >= 1e6 {
+        format!("{:.0}M", bits / 1e6)
+    } else {
+        format!("{:.0}k", bits / 1e3)
+    }
+}
+
+fn say(text: &str) {
+    println!("first light: {text}");
+    let _ = std::io::stdout().flush();
+}

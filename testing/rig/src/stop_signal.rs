@@ -1,0 +1,60 @@
+//! Hears Ctrl-C and requests to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Becomes true when the program is asked to stop, by Ctrl-C, `kill` or the end
+/// of its terminal. From its making on, these signals no longer end the program.
+#[derive(Clone, Debug)]
+pub struct StopSignal {
+    asked: Arc<AtomicBool>,
+}
+
+impl StopSignal {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// The signals cannot be heard.
+    pub fn new() -> Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&asked);
+        let (ready, is_ready) = mpsc::channel();
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(ready.send(Err(anyhow!(error)))),
+            };
+            runtime.block_on(async {
+                let signals =
+                    [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+                let mut streams = Vec::new();
+                for kind in signals {
+                    match signal(kind) {
+                        Ok(stream) => streams.push(stream),
+                        Err(error) => return drop(ready.send(Err(anyhow!(error)))),
+                    }
+                }
+                let _ = ready.send(Ok(()));
+                let [interrupt, terminate, hangup] = streams.as_mut_slice() else { return };
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                heard.store(true, Ordering::Release);
+            });
+        })?;
+        is_ready.recv().context("cannot listen for signals")??;
+        Ok(Self { asked })
+    }
+
+    /// Whether it is time to stop.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+}
