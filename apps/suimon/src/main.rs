@@ -1,2 +1,43 @@
-//! Placeholder.
-fn main() {}
+//! `suimon`: the command line, a client of the daemon's REST API.
+//!
+//! What it does not do: it never touches the host. Everything it shows the daemon
+//! has told it, and everything it changes the daemon changes; `check`, which
+//! reads a host file, and the generated pages need no daemon.
+//!
+//! Data goes to standard output, messages to standard error, and the exit code
+//! says how it went (see [`exit`]).
+#![forbid(unsafe_code)]
+
+mod apply;
+mod capture;
+mod cli;
+mod event;
+mod exit;
+mod generate;
+mod host;
+mod key_flags;
+mod operation;
+mod output;
+mod progress;
+mod queue;
+mod reference;
+mod resource;
+mod resource_tables;
+mod table;
+mod top;
+mod units;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::parse();
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return exit::Failure::from(error).report(),
+        };
+    match runtime.block_on(cli.run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

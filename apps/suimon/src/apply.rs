@@ -1,0 +1,99 @@
+//! `apply`, `check` and `export`: host files.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use clap::Args;
+use suimon_client::ClientError;
+use suimon_contract::{ApplyRequest, TOML_BYTES_MAX, parse_toml};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::output::{Context, print, print_json};
+use crate::progress::finish;
+
+/// A host file to apply.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ApplyFlags {
+    /// The host file; - is standard input.
+    #[arg(short, long, value_name = "FILE")]
+    file: String,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+/// A host file to check.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CheckFlags {
+    /// The host file; - is standard input.
+    #[arg(short, long, value_name = "FILE")]
+    file: String,
+}
+
+impl ApplyFlags {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        let (text, name) = read(&self.file)?;
+        // What is wrong with the file itself needs no daemon to be told.
+        parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
+        let request = ApplyRequest { toml: Some(text), file: Some(name), config: None };
+        match context.client.apply(&request, self.change.dry_run).await {
+            Ok(outcome) => finish(context, outcome, self.change).await,
+            Err(ClientError::Refused { status: 409 | 422, errors })
+                if errors.iter().any(|error| error.file.is_some()) =>
+            {
+                Err(Failure::Refused(errors))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl CheckFlags {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        let (text, name) = read(&self.file)?;
+        let config = parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
+        if context.json {
+            return Ok(print_json(&config)?);
+        }
+        eprintln!(
+            "{name}: good: {} switches, {} uplinks, {} NICs",
+            config.switches.len(),
+            config.uplinks.len(),
+            config.nics.len()
+        );
+        Ok(())
+    }
+}
+
+/// Prints desired state.
+pub(crate) async fn export(context: &Context) -> Result<(), Failure> {
+    if context.json {
+        return Ok(print_json(&context.client.config().await?)?);
+    }
+    Ok(print(&context.client.config_toml().await?)?)
+}
+
+/// The text of a file and what to call the file in errors. Reads no more than
+/// one byte beyond what a host file may have.
+fn read(path: &str) -> Result<(String, String), Failure> {
+    let name = if path == "-" { "<stdin>" } else { path };
+    let told = |source| Failure::File { path: name.to_owned(), source };
+    let limit = TOML_BYTES_MAX as u64 + 1;
+    let mut bytes = Vec::new();
+    if path == "-" {
+        io::stdin().take(limit).read_to_end(&mut bytes).map_err(told)?;
+    } else {
+        File::open(path).and_then(|f| f.take(limit).read_to_end(&mut bytes)).map_err(told)?;
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+        let line = line.filter(|byte| **byte == b'\n').count() + 1;
+        let code = suimon_contract::ErrorCode::Malformed;
+        let message = "this is not UTF-8 text, which a host file is";
+        let mut error = suimon_contract::ApiError::new(code, message);
+        error.file = Some(name.to_owned());
+        error.line = Some(line);
+        Failure::Refused(vec![error])
+    })?;
+    Ok((text, name.to_owned()))
+}

@@ -1,0 +1,85 @@
+//! `nic capture` and `uplink capture`: frames to a pcapng file.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use clap::Args;
+use suimon_client::{CaptureOptions, CapturePort};
+use suimon_contract::Name;
+
+use crate::exit::Failure;
+use crate::output::{Context, is_terminal};
+use crate::units;
+
+/// What to capture and where to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CaptureFlags {
+    /// Whose frames.
+    name: Name,
+    /// File to write; - is standard output.
+    #[arg(short = 'w', long = "write", value_name = "FILE")]
+    file: String,
+    /// Bytes kept of each frame.
+    #[arg(long, value_name = "BYTES")]
+    snaplen: Option<u32>,
+    /// Stop after so many frames.
+    #[arg(long, value_name = "FRAMES")]
+    count: Option<u64>,
+    /// Stop after so many bytes.
+    #[arg(long, value_name = "BYTES")]
+    max_bytes: Option<u64>,
+}
+
+impl CaptureFlags {
+    /// Captures until a bound is reached, the user interrupts, the operation is
+    /// cancelled or whoever reads the frames has gone.
+    pub(crate) async fn run(
+        self,
+        context: &Context,
+        port: impl FnOnce(Name) -> CapturePort,
+    ) -> Result<(), Failure> {
+        if self.file == "-" && is_terminal() {
+            let hint = "a capture is binary; write it to a file, or pipe it into a program";
+            return Err(Failure::Usage(hint.to_owned()));
+        }
+        let options = CaptureOptions {
+            snaplen: self.snaplen,
+            frames_max: self.count,
+            bytes_max: self.max_bytes,
+        };
+        let mut capture = context.client.capture(&port(self.name.clone()), options).await?;
+        let mut file = open(&self.file)?;
+        let told = |source| Failure::File { path: self.file.clone(), source };
+        let mut written = 0u64;
+        loop {
+            let chunk = tokio::select! {
+                chunk = capture.chunk() => chunk?,
+                interrupt = tokio::signal::ctrl_c() => { interrupt?; None }
+            };
+            let Some(chunk) = chunk else { break };
+            match file.write_all(&chunk).and_then(|()| file.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+                result => result.map_err(told)?,
+            }
+            written = written.saturating_add(chunk.len() as u64);
+        }
+        eprintln!("{} of {} written to {}", units::bytes(written), self.name, self.file);
+        Ok(())
+    }
+}
+
+/// Frames are other people's data: a new file is its owner's only.
+fn open(path: &str) -> Result<Box<dyn Write + Send>, Failure> {
+    if path == "-" {
+        return Ok(Box::new(io::stdout()));
+    }
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map(|file| Box::new(file) as Box<dyn Write + Send>)
+        .map_err(|source| Failure::File { path: path.to_owned(), source })
+}

@@ -1,0 +1,185 @@
+//! The command line: what it is made of, and how it is read.
+
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use suimon_client::Client;
+use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
+
+use crate::apply::{ApplyFlags, CheckFlags};
+use crate::event::EventVerb;
+use crate::exit::{CODES, Failure};
+use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
+use crate::host::HostVerb;
+use crate::operation::OperationVerb;
+use crate::output::Context;
+use crate::queue::{ProcessorVerb, QueueVerb};
+use crate::resource::{NicVerb, SwitchVerb, UplinkVerb};
+use crate::top::TopFlags;
+
+/// Look at and change the I/O side of a virtualization host.
+///
+/// Every command that changes something changes the same desired state that a
+/// host file describes, and waits until the host is as desired.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "suimon", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// Socket of the daemon.
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = SOCKET_VARIABLE,
+        hide_env_values = true,
+        default_value = SOCKET_DEFAULT
+    )]
+    socket: PathBuf,
+    /// Print data as JSON.
+    #[arg(long, global = true, display_order = 900)]
+    json: bool,
+    #[command(subcommand)]
+    noun: Noun,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Noun {
+    /// The host and its daemon.
+    #[command(subcommand)]
+    Host(HostVerb),
+    /// Switches: who can reach whom.
+    #[command(subcommand)]
+    Switch(SwitchVerb),
+    /// Uplinks: the way to the outside world.
+    #[command(subcommand)]
+    Uplink(UplinkVerb),
+    /// Virtual NICs.
+    #[command(subcommand)]
+    Nic(Box<NicVerb>),
+    /// Queues and the processors that own them.
+    #[command(subcommand)]
+    Queue(QueueVerb),
+    /// Processors: the CPUs that move frames.
+    #[command(subcommand)]
+    Processor(ProcessorVerb),
+    /// Events: what has happened.
+    #[command(subcommand)]
+    Event(EventVerb),
+    /// Operations: changes under way.
+    #[command(subcommand)]
+    Operation(OperationVerb),
+    /// Make the host be as a file describes.
+    Apply(ApplyFlags),
+    /// Print desired state as a host file.
+    Export,
+    /// Check a host file without a daemon.
+    Check(CheckFlags),
+    /// Show live rates of NICs, uplinks and processors.
+    Top(TopFlags),
+    /// Print a completion script for a shell.
+    Completions(CompletionsFlags),
+    /// Print the manual page, or write one per command.
+    Man(ManFlags),
+    /// Print the daemon's OpenAPI document.
+    Openapi,
+    /// Write the reference pages.
+    #[command(hide = true)]
+    Docs(DocsFlags),
+}
+
+/// Flags of everything that changes desired state.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ChangeFlags {
+    /// Show what would happen and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not wait until it is done.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) no_wait: bool,
+}
+
+impl Cli {
+    /// Does what the command line says.
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let context = Context { client: Client::unix(self.socket), json: self.json };
+        let context = &context;
+        match self.noun {
+            Noun::Host(verb) => verb.run(context).await,
+            Noun::Switch(verb) => verb.run(context).await,
+            Noun::Uplink(verb) => verb.run(context).await,
+            Noun::Nic(verb) => verb.run(context).await,
+            Noun::Queue(verb) => verb.run(context).await,
+            Noun::Processor(verb) => verb.run(context).await,
+            Noun::Event(verb) => verb.run(context).await,
+            Noun::Operation(verb) => verb.run(context).await,
+            Noun::Apply(flags) => flags.run(context).await,
+            Noun::Export => crate::apply::export(context).await,
+            Noun::Check(flags) => flags.run(context),
+            Noun::Top(flags) => flags.run(context).await,
+            Noun::Completions(flags) => flags.run(),
+            Noun::Man(flags) => flags.run(),
+            Noun::Openapi => Ok(crate::output::print(&context.client.openapi().await?)?),
+            Noun::Docs(flags) => flags.run(),
+        }
+    }
+}
+
+/// Reads the command line; ends the process if it is wrong or asks for help.
+pub(crate) fn parse() -> Cli {
+    parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+}
+
+/// Reads a command line.
+pub(crate) fn parse_from<I, T>(args: I) -> Result<Cli, clap::Error>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<std::ffi::OsString> + Clone,
+{
+    let mut matches = socket_everywhere(command()).try_get_matches_from(args)?;
+    let late_socket = late_socket(&matches).cloned();
+    let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
+    if let Some(socket) = late_socket {
+        cli.socket = socket;
+    }
+    Ok(cli)
+}
+
+/// The command line as help, completions and manual pages show it.
+pub(crate) fn command() -> Command {
+    let codes: String =
+        CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
+    Cli::command().after_long_help(format!("Exit codes:\n{codes}"))
+}
+
+const LATE_SOCKET: &str = "late-socket";
+
+/// Takes `--socket` after the verb too, except where the verb has a `--socket` of
+/// its own: the one of a NIC.
+fn socket_everywhere(command: Command) -> Command {
+    command.mut_subcommands(|sub| {
+        let sub = socket_everywhere(sub);
+        if sub.get_arguments().any(|arg| arg.get_long() == Some("socket")) {
+            return sub;
+        }
+        sub.arg(
+            Arg::new(LATE_SOCKET)
+                .long("socket")
+                .value_name("PATH")
+                .value_parser(clap::value_parser!(PathBuf))
+                .hide(true),
+        )
+    })
+}
+
+/// The `--socket` that was given farthest to the right, after a noun.
+fn late_socket(matches: &ArgMatches) -> Option<&PathBuf> {
+    let (_, sub) = matches.subcommand()?;
+    late_socket(sub).or_else(|| {
+        let given = sub.try_contains_id(LATE_SOCKET).is_ok_and(|known| known)
+            && sub.value_source(LATE_SOCKET) == Some(ValueSource::CommandLine);
+        if given { sub.get_one(LATE_SOCKET) } else { None }
+    })
+}
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

@@ -1,0 +1,61 @@
+use super::*;
+
+fn wrong(args: &[&str]) -> String {
+    let args = core::iter::once("suimon").chain(args.iter().copied());
+    match parse_from(args) {
+        Ok(cli) => panic!("accepted: {cli:?}"),
+        Err(error) => {
+            assert_eq!(error.exit_code(), 2);
+            error.to_string()
+        }
+    }
+}
+
+fn read(args: &[&str]) -> Cli {
+    parse_from(core::iter::once("suimon").chain(args.iter().copied())).unwrap()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    socket_everywhere(command()).debug_assert();
+}
+
+#[test]
+fn help_is_as_reviewed() {
+    let mut command = command().term_width(100);
+    command.build();
+    insta::assert_snapshot!("help", command.render_long_help().to_string());
+    let nic = command.find_subcommand_mut("nic").unwrap();
+    for verb in ["add", "set", "capture"] {
+        let verb_help = nic.find_subcommand_mut(verb).unwrap().render_help().to_string();
+        insta::assert_snapshot!(format!("help_nic_{verb}"), verb_help);
+    }
+}
+
+#[test]
+fn the_socket_may_stand_before_the_noun_or_after_the_verb() {
+    assert_eq!(read(&["--socket", "/a", "nic", "list"]).socket, PathBuf::from("/a"));
+    assert_eq!(read(&["nic", "list", "--socket", "/b"]).socket, PathBuf::from("/b"));
+    assert_eq!(read(&["top", "--socket=/c", "--json"]).socket, PathBuf::from("/c"));
+    assert!(read(&["nic", "list", "--json"]).json);
+    assert!(read(&["--json", "nic", "list"]).json);
+    let vm = ["--socket", "/d", "nic", "add", "a", "--switch", "s", "--backend", "vhost-user"];
+    let cli = read(&[&vm[..], &["--socket", "/run/vm.sock"]].concat());
+    assert_eq!(cli.socket, PathBuf::from("/d"));
+    assert!(format!("{:?}", cli.noun).contains("/run/vm.sock"));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_asked() {
+    assert!(wrong(&["nic", "add", "web"]).contains("--switch"));
+    let message = wrong(&["nic", "set", "web", "--vlan", "4095"]);
+    assert!(message.contains("must be a number from 1 to 4094"), "{message}");
+    assert!(wrong(&["nic", "set", "web", "--mac", "ff:ff:ff:ff:ff:ff"]).contains("not a group"));
+    assert!(wrong(&["nic", "set", "web", "--backend", "tapp"]).contains("'tap'"));
+    assert!(wrong(&["nic", "set", "web", "--unset", "switch"]).contains("switch"));
+    assert!(wrong(&["nic", "show", "../etc"]).contains("not a name"));
+    assert!(wrong(&["queue", "move", "web", "--to", "1"]).contains("web/rx/0"));
+    assert!(wrong(&["top", "--interval", "5"]).contains("100"));
+    assert!(wrong(&["apply"]).contains("--file"));
+    wrong(&["nic", "delete", "a", "--dry-run", "--no-wait"]);
+}

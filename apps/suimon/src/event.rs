@@ -1,0 +1,134 @@
+//! `event`: what has happened.
+
+use clap::{Args, Subcommand, ValueEnum};
+use suimon_client::EventQuery;
+use suimon_contract::{Event, Severity};
+
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::units;
+
+/// Verbs of `event`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum EventVerb {
+    /// List events, oldest first.
+    List(ListFlags),
+    /// Print events as they happen, until interrupted.
+    Follow(FollowFlags),
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ListFlags {
+    /// Only events after this sequence number.
+    #[arg(long, value_name = "SEQUENCE")]
+    after: Option<u64>,
+    /// At most so many.
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<usize>,
+    /// Only events that matter at least so much.
+    #[arg(long)]
+    severity: Option<SeverityFlag>,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FollowFlags {
+    /// Begin with the events after this sequence number instead of the next one.
+    #[arg(long, value_name = "SEQUENCE")]
+    after: Option<u64>,
+    /// Only events that matter at least so much.
+    #[arg(long)]
+    severity: Option<SeverityFlag>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SeverityFlag {
+    Info,
+    Warning,
+    Error,
+}
+
+impl From<SeverityFlag> for Severity {
+    fn from(flag: SeverityFlag) -> Self {
+        match flag {
+            SeverityFlag::Info => Self::Info,
+            SeverityFlag::Warning => Self::Warning,
+            SeverityFlag::Error => Self::Error,
+        }
+    }
+}
+
+impl EventVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List(flags) => {
+                let query = EventQuery {
+                    after: flags.after,
+                    limit: flags.limit,
+                    severity: flags.severity.map(Severity::from),
+                };
+                let events = context.client.events(query).await?;
+                Ok(context.show(&events, |events| {
+                    events.iter().map(|event| format!("{}\n", line(event))).collect()
+                })?)
+            }
+            Self::Follow(flags) => follow(context, flags).await,
+        }
+    }
+}
+
+async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
+    let least = flags.severity.map_or(Severity::Info, Severity::from);
+    let mut events = context.client.follow_events(flags.after).await?;
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event?,
+            interrupt = tokio::signal::ctrl_c() => return Ok(interrupt?),
+        };
+        match event {
+            Some(event) if event.severity >= least => context.show_line(&event, line)?,
+            Some(_) => {}
+            None => {
+                let ended = "it ended the stream of events".to_owned();
+                return Err(suimon_client::ClientError::Broken(ended).into());
+            }
+        }
+    }
+}
+
+/// `2026-03-01T12:30:05.123Z  4711  3004 info     nic/web: connected (features=0x1)`.
+fn line(event: &Event) -> String {
+    let mut line = format!(
+        "{}  {:>6}  {} {:7}  {}: {}",
+        units::timestamp(event.time_unix_ms),
+        event.sequence,
+        event.id,
+        event.severity.as_str(),
+        event.subject,
+        event.text
+    );
+    if !event.fields.is_empty() {
+        let fields: Vec<_> =
+            event.fields.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        line.push_str(&format!(" ({})", fields.join(", ")));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line() {
+        let event = Event {
+            sequence: 47,
+            time_unix_ms: 1_700_000_000_123,
+            id: 3004,
+            severity: Severity::Info,
+            subject: "nic/web".to_owned(),
+            text: "a VM connected".to_owned(),
+            fields: [("socket".to_owned(), "/run/web.sock".to_owned())].into(),
+        };
+        insta::assert_snapshot!(line(&event), @"2023-11-14T22:13:20.123Z      47  3004 info     nic/web: a VM connected (socket=/run/web.sock)");
+    }
+}

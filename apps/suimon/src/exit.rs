@@ -1,0 +1,141 @@
+//! How a command can fail, and the exit codes that say so.
+
+use std::io;
+use std::process::ExitCode;
+
+use suimon_client::ClientError;
+use suimon_contract::{ApiError, ErrorCode, Operation, OperationState};
+use thiserror::Error;
+
+/// The exit codes, as `--help` and the reference show them.
+pub(crate) const CODES: &[(u8, &str)] = &[
+    (0, "done"),
+    (1, "the operation failed; everything is as before"),
+    (2, "the command line is wrong"),
+    (3, "the configuration is refused"),
+    (4, "there is no such resource"),
+    (5, "the daemon cannot be reached, or the connection broke"),
+    (6, "it exists already, or something else uses it"),
+    (7, "the operation was cancelled; everything is as before"),
+    (130, "interrupted while waiting; the operation goes on"),
+];
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// The daemon, or the way to it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The configuration is refused.
+    #[error("refused")]
+    Refused(Vec<ApiError>),
+    /// An operation ended, but not well.
+    #[error("{} of {} {}", .0.kind, .0.subject, ending(.0))]
+    Operation(Box<Operation>),
+    /// Interrupted while an operation was under way.
+    #[error(
+        "operation {id} goes on; `suimon operation watch {id}` waits for it, \
+         `suimon operation cancel {id}` stops it"
+    )]
+    Interrupted {
+        /// The operation.
+        id: u64,
+    },
+    /// A file.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Standard input or output, or the terminal.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+}
+
+fn ending(operation: &Operation) -> String {
+    match (&operation.error, operation.state) {
+        (Some(error), _) => format!("failed: {error}"),
+        (None, OperationState::Cancelled) => "was cancelled".to_owned(),
+        (None, _) => "failed".to_owned(),
+    }
+}
+
+impl Failure {
+    /// Says what is wrong on standard error and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return ExitCode::SUCCESS;
+            }
+            Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
+                for error in errors {
+                    eprintln!("{error}");
+                }
+            }
+            Self::Interrupted { .. } => eprintln!("{self}"),
+            _ => eprintln!("suimon: {self}"),
+        }
+        ExitCode::from(self.code())
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        let of_errors = |errors: &[ApiError]| errors.first().map_or(1, |error| code_of(error.code));
+        match self {
+            Self::Client(ClientError::Refused { errors, .. }) => of_errors(errors),
+            Self::Client(_) => 5,
+            Self::Refused(_) => 3,
+            Self::Operation(operation) if operation.state == OperationState::Cancelled => 7,
+            Self::Operation(_) | Self::File { .. } | Self::Io(_) => 1,
+            Self::Interrupted { .. } => 130,
+            Self::Usage(_) => 2,
+        }
+    }
+}
+
+const fn code_of(code: ErrorCode) -> u8 {
+    match code {
+        ErrorCode::Malformed
+        | ErrorCode::UnknownKey
+        | ErrorCode::InvalidValue
+        | ErrorCode::MissingKey
+        | ErrorCode::KeyNotApplicable
+        | ErrorCode::DuplicateName
+        | ErrorCode::Conflict
+        | ErrorCode::OverlappingVlans
+        | ErrorCode::UnknownReference
+        | ErrorCode::DeviceMissing => 3,
+        ErrorCode::NotFound => 4,
+        ErrorCode::AlreadyExists | ErrorCode::InUse | ErrorCode::DeviceBusy => 6,
+        ErrorCode::Cancelled => 7,
+        ErrorCode::PermissionDenied
+        | ErrorCode::Unsupported
+        | ErrorCode::HostError
+        | ErrorCode::Unauthorized
+        | ErrorCode::Internal => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_code_is_documented() {
+        for code in ErrorCode::ALL {
+            let exit = code_of(code);
+            assert!(CODES.iter().any(|(documented, _)| *documented == exit), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        let gone = Failure::Io(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(format!("{:?}", gone.report()), format!("{:?}", ExitCode::SUCCESS));
+    }
+}

@@ -1,0 +1,172 @@
+//! Flags for the keys of resources, made from the table of keys: what the host
+//! file can say, the command line can say too.
+
+use core::marker::PhantomData;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Command};
+use serde_json::{Map, Value};
+use suimon_client::Collection;
+use suimon_contract::{Form, Key, Kind, meaning_of};
+
+/// The keys given as flags, for a new resource (`ADDING`) or a change of one.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFlags<R, const ADDING: bool> {
+    /// As a JSON object, ready to be a body.
+    pub(crate) values: Map<String, Value>,
+    of: PhantomData<fn() -> R>,
+}
+
+/// A key with the table it is in, if it is not the resource's own.
+struct Flag {
+    table: Option<&'static str>,
+    kind: Kind,
+    key: &'static Key,
+}
+
+impl Flag {
+    fn id(&self) -> String {
+        match self.table {
+            Some(table) => format!("{table}.{}", self.key.name),
+            None => self.key.name.to_owned(),
+        }
+    }
+
+    fn arg(&self, adding: bool) -> Arg {
+        let long = self.id().replace(['_', '.'], "-");
+        let help = meaning_of(self.kind, self.key.name).unwrap_or_default();
+        let arg = Arg::new(self.id())
+            .long(long)
+            .help(help.trim_end_matches('.').to_owned())
+            .value_name(value_name(self.key.form))
+            .value_parser(value_parser(self.key.form))
+            .required(adding && self.key.required);
+        match self.key.form {
+            Form::Flag => arg
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true")
+                .hide_possible_values(true),
+            _ => arg,
+        }
+    }
+}
+
+/// The flags of a kind of resource. Its name is an argument of its own.
+fn flags(kind: Kind) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    for key in kind.keys().iter().filter(|key| key.name != "name") {
+        match key.form {
+            Form::Table(inner) => flags.extend(inner.keys().iter().map(|inner_key| Flag {
+                table: Some(key.name),
+                kind: inner,
+                key: inner_key,
+            })),
+            _ => flags.push(Flag { table: None, kind, key }),
+        }
+    }
+    flags
+}
+
+/// The names that `--unset` takes: all keys that need not be there.
+pub(crate) fn unsettable(kind: Kind) -> Vec<String> {
+    flags(kind).iter().filter(|flag| !flag.key.required).map(Flag::id).collect()
+}
+
+/// Marks a key as removed in a merge patch.
+pub(crate) fn unset(patch: &mut Map<String, Value>, id: &str) {
+    insert(patch, id, Value::Null);
+}
+
+fn insert(table: &mut Map<String, Value>, id: &str, value: Value) {
+    match id.split_once('.') {
+        None => {
+            table.insert(id.to_owned(), value);
+        }
+        Some((outer, inner)) => {
+            let slot = table.entry(outer).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(slot) = slot {
+                slot.insert(inner.to_owned(), value);
+            }
+        }
+    }
+}
+
+fn value_name(form: Form) -> &'static str {
+    match form {
+        Form::Name | Form::HostName => "NAME",
+        Form::Device => "DEVICE",
+        Form::Namespace => "NETNS",
+        Form::UnixSocketPath | Form::FilePath => "PATH",
+        Form::SocketAddress => "ADDRESS",
+        Form::StationAddress => "MAC",
+        Form::Vlan => "VLAN",
+        Form::Vlans => "VLAN,FIRST-LAST,…",
+        Form::Cpus => "CPU,…",
+        Form::Number { .. } => "NUMBER",
+        Form::Flag => "true|false",
+        Form::OneOf(_) => "KIND",
+        Form::Table(_) | Form::Tables(_) => "TABLE",
+    }
+}
+
+fn value_parser(form: Form) -> ValueParser {
+    match form {
+        Form::OneOf(words) => PossibleValuesParser::new(words).map(Value::from).into(),
+        Form::Flag => PossibleValuesParser::new(["true", "false"])
+            .map(|word| Value::from(word == "true"))
+            .into(),
+        _ => ValueParser::new(move |text: &str| -> Result<Value, String> {
+            let value = read(form, text);
+            if form.accepts(&value) {
+                Ok(value)
+            } else {
+                Err(format!("must be {}", form.describe()))
+            }
+        }),
+    }
+}
+
+/// The text as the type of value that the form has.
+fn read(form: Form, text: &str) -> Value {
+    let number_or_text =
+        |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
+    match form {
+        Form::Number { .. } | Form::Vlan => number_or_text(text.trim()),
+        Form::Vlans | Form::Cpus => {
+            text.split(',').map(|item| number_or_text(item.trim())).collect()
+        }
+        _ => Value::from(text),
+    }
+}
+
+impl<R: Collection, const ADDING: bool> clap::Args for KeyFlags<R, ADDING> {
+    fn augment_args(command: Command) -> Command {
+        command.args(flags(R::KIND).iter().map(|flag| flag.arg(ADDING)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<R: Collection, const ADDING: bool> clap::FromArgMatches for KeyFlags<R, ADDING> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut values = Map::new();
+        for id in flags(R::KIND).iter().map(Flag::id) {
+            let value = matches.try_get_one::<Value>(&id).map_err(|error| {
+                clap::Error::raw(ErrorKind::InvalidValue, format!("{id}: {error}\n"))
+            })?;
+            if let Some(value) = value {
+                insert(&mut values, &id, value.clone());
+            }
+        }
+        Ok(Self { values, of: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Waiting for operations.
+
+use std::io::{self, IsTerminal};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use suimon_client::Outcome;
+use suimon_contract::{Operation, OperationState, Plan};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::output::Context;
+
+/// Shows what a change does: its plan if it was a dry run, else its progress and
+/// its end.
+pub(crate) async fn finish(
+    context: &Context,
+    outcome: Outcome,
+    flags: ChangeFlags,
+) -> Result<(), Failure> {
+    match outcome {
+        Outcome::Planned(plan) => Ok(context.show(&plan, plan_text)?),
+        Outcome::Started(operation) => {
+            if let (false, Some(plan)) = (context.json, &operation.plan) {
+                crate::output::print(&plan_text(plan))?;
+            }
+            await_end(context, *operation, flags.no_wait).await
+        }
+    }
+}
+
+/// Waits for an operation, unless the user does not want to, and shows it.
+pub(crate) async fn await_end(
+    context: &Context,
+    operation: Operation,
+    no_wait: bool,
+) -> Result<(), Failure> {
+    let id = operation.id;
+    let operation = if no_wait {
+        if !context.json {
+            eprintln!("operation {id} is under way; `suimon operation watch {id}` waits for it");
+        }
+        operation
+    } else {
+        let ended = watch(context, operation).await?;
+        if ended.state != OperationState::Succeeded {
+            if context.json {
+                crate::output::print_json(&ended)?;
+            }
+            return Err(Failure::Operation(Box::new(ended)));
+        }
+        ended
+    };
+    if context.json {
+        crate::output::print_json(&operation)?;
+    }
+    Ok(())
+}
+
+/// Follows an operation until it has ended. A spinner shows its progress if
+/// somebody is watching.
+pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Operation, Failure> {
+    if operation.state != OperationState::Running {
+        return Ok(operation);
+    }
+    let id = operation.id;
+    let spinner = Spinner::new();
+    spinner.show(&operation);
+    let following = async {
+        let mut follow = context.client.follow_operation(id).await?;
+        while let Some(operation) = follow.next().await? {
+            spinner.show(&operation);
+            if operation.state != OperationState::Running {
+                return Ok(operation);
+            }
+        }
+        // The stream may end a moment before its last line would have come.
+        Ok::<_, Failure>(context.client.operation(id).await?)
+    };
+    tokio::select! {
+        ended = following => ended,
+        interrupt = tokio::signal::ctrl_c() => {
+            interrupt?;
+            Err(Failure::Interrupted { id })
+        }
+    }
+}
+
+/// The steps of a plan, one per line.
+pub(crate) fn plan_text(plan: &Plan) -> String {
+    if plan.is_empty() {
+        return "nothing to change\n".to_owned();
+    }
+    plan.steps.iter().map(|step| format!("{step}\n")).collect()
+}
+
+struct Spinner(Option<ProgressBar>);
+
+impl Spinner {
+    fn new() -> Self {
+        if !io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(core::time::Duration::from_millis(100));
+        Self(Some(bar))
+    }
+
+    fn show(&self, operation: &Operation) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(format!(
+                "{} {}: {}/{} {}",
+                operation.kind,
+                operation.subject,
+                operation.steps_done,
+                operation.steps,
+                operation.step.as_deref().unwrap_or_default()
+            ));
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_contract::{HostConfig, Plan, parse_toml};
+
+    use super::plan_text;
+
+    #[test]
+    fn plans_are_lists_of_marked_steps() {
+        let before = parse_toml(
+            "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[switch]]\nname = \"old\"\n\
+             kind = \"private\"\n[[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"tap\"\n\
+             vlan = 10\n[[nic]]\nname = \"db\"\nswitch = \"lan\"\nbackend = \"tap\"\n",
+            None,
+        )
+        .unwrap();
+        let after = parse_toml(
+            "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"web\"\n\
+             switch = \"lan\"\nbackend = \"tap\"\nvlan = 20\nmtu = 9000\n[[nic]]\nname = \"db\"\n\
+             switch = \"lan\"\nbackend = \"tap\"\nqueues = 4\n[[nic]]\nname = \"new\"\n\
+             switch = \"lan\"\nbackend = \"tap\"\n",
+            None,
+        )
+        .unwrap();
+        insta::assert_snapshot!(plan_text(&Plan::between(&before, &after)), @r"
+        ~ nic/web change live: vlan 10 → 20, mtu 1500 → 9000
+        ± nic/db replace: queues 1 → 4
+        + nic/new create
+        - switch/old delete
+        ");
+        let nothing = Plan::between(&HostConfig::default(), &HostConfig::default());
+        assert_eq!(plan_text(&nothing), "nothing to change\n");
+    }
+}

@@ -1,0 +1,161 @@
+//! `queue` and `processor`: who moves which frames.
+
+use clap::{Args, Subcommand};
+use suimon_contract::{ProcessorStatus, QueueStatus};
+
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::progress::await_end;
+use crate::table::Table;
+use crate::units;
+
+/// Verbs of `queue`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum QueueVerb {
+    /// List all queues.
+    List,
+    /// Hand a queue over to another processor; no frame is lost or reordered.
+    Move(MoveFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MoveFlags {
+    /// The queue, as `queue list` shows it, like web/rx/0.
+    #[arg(value_parser = queue_id)]
+    id: String,
+    /// The processor that is to own it.
+    #[arg(long, value_name = "PROCESSOR")]
+    to: u16,
+    /// Do not wait until it is done.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Verbs of `processor`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ProcessorVerb {
+    /// List all processors.
+    List,
+}
+
+fn queue_id(text: &str) -> Result<String, String> {
+    let mut parts = text.split('/');
+    let is_port =
+        |part: Option<&str>| part.is_some_and(|name| name.parse::<suimon_contract::Name>().is_ok());
+    let is_index = |part: Option<&str>| part.is_some_and(|index| index.parse::<u16>().is_ok());
+    let is_id = is_port(parts.next())
+        && matches!(parts.next(), Some("rx" | "tx"))
+        && is_index(parts.next())
+        && parts.next().is_none();
+    if is_id { Ok(text.to_owned()) } else { Err("must be like web/rx/0 or web/tx/1".to_owned()) }
+}
+
+impl QueueVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List => {
+                let queues = context.client.queues().await?;
+                Ok(context.show(&queues, |queues| queue_table(queues).render())?)
+            }
+            Self::Move(flags) => {
+                let operation = context.client.move_queue(&flags.id, flags.to).await?;
+                await_end(context, operation, flags.no_wait).await
+            }
+        }
+    }
+}
+
+impl ProcessorVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List => {
+                let processors = context.client.processors().await?;
+                Ok(context.show(&processors, |all| processor_table(all).render())?)
+            }
+        }
+    }
+}
+
+fn queue_table(queues: &[QueueStatus]) -> Table {
+    let titles = ["ID", ">PROCESSOR", ">FRAMES", ">BYTES", ">FULL", ">MOVES"];
+    let mut table = Table::new(&titles);
+    for queue in queues {
+        table.row([
+            queue.id.clone(),
+            queue.processor.to_string(),
+            units::count(queue.frames),
+            units::bytes(queue.bytes),
+            units::count(queue.full),
+            queue.moves.to_string(),
+        ]);
+    }
+    table
+}
+
+fn processor_table(processors: &[ProcessorStatus]) -> Table {
+    let titles =
+        ["ID", ">CPU", ">QUEUES", ">CPU TIME", ">BUSY", ">FRAMES", ">BATCHES", ">SLEEPS", "STATE"];
+    let mut table = Table::new(&titles);
+    for processor in processors {
+        let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
+        table.row([
+            processor.id.to_string(),
+            processor.cpu.to_string(),
+            processor.queues.to_string(),
+            seconds(processor.cpu_time_ns),
+            seconds(processor.busy_ns),
+            units::count(processor.frames),
+            units::count(processor.batches),
+            units::count(processor.sleeps),
+            if processor.asleep { "asleep" } else { "awake" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_named_by_port_direction_and_number() {
+        assert!(queue_id("web-1.a/rx/0").is_ok());
+        for bad in ["web", "web/0", "web/up/0", "web/rx/x", "web/rx/0/1", "/rx/0", "../rx/0"] {
+            assert!(queue_id(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tables_are_aligned() {
+        let queue = |id: &str, frames| QueueStatus {
+            id: id.to_owned(),
+            port: "web".to_owned(),
+            processor: 1,
+            frames,
+            bytes: frames * 64,
+            full: 0,
+            moves: 2,
+        };
+        let queues = [queue("web/rx/0", 12_345_678), queue("web/tx/0", 7)];
+        insta::assert_snapshot!(queue_table(&queues).render(), @r"
+        ID        PROCESSOR  FRAMES   BYTES  FULL  MOVES
+        web/rx/0          1  12.3 M  790 MB     0      2
+        web/tx/0          1       7   448 B     0      2
+        ");
+        let processors = [ProcessorStatus {
+            id: 0,
+            cpu: 3,
+            queues: 4,
+            cpu_time_ns: 12_340_000_000,
+            busy_ns: 5_000_000_000,
+            batches: 10,
+            frames: 320,
+            sleeps: 99,
+            asleep: true,
+        }];
+        insta::assert_snapshot!(processor_table(&processors).render(), @r"
+        ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  STATE
+        0     3       4    12.3 s  5.0 s     320       10      99  asleep
+        ");
+    }
+}

@@ -1,0 +1,147 @@
+//! The reference pages as Markdown: the command line, the host file, errors and
+//! events.
+
+use clap::Command;
+use suimon_contract::{Effect, ErrorCode, EventKind, Form, Kind, default_text, meaning_of};
+
+use crate::cli;
+use crate::exit::CODES;
+
+const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
+
+/// The pages: name and text.
+pub(crate) fn pages() -> [(&'static str, String); 4] {
+    [
+        ("cli.md", command_line()),
+        ("config.md", host_file()),
+        ("errors.md", errors()),
+        ("events.md", events()),
+    ]
+}
+
+fn command_line() -> String {
+    let mut text = format!("{GENERATED}# The command line\n\n");
+    text.push_str(
+        "Data goes to standard output, messages to standard error. `--json` is understood \
+         everywhere, `--dry-run` wherever something changes.\n\n",
+    );
+    let mut command = cli::command().term_width(96);
+    command.build();
+    section(&mut text, &mut command, 2);
+    text
+}
+
+fn section(text: &mut String, command: &mut Command, level: usize) {
+    let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
+    let help = command.render_long_help().to_string();
+    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    text.push_str(&format!(
+        "{} {name}\n\n```text\n{}\n```\n\n",
+        "#".repeat(level),
+        help.trim_end()
+    ));
+    for sub in command.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
+        section(text, sub, (level + 1).min(4));
+    }
+}
+
+fn host_file() -> String {
+    let mut text = format!("{GENERATED}# The host file\n\n");
+    text.push_str(
+        "TOML. Every key that is not listed here is refused. *Change* says what a change of a \
+         key's value does while the daemon runs: *live* leaves traffic alone; *replace* makes the \
+         port anew, which interrupts that port's traffic and no other's; *live on TAP* is live on \
+         a TAP device and a replacement on vhost-user, where the VM learns the value when it \
+         connects; *at start* waits until the daemon starts next.\n\n",
+    );
+    for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Nic, Kind::Offload] {
+        let header = match kind {
+            Kind::Switch | Kind::Uplink | Kind::Nic => format!("[[{}]]", kind.word()),
+            Kind::Offload => "[nic.offload]".to_owned(),
+            _ => format!("[{}]", kind.word()),
+        };
+        text.push_str(&format!("## `{header}`\n\n"));
+        text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");
+        for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_))) {
+            text.push_str(&format!(
+                "| `{}` | {} | {} | {} | {} |\n",
+                key.name,
+                cell(&key.form.describe()),
+                default_text(kind, key.name).map_or("required".to_owned(), |text| cell(&text)),
+                effect(key.effect),
+                cell(&meaning_of(kind, key.name).unwrap_or_default()),
+            ));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+const fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Live => "live",
+        Effect::LiveOnTap => "live on TAP",
+        Effect::Replace => "replace",
+        Effect::NextStart => "at start",
+        Effect::Identity => "another resource",
+    }
+}
+
+fn errors() -> String {
+    let mut text = format!("{GENERATED}# Errors\n\n");
+    text.push_str(
+        "Every error of the API has a code, a message that says what to do, and where they are \
+         known the resource, the key, the file and the line. Codes keep their meaning. The HTTP \
+         status is that of the first error.\n\n| code | HTTP | meaning |\n|---|---|---|\n",
+    );
+    for code in ErrorCode::ALL {
+        text.push_str(&format!("| `{code}` | {} | {} |\n", code.http_status(), code.meaning()));
+    }
+    text.push_str("\n## Exit codes of `suimon`\n\n| code | meaning |\n|---|---|\n");
+    for (code, meaning) in CODES {
+        text.push_str(&format!("| {code} | {meaning} |\n"));
+    }
+    text
+}
+
+fn events() -> String {
+    let mut text = format!("{GENERATED}# Events\n\n");
+    text.push_str(
+        "Numbers and names keep their meaning: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink, \
+         5xxx processor and queue.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+    );
+    for kind in EventKind::ALL {
+        text.push_str(&format!(
+            "| {} | `{}` | {} | {} |\n",
+            kind.id(),
+            kind.name(),
+            kind.severity().as_str(),
+            kind.meaning()
+        ));
+    }
+    text
+}
+
+/// Text as the cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_command_error_and_event_has_its_line() {
+        let [(_, cli), (_, config), (_, errors), (_, events)] = pages();
+        for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Nic, Kind::Offload] {
+            for key in kind.keys().iter().filter(|key| key.name != "offload") {
+                assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);
+            }
+        }
+        assert!(cli.contains("\n#### suimon nic add\n"), "{cli}");
+        assert!(!cli.contains("suimon docs --dir"));
+        assert_eq!(errors.matches("\n| `").count(), ErrorCode::ALL.len());
+        assert_eq!(events.matches("\n| ").count(), EventKind::ALL.len() + 1);
+    }
+}

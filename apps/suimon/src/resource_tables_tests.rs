@@ -1,0 +1,156 @@
+use suimon_contract::{OffloadStatus, parse_toml};
+
+use super::*;
+
+const HOST: &str = r#"
+[[uplink]]
+name = "wan"
+device = "eth0"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "wan"
+[[nic]]
+name = "web"
+switch = "lan"
+backend = "vhost-user"
+socket = "/run/web.sock"
+vlan = 10
+trunk = [20, "30-39"]
+[[nic]]
+name = "light"
+switch = "lan"
+backend = "tap"
+netns = "blue"
+"#;
+
+fn counters() -> PortCounters {
+    PortCounters {
+        rx_frames: 12_345_678,
+        rx_bytes: 9_876_543_210,
+        tx_frames: 9999,
+        tx_bytes: 640,
+        rx_dropped: vec![DropCounter { reason: "spoofed_source".to_owned(), frames: 3 }],
+        tx_dropped: vec![DropCounter { reason: "queue_full".to_owned(), frames: 0 }],
+        ..PortCounters::default()
+    }
+}
+
+fn nics() -> Vec<NicStatus> {
+    let config = parse_toml(HOST, None).unwrap();
+    let mut nics: Vec<NicStatus> = config
+        .nics
+        .into_iter()
+        .map(|config| NicStatus {
+            config,
+            condition: Condition { health: Health::Up, reason: None },
+            counters: counters(),
+            offloads: Vec::new(),
+            virtio_features: None,
+            queue_pairs: 1,
+            learned: 2,
+        })
+        .collect();
+    nics[0].condition =
+        Condition { health: Health::Down, reason: Some("no VM is connected".to_owned()) };
+    nics[0].virtio_features = Some("0x130003".to_owned());
+    nics[0].offloads = vec![OffloadStatus {
+        name: "tx_checksum".to_owned(),
+        supported: true,
+        effective: false,
+        reason: "switched off in the host file".to_owned(),
+    }];
+    nics
+}
+
+#[test]
+fn nics_are_shown_in_a_table_and_in_detail() {
+    let nics = nics();
+    insta::assert_snapshot!(NicConfig::table(&nics).render(), @r"
+    NAME   SWITCH  BACKEND            VLAN               QUEUES       RX     TX  DROPS  HEALTH
+    web    lan     vhost-user         10 trunk 20,30-39       1  9.88 GB  640 B      3  down: no VM is connected
+    light  lan     tap light in blue  –                       1  9.88 GB  640 B      3  up
+    ");
+    insta::assert_snapshot!(NicConfig::details(&nics[0]), @r#"
+    name                    web
+    switch                  lan
+    backend                 vhost-user
+    socket                  /run/web.sock
+    vlan                    10
+    trunk                   [20,"30-39"]
+    queues                  1
+    mtu                     1500
+    mac_spoofing            false
+    isolated                false
+    learned_max             1024
+    health                  down: no VM is connected
+    queue pairs in use      1
+    addresses learned       2
+    virtio features         0x130003
+    rx (from the port)      12.3 M frames, 9.88 GB
+    tx (to the port)        9999 frames, 640 B
+    rx dropped              3 spoofed_source
+    tx dropped              0
+    flooded                 0
+    software segmented      0
+    software checksummed    0
+
+    OFFLOAD      SUPPORTED  USED  REASON
+    tx_checksum  yes        no    switched off in the host file
+    "#);
+}
+
+#[test]
+fn switches_and_uplinks_are_shown_too() {
+    let config = parse_toml(HOST, None).unwrap();
+    let condition = Condition { health: Health::Up, reason: None };
+    let switch = SwitchStatus {
+        config: config.switches[0].clone(),
+        condition: condition.clone(),
+        nics: vec!["light".parse().unwrap(), "web".parse().unwrap()],
+        host_nic: None,
+        addresses: 3,
+    };
+    insta::assert_snapshot!(SwitchConfig::table(core::slice::from_ref(&switch)).render(), @r"
+    NAME  KIND      UPLINK  NICS  ADDRESSES  HEALTH
+    lan   external  wan        2          3  up
+    ");
+    insta::assert_snapshot!(SwitchConfig::details(&switch), @r"
+    name                    lan
+    kind                    external
+    uplink                  wan
+    ageing_s                300
+    health                  up
+    addresses               3
+    nics                    light, web
+    ");
+    let uplink = UplinkStatus {
+        config: config.uplinks[0].clone(),
+        switch: Some("lan".parse().unwrap()),
+        condition,
+        counters: counters(),
+        mtu: 1500,
+        mac: None,
+    };
+    insta::assert_snapshot!(UplinkConfig::table(core::slice::from_ref(&uplink)).render(), @r"
+    NAME  DEVICE  DRIVER     SWITCH   MTU       RX     TX  DROPS  HEALTH
+    wan   eth0    af_packet  lan     1500  9.88 GB  640 B      3  up
+    ");
+    insta::assert_snapshot!(UplinkConfig::details(&uplink), @r"
+    name                    wan
+    device                  eth0
+    driver                  af_packet
+    queues                  1
+    health                  up
+    used by switch          lan
+    mtu now                 1500
+    address                 –
+    rx (from the port)      12.3 M frames, 9.88 GB
+    tx (to the port)        9999 frames, 640 B
+    rx dropped              3 spoofed_source
+    tx dropped              0
+    flooded                 0
+    software segmented      0
+    software checksummed    0
+    ");
+}

@@ -1,0 +1,84 @@
+//! Aligned tables of text.
+
+/// A table: a header and rows of as many cells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    header: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+/// To which side of its column a cell goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+impl Table {
+    /// An empty table. A column whose title begins with `>` is aligned right, as
+    /// numbers want to be.
+    pub(crate) fn new(titles: &[&str]) -> Self {
+        let header = titles
+            .iter()
+            .map(|title| match title.strip_prefix('>') {
+                Some(title) => (title.to_owned(), Align::Right),
+                None => ((*title).to_owned(), Align::Left),
+            })
+            .collect();
+        Self { header, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        debug_assert_eq!(cells.len(), self.header.len());
+        self.rows.push(cells.into());
+    }
+
+    /// The table as text: two spaces between columns, none at the ends of lines.
+    pub(crate) fn render(&self) -> String {
+        let widths: Vec<usize> = (0..self.header.len())
+            .map(|column| {
+                let cells = self.rows.iter().filter_map(|row| row.get(column));
+                let titles = self.header.get(column).map(|(title, _)| title);
+                cells.chain(titles).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            })
+            .collect();
+        let titles: Vec<String> = self.header.iter().map(|(title, _)| title.clone()).collect();
+        let mut text = String::new();
+        for row in core::iter::once(&titles).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, width), (_, align)) in row.iter().zip(&widths).zip(&self.header) {
+                let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
+                match align {
+                    Align::Left => line.extend([cell.as_str(), &padding, "  "]),
+                    Align::Right => line.extend([&padding, cell.as_str(), "  "]),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// `–` for what is not there.
+pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(&["NAME", ">RATE", "REASON"]);
+        table.row(["a".into(), "1.2 Gbit/s".into(), "–".into()]);
+        table.row(["wider-name".into(), "0".into(), String::new()]);
+        insta::assert_snapshot!(table.render(), @r"
+        NAME              RATE  REASON
+        a           1.2 Gbit/s  –
+        wider-name           0
+        ");
+    }
+}

@@ -1,0 +1,206 @@
+//! Rates from two snapshots of counters.
+
+use serde::Serialize;
+use suimon_contract::{Health, Name, ProcessorStatus, TopPort, TopSnapshot};
+
+/// What happened per second between two snapshots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Rates {
+    /// When the later one was taken, in milliseconds since 1970-01-01 UTC.
+    pub(crate) time_unix_ms: u64,
+    /// Time between them.
+    pub(crate) interval_ns: u64,
+    /// NICs, by name.
+    pub(crate) nics: Vec<PortRates>,
+    /// Uplinks, by name.
+    pub(crate) uplinks: Vec<PortRates>,
+    /// Processors, by number.
+    pub(crate) processors: Vec<ProcessorRates>,
+}
+
+/// Of one NIC or uplink; `rx` came in from it, `tx` went out to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PortRates {
+    pub(crate) name: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) switch: Option<Name>,
+    pub(crate) health: Health,
+    pub(crate) rx_frames_per_s: u64,
+    pub(crate) rx_bits_per_s: u64,
+    pub(crate) tx_frames_per_s: u64,
+    pub(crate) tx_bits_per_s: u64,
+    pub(crate) rx_drops_per_s: u64,
+    pub(crate) tx_drops_per_s: u64,
+}
+
+/// Of one processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ProcessorRates {
+    pub(crate) id: u16,
+    pub(crate) cpu: u16,
+    pub(crate) queues: usize,
+    /// Thousandths of one CPU that it used.
+    pub(crate) cpu_permille: u64,
+    /// Thousandths of the time that it moved frames.
+    pub(crate) busy_permille: u64,
+    pub(crate) frames_per_s: u64,
+    pub(crate) batches_per_s: u64,
+    pub(crate) sleeps_per_s: u64,
+    pub(crate) asleep: bool,
+}
+
+/// Time from one snapshot to the other.
+#[derive(Clone, Copy)]
+struct Interval {
+    ns: u64,
+}
+
+impl Interval {
+    /// What a counter grew by per second; a counter that began anew counts from 0.
+    fn per_second(self, before: u64, after: u64) -> u64 {
+        self.scaled(before, after, 1_000_000_000)
+    }
+
+    /// What a counter of ns grew by, in thousandths of the interval.
+    fn permille(self, before_ns: u64, after_ns: u64) -> u64 {
+        self.scaled(before_ns, after_ns, 1000)
+    }
+
+    fn scaled(self, before: u64, after: u64, factor: u128) -> u64 {
+        let growth = after.checked_sub(before).unwrap_or(after);
+        let rate = u128::from(growth) * factor / u128::from(self.ns.max(1));
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+}
+
+impl Rates {
+    /// The rates between two snapshots. What is new in the later one has none yet
+    /// and shows zeros.
+    pub(crate) fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
+        let interval_ns = after.time_monotonic_ns.saturating_sub(before.time_monotonic_ns);
+        let interval = Interval { ns: interval_ns };
+        let ports = |before: &[TopPort], after: &[TopPort]| {
+            after
+                .iter()
+                .map(|port| {
+                    let earlier = before.iter().find(|earlier| earlier.name == port.name);
+                    port_rates(interval, earlier.unwrap_or(port), port)
+                })
+                .collect()
+        };
+        let processors = after.processors.iter().map(|processor| {
+            let earlier = before.processors.iter().find(|earlier| earlier.id == processor.id);
+            processor_rates(interval, earlier.unwrap_or(processor), processor)
+        });
+        Self {
+            time_unix_ms: after.time_unix_ms,
+            interval_ns,
+            nics: ports(&before.nics, &after.nics),
+            uplinks: ports(&before.uplinks, &after.uplinks),
+            processors: processors.collect(),
+        }
+    }
+}
+
+fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRates {
+    let bits = |bytes: u64| bytes.saturating_mul(8);
+    PortRates {
+        name: after.name.clone(),
+        switch: after.switch.clone(),
+        health: after.health,
+        rx_frames_per_s: interval.per_second(before.rx_frames, after.rx_frames),
+        rx_bits_per_s: bits(interval.per_second(before.rx_bytes, after.rx_bytes)),
+        tx_frames_per_s: interval.per_second(before.tx_frames, after.tx_frames),
+        tx_bits_per_s: bits(interval.per_second(before.tx_bytes, after.tx_bytes)),
+        rx_drops_per_s: interval.per_second(before.rx_dropped, after.rx_dropped),
+        tx_drops_per_s: interval.per_second(before.tx_dropped, after.tx_dropped),
+    }
+}
+
+fn processor_rates(
+    interval: Interval,
+    before: &ProcessorStatus,
+    after: &ProcessorStatus,
+) -> ProcessorRates {
+    ProcessorRates {
+        id: after.id,
+        cpu: after.cpu,
+        queues: after.queues,
+        cpu_permille: interval.permille(before.cpu_time_ns, after.cpu_time_ns),
+        busy_permille: interval.permille(before.busy_ns, after.busy_ns),
+        frames_per_s: interval.per_second(before.frames, after.frames),
+        batches_per_s: interval.per_second(before.batches, after.batches),
+        sleeps_per_s: interval.per_second(before.sleeps, after.sleeps),
+        asleep: after.asleep,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn port(name: &str, frames: u64) -> TopPort {
+        TopPort {
+            name: name.parse().unwrap(),
+            switch: Some("lan".parse().unwrap()),
+            health: Health::Up,
+            rx_frames: frames,
+            rx_bytes: frames * 1000,
+            tx_frames: frames * 2,
+            tx_bytes: frames * 3000,
+            rx_dropped: frames / 10,
+            tx_dropped: 0,
+        }
+    }
+
+    fn snapshot(ns: u64, nics: Vec<TopPort>, busy_ns: u64) -> TopSnapshot {
+        let processor = ProcessorStatus {
+            id: 0,
+            cpu: 3,
+            queues: 4,
+            cpu_time_ns: busy_ns + 1_000_000,
+            busy_ns,
+            batches: busy_ns / 1000,
+            frames: busy_ns / 100,
+            sleeps: 5,
+            asleep: false,
+        };
+        TopSnapshot {
+            time_unix_ms: ns / 1_000_000,
+            time_monotonic_ns: ns,
+            nics,
+            uplinks: vec![port("wan", ns / 1_000_000)],
+            processors: vec![processor],
+        }
+    }
+
+    /// Two seconds, in which one NIC carried frames and another appeared.
+    pub(in crate::top) fn example() -> Rates {
+        let before = snapshot(1_000_000_000, vec![port("web", 1000)], 0);
+        let nics = vec![port("new", 500), port("web", 2_501_000)];
+        let after = snapshot(3_000_000_000, nics, 1_500_000_000);
+        Rates::between(&before, &after)
+    }
+
+    #[test]
+    fn rates_are_growth_by_time() {
+        let rates = example();
+        assert_eq!(rates.interval_ns, 2_000_000_000);
+        let web = &rates.nics[1];
+        assert_eq!(web.rx_frames_per_s, 1_250_000);
+        assert_eq!(web.rx_bits_per_s, 10_000_000_000);
+        assert_eq!(web.rx_drops_per_s, 125_000);
+        assert_eq!(rates.nics[0].rx_frames_per_s, 0, "appeared meanwhile");
+        assert_eq!(rates.processors[0].busy_permille, 750);
+    }
+
+    #[test]
+    fn counters_that_began_anew_and_no_time_do_no_harm() {
+        let before = snapshot(5, vec![port("web", u64::MAX / 4000)], 0);
+        let after = snapshot(5, vec![port("web", 10)], 0);
+        let rates = Rates::between(&before, &after);
+        assert_eq!(rates.nics[0].rx_frames_per_s, 10_000_000_000);
+        let back = Rates::between(&after, &snapshot(0, Vec::new(), 0));
+        assert_eq!(back.interval_ns, 0);
+    }
+}

@@ -1,0 +1,173 @@
+//! `top` on a terminal.
+
+use core::time::Duration;
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Style, Stylize};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Borders, Paragraph};
+
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::top::rates::Rates;
+use crate::top::text::tables;
+use crate::units;
+
+/// Longest time a key waits to be seen.
+const KEY_WAIT: Duration = Duration::from_millis(50);
+
+/// Shows rates until `q`, `Esc` or Ctrl-C. The terminal is put back however it
+/// ends.
+pub(super) async fn run(context: &Context, interval: Duration) -> Result<(), Failure> {
+    // The first answer decides whether there is anything to show at all.
+    let mut before = context.client.top().await?;
+    let mut terminal = ratatui::try_init()?;
+    let shown = async {
+        let mut view = View { rates: None, trouble: None, scroll: 0 };
+        loop {
+            terminal.draw(|frame| view.draw(frame))?;
+            if wait(&mut view, interval, || terminal.autoresize().is_ok()).await? {
+                return Ok(());
+            }
+            match context.client.top().await {
+                Ok(after) => {
+                    view.rates = Some(Rates::between(&before, &after));
+                    view.trouble = None;
+                    before = after;
+                }
+                // The daemon may be restarted under our eyes.
+                Err(error) => view.trouble = Some(error.to_string()),
+            }
+        }
+    };
+    let result = shown.await;
+    ratatui::restore();
+    result
+}
+
+/// Waits for the interval or a key that scrolls; `true` if the user wants to end.
+async fn wait(
+    view: &mut View,
+    interval: Duration,
+    mut resized: impl FnMut() -> bool,
+) -> Result<bool, Failure> {
+    let end = tokio::time::Instant::now() + interval;
+    while tokio::time::Instant::now() < end {
+        let key = tokio::task::spawn_blocking(|| {
+            if event::poll(KEY_WAIT)? { event::read().map(Some) } else { Ok(None) }
+        })
+        .await
+        .map_err(|error| Failure::Usage(error.to_string()))??;
+        match key {
+            Some(Event::Key(key)) if key.kind == KeyEventKind::Press => match key.code {
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
+                KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                    return Ok(true);
+                }
+                KeyCode::Down | KeyCode::Char('j') => view.scroll = view.scroll.saturating_add(1),
+                KeyCode::Up | KeyCode::Char('k') => view.scroll = view.scroll.saturating_sub(1),
+                _ => {}
+            },
+            Some(Event::Resize(..)) => {
+                resized();
+                return Ok(false);
+            }
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// What is on the screen.
+struct View {
+    rates: Option<Rates>,
+    trouble: Option<String>,
+    /// Lines of the NIC table that are scrolled away.
+    scroll: u16,
+}
+
+impl View {
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let [head, body] =
+            Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(frame.area());
+        frame.render_widget(self.head(), head);
+        let Some(rates) = &self.rates else { return };
+        let [nics, uplinks, processors] = tables(rates).map(|(title, table)| {
+            let text = table.render();
+            let height = u16::try_from(text.lines().count()).unwrap_or(u16::MAX);
+            (title, text, height.saturating_add(1))
+        });
+        // NICs, of which there are most, take what the others leave.
+        let areas = Layout::vertical([
+            Constraint::Min(3),
+            Constraint::Max(uplinks.2),
+            Constraint::Max(processors.2),
+        ])
+        .areas::<3>(body);
+        self.scroll = self.scroll.min(nics.2.saturating_sub(3));
+        for (area, (title, text, _), scroll) in
+            [(areas[0], nics, self.scroll), (areas[1], uplinks, 0), (areas[2], processors, 0)]
+        {
+            draw_table(frame, area, title, &text, scroll);
+        }
+    }
+
+    fn head(&self) -> Line<'_> {
+        match (&self.trouble, &self.rates) {
+            (Some(trouble), _) => Line::from(trouble.as_str()).red(),
+            (None, Some(rates)) => Line::from(format!(
+                "suimon top  {}  q quits, ↑ ↓ scroll",
+                units::timestamp(rates.time_unix_ms)
+            )),
+            (None, None) => Line::from("suimon top  measuring …"),
+        }
+    }
+}
+
+/// A table under its title; its own header stays while its rows scroll.
+fn draw_table(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll: u16) {
+    let block = Block::new().borders(Borders::TOP).title(title.bold());
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let [head, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(inner);
+    let (titles, body) = text.split_once('\n').unwrap_or((text, ""));
+    frame.render_widget(Paragraph::new(titles).style(Style::new().reversed()), head);
+    frame.render_widget(Paragraph::new(Text::from(body)).scroll((scroll, 0)), rows);
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::top::rates::tests::example;
+
+    fn drawn(width: u16, height: u16, mut view: View) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| view.draw(frame)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn the_screen_holds_all_three_tables() {
+        let view = View { rates: Some(example()), trouble: None, scroll: 0 };
+        insta::assert_snapshot!(drawn(88, 14, view));
+    }
+
+    #[test]
+    fn a_small_terminal_and_absurd_scrolling_are_survived() {
+        for (width, height) in [(1, 1), (10, 3), (40, 6), (200, 2)] {
+            let view = View { rates: Some(example()), trouble: None, scroll: u16::MAX };
+            drawn(width, height, view);
+        }
+    }
+
+    #[test]
+    fn trouble_is_shown_where_it_is_seen() {
+        let view = View { rates: None, trouble: Some("no daemon".to_owned()), scroll: 0 };
+        assert!(drawn(40, 3, view).contains("no daemon"));
+    }
+}

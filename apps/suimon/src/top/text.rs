@@ -1,0 +1,96 @@
+//! Rates as text, for `top --once` and for the screen.
+
+use suimon_contract::Health;
+
+use crate::table::{Table, or_dash};
+use crate::top::rates::{PortRates, ProcessorRates, Rates};
+use crate::units;
+
+/// All three tables.
+pub(super) fn render(rates: &Rates) -> String {
+    let mut text = String::new();
+    for (title, table) in tables(rates) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(title);
+        text.push('\n');
+        text.push_str(&table.render());
+    }
+    text
+}
+
+/// The tables with their titles, most interesting first.
+pub(super) fn tables(rates: &Rates) -> [(&'static str, Table); 3] {
+    [
+        ("NICs", ports(&rates.nics)),
+        ("Uplinks", ports(&rates.uplinks)),
+        ("Processors", processors(&rates.processors)),
+    ]
+}
+
+fn ports(ports: &[PortRates]) -> Table {
+    let titles = ["NAME", "SWITCH", "HEALTH", ">RX", ">RX BIT/S", ">TX", ">TX BIT/S", ">DROPS/S"];
+    let mut table = Table::new(&titles);
+    for port in ports {
+        let health = match port.health {
+            Health::Up => "up",
+            Health::Down => "down",
+            Health::Failed => "failed",
+        };
+        table.row([
+            port.name.to_string(),
+            or_dash(port.switch.as_ref()),
+            health.to_owned(),
+            units::frame_rate(port.rx_frames_per_s),
+            units::bit_rate(port.rx_bits_per_s),
+            units::frame_rate(port.tx_frames_per_s),
+            units::bit_rate(port.tx_bits_per_s),
+            units::count(port.rx_drops_per_s.saturating_add(port.tx_drops_per_s)),
+        ]);
+    }
+    table
+}
+
+fn processors(processors: &[ProcessorRates]) -> Table {
+    let titles =
+        [">ID", ">CPU", ">QUEUES", ">CPU %", ">BUSY %", ">FRAMES", ">BATCHES/S", ">SLEEPS/S"];
+    let mut table = Table::new(&titles);
+    for processor in processors {
+        let percent = |permille: u64| format!("{}.{}", permille / 10, permille % 10);
+        table.row([
+            processor.id.to_string(),
+            processor.cpu.to_string(),
+            processor.queues.to_string(),
+            percent(processor.cpu_permille),
+            percent(processor.busy_permille),
+            units::frame_rate(processor.frames_per_s),
+            units::count(processor.batches_per_s),
+            units::count(processor.sleeps_per_s),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::top::rates::tests::example;
+
+    #[test]
+    fn rates_are_shown_with_units() {
+        insta::assert_snapshot!(super::render(&example()), @r"
+        NICs
+        NAME  SWITCH  HEALTH         RX     RX BIT/S         TX     TX BIT/S  DROPS/S
+        new   lan     up          0 fps      0 bit/s      0 fps      0 bit/s        0
+        web   lan     up      1.25 Mfps  10.0 Gbit/s  2.50 Mfps  30.0 Gbit/s    125 k
+
+        Uplinks
+        NAME  SWITCH  HEALTH         RX     RX BIT/S         TX     TX BIT/S  DROPS/S
+        wan   lan     up      1.00 kfps  8.00 Mbit/s  2.00 kfps  24.0 Mbit/s      100
+
+        Processors
+        ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S
+         0    3       4   75.0    75.0  7.50 Mfps      750 k         0
+        ");
+    }
+}

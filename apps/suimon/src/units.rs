@@ -1,0 +1,118 @@
+//! Numbers with units that people can read.
+
+use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// `1.2 Gbit/s`, from bits per second.
+pub(crate) fn bit_rate(bits_per_s: u64) -> String {
+    scaled(bits_per_s, "bit/s")
+}
+
+/// `1.2 Mfps`, from frames per second.
+pub(crate) fn frame_rate(frames_per_s: u64) -> String {
+    scaled(frames_per_s, "fps")
+}
+
+/// `1.2 MB`, from bytes; decimal, as network people count.
+pub(crate) fn bytes(bytes: u64) -> String {
+    scaled(bytes, "B")
+}
+
+/// `1.2 M`, from a number of things; exact below ten thousand.
+pub(crate) fn count(number: u64) -> String {
+    if number < 10_000 { number.to_string() } else { scaled(number, "").trim_end().to_owned() }
+}
+
+/// `2 h 05 min`, from seconds.
+pub(crate) fn age(seconds: u64) -> String {
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{minutes} min {:02} s", seconds % 60),
+        3600..86_400 => format!("{hours} h {:02} min", minutes % 60),
+        _ => format!("{} d {:02} h", hours / 24, hours % 24),
+    }
+}
+
+/// `2026-03-01T12:30:05.123Z`, from milliseconds since 1970.
+pub(crate) fn timestamp(unix_ms: u64) -> String {
+    // Later than year 9999 is no time that a daemon wrote down.
+    const LAST_MS: u64 = 253_402_300_799_999;
+    let time: SystemTime = UNIX_EPOCH + Duration::from_millis(unix_ms.min(LAST_MS));
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+/// Three significant digits and a decimal prefix.
+fn scaled(value: u64, unit: &str) -> String {
+    const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+    let mut divisor = 1u64;
+    let mut prefixes = PREFIXES.iter();
+    let mut prefix = prefixes.next();
+    // Rounded to three digits, 999 500 is a million.
+    while value >= divisor.saturating_mul(999_500) / 1000 && value >= 1000 {
+        match (divisor.checked_mul(1000), prefixes.next()) {
+            (Some(larger), Some(next)) => {
+                divisor = larger;
+                prefix = Some(next);
+            }
+            _ => break,
+        }
+    }
+    let prefix = prefix.unwrap_or(&"");
+    if divisor == 1 {
+        return format!("{value} {unit}");
+    }
+    let value = u128::from(value);
+    let divisor = u128::from(divisor);
+    // Hundredths, rounded to as many digits as are shown.
+    let (digits, scale) = match value * 100 / divisor {
+        0..=999 => (2, 100),
+        1000..=9999 => (1, 10),
+        _ => (0, 1),
+    };
+    let rounded = (value * scale + divisor / 2) / divisor;
+    match digits {
+        0 => format!("{rounded} {prefix}{unit}"),
+        1 => format!("{}.{} {prefix}{unit}", rounded / 10, rounded % 10),
+        _ => format!("{}.{:02} {prefix}{unit}", rounded / 100, rounded % 100),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits_and_a_prefix() {
+        let rates = [0, 999, 1000, 1234, 12_345, 123_456, 999_499, 999_500, 15_800_000_000];
+        let shown: Vec<_> = rates.into_iter().map(bit_rate).collect();
+        assert_eq!(
+            shown,
+            [
+                "0 bit/s",
+                "999 bit/s",
+                "1.00 kbit/s",
+                "1.23 kbit/s",
+                "12.3 kbit/s",
+                "123 kbit/s",
+                "999 kbit/s",
+                "1.00 Mbit/s",
+                "15.8 Gbit/s",
+            ]
+        );
+        assert_eq!(bytes(u64::MAX), "18.4 EB");
+        assert_eq!(count(9999), "9999");
+        assert_eq!(count(10_000), "10.0 k");
+    }
+
+    #[test]
+    fn times_are_written_for_people() {
+        assert_eq!(age(59), "59 s");
+        assert_eq!(age(61), "1 min 01 s");
+        assert_eq!(age(7500), "2 h 05 min");
+        assert_eq!(age(90_000), "1 d 01 h");
+        assert_eq!(timestamp(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(timestamp(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
+        assert_eq!(timestamp(u64::MAX), "9999-12-31T23:59:59.999Z");
+    }
+}
