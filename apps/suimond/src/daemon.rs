@@ -1,5 +1,6 @@
 //! From the command line to a daemon at work, and to its end.
 
+use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -92,7 +93,11 @@ fn check(file: &Path) -> Result<(), Stopped> {
 fn start_log(filter: &str) -> Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("--log: `{filter}` is not a log filter; try `info`"))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     Ok(())
 }
 

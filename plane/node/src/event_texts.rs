@@ -52,12 +52,13 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         // Changes of the host itself are told by the change's own event.
         _ => return None,
     };
-    let text = match step.action {
-        PlanAction::Create => "It was created.",
-        PlanAction::ChangeLive => "It was changed live.",
-        PlanAction::Replace => "It was replaced: its traffic was interrupted.",
-        PlanAction::Delete => "It was deleted.",
+    let what = match step.action {
+        PlanAction::Create => "was created",
+        PlanAction::ChangeLive => "was changed live",
+        PlanAction::Replace => "was replaced: its traffic was interrupted",
+        PlanAction::Delete => "was deleted",
     };
+    let text = format!("{} {what}.", step.resource);
     let mut draft = Draft::new(event, &step.resource, text).with("action", step.action);
     for change in &step.changes {
         let value = change.to.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
