@@ -64,6 +64,7 @@ pub(crate) struct OwnedSink {
     pub shared: Arc<PortShared>,
     pub tally: Arc<QueueTally>,
     unflushed: Unflushed,
+    discarded: u64,
 }
 
 /// What was handed to a sink since it was last flushed.
@@ -82,7 +83,8 @@ impl OwnedSink {
         shared: Arc<PortShared>,
         tally: Arc<QueueTally>,
     ) -> Self {
-        Self { id, sink, shared, tally, unflushed: Unflushed::default() }
+        let discarded = sink.discarded();
+        Self { id, sink, shared, tally, unflushed: Unflushed::default(), discarded }
     }
 
     /// Whether [`OwnedSink::flush`] has something to do.
@@ -147,14 +149,18 @@ impl OwnedSink {
 
     /// Makes everything handed over visible, and counts it.
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
+        let flushed = self.sink.flush();
         let unflushed = std::mem::take(&mut self.unflushed);
+        let discarded = self.sink.discarded();
+        self.shared.tally.drop_tx(DropReason::EgressDown, discarded.saturating_sub(self.discarded));
+        self.discarded = discarded;
         self.tally.frames.add(unflushed.frames);
         self.tally.bytes.add(unflushed.bytes);
         self.tally.full.add(unflushed.full);
         self.shared.tally.tx_frames.add(unflushed.frames);
         self.shared.tally.tx_bytes.add(unflushed.bytes);
         self.shared.tally.drop_tx(DropReason::EgressFull, unflushed.full);
-        self.sink.flush()
+        flushed
     }
 }
 
