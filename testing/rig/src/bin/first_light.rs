@@ -160,15 +160,19 @@ impl Scene {
             self.daemon.process().check_running()?;
             let now = self.bytes()?;
             let mut line = format!("{:>4} s ", began.elapsed().as_secs());
-            for ((name, received, sent), (_, received_before, sent_before)) in
-                now.1.iter().zip(&last.1)
-            {
-                let period = now.0.duration_since(last.0).as_secs_f64();
+            let period = now.time.duration_since(last.time).as_secs_f64();
+            for port in &now.ports {
+                // A port that was added or made anew begins at nothing.
+                let before = last.ports.iter().find(|before| before.name == port.name);
+                let since = |now: u64, before: Option<u64>| {
+                    rate(now.checked_sub(before.unwrap_or(0)).unwrap_or(now), period)
+                };
                 let _ = write!(
                     line,
-                    "  {name} in {} out {}",
-                    rate(received.saturating_sub(*received_before), period),
-                    rate(sent.saturating_sub(*sent_before), period)
+                    "  {} in {} out {}",
+                    port.name,
+                    since(port.received, before.map(|port| port.received)),
+                    since(port.sent, before.map(|port| port.sent))
                 );
             }
             println!("{line}");
@@ -182,19 +186,32 @@ impl Scene {
         Ok(())
     }
 
-    /// Bytes each port has carried, as its guest sees them: received, sent.
-    fn bytes(&self) -> Result<(Instant, Vec<(String, u64, u64)>)> {
+    /// What each port has carried so far.
+    fn bytes(&self) -> Result<Snapshot> {
         let mut ports = Vec::new();
         for path in ["/1.0/uplinks", "/1.0/nics"] {
             let answer = self.daemon.http("GET", path, None)?;
             for port in answer.json.as_array().context("no list of ports")? {
                 let bytes = |key: &str| port["counters"][key].as_u64().unwrap_or(0);
                 let name = port["config"]["name"].as_str().unwrap_or("?").to_owned();
-                ports.push((name, bytes("tx_bytes"), bytes("rx_bytes")));
+                ports.push(Carried { name, received: bytes("tx_bytes"), sent: bytes("rx_bytes") });
             }
         }
-        Ok((Instant::now(), ports))
+        Ok(Snapshot { time: Instant::now(), ports })
     }
+}
+
+/// Bytes one port has carried, as its guest sees them.
+struct Carried {
+    name: String,
+    received: u64,
+    sent: u64,
+}
+
+/// All ports at one time.
+struct Snapshot {
+    time: Instant,
+    ports: Vec<Carried>,
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a rate for people")]

@@ -62,7 +62,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
 fn through_open_vswitch() -> Result<[f64; 2]> {
     let rig = Rig::new()?;
     let switch = ovs::OvsDpdk::start(&rig, SWITCHING, GUESTS)?;
-    rates(&rig, switch.sockets())
+    rates(&rig, &switch.sockets())
 }
 
 fn through_suimon() -> Result<[f64; 2]> {
@@ -78,11 +78,11 @@ fn through_suimon() -> Result<[f64; 2]> {
         ));
     }
     let _daemon = Daemon::start(&rig, &host)?;
-    rates(&rig, sockets)
+    rates(&rig, &sockets)
 }
 
 /// Millions of frames a second for each entry of [`BURSTS`].
-fn rates(rig: &Rig, sockets: [String; 2]) -> Result<[f64; 2]> {
+fn rates(rig: &Rig, sockets: &[String; 2]) -> Result<[f64; 2]> {
     let mut measured = [0.0; 2];
     for (bursts, rate) in BURSTS.iter().zip(&mut measured) {
         let mut spec = TestpmdSpec::new(sockets.clone(), MACS.map(str::to_owned));
