@@ -70,14 +70,17 @@ impl Controller {
         let steps = self.steps(&from.config, &candidate, &before);
         // One more for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
-        self.record_intent(&candidate, edit, &steps).map_err(|error| store_error(&error))?;
         let mut undo = Vec::new();
         self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
-        let result = self.take_steps(operation, &candidate, &steps, &mut undo).and_then(|()| {
-            operation.check_cancelled()?;
-            operation.step(steps.len(), "keep the new state");
-            self.commit(&candidate, edit).map_err(|error| store_error(&error))
-        });
+        let recorded = self.record_intent(&candidate, edit, &steps);
+        let result = recorded
+            .map_err(|error| store_error(&error))
+            .and_then(|()| self.take_steps(operation, &candidate, &steps, &mut undo))
+            .and_then(|()| {
+                operation.check_cancelled()?;
+                operation.step(steps.len(), "keep the new state");
+                self.commit(&candidate, edit).map_err(|error| store_error(&error))
+            });
         match result {
             Ok(()) => self.finish(candidate, &before),
             Err(error) => {
@@ -308,7 +311,9 @@ impl Controller {
 /// be opened again.
 fn restore_live(port: &Port, old: PortSpec) -> bool {
     let mut state = port.lock();
-    let live = state.device.as_mut().is_some_and(|device| device.change(&old).unwrap_or(false));
+    let same_device = claim(&state.spec) == claim(&old);
+    let device = state.device.as_mut().filter(|_| same_device);
+    let live = device.is_some_and(|device| device.change(&old).unwrap_or(false));
     state.spec = old;
     live
 }

@@ -60,3 +60,10 @@ pub use port_key::PortKey;
 pub use queue_names::QueueSide;
 pub use shared::UnixClock;
 pub use start_up::NodeError;
+
+#[cfg(test)]
+mod apply_tests;
+#[cfg(test)]
+mod failure_tests;
+#[cfg(test)]
+mod testing;

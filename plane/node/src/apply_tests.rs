@@ -1,0 +1,321 @@
+//! Changes are made as a whole or not at all, whatever fails and whenever the
+//! process dies.
+
+use suimon_contract::{ErrorCode, HostConfig, OperationState, Severity};
+
+use crate::testing::{FakeDevices, Harness, StoreFailure, host, name};
+use crate::{Edit, ResourceEdit};
+
+/// Every kind of port.
+fn before() -> HostConfig {
+    host(
+        r#"
+        [host]
+        processors = [0]
+        [[switch]]
+        name = "lan"
+        kind = "private"
+        [[switch]]
+        name = "lab"
+        kind = "internal"
+        host_device = "lab0"
+        [[switch]]
+        name = "wan"
+        kind = "external"
+        uplink = "out"
+        [[uplink]]
+        name = "out"
+        device = "eth0"
+        [[nic]]
+        name = "stays"
+        switch = "lan"
+        backend = "vhost-user"
+        socket = "/run/stays.sock"
+        [[nic]]
+        name = "changes"
+        switch = "lan"
+        backend = "tap"
+        device = "changes0"
+        [[nic]]
+        name = "replaced"
+        switch = "wan"
+        backend = "vhost-user"
+        socket = "/run/replaced.sock"
+        [[nic]]
+        name = "a"
+        switch = "lan"
+        backend = "tap"
+        device = "swap0"
+        [[nic]]
+        name = "b"
+        switch = "lan"
+        backend = "tap"
+        device = "swap1"
+        [[nic]]
+        name = "goes"
+        switch = "lab"
+        backend = "tap"
+        device = "goes0"
+        [[nic]]
+        name = "renamed-from"
+        switch = "lan"
+        backend = "tap"
+        device = "same0"
+        [[nic]]
+        name = "others"
+        switch = "lan"
+        backend = "tap"
+        device = "others0"
+        "#,
+    )
+}
+
+/// Every kind of change at once: two NICs swap devices, a device gets another
+/// name, a switch another uplink, processors move.
+fn after() -> HostConfig {
+    host(
+        r#"
+        [host]
+        processors = [1, 2]
+        [[switch]]
+        name = "lan"
+        kind = "private"
+        ageing_s = 60
+        [[switch]]
+        name = "wan"
+        kind = "external"
+        uplink = "other"
+        [[uplink]]
+        name = "other"
+        device = "eth1"
+        [[nic]]
+        name = "stays"
+        switch = "lan"
+        backend = "vhost-user"
+        socket = "/run/stays.sock"
+        [[nic]]
+        name = "changes"
+        switch = "wan"
+        backend = "tap"
+        device = "changes0"
+        mtu = 9000
+        [[nic]]
+        name = "replaced"
+        switch = "wan"
+        backend = "vhost-user"
+        socket = "/run/replaced.sock"
+        queues = 4
+        [[nic]]
+        name = "a"
+        switch = "lan"
+        backend = "tap"
+        device = "swap1"
+        [[nic]]
+        name = "b"
+        switch = "lan"
+        backend = "tap"
+        device = "swap0"
+        [[nic]]
+        name = "comes"
+        switch = "lan"
+        backend = "tap"
+        device = "comes0"
+        [[nic]]
+        name = "renamed-to"
+        switch = "lan"
+        backend = "tap"
+        device = "same0"
+        "#,
+    )
+}
+
+const OTHERS: &[&str] = &["others0"];
+
+/// A host on which somebody else's TAP exists, in the state `before`.
+fn started() -> Harness {
+    let harness = Harness::new();
+    harness.devices.make_tap("others0");
+    harness.apply_well(&before());
+    harness.assert_consistent(OTHERS);
+    harness
+}
+
+#[test]
+fn a_change_of_everything_is_made() {
+    let harness = started();
+    let ports = harness.ports();
+    harness.apply_well(&after());
+    harness.assert_consistent(OTHERS);
+    assert_eq!(harness.node.config(), after());
+    // Ports that stay keep their identity, and no identity is used again.
+    let stays = r#"Socket("/run/stays.sock")"#;
+    assert_eq!(harness.ports()[stays], ports[stays]);
+    harness.apply_well(&before());
+    harness.assert_consistent(OTHERS);
+    let goes = r#"Device(Tap { netns: None, device: "goes0" })"#;
+    assert_ne!(harness.ports()[goes], ports[goes]);
+    assert_eq!(harness.node.host_status().revision, 3);
+    assert_eq!(harness.events(1003).len(), 3);
+}
+
+/// Makes the change fail once at each place, by `arm`, until there is no such
+/// place any more. Returns how many there were.
+fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
+    for place in 0.. {
+        let harness = started();
+        let ports = harness.ports();
+        arm(&harness, place);
+        let operation = harness.apply(&after());
+        harness.devices.fail_at(None);
+        if operation.state == OperationState::Succeeded {
+            assert_eq!(harness.node.config(), after());
+            harness.assert_consistent(OTHERS);
+            return place;
+        }
+        assert_eq!(operation.state, OperationState::Failed);
+        let error = operation.error.unwrap();
+        assert_ne!(error.code, ErrorCode::Cancelled);
+        assert_eq!(harness.node.config(), before(), "at place {place}");
+        harness.assert_consistent(OTHERS);
+        assert_eq!(harness.ports(), ports, "at place {place}");
+        assert_eq!(harness.events(1004).len(), 1);
+        assert_eq!(harness.node.host_status().revision, 1);
+        // The same change can be made afterwards.
+        harness.apply_well(&after());
+        harness.assert_consistent(OTHERS);
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_failing_device_leaves_everything_as_before() {
+    let places = fails_everywhere(|harness, place| harness.devices.fail_at(Some(place)));
+    assert!(places >= 8, "{places}");
+}
+
+#[test]
+fn a_failing_plane_leaves_everything_as_before() {
+    assert_eq!(fails_everywhere(|harness, place| harness.plane.fail_publish(place)), 2);
+}
+
+#[test]
+fn a_store_that_refuses_leaves_everything_as_before() {
+    let places = fails_everywhere(|harness, place| harness.store.arm(StoreFailure::Refuse(place)));
+    // The intent, the TAPs to be made, the new state; what comes after that
+    // cannot make the change fail.
+    assert_eq!(places, 3);
+}
+
+#[test]
+fn a_processor_that_does_not_start_leaves_everything_as_before() {
+    let harness = started();
+    harness.plane.refuse_processors(true);
+    let operation = harness.apply(&after());
+    let error = operation.error.unwrap();
+    assert_eq!(error.field.as_deref(), Some("processors"));
+    harness.plane.refuse_processors(false);
+    harness.assert_consistent(OTHERS);
+    assert_eq!(harness.node.config(), before());
+}
+
+/// Kills the process at the given commit of the change and starts another.
+/// Returns whether the commit was reached.
+fn dies_at(failure: StoreFailure) -> bool {
+    let harness = started();
+    harness.store.arm(failure);
+    let operation = harness.apply(&after());
+    let was_acknowledged = operation.state == OperationState::Succeeded;
+    let died = !was_acknowledged || harness.node.submit(Edit::Apply(Box::default())).is_err();
+    let (store, devices) = harness.kill();
+    let harness = Harness::start(store, devices);
+    let config = harness.node.config();
+    assert!(config == before() || config == after(), "{failure:?}: {config:?}");
+    assert!(!was_acknowledged || config == after() || !died, "{failure:?}");
+    harness.assert_consistent(OTHERS);
+    let sequences: Vec<u64> = harness
+        .node
+        .events(0, usize::MAX, Severity::Info)
+        .events
+        .iter()
+        .map(|event| event.sequence)
+        .collect();
+    assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>(), "no gap in the log");
+    // And whatever it was, the change can be made now.
+    harness.apply_well(&after());
+    harness.assert_consistent(OTHERS);
+    died
+}
+
+#[test]
+fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
+    for place in 0..6 {
+        dies_at(StoreFailure::CrashBefore(place));
+        dies_at(StoreFailure::CrashAfter(place));
+    }
+    assert!(dies_at(StoreFailure::CrashBefore(2)));
+    assert!(dies_at(StoreFailure::CrashAfter(2)));
+}
+
+#[test]
+fn a_start_that_dies_at_any_commit_can_be_repeated() {
+    let mut deaths = 0;
+    for place in 0..4 {
+        // After the host was booted again: no TAP is left, and all are ours now.
+        let (store, _) = started().kill();
+        store.arm(StoreFailure::CrashAfter(place));
+        let devices = FakeDevices::default();
+        let dying = std::panic::AssertUnwindSafe((store.clone(), devices.clone()));
+        let died = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
+        deaths += usize::from(died.is_err());
+        let devices = FakeDevices::on_host(devices.host_taps());
+        let harness = Harness::start(store.surviving(), devices);
+        assert_eq!(harness.node.config(), before());
+        harness.assert_consistent(OTHERS);
+        harness.apply_well(&HostConfig::default());
+        harness.assert_consistent(&[]);
+    }
+    assert_eq!(deaths, 2, "the TAPs made and the events");
+}
+
+#[test]
+fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
+    let harness = started();
+    harness.devices.set_missing("comes0", true);
+    harness.devices.set_missing("eth1", true);
+    let mut config = after();
+    config.host.processors = Some(vec![1, 77]);
+    let errors = harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err();
+    let places: Vec<_> = errors
+        .iter()
+        .map(|e| (e.code, e.resource.as_deref().unwrap(), e.field.as_deref().unwrap()))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (ErrorCode::DeviceMissing, "host", "processors"),
+            (ErrorCode::DeviceMissing, "nic/comes", "device"),
+            (ErrorCode::DeviceMissing, "uplink/other", "device"),
+        ]
+    );
+    harness.assert_consistent(OTHERS);
+}
+
+#[test]
+fn the_same_state_again_changes_nothing() {
+    let harness = started();
+    let last = harness.node.last_events(1, Severity::Info).seen;
+    harness.apply_well(&before());
+    assert_eq!(harness.node.last_events(1, Severity::Info).seen, last);
+    assert_eq!(harness.node.host_status().revision, 1);
+}
+
+#[test]
+fn a_dry_run_only_plans() {
+    let harness = started();
+    let plan = harness.node.preview(&Edit::Apply(Box::new(after()))).unwrap();
+    assert!(plan.steps.len() >= 8);
+    assert_eq!(harness.node.config(), before());
+    harness.assert_consistent(OTHERS);
+    let edit = Edit::Nic(ResourceEdit::Delete(name("nobody")));
+    assert_eq!(harness.node.preview(&edit).unwrap_err()[0].code, ErrorCode::NotFound);
+}

@@ -1,0 +1,211 @@
+//! Devices that fail while the node works, and what others can make it do.
+
+use proptest::prelude::*;
+use suimon_contract::{Health, HostConfig, OperationState, Severity};
+use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_quantity::{Direction, QueueId};
+use suimon_switch::PlaneNotice;
+
+use crate::testing::{FakeDevices, Harness, MemoryStore, host, name, wait_until};
+use crate::{Edit, PortKey, ResourceEdit};
+
+const TWO: &str = r#"
+    [[switch]]
+    name = "lan"
+    kind = "private"
+    [[nic]]
+    name = "web"
+    switch = "lan"
+    backend = "tap"
+    device = "web0"
+    [[nic]]
+    name = "vm"
+    switch = "lan"
+    backend = "vhost-user"
+    socket = "/run/vm.sock"
+"#;
+
+fn two() -> Harness {
+    let harness = Harness::new();
+    harness.apply_well(&host(TWO));
+    harness
+}
+
+fn health(harness: &Harness, nic: &str) -> Health {
+    harness.node.nic(nic).unwrap().condition.health
+}
+
+#[test]
+fn a_device_that_is_missing_at_start_up_is_tried_again() {
+    let (store, devices) = two().kill();
+    devices.set_missing("web0", true);
+    let harness = Harness::start(store, devices);
+    assert_eq!(health(&harness, "vm"), Health::Up);
+    let status = harness.node.nic("web").unwrap();
+    assert_eq!(status.condition.health, Health::Failed);
+    assert!(status.condition.reason.unwrap().contains("Missing"));
+    harness.devices.set_missing("web0", false);
+    wait_until("recovered", || health(&harness, "web") == Health::Up);
+    wait_until("told", || harness.events(3009).len() == 1);
+    assert_eq!(harness.events(3008).len(), 1);
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn a_queue_that_faults_costs_its_port_only() {
+    let harness = two();
+    let ports = harness.ports();
+    let web = *ports.values().min().unwrap();
+    let other: Vec<_> = ports.values().filter(|id| **id != web).copied().collect();
+    let queue = |index| QueueId { port: web, direction: Direction::Ingress, index };
+    // Both queues of a device fault; that is one failure.
+    for index in 0..2 {
+        let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 7".to_owned() };
+        harness.plane.tell(PlaneNotice::QueueFault { queue: queue(index), fault });
+    }
+    wait_until("opened again", || !harness.events(3009).is_empty());
+    assert_eq!((harness.events(3007).len(), harness.events(3008).len()), (1, 1));
+    assert!(harness.events(3007)[0].text.contains("descriptor 7"));
+    assert_eq!(harness.ports(), ports, "the same port, and {other:?} was not touched");
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn notices_become_events_and_a_flood_of_them_is_cut() {
+    let harness = two();
+    let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
+    harness.devices.tell(vm, DeviceNotice::Negotiated { features: 0x10, queue_pairs: 2 });
+    wait_until("ready", || harness.events(3006).len() == 1);
+    assert_eq!(harness.events(3006)[0].fields["features"], "0x10");
+    for _ in 0..500 {
+        harness.devices.tell(vm, DeviceNotice::LinkUp);
+        harness.devices.tell(vm, DeviceNotice::LinkDown { reason: "gone".to_owned() });
+    }
+    // Another NIC's events still come through.
+    let web = *harness.ports().values().find(|id| **id != vm).unwrap();
+    harness.devices.tell(web, DeviceNotice::LinkUp);
+    wait_until("the other's event", || {
+        harness.events(3004).iter().any(|event| event.subject == "nic/web")
+    });
+    assert!(harness.node.events(0, usize::MAX, Severity::Info).events.len() < 100);
+}
+
+#[test]
+fn the_host_file_is_applied_when_its_text_is_new() {
+    let harness = Harness::new();
+    let wait = |harness: &Harness, text: &str| {
+        let operation = harness.node.submit_file(text, "host.toml").unwrap()?;
+        let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+        assert_eq!(ended.state, OperationState::Succeeded);
+        Some(ended)
+    };
+    assert!(wait(&harness, TWO).is_some());
+    assert!(wait(&harness, TWO).is_none());
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    let (store, devices) = harness.kill();
+    let harness = Harness::start(store, devices);
+    // The same file does not undo what was changed since.
+    assert!(wait(&harness, TWO).is_none());
+    assert_eq!(harness.node.config().nics.len(), 1);
+    let newer = format!("{TWO}\n# again\n");
+    assert!(wait(&harness, &newer).is_some());
+    assert_eq!(harness.node.config().nics.len(), 2);
+    let error = harness.node.submit_file("[[nic]]\nname = 3\n", "host.toml").unwrap_err();
+    assert_eq!(error[0].file.as_deref(), Some("host.toml"));
+}
+
+#[test]
+fn one_capture_of_a_port_at_a_time() {
+    let harness = two();
+    let key = PortKey::Nic(name("web"));
+    let capture = harness.node.capture(&key, Default::default()).unwrap();
+    assert!(harness.node.capture(&key, Default::default()).is_err());
+    let id = capture.operation().unwrap().id;
+    let mut capture = capture;
+    let none = std::time::Duration::ZERO;
+    assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
+    harness.node.cancel_operation(id);
+    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    drop(capture);
+    assert_eq!(harness.node.operation(id).unwrap().state, OperationState::Cancelled);
+    assert_eq!((harness.events(3011).len(), harness.events(3012).len()), (1, 1));
+    // A capture does not keep its port from being deleted.
+    let mut capture = harness.node.capture(&key, Default::default()).unwrap();
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+}
+
+#[test]
+fn a_stopped_node_refuses_changes_and_keeps_the_taps() {
+    let harness = two();
+    harness.node.stop();
+    assert!(harness.node.submit(Edit::Apply(Box::default())).is_err());
+    assert!(harness.devices.open_devices().is_empty());
+    assert!(harness.devices.taps().contains("web0"));
+    assert_eq!(harness.events(1002).len(), 1);
+}
+
+/// A small world in which NICs come, go, swap devices and change.
+fn any_config() -> impl Strategy<Value = HostConfig> {
+    let nic = (0..4_u8, 0..4_u8, any::<bool>(), 1..3_u16, any::<bool>());
+    (proptest::collection::vec(nic, 0..5), any::<bool>(), 0..3_u8).prop_map(
+        |(nics, internal, cpus)| {
+            let mut text = String::from("[host]\n");
+            if cpus > 0 {
+                text += &format!("processors = [{}]\n", (0..cpus).map(|c| c.to_string()).collect::<Vec<_>>().join(","));
+            }
+            text += "[[switch]]\nname = \"s\"\n";
+            text += if internal { "kind = \"internal\"\n" } else { "kind = \"private\"\n" };
+            let mut names = Vec::new();
+            let mut devices = Vec::new();
+            for (name, device, vhost, queues, isolated) in nics {
+                if names.contains(&name) || devices.contains(&device) {
+                    continue;
+                }
+                names.push(name);
+                devices.push(device);
+                text += &format!(
+                    "[[nic]]\nname = \"n{name}\"\nswitch = \"s\"\nqueues = {queues}\nisolated = {isolated}\n"
+                );
+                text += &if vhost {
+                    format!("backend = \"vhost-user\"\nsocket = \"/run/{device}\"\n")
+                } else {
+                    format!("backend = \"tap\"\ndevice = \"d{device}\"\n")
+                };
+            }
+            host(&text)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever is applied in whatever order, some of it failing: desired state
+    /// is what was applied last with success, and the world agrees with it, also
+    /// after the process was killed.
+    #[test]
+    fn the_world_is_as_the_last_change_that_succeeded(
+        changes in proptest::collection::vec((any_config(), proptest::option::of(0..6_usize)), 1..6),
+        killed in any::<bool>(),
+    ) {
+        let mut harness = Harness::start(MemoryStore::default(), FakeDevices::default());
+        let mut expected = HostConfig::default();
+        for (config, fail_at) in changes {
+            harness.devices.fail_at(fail_at);
+            let operation = harness.apply(&config);
+            harness.devices.fail_at(None);
+            if operation.state == OperationState::Succeeded {
+                expected = config;
+            }
+            prop_assert_eq!(harness.node.config(), expected.clone());
+            harness.assert_consistent(&[]);
+            if killed {
+                let (store, devices) = harness.kill();
+                harness = Harness::start(store, devices);
+                prop_assert_eq!(harness.node.config(), expected.clone());
+                harness.assert_consistent(&[]);
+            }
+        }
+    }
+}

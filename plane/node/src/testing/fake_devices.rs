@@ -1,0 +1,188 @@
+//! Devices that only remember what is open.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
+    PortObserver, PortSpec, QueueHost,
+};
+use suimon_quantity::PortId;
+
+use crate::wanted::{Claim, Tap, claim, tap_of};
+
+/// TAPs of the host; they outlive a process.
+pub(crate) type HostTaps = Arc<Mutex<BTreeSet<Tap>>>;
+
+/// The devices of one process.
+#[derive(Clone, Default)]
+pub(crate) struct FakeDevices {
+    inner: Arc<Mutex<Inner>>,
+    taps: HostTaps,
+}
+
+#[derive(Default)]
+struct Inner {
+    open: BTreeMap<Claim, Opened>,
+    calls: usize,
+    /// The call of `open` or `change` that fails, counted from 0 after arming.
+    fail_at: Option<usize>,
+    /// Devices that cannot be opened.
+    missing: BTreeSet<String>,
+}
+
+struct Opened {
+    port: PortId,
+    spec: PortSpec,
+    observer: Arc<dyn PortObserver>,
+}
+
+impl FakeDevices {
+    pub(crate) fn on_host(taps: HostTaps) -> Self {
+        Self { inner: Arc::default(), taps }
+    }
+
+    pub(crate) fn host_taps(&self) -> HostTaps {
+        self.taps.clone()
+    }
+
+    pub(crate) fn taps(&self) -> BTreeSet<String> {
+        let taps = self.taps.lock().unwrap_or_else(PoisonError::into_inner);
+        taps.iter().map(|tap| tap.device.clone()).collect()
+    }
+
+    pub(crate) fn make_tap(&self, device: &str) {
+        let tap = Tap { netns: None, device: device.to_owned() };
+        self.taps.lock().unwrap_or_else(PoisonError::into_inner).insert(tap);
+    }
+
+    pub(crate) fn fail_at(&self, call: Option<usize>) {
+        let mut inner = self.lock();
+        inner.calls = 0;
+        inner.fail_at = call;
+    }
+
+    pub(crate) fn set_missing(&self, device: &str, is_missing: bool) {
+        let mut inner = self.lock();
+        if is_missing {
+            inner.missing.insert(device.to_owned());
+        } else {
+            inner.missing.remove(device);
+        }
+    }
+
+    /// What is open: the port and what it stands on.
+    pub(crate) fn open_devices(&self) -> Vec<(PortId, PortSpec)> {
+        self.lock().open.values().map(|opened| (opened.port, opened.spec.clone())).collect()
+    }
+
+    /// Reports something about the device that `port` stands on.
+    pub(crate) fn tell(&self, port: PortId, notice: DeviceNotice) {
+        let inner = self.lock();
+        let opened = inner.open.values().find(|opened| opened.port == port).unwrap();
+        opened.observer.handle_notice(port, notice);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn count_call(&mut self) -> Result<(), DeviceError> {
+        let call = self.calls;
+        self.calls += 1;
+        if self.fail_at == Some(call) { Err(refused(DeviceErrorKind::Host)) } else { Ok(()) }
+    }
+
+    fn check(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+        let claim = claim(spec);
+        let is_missing = match &claim {
+            Claim::Device(tap) => self.missing.contains(&tap.device),
+            Claim::Socket(_) => false,
+        };
+        if is_missing {
+            return Err(refused(DeviceErrorKind::Missing));
+        }
+        if self.open.contains_key(&claim) {
+            return Err(refused(DeviceErrorKind::Busy));
+        }
+        Ok(())
+    }
+}
+
+fn refused(kind: DeviceErrorKind) -> DeviceError {
+    DeviceError { kind, field: "device", detail: format!("refused: {kind:?}") }
+}
+
+impl DeviceFactory for FakeDevices {
+    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+        self.lock().check(spec)
+    }
+
+    fn open(
+        &self,
+        port: PortId,
+        spec: &PortSpec,
+        _queues: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        let mut inner = self.lock();
+        inner.count_call()?;
+        inner.check(spec)?;
+        if let Some(tap) = tap_of(spec) {
+            self.taps.lock().unwrap_or_else(PoisonError::into_inner).insert(tap);
+        }
+        inner.open.insert(claim(spec), Opened { port, spec: spec.clone(), observer });
+        Ok(Box::new(FakeDevice { inner: self.inner.clone(), claim: claim(spec) }))
+    }
+
+    fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
+        let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
+        self.taps.lock().unwrap_or_else(PoisonError::into_inner).contains(&tap)
+    }
+
+    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+        let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
+        assert!(!self.lock().open.contains_key(&Claim::Device(tap.clone())), "{tap:?} is open");
+        self.taps.lock().unwrap_or_else(PoisonError::into_inner).remove(&tap);
+        Ok(())
+    }
+}
+
+struct FakeDevice {
+    inner: Arc<Mutex<Inner>>,
+    claim: Claim,
+}
+
+impl PortDevice for FakeDevice {
+    fn status(&self) -> DeviceStatus {
+        DeviceStatus { link_up: true, queue_pairs: 1, mtu: 1400, ..DeviceStatus::default() }
+    }
+
+    /// As the real ones: TAPs and uplinks change live but for their queues,
+    /// vhost-user devices do not.
+    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.count_call()?;
+        let opened = inner.open.get_mut(&self.claim).unwrap();
+        assert_eq!(claim(to), self.claim, "a device cannot become another");
+        let live = match (&opened.spec, to) {
+            (PortSpec::Tap(from), PortSpec::Tap(to)) => from.queue_pairs == to.queue_pairs,
+            (PortSpec::Uplink(from), PortSpec::Uplink(to)) => {
+                from.queue_pairs == to.queue_pairs && from.driver == to.driver
+            }
+            _ => false,
+        };
+        if live {
+            opened.spec = to.clone();
+        }
+        Ok(live)
+    }
+}
+
+impl Drop for FakeDevice {
+    fn drop(&mut self) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).open.remove(&self.claim);
+    }
+}

@@ -1,0 +1,125 @@
+//! A node in that world, and what must always be true of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severity, parse_toml};
+use suimon_ports::PortSpec;
+use suimon_quantity::PortId;
+
+use crate::testing::{FakeDevices, FakePlane, MemoryStore};
+use crate::wanted::{wanted_ports, wanted_taps};
+use crate::{Edit, NoListener, Node, NodeParts};
+
+/// Long enough for anything that is not stuck.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Harness {
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) devices: FakeDevices,
+    pub(crate) plane: FakePlane,
+    pub(crate) node: Node,
+}
+
+impl Harness {
+    pub(crate) fn new() -> Self {
+        Self::start(MemoryStore::default(), FakeDevices::default())
+    }
+
+    /// A process on a host that a former one has left like this.
+    pub(crate) fn start(store: MemoryStore, devices: FakeDevices) -> Self {
+        let store = Arc::new(store);
+        let plane = FakePlane::default();
+        let node = Node::open(NodeParts {
+            store: store.clone(),
+            devices: Arc::new(devices.clone()),
+            plane: Arc::new(plane.clone()),
+            clock: Arc::new(|| 1_700_000_000_000),
+            listener: Arc::new(NoListener),
+            cpus: vec![0, 1, 2, 3],
+            host_name: "test".to_owned(),
+            version: "0".to_owned(),
+            retry_first: Duration::from_millis(20),
+        });
+        Self { store, devices, plane, node: node.unwrap() }
+    }
+
+    /// What a new process finds after this one was killed.
+    pub(crate) fn kill(self) -> (MemoryStore, FakeDevices) {
+        let store = self.store.surviving();
+        // The devices of a dead process are closed by the kernel.
+        (store, FakeDevices::on_host(self.devices.host_taps()))
+    }
+
+    /// Submits a change and waits for its end.
+    pub(crate) fn change(&self, edit: Edit) -> Operation {
+        let operation = self.node.submit(edit).unwrap();
+        self.node.wait_operation(operation.id, PATIENCE).unwrap()
+    }
+
+    pub(crate) fn apply(&self, config: &HostConfig) -> Operation {
+        self.change(Edit::Apply(Box::new(config.clone())))
+    }
+
+    pub(crate) fn apply_well(&self, config: &HostConfig) {
+        let operation = self.apply(config);
+        assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    }
+
+    pub(crate) fn events(&self, id: u32) -> Vec<Event> {
+        let all = self.node.events(0, usize::MAX, Severity::Info).events;
+        all.into_iter().filter(|event| event.id == id).collect()
+    }
+
+    pub(crate) fn ports(&self) -> BTreeMap<String, PortId> {
+        let claims = self.devices.open_devices().into_iter();
+        claims.map(|(port, spec)| (format!("{:?}", crate::wanted::claim(&spec)), port)).collect()
+    }
+
+    /// Desired state and the world agree.
+    pub(crate) fn assert_consistent(&self, others_taps: &[&str]) {
+        let config = self.node.config();
+        let wanted = wanted_ports(&config);
+        let open: BTreeSet<String> =
+            self.devices.open_devices().iter().map(|(_, spec)| format!("{spec:?}")).collect();
+        let expected: BTreeSet<String> =
+            wanted.values().map(|spec: &PortSpec| format!("{spec:?}")).collect();
+        assert_eq!(open, expected, "open devices");
+        let mut taps: BTreeSet<String> =
+            wanted_taps(&wanted).into_iter().map(|tap| tap.device).collect();
+        taps.extend(others_taps.iter().map(|tap| (*tap).to_owned()));
+        assert_eq!(self.devices.taps(), taps, "TAPs on the host");
+
+        let topology = self.plane.topology();
+        assert_eq!(topology.switches.len(), config.switches.len(), "switches");
+        let in_tables: BTreeSet<PortId> = topology.ports.iter().map(|p| p.spec.id).collect();
+        let open: BTreeSet<PortId> =
+            self.devices.open_devices().into_iter().map(|(port, _)| port).collect();
+        assert_eq!(in_tables, open, "ports in the tables");
+        for nic in &config.nics {
+            let mtus = topology.ports.iter().map(|port| port.spec.mtu);
+            assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
+        }
+        let cpus = config.host.processors.clone().unwrap_or_else(|| vec![3]);
+        assert_eq!(self.plane.cpus(), cpus, "processors");
+        assert!(!self.store.keys("desired").contains(&"intent".to_owned()), "intent");
+    }
+}
+
+/// A configuration from a host file.
+pub(crate) fn host(toml: &str) -> HostConfig {
+    parse_toml(toml, None).unwrap()
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,11 @@
+//! The world around a node, in memory, with failures on demand.
+
+mod fake_devices;
+mod fake_plane;
+mod harness;
+mod memory_store;
+
+pub(crate) use fake_devices::FakeDevices;
+pub(crate) use fake_plane::FakePlane;
+pub(crate) use harness::{Harness, PATIENCE, host, name, wait_until};
+pub(crate) use memory_store::{MemoryStore, StoreFailure};
