@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
-use suimon_frame::{Frame, FrameBatch, MacAddr, Offloads, VNET_HEADER_BYTES, VnetHeader};
+use suimon_frame::{
+    FRAME_BYTES_MAX, Frame, FrameBatch, MacAddr, Offloads, VNET_HEADER_BYTES,
+    VNET_HEADER_SHORT_BYTES, VnetHeader,
+};
 use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
 
 use crate::fault::RingFault;
@@ -138,7 +141,7 @@ impl TxRing {
         let body = len - self.header_bytes;
         let addr = head.first.addr;
         let body_addr = addr.wrapping_add(self.header_bytes as u64);
-        let Some(space) = frame.space_mut().get_mut(..body) else {
+        let Some(space) = room(frame, 0, body) else {
             return Err(self.too_long(head));
         };
         let read = if self.header_bytes == VNET_HEADER_BYTES {
@@ -163,10 +166,9 @@ impl TxRing {
             let into_header = missing.min(buffer.len);
             let from = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
-            let (Some(header_part), Some(space)) = (
-                header.get_mut(from..from + into_header),
-                frame.space_mut().get_mut(body..body + into_body),
-            ) else {
+            let (Some(header_part), Some(space)) =
+                (header.get_mut(from..from + into_header), room(frame, body, into_body))
+            else {
                 return Err(self.too_long(head));
             };
             let body_addr = buffer.addr.wrapping_add(into_header as u64);
@@ -192,15 +194,23 @@ impl TxRing {
 
     #[cold]
     fn too_long(&self, head: Head) -> RingFault {
-        let max = self.header_bytes + suimon_frame::FRAME_BYTES_MAX;
+        let max = self.header_bytes + FRAME_BYTES_MAX;
         RingFault::FrameLength { queue: self.queue.queue(), head: head.index, max }
     }
+}
+
+/// The place for `bytes` more bytes behind the first `from`, if a frame may have
+/// that many.
+#[inline(always)]
+fn room(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
+    let end = from + bytes;
+    if end > FRAME_BYTES_MAX { None } else { frame.space_mut().get_mut(from..end) }
 }
 
 /// The header without `num_buffers`.
 #[inline(always)]
 fn short(header: &mut [u8; VNET_HEADER_BYTES]) -> &mut [u8] {
-    header.get_mut(..suimon_frame::VNET_HEADER_SHORT_BYTES).unwrap_or_default()
+    header.get_mut(..VNET_HEADER_SHORT_BYTES).unwrap_or_default()
 }
 
 fn own_eventfd() -> Result<OwnedFd, PortFault> {

@@ -12,7 +12,7 @@ use suimon_ring::{CallLine, GuestMemory, RegionSpec, RingAddresses, RingFeatures
 use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 use virtio_queue::desc::{RawDescriptor, split::Descriptor};
 use virtio_queue::mock::{AvailRing, DescriptorTable, UsedRing};
-use virtio_queue::{Queue, QueueOwnedT, QueueT};
+use virtio_queue::{Queue, QueueT};
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap};
 
 pub const NEXT: u16 = VRING_DESC_F_NEXT as u16;
