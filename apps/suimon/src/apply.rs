@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use clap::Args;
 use suimon_client::ClientError;
-use suimon_contract::{ApplyRequest, TOML_BYTES_MAX, parse_toml};
+use suimon_contract::{ApplyRequest, TOML_BYTES_MAX, locate_errors, parse_toml};
 
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
@@ -35,17 +35,29 @@ impl ApplyFlags {
         let (text, name) = read(&self.file)?;
         // What is wrong with the file itself needs no daemon to be told.
         parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
-        let request = ApplyRequest { toml: Some(text), file: Some(name), config: None };
-        match context.client.apply(&request, self.change.dry_run).await {
+        let request =
+            ApplyRequest { toml: Some(text.clone()), file: Some(name.clone()), config: None };
+        let result = match context.client.apply(&request, self.change.dry_run).await {
             Ok(outcome) => finish(context, outcome, self.change).await,
-            Err(ClientError::Refused { status: 409 | 422, errors })
-                if errors.iter().any(|error| error.file.is_some()) =>
-            {
-                Err(Failure::Refused(errors))
-            }
             Err(error) => Err(error.into()),
-        }
+        };
+        result.map_err(|failure| located(failure, &text, &name))
     }
+}
+
+/// The failure with the lines of what the daemon found wrong on the host.
+fn located(mut failure: Failure, text: &str, name: &str) -> Failure {
+    match &mut failure {
+        Failure::Client(ClientError::Refused { errors, .. }) => {
+            locate_errors(text, Some(name), errors);
+        }
+        Failure::Operation(operation) => {
+            let error = operation.error.as_mut().map(core::slice::from_mut);
+            locate_errors(text, Some(name), error.unwrap_or_default());
+        }
+        _ => {}
+    }
+    failure
 }
 
 impl CheckFlags {

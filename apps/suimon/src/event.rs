@@ -19,10 +19,10 @@ pub(crate) enum EventVerb {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ListFlags {
-    /// Only events after this sequence number.
+    /// Only events after this sequence number; the last ones if absent.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
-    /// At most so many.
+    /// At most so many; 100 if absent.
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
     /// Only events that matter at least so much.
@@ -77,16 +77,15 @@ impl EventVerb {
 }
 
 async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
-    let least = flags.severity.map_or(Severity::Info, Severity::from);
-    let mut events = context.client.follow_events(flags.after).await?;
+    let severity = flags.severity.map(Severity::from);
+    let mut events = context.client.follow_events(flags.after, severity).await?;
     loop {
         let event = tokio::select! {
             event = events.next() => event?,
             interrupt = tokio::signal::ctrl_c() => return Ok(interrupt?),
         };
         match event {
-            Some(event) if event.severity >= least => context.show_line(&event, line)?,
-            Some(_) => {}
+            Some(event) => context.show_line(&event, line)?,
             None => {
                 let ended = "it ended the stream of events".to_owned();
                 return Err(suimon_client::ClientError::Broken(ended).into());

@@ -22,7 +22,7 @@ pub struct Client {
 /// Which events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// Only those after this sequence number.
+    /// Only those after this sequence number; the last ones if absent.
     pub after: Option<u64>,
     /// At most so many.
     pub limit: Option<usize>,
@@ -131,9 +131,19 @@ impl Client {
     }
 
     /// Events as they happen, beginning after this sequence number or with the
-    /// next one.
-    pub async fn follow_events(&self, after: Option<u64>) -> Result<Follow<Event>, ClientError> {
-        let path = with_query("/1.0/events/follow", &[("after", after.map(|n| n.to_string()))]);
+    /// next one, that matter at least so much.
+    pub async fn follow_events(
+        &self,
+        after: Option<u64>,
+        severity: Option<Severity>,
+    ) -> Result<Follow<Event>, ClientError> {
+        let path = with_query(
+            "/1.0/events/follow",
+            &[
+                ("after", after.map(|n| n.to_string())),
+                ("severity", severity.map(|s| s.as_str().to_owned())),
+            ],
+        );
         let answer = transport::send(&self.socket, Call::get(path.clone())).await?;
         Ok(Follow::new(path, answer))
     }

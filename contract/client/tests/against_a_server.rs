@@ -121,7 +121,7 @@ async fn lines_are_put_together_from_pieces() {
         &chunk(event.as_bytes()),
         "0\r\n\r\n",
     ]);
-    let mut follow = server.client().follow_events(Some(9)).await.unwrap();
+    let mut follow = server.client().follow_events(Some(9), None).await.unwrap();
     let mut seen = 0;
     while let Some(event) = follow.next().await.unwrap() {
         assert_eq!(event.text, "é");

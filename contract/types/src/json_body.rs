@@ -9,7 +9,7 @@ use crate::document::read_document;
 use crate::finding::Place;
 use crate::{
     ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, SwitchConfig,
-    UplinkConfig, parse_toml, shape,
+    UplinkConfig, locate_errors, parse_toml, shape,
 };
 
 /// Largest body, in bytes.
@@ -109,6 +109,14 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
             .map_err(|errors| errors.into_iter().map(|found| found.error).collect()),
         (None, Some(_)) => Err(vec![malformed("`config` must be an object")]),
         _ => Err(vec![malformed("give either `toml` or `config`")]),
+    }
+}
+
+/// Adds file and line to errors that were found after the body of
+/// `POST /1.0/apply` was read, if the body has the host file as text.
+pub fn locate_errors_of_apply(body: &[u8], errors: &mut [ApiError]) {
+    if let Ok(ApplyRequest { toml: Some(text), file, .. }) = serde_json::from_slice(body) {
+        locate_errors(&text, file.as_deref(), errors);
     }
 }
 

@@ -78,6 +78,17 @@ fn apply_takes_toml_or_json_but_not_both() {
 }
 
 #[test]
+fn errors_found_after_apply_was_read_are_given_their_lines() {
+    let body = br#"{"toml":"\n[[nic]]\nname = \"a\"\nvlan = 3","file":"h.toml"}"#;
+    let mut errors =
+        [crate::ApiError::new(ErrorCode::DeviceMissing, "m").about("nic/a").field("vlan")];
+    crate::locate_errors_of_apply(b"{", &mut errors);
+    assert_eq!(errors[0].line, None);
+    crate::locate_errors_of_apply(body, &mut errors);
+    assert_eq!(errors[0].to_string(), "h.toml:4: nic/a: vlan: m");
+}
+
+#[test]
 fn resources_are_found_in_desired_state() {
     let mut host = HostConfig::default();
     NicConfig::all_mut(&mut host).push(nic());

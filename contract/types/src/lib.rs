@@ -33,7 +33,7 @@
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
 //! | `GET /1.0/processors` | list of [`ProcessorStatus`] |
 //! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=` |
-//! | `GET /1.0/events/follow` | one [`Event`] per line as they happen; `?after=` |
+//! | `GET /1.0/events/follow` | one [`Event`] per line as they happen; `?after=&severity=` |
 //! | `GET /1.0/operations`, `…/{id}` | [`Operation`]s |
 //! | `GET /1.0/operations/{id}/wait` | the operation when it has ended; `?timeout_s=` |
 //! | `GET /1.0/operations/{id}/follow` | one [`Operation`] per line at every change |
@@ -88,7 +88,9 @@ pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
 pub use event_kinds::EventKind;
 pub use form::Form;
-pub use json_body::{JSON_BYTES_MAX, Resource, parse_apply, parse_resource, patch_resource};
+pub use json_body::{
+    JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_resource, patch_resource,
+};
 pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
 pub use name::{Name, NameError};
@@ -99,7 +101,7 @@ pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, OffloadStatus,
     PortCounters, ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, UplinkStatus,
 };
-pub use toml_file::{TOML_BYTES_MAX, parse_toml};
+pub use toml_file::{TOML_BYTES_MAX, locate_errors, parse_toml};
 pub use toml_writer::{default_of, to_toml};
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;

@@ -58,6 +58,36 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     })
 }
 
+/// Adds the file and the line to errors that name a resource but were found only
+/// after the text was read, such as a device that does not exist.
+pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
+    if text.len() > TOML_BYTES_MAX || errors.iter().all(|error| error.line.is_some()) {
+        return;
+    }
+    let mut lines = Lines::new(text);
+    let (table, _) = DeTable::parse_recoverable(text);
+    let root = to_json_table(table.get_ref(), "", &mut lines);
+    for error in errors.iter_mut().filter(|error| error.line.is_none()) {
+        let Some(resource) = &error.resource else { continue };
+        let Some(path) = path_of(&root, resource) else { continue };
+        error.line = lines.of(&path, error.field.as_deref());
+        if error.line.is_some() {
+            error.file = file.map(str::to_owned);
+        }
+    }
+}
+
+/// The path of the table that describes a resource like `nic/web`.
+fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
+    let Some((kind, name)) = resource.split_once('/') else {
+        return Some(resource.to_owned());
+    };
+    let tables = root.get(kind)?.as_array()?;
+    let has_name = |table: &Value| table.get("name").is_some_and(|own| own == name);
+    let index = tables.iter().position(has_name)?;
+    Some(format!("{kind}[{index}]"))
+}
+
 /// The table as JSON, which the checks work on; notes the line of every key.
 fn to_json_table(table: &DeTable<'_>, path: &str, lines: &mut Lines) -> Map<String, Value> {
     let mut json = Map::new();

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use crate::{ErrorCode, NicBackend, TOML_BYTES_MAX, parse_toml};
+use crate::{ApiError, ErrorCode, NicBackend, TOML_BYTES_MAX, locate_errors, parse_toml};
 
 const WHOLE: &str = r#"
 [host]
@@ -245,6 +245,37 @@ fn what_is_not_toml_is_refused_with_its_line() {
     assert_eq!(wrong("[nic]\nname = \"a\""), ["1 - nic Malformed"]);
     assert_eq!(wrong("host = 3"), ["1 - host Malformed"]);
     assert_eq!(wrong(&" ".repeat(TOML_BYTES_MAX + 1)), ["- - - Malformed"]);
+}
+
+#[test]
+fn errors_found_later_are_given_their_lines() {
+    let error = |resource: &str, field: Option<&str>| {
+        let mut error = ApiError::new(ErrorCode::DeviceMissing, "m").about(resource);
+        error.field = field.map(str::to_owned);
+        error
+    };
+    let mut errors = [
+        error("uplink/wan", Some("device")),
+        error("nic/light", Some("netns")),
+        error("nic/light", None),
+        error("host", Some("processors")),
+        error("switch/elsewhere", None),
+        ApiError::new(ErrorCode::HostError, "about nothing"),
+    ];
+    locate_errors(WHOLE, Some("h.toml"), &mut errors);
+    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "h.toml:8: uplink/wan: device: m",
+            "h.toml:36: nic/light: netns: m",
+            "h.toml:32: nic/light: m",
+            "h.toml:4: host: processors: m",
+            "switch/elsewhere: m",
+            "about nothing",
+        ]
+    );
+    locate_errors("this is = not toml [[", None, &mut errors);
 }
 
 #[test]
