@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX};
+use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors};
 use suimon_node::Node;
 
 /// How long applying the file may take.
@@ -31,7 +31,14 @@ pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
 pub(crate) fn apply(node: &Node, path: &Path) -> Result<(), Vec<ApiError>> {
     let text = read(path)?;
     let shown = path.display().to_string();
-    let Some(operation) = node.submit_file(&text, &shown)? else {
+    apply_text(node, &text, &shown).map_err(|mut errors| {
+        locate_errors(&text, Some(&shown), &mut errors);
+        errors
+    })
+}
+
+fn apply_text(node: &Node, text: &str, shown: &str) -> Result<(), Vec<ApiError>> {
+    let Some(operation) = node.submit_file(text, shown)? else {
         tracing::info!(file = shown, "the host file is as it was applied last");
         return Ok(());
     };

@@ -26,6 +26,12 @@ impl Failure {
     pub fn with_status(status: StatusCode, error: ApiError) -> Self {
         Self { status, errors: vec![error] }
     }
+
+    /// The same with lines, where `body`, of `POST /1.0/apply`, has a host file.
+    pub(super) fn located(mut self, body: &[u8]) -> Self {
+        suimon_contract::locate_errors_of_apply(body, &mut self.errors);
+        self
+    }
 }
 
 impl From<Vec<ApiError>> for Failure {

@@ -92,8 +92,10 @@ async fn apply(
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
+    let text = body.clone();
     let config = state.ask(move |_| parse_apply(&body)).await?;
-    change(&state, Edit::Apply(Box::new(config)), parameters).await
+    let changed = change(&state, Edit::Apply(Box::new(config)), parameters).await;
+    changed.map_err(|failure| failure.located(&text))
 }
 
 /// All processors.

@@ -1,0 +1,292 @@
+//! The program as a user runs it: exit codes, what goes where, and what it does
+//! when a daemon answers slowly, refuses, or is not there. The daemon here is a
+//! script that answers each path with fixed bytes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+const OPERATION: &str = r#"{"id":7,"kind":"apply","subject":"host","state":"STATE","steps_done":0,"steps":1,"started_unix_ms":1,"plan":{"steps":[{"action":"create","resource":"nic/web"}]}EXTRA}"#;
+
+fn operation(state: &str, extra: &str) -> String {
+    OPERATION.replace("STATE", state).replace("EXTRA", extra)
+}
+
+/// A daemon that answers a request line that begins so with these bytes.
+struct Daemon {
+    dir: TempDir,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Daemon {
+    fn new(answers: &[(&str, String)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(dir.path().join("s")).unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let answers: Vec<(String, String)> =
+            answers.iter().map(|(start, answer)| ((*start).to_owned(), answer.clone())).collect();
+        let log = asked.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                answer(stream.unwrap(), &answers, &log);
+            }
+        });
+        Self { dir, asked }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        suimon(&[&["--socket", self.socket().to_str().unwrap()], args].concat(), b"")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("s")
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn answer(stream: UnixStream, answers: &[(String, String)], log: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    log.lock().unwrap().push(format!("{} {}", first.trim(), String::from_utf8_lossy(&body)));
+    let answer = answers.iter().find(|(start, _)| first.starts_with(start.as_str()));
+    let answer = answer.map_or_else(|| json("404 Not Found", "{}"), |(_, answer)| answer.clone());
+    let mut stream = stream;
+    let _ = stream.write_all(answer.as_bytes());
+    // A follower that is to wait keeps its connection.
+    if answer.ends_with("WAIT") {
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(20));
+            drop(stream);
+        });
+    }
+}
+
+fn json(status: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn lines(lines: &[String]) -> String {
+    let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_suimon"));
+    command.args(args).env_remove("SUIMON_SOCKET");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn suimon(args: &[&str], input: &[u8]) -> Output {
+    let mut child = command(args).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Exit code, standard output, standard error.
+fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn host_file(dir: &Path, text: &str) -> String {
+    let path = dir.join("host.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"web\"\n\
+                    switch = \"lan\"\nbackend = \"tap\"\n";
+
+#[test]
+fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
+    let daemon = Daemon::new(&[]);
+    let text = GOOD.replace("\"tap\"", "\"tap\"\nvlan = 5000\ncolour = 1");
+    let path = host_file(daemon.dir.path(), &text);
+    for verb in ["check", "apply"] {
+        let (code, out, err) = told(&daemon.run(&[verb, "-f", &path]));
+        assert_eq!((code, out.as_str()), (3, ""));
+        let expected = format!(
+            "{path}:8: nic/web: vlan: must be a number from 1 to 4094, not 5000\n{path}:9: \
+             nic/web: colour: there is no such key;"
+        );
+        assert!(err.starts_with(&expected), "{err}");
+    }
+    assert_eq!(daemon.asked(), [""; 0]);
+    let (code, _, err) = told(&suimon(&["check", "-f", "-"], b"[host\n"));
+    assert_eq!(code, 3);
+    assert!(err.starts_with("<stdin>:1: this is not TOML"), "{err}");
+    assert_eq!(told(&suimon(&["check", "-f", "-"], GOOD.as_bytes())).0, 0);
+    assert_eq!(told(&suimon(&["check", "-f", "/no/such/file"], b"")).0, 1);
+}
+
+#[test]
+fn apply_prints_the_plan_and_waits_for_the_end() {
+    let progress = [operation("running", ""), operation("succeeded", "")];
+    let daemon = Daemon::new(&[
+        ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", lines(&progress)),
+    ]);
+    let path = host_file(daemon.dir.path(), GOOD);
+    let (code, out, err) = told(&daemon.run(&["apply", "-f", &path]));
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "+ nic/web create\n", ""));
+    assert!(daemon.asked()[0].contains("\"toml\":\"[[switch]]"));
+
+    let (code, out, _) = told(&daemon.run(&["apply", "-f", &path, "--json"]));
+    assert_eq!(code, 0);
+    let ended: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(ended["state"], "succeeded");
+
+    let (code, out, err) = told(&daemon.run(&["apply", "-f", &path, "--no-wait"]));
+    assert_eq!((code, out.as_str()), (0, "+ nic/web create\n"));
+    assert!(err.contains("operation 7"), "{err}");
+}
+
+#[test]
+fn an_operation_that_fails_says_why_and_where() {
+    let error = r#","error":{"code":"device_busy","message":"eth0 is held","resource":"nic/web"}"#;
+    let daemon = Daemon::new(&[
+        ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", lines(&[operation("failed", error)])),
+        ("GET /1.0/operations/7 ", json("200 OK", &operation("cancelled", ""))),
+    ]);
+    let path = host_file(daemon.dir.path(), GOOD);
+    let (code, _, err) = told(&daemon.run(&["apply", "-f", &path]));
+    assert_eq!(code, 1);
+    assert_eq!(err, format!("suimon: apply of host failed: {path}:4: nic/web: eth0 is held\n"));
+    let (code, _, err) = told(&daemon.run(&["operation", "watch", "7"]));
+    assert_eq!((code, err.as_str()), (7, "suimon: apply of host was cancelled\n"));
+}
+
+#[test]
+fn what_the_daemon_refuses_has_its_own_exit_code() {
+    let refused = |status: &str, code: &str| {
+        json(status, &format!(r#"{{"errors":[{{"code":"{code}","message":"m"}}]}}"#))
+    };
+    let daemon = Daemon::new(&[
+        ("GET /1.0/nics/gone", refused("404 Not Found", "not_found")),
+        ("DELETE /1.0/nics/", refused("409 Conflict", "in_use")),
+        ("PATCH /1.0/nics/", refused("422 Unprocessable", "unknown_reference")),
+        ("POST /1.0/nics", refused("500 Error", "internal")),
+    ]);
+    let code = |args: &[&str]| {
+        let (code, out, err) = told(&daemon.run(args));
+        assert_eq!((out.as_str(), err.as_str()), ("", "m\n"));
+        code
+    };
+    assert_eq!(code(&["nic", "show", "gone"]), 4);
+    assert_eq!(code(&["nic", "delete", "web"]), 6);
+    assert_eq!(code(&["nic", "set", "web", "--switch", "x"]), 3);
+    assert_eq!(code(&["nic", "add", "web", "--switch", "x", "--backend", "tap"]), 1);
+    assert!(daemon.asked()[2].ends_with(r#"{"switch":"x"}"#), "{:?}", daemon.asked());
+}
+
+#[test]
+fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
+    let (code, out, err) = told(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
+    assert_eq!((code, out.as_str()), (5, ""));
+    assert!(err.contains("/no/such/socket") && err.contains("is suimond running"), "{err}");
+}
+
+#[test]
+fn interrupting_the_wait_leaves_the_operation_running() {
+    let waiting = format!("HTTP/1.1 200 OK\r\n\r\n{}\nWAIT", operation("running", ""));
+    let daemon = Daemon::new(&[
+        ("DELETE /1.0/nics/web", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", waiting),
+    ]);
+    let socket = daemon.socket();
+    let args = ["--socket", socket.to_str().unwrap(), "nic", "delete", "web"];
+    let child = command(&args).spawn().unwrap();
+    let follows = || daemon.asked().iter().any(|line| line.contains("/follow"));
+    for _ in 0..500 {
+        if follows() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(follows());
+    // Long enough for the answer to reach it and the signal to be waited for.
+    thread::sleep(Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    assert_eq!(code, 130);
+    assert!(err.contains("operation 7 goes on"), "{err}");
+    assert!(!daemon.asked().iter().any(|line| line.starts_with("DELETE /1.0/operations")));
+}
+
+#[test]
+fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
+    use std::os::unix::fs::PermissionsExt;
+    let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\nsuimon-operation: 3\r\n\r\npcapng";
+    let daemon = Daemon::new(&[("GET /1.0/nics/web/capture?max_frames=2 ", answer.to_owned())]);
+    let path = daemon.dir.path().join("w.pcapng");
+    let file = path.to_str().unwrap();
+    let (code, out, err) =
+        told(&daemon.run(&["nic", "capture", "web", "-w", file, "--count", "2"]));
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert_eq!(err, format!("6 B of web written to {file}\n"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"pcapng");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
+    assert_eq!((code, out.as_str()), (0, "pcapng"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let event = r#"{"sequence":1,"time_unix_ms":2,"id":1001,"severity":"info","subject":"host","text":"t"}"#;
+    let daemon = Daemon::new(&[("GET /1.0/events/follow", lines(&vec![event.to_owned(); 20_000]))]);
+    let socket = daemon.socket();
+    let mut child =
+        command(&["--socket", socket.to_str().unwrap(), "event", "follow"]).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.ends_with("host: t\n"), "{first}");
+    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+}
+
+#[test]
+fn pages_are_made_without_a_daemon() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert_eq!(told(&suimon(&["docs", "--dir", path], b"")).0, 0);
+    assert_eq!(told(&suimon(&["man", "--dir", path], b"")).0, 0);
+    for page in ["cli.md", "config.md", "errors.md", "events.md", "suimon.1", "suimon-nic-add.1"] {
+        assert!(dir.path().join(page).exists(), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, _) = told(&suimon(&["completions", shell], b""));
+        assert_eq!(code, 0);
+        assert!(out.contains("offload-segmentation"), "{shell}");
+    }
+    let (code, out, _) = told(&suimon(&["man"], b""));
+    assert!(code == 0 && out.contains(".TH suimon 1"), "{out}");
+}
