@@ -8,7 +8,10 @@ use serde_json::Value;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until;
+use crate::wait::{until, until_some};
+
+/// How long a server may take to be ready for the next run.
+const SERVER_LIMIT: Duration = Duration::from_secs(3);
 
 /// What one run carried.
 #[derive(Clone, Debug)]
@@ -53,8 +56,17 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
     ];
     words.extend(extra);
     let limit = Duration::from_secs(u64::from(seconds) + 15);
-    let output = from.run_any(&words, limit)?;
-    report(&output.stdout).with_context(|| format!("iperf3 to {to}: {}", output.stderr.trim()))
+    let what = format!("iperf3 to {to}");
+    // Between two runs a server is not ready for a moment, and says so.
+    let text = until_some(&what, SERVER_LIMIT, || {
+        let output = from.run_any(&words, limit)?;
+        let not_ready = ["Connection refused", "server is busy"];
+        if not_ready.iter().any(|words| output.stdout.contains(words)) {
+            bail!("{}", output.stdout.trim());
+        }
+        Ok(Some(output.stdout))
+    })?;
+    report(&text).context(what)
 }
 
 /// Reads what `iperf3 --json` printed.

@@ -117,12 +117,12 @@ impl Namespace {
         Ok(self.run_any(&words, Duration::from_secs(8))?.stdout.contains(" 0 received"))
     }
 
-    /// A counter of `/proc/net/snmp`, such as `("Tcp", "InCsumErrors")`.
+    /// A counter of `/proc/net/snmp` or `netstat`, such as `("Tcp", "InCsumErrors")`.
     ///
     /// # Errors
     /// There is no such counter.
     pub fn snmp(&self, group: &str, counter: &str) -> Result<u64> {
-        let text = self.run(&["cat", "/proc/net/snmp"])?;
+        let text = self.run(&["cat", "/proc/net/snmp", "/proc/net/netstat"])?;
         let mut lines = text.lines().filter(|line| line.starts_with(&format!("{group}: ")));
         let names = lines.next().context("no such group")?;
         let values = lines.next().context("no values")?;

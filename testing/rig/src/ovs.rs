@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::command::run;
 use crate::hugepages::Hugepages;
+use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
@@ -23,6 +24,7 @@ pub struct OvsDpdk {
     switch: Process,
     _database: Process,
     sockets: [String; 2],
+    _namespace: Namespace,
     _memory: Hugepages,
 }
 
@@ -85,8 +87,11 @@ impl OvsDpdk {
             "other_config:dpdk-socket-mem=512",
             "other_config:dpdk-extra=--in-memory",
         ])?;
-        let mut switch =
-            Process::start_in(rig, "ovs-vswitchd", &[DAEMON, &remote, "--no-chdir"], &environment)?;
+        // It makes network devices, which stay behind if it is killed: they live
+        // in a namespace that goes away.
+        let namespace = Namespace::new(rig, "ovs")?;
+        let words = ["ip", "netns", "exec", namespace.name(), DAEMON, &remote, "--no-chdir"];
+        let mut switch = Process::start_in(rig, "ovs-vswitchd", &words, &environment)?;
         let sockets = [format!("{folder}/vh0.sock"), format!("{folder}/vh1.sock")];
         set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])
             .with_context(|| switch.last_words())?;
@@ -105,7 +110,7 @@ impl OvsDpdk {
             ])?;
         }
         switch.check_running()?;
-        Ok(Self { switch, _database: database, sockets, _memory: memory })
+        Ok(Self { switch, _database: database, sockets, _namespace: namespace, _memory: memory })
     }
 
     /// Sockets it connects to; testpmd listens on them.

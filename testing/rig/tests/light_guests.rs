@@ -166,7 +166,7 @@ fn isolated_guests_reach_only_those_that_are_not() {
     assert!(a.namespace.reaches(&c.address()));
     assert!(b.namespace.reaches(&c.address()));
     assert!(a.namespace.is_cut_from(&b.address()).unwrap());
-    daemon.ok(&["nic", "set", "b", "--isolated", "false"]).unwrap();
+    daemon.ok(&["nic", "set", "b", "--isolated=false"]).unwrap();
     assert!(a.namespace.reaches(&b.address()));
 }
 
@@ -226,6 +226,19 @@ fn bandwidth_is_held_within_five_percent() {
     assert!((47.5e6..=52.5e6).contains(&tcp), "TCP ran at {tcp} bit/s with a limit of 50 Mbit/s");
 }
 
+/// Frames that left `a` and `b`, or were meant to go nowhere.
+fn carried(daemon: &Daemon) -> u64 {
+    let mut frames = 0;
+    for nic in ["a", "b"] {
+        let status = daemon.json(&["nic", "show", nic]).unwrap();
+        frames += counter(&status, "tx_frames");
+        for entry in status["counters"]["rx_dropped"].as_array().unwrap() {
+            frames += entry["frames"].as_u64().unwrap();
+        }
+    }
+    frames
+}
+
 #[test]
 fn a_queue_moves_to_another_processor_under_load() {
     let rig = Rig::new().unwrap();
@@ -256,13 +269,13 @@ fn a_queue_moves_to_another_processor_under_load() {
     for queue in queues.as_array().unwrap() {
         assert!(queue["moves"].as_u64().unwrap() >= 30, "{queue}");
     }
-    // A loss or a reordering by a move would show as a segment sent again; full
-    // queues lose some too, so only those the moves could explain are refused.
-    let full: u64 = queues.as_array().unwrap().iter().map(|q| q["full"].as_u64().unwrap()).sum();
-    assert!(
-        stream.retransmits <= full,
-        "{} sent again, {full} lost to full queues",
-        stream.retransmits
-    );
+    // Nothing is lost and nothing is reordered. (The sender may still send a
+    // segment again that only came late: the machine is busy.)
+    for queue in queues.as_array().unwrap() {
+        assert_eq!(queue["full"], 0, "{queue}");
+    }
+    let count = |nic: &str, key: &str| counter(&daemon.json(&["nic", "show", nic]).unwrap(), key);
+    assert_eq!(count("a", "rx_frames") + count("b", "rx_frames"), carried(&daemon), "frames lost");
+    assert_eq!(b.namespace.snmp("TcpExt", "TCPOFOQueue").unwrap(), 0, "segments reordered");
     assert_eq!(b.namespace.checksum_errors().unwrap(), 0);
 }

@@ -96,12 +96,13 @@ impl Guest {
         })?;
         let booted = channel.wait_ready(limit, || process.check_running());
         if let Err(error) = booted {
+            // If QEMU itself ended, its words say why.
+            let status = process.wait(Duration::from_millis(500));
+            let status = status.map_or("still runs".to_owned(), |status| status.to_string());
             let said = fs::read_to_string(&console).unwrap_or_default();
-            let tail: Vec<&str> = said.lines().rev().take(10).collect();
-            bail!(
-                "{error:#}; its console ends with:\n{}",
-                tail.into_iter().rev().collect::<Vec<_>>().join("\n")
-            );
+            let lines: Vec<&str> = said.lines().collect();
+            let tail = lines[lines.len().saturating_sub(10)..].join("\n");
+            bail!("{error:#}; QEMU ({status}): {}; console:\n{tail}", process.last_words());
         }
         Ok(Self { name: spec.name.clone(), channel, process })
     }
@@ -220,16 +221,21 @@ fn command_line(
     add("-serial", "chardev:line".to_owned());
     for (index, nic) in spec.nics.iter().enumerate() {
         let side = if nic.listens { "server=on" } else { "reconnect=1" };
-        let (queues, vectors) = (nic.queues, nic.queues * 2 + 2);
+        let queues = nic.queues;
         add("-chardev", format!("socket,id=nic{index},path={},{side}", nic.socket));
         add("-netdev", format!("vhost-user,id=net{index},chardev=nic{index},queues={queues}"));
-        let multiqueue =
-            if queues > 1 { format!(",mq=on,vectors={vectors}") } else { String::new() };
+        let multiqueue = if queues > 1 { ",mq=on" } else { "" };
+        // Without KVM, QEMU 7.2 crashes as soon as the guest masks an MSI-X vector
+        // of a vhost-user device; an interrupt line serves as well.
+        let vectors = match accelerator {
+            Accelerator::Kvm => queues * 2 + 2,
+            Accelerator::Tcg => 0,
+        };
         add(
             "-device",
             format!(
                 "virtio-net-pci,netdev=net{index},mac={},rx_queue_size=1024,\
-                 tx_queue_size=1024{multiqueue}",
+                 tx_queue_size=1024,vectors={vectors}{multiqueue}",
                 nic.mac
             ),
         );
