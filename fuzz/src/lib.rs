@@ -10,3 +10,5 @@
 
 pub mod frame_oracle;
 pub mod frame_sample;
+pub mod ring_oracle;
+pub mod vhost_user_oracle;

@@ -112,7 +112,7 @@ fn bad_tables_are_refused_by_name() {
             other => panic!("{other}"),
         }
     }
-    let (pipe, _far) = std::io::pipe().unwrap();
+    let (pipe, _far) = rustix::pipe::pipe().unwrap();
     let spec =
         RegionSpec { guest_addr: 0, size: 1, user_addr: 0, mmap_offset: 0, fd: pipe.as_fd() };
     assert!(matches!(error(&[spec]), MemoryError::NotAFile { index: 0 }));

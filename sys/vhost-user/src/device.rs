@@ -382,7 +382,3 @@ fn checked(
     rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(host)?;
     Ok(Some(fd))
 }
-
-#[cfg(test)]
-#[path = "device_tests.rs"]
-mod tests;

@@ -1,1 +1,59 @@
+use std::os::unix::net::UnixListener;
 
+use suimon_ports::OffloadSwitches;
+
+use super::*;
+
+fn spec(socket: &Path) -> VhostUserSpec {
+    VhostUserSpec {
+        socket: socket.to_owned(),
+        mode: VhostUserMode::Server,
+        queue_pairs: 1,
+        mac: None,
+        mtu: 1500,
+        offload: OffloadSwitches::default(),
+    }
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nic.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    probe(&spec(&path)).unwrap();
+    assert!(path.exists(), "looking changes nothing");
+    let listener = Listener::bind(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
+    for error in [probe(&spec(&path)).unwrap_err(), Listener::bind(&path).err().unwrap()] {
+        assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "socket"));
+        assert!(error.detail.contains("another process listens"), "{error}");
+    }
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_socket_that_somebody_replaced_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nic.sock");
+    let listener = Listener::bind(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let _other = UnixListener::bind(&path).unwrap();
+    drop(listener);
+    assert!(path.exists());
+}
+
+#[test]
+fn impossible_paths_are_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    let kind = |path: &Path| probe(&spec(path)).unwrap_err().kind;
+    assert_eq!(kind(&directory.path().join("none/nic.sock")), DeviceErrorKind::Missing);
+    assert_eq!(kind(&directory.path().join("x".repeat(120))), DeviceErrorKind::Unsupported);
+    let file = directory.path().join("file");
+    fs::write(&file, "precious").unwrap();
+    assert_eq!(kind(&file), DeviceErrorKind::Busy);
+    assert!(Listener::bind(&file).is_err());
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    assert_eq!(kind(&file.join("nic.sock")), DeviceErrorKind::Missing);
+}

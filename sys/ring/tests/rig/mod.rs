@@ -106,6 +106,7 @@ pub struct Used {
 /// The driver of one ring.
 pub struct Driver<'a> {
     pub vm: &'a Vm,
+    pub ring_addr: u64,
     /// Placed by hand: `MockSplitQueue` lets the used ring overlap the available
     /// ring's last fields.
     pub descriptors: DescriptorTable<'a, GuestMemoryMmap>,
@@ -130,7 +131,13 @@ impl<'a> Driver<'a> {
 
     /// A ring whose indices already stand at `base`.
     pub fn starting_at(vm: &'a Vm, size: u16, base: u16) -> Self {
-        let at = |offset: u64| GuestAddress(GUEST_BASE + offset);
+        Self::placed(vm, size, base, GUEST_BASE)
+    }
+
+    /// A ring at `ring_addr`; its buffers are at the same distance from the first
+    /// ring's, times 256.
+    pub fn placed(vm: &'a Vm, size: u16, base: u16, ring_addr: u64) -> Self {
+        let at = |offset: u64| GuestAddress(ring_addr + offset);
         let entries = u64::from(size);
         let available_at = at(16 * entries);
         let descriptors = DescriptorTable::new(&vm.memory, at(0), size);
@@ -142,6 +149,7 @@ impl<'a> Driver<'a> {
         let slots = usize::from(size);
         Self {
             vm,
+            ring_addr,
             descriptors,
             available,
             used_ring,
@@ -167,7 +175,7 @@ impl<'a> Driver<'a> {
             queue: 0,
             size: u32::from(self.size),
             addresses: RingAddresses {
-                descriptors: USER_BASE,
+                descriptors: USER_BASE + self.ring_addr - GUEST_BASE,
                 available: user(self.available_at),
                 used: user(self.used_at),
             },
@@ -184,7 +192,7 @@ impl<'a> Driver<'a> {
         let halves = |addr: u64| (Some(addr as u32), Some((addr >> 32) as u32));
         let mut queue = Queue::new(self.size).unwrap();
         queue.set_size(self.size);
-        let (low, high) = halves(GUEST_BASE);
+        let (low, high) = halves(self.ring_addr);
         queue.set_desc_table_address(low, high);
         let (low, high) = halves(self.available_at.0);
         queue.set_avail_ring_address(low, high);
@@ -203,7 +211,7 @@ impl<'a> Driver<'a> {
     }
 
     fn tables(&self) -> u64 {
-        GUEST_BASE + 0x10_0000
+        GUEST_BASE + 0x10_0000 + (self.ring_addr - GUEST_BASE) * 0x100
     }
 
     pub fn free_slots(&self) -> usize {

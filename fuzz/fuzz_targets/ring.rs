@@ -1,0 +1,9 @@
+//! Rings in memory that holds any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use suimon_fuzz::ring_oracle::check;
+
+fuzz_target!(|input: &[u8]| {
+    check(input);
+});

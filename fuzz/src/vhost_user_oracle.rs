@@ -1,0 +1,98 @@
+//! Any sequence of messages, as a front-end might send it.
+//!
+//! The input is cut into messages: request, flags, descriptors, payload. Checked:
+//! nothing crashes, no queue is handed over twice, none is left when the device
+//! is gone.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use suimon_frame::Offloads;
+use suimon_ports::{FrameSink, FrameSource, OffloadSwitches, QueueHost};
+use suimon_quantity::{PortId, QueueId};
+use suimon_ring::OffloadMask;
+use suimon_vhost_user::{Device, DeviceLink, HEADER_BYTES, Header, Message, Offer};
+
+const MESSAGES_MAX: usize = 64;
+const MEMORY_BYTES: u64 = 0x1_0000;
+
+/// Keeps track of queues, and of nothing else.
+#[derive(Default)]
+struct Register(Mutex<BTreeSet<Queue>>);
+
+/// A queue of the one port there is.
+type Queue = (suimon_quantity::Direction, u16);
+
+impl Register {
+    fn enter(&self, id: QueueId) {
+        assert!(self.0.lock().unwrap().insert((id.direction, id.index)), "{id:?} twice");
+    }
+}
+
+impl QueueHost for Register {
+    fn attach_source(&self, id: QueueId, _source: Box<dyn FrameSource>) {
+        self.enter(id);
+    }
+    fn attach_sink(&self, id: QueueId, _sink: Box<dyn FrameSink>) {
+        self.enter(id);
+    }
+    fn detach(&self, id: QueueId) {
+        self.0.lock().unwrap().remove(&(id.direction, id.index));
+    }
+    fn detach_port(&self, _port: PortId) {
+        self.0.lock().unwrap().clear();
+    }
+}
+
+/// Sends the messages in `input` to a device.
+pub fn check(input: &[u8]) {
+    let host = Arc::new(Register::default());
+    let mut device = Device::new(DeviceLink {
+        port: PortId(1),
+        host: host.clone(),
+        mask: Arc::new(OffloadMask::new(Offloads::TCP)),
+        offer: Offer::new(2, true, &OffloadSwitches::default(), 0),
+        mac: None,
+        mtu: 1500,
+    });
+    let mut rest = input;
+    for _ in 0..MESSAGES_MAX {
+        let Some(([request, flags, kinds, words], tail)) = rest.split_first_chunk::<4>() else {
+            break;
+        };
+        let payload_bytes = (usize::from(words & 0x3f) * 4).min(tail.len());
+        let (payload, tail) = tail.split_at(payload_bytes);
+        rest = tail;
+        let head = [u32::from(*request), u32::from(*flags), payload_bytes as u32];
+        let head: [u8; HEADER_BYTES] =
+            head.map(u32::to_ne_bytes).as_flattened().try_into().unwrap();
+        let Ok(header) = Header::decode(&head) else { continue };
+        let Ok(message) = Message::parse(&header, payload, descriptors(*kinds)) else { continue };
+        match device.handle(message) {
+            Ok(Some(reply)) => assert!(reply.encode(header.request).len() >= HEADER_BYTES),
+            Ok(None) => {}
+            Err(fault) => assert!(!fault.to_string().is_empty()),
+        }
+        assert!(usize::from(device.running_pairs()) * 2 <= host.0.lock().unwrap().len());
+    }
+    drop(device);
+    assert!(host.0.lock().unwrap().is_empty(), "a queue was left behind");
+}
+
+/// Up to seven descriptors, eventfds or memory.
+fn descriptors(kinds: u8) -> Vec<OwnedFd> {
+    (0..kinds & 7)
+        .map(|_| {
+            if kinds & 8 == 0 {
+                eventfd(0, EventfdFlags::CLOEXEC).unwrap()
+            } else {
+                let fd = memfd_create("vm", MemfdFlags::CLOEXEC).unwrap();
+                ftruncate(&fd, MEMORY_BYTES).unwrap();
+                fd
+            }
+        })
+        .collect()
+}
