@@ -83,6 +83,10 @@ impl Reader {
     /// `None` if the table cannot be read, which is then among the findings, or
     /// is no table, which the check of the file has found.
     fn table<T: DeserializeOwned>(&mut self, place: Place, value: Value) -> Option<T> {
+        if self.findings.len() >= ERRORS_MAX {
+            self.unread = true;
+            return None;
+        }
         let Value::Object(table) = value else {
             self.unread |= !value.is_null();
             return None;

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Place};
+use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, Form, Key, Kind};
 
 /// Longest part of a wrong value that a message repeats.
@@ -55,6 +56,9 @@ fn check_keys(
     findings: &mut Vec<Finding>,
 ) {
     for (name, value) in table {
+        if findings.len() >= ERRORS_MAX {
+            return;
+        }
         let field = format!("{prefix}{name}");
         match kind.key(name) {
             None => findings.push(place.finding(
@@ -137,3 +141,7 @@ fn quote(text: &str) -> String {
     }
     quoted
 }
+
+#[cfg(test)]
+#[path = "shape_tests.rs"]
+mod tests;

@@ -282,6 +282,11 @@ fn errors_found_later_are_given_their_lines() {
 fn a_flood_of_errors_is_bounded() {
     let text = "[[nic]]\nx = 1\n".repeat(10_000);
     assert_eq!(parse_toml(&text, None).unwrap_err().len(), 256);
+    let trunk = "7,".repeat(300_000);
+    let text = format!(
+        "[[switch]]\nname=\"l\"\nkind=\"private\"\n[[nic]]\nname=\"a\"\nswitch=\"l\"\nbackend=\"tap\"\ntrunk=[{trunk}]"
+    );
+    assert_eq!(parse_toml(&text, None).unwrap_err().len(), 8);
     let deep = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(parse_toml(&deep, None).unwrap_err()[0].code, ErrorCode::Malformed);
 }

@@ -16,6 +16,9 @@ use crate::{
 /// Most errors reported at once; whoever made more of them wants to see the first.
 pub(crate) const ERRORS_MAX: usize = 256;
 
+/// Most overlaps reported for one trunk.
+const OVERLAPS_MAX: usize = 8;
+
 /// Checks desired state, wherever it came from.
 ///
 /// # Errors
@@ -254,7 +257,11 @@ fn trunk_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let mut ranges = trunk.0.clone();
     ranges.sort_unstable();
     let mut highest: Option<VlanRange> = None;
+    let before_trunk = findings.len();
     for range in ranges {
+        if findings.len().saturating_sub(before_trunk) >= OVERLAPS_MAX {
+            return;
+        }
         if let Some(before) = highest.filter(|before| before.overlaps(range)) {
             findings.push(place.finding(
                 ErrorCode::OverlappingVlans,
@@ -268,7 +275,7 @@ fn trunk_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     }
     let native = nic.vlan.and_then(|vlan| VlanRange::new(vlan, vlan));
     if let Some(native) = native {
-        for range in trunk.0.iter().filter(|range| range.overlaps(native)) {
+        for range in trunk.0.iter().filter(|range| range.overlaps(native)).take(OVERLAPS_MAX) {
             findings.push(place.finding(
                 ErrorCode::OverlappingVlans,
                 "trunk",

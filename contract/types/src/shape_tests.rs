@@ -1,0 +1,133 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    ApiConfig, HostSection, NicConfig, SwitchConfig, UplinkConfig, parse_apply, parse_resource,
+    patch_resource,
+};
+
+/// Values of every type, at the edges of what keys take.
+fn odd_values() -> Vec<Value> {
+    let mut values = vec![
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1.0),
+        json!(1.5),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!({}),
+        json!({"a": 1}),
+        json!([]),
+        json!([[]]),
+        json!([null]),
+        json!([0]),
+        json!([1, 2]),
+        json!([65_535]),
+        json!([65_536]),
+        json!([-1]),
+        json!(["10-20"]),
+        json!(["20-10"]),
+        json!(["10-"]),
+        json!(["-"]),
+        json!([1.5]),
+    ];
+    values.extend(
+        [0u64, 1, 9, 10, 64, 65, 68, 4094, 4095, 9216, 65_535, 65_536, 1 << 32].map(Value::from),
+    );
+    let texts = [
+        "",
+        "a",
+        "tap",
+        "vhost-user",
+        "af_packet",
+        "server",
+        "private",
+        "/",
+        "/a",
+        "a/b",
+        "..",
+        "52:54:00:12:34:56",
+        "ff:ff:ff:ff:ff:ff",
+        "127.0.0.1:1",
+        "\u{0}",
+        "ä",
+        "10",
+    ];
+    values.extend(texts.map(Value::from));
+    values
+}
+
+/// What passes the table of keys, the type takes: no value is refused by serde
+/// alone, which could not name the key.
+fn agrees<T: DeserializeOwned>(kind: Kind, minimal: &Value) {
+    for key in kind.keys() {
+        for value in odd_values() {
+            let mut table = minimal.as_object().unwrap().clone();
+            table.insert(key.name.to_owned(), value.clone());
+            if check(Place::new(kind, 0), &table).is_empty() {
+                let read = super::read::<T>(Place::new(kind, 0), table);
+                assert!(read.is_ok(), "{kind:?} {} = {value}: {:?}", key.name, read.err());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
+    agrees::<HostSection>(Kind::Host, &json!({}));
+    let api =
+        json!({"listen": "[::]:1", "tls_certificate": "/c", "tls_key": "/k", "token_file": "/t"});
+    agrees::<ApiConfig>(Kind::Api, &api);
+    agrees::<SwitchConfig>(Kind::Switch, &json!({"name": "a", "kind": "private"}));
+    agrees::<UplinkConfig>(Kind::Uplink, &json!({"name": "a", "device": "d"}));
+    agrees::<NicConfig>(Kind::Nic, &json!({"name": "a", "switch": "s", "backend": "tap"}));
+}
+
+#[test]
+fn messages_cannot_drive_a_terminal() {
+    let table = json!({"name": "a", "kind": "\u{1b}[2J", "\u{1b}[31m": 1});
+    let findings = check(Place::new(Kind::Switch, 0), table.as_object().unwrap());
+    assert_eq!(findings.len(), 2);
+    for finding in findings {
+        let error = finding.into_error(None).to_string();
+        assert!(!error.chars().any(char::is_control), "{error:?}");
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let key = "(name|switch|kind|backend|vlan|trunk|offload|toml|config|nic|mtu|[a-z]{0,3})";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (0u64..5000).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "(tap|private|lan|[ -~]{0,12})".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map(key, inner, 0..6)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn no_body_panics(body in any_json()) {
+        let body = body.to_string();
+        let body = body.as_bytes();
+        let nic: NicConfig =
+            parse_resource(br#"{"name":"a","switch":"lan","backend":"tap"}"#).unwrap();
+        let _ = parse_resource::<NicConfig>(body);
+        let _ = parse_apply(body);
+        if let Err(errors) = patch_resource(&nic, body) {
+            prop_assert!(!errors.is_empty());
+        }
+    }
+}
