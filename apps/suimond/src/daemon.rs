@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use suimon_contract::{ApiError, parse_toml};
-use suimon_node::{Node, NodeParts};
+use suimon_node::{Node, NodeParts, stored_processors};
 use suimon_ports::ProcessorRuntime;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
@@ -103,10 +103,13 @@ fn start_log(filter: &str) -> Result<()> {
 
 fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     // A host file that cannot be read is told before anything is touched.
-    if let Some(file) = &arguments.config {
-        let text = host_file::read(file)?;
-        parse_toml(&text, Some(&file.display().to_string()))?;
-    }
+    let from_file = match &arguments.config {
+        Some(file) => {
+            let text = host_file::read(file)?;
+            Some(parse_toml(&text, Some(&file.display().to_string()))?)
+        }
+        None => None,
+    };
     let state_dir = &arguments.state_dir;
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -120,8 +123,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
     let runtime = Arc::new(PinnedThreads);
     let cpus = runtime.cpus();
-    let first = cpus.last().copied().context("the daemon may not run on any CPU")?;
-    let plane = DataPlane::start(&[first], runtime).context("the data plane cannot be started")?;
+    let wanted = stored_processors(&store).context("desired state cannot be restored")?;
+    let wanted = wanted.or_else(|| from_file.and_then(|config| config.host.processors));
+    let plane = start_plane(wanted, &cpus, runtime)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let node = Node::open(NodeParts {
@@ -140,6 +144,20 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     node.stop();
     plane.stop();
     result
+}
+
+/// Starts the data plane where it is wanted; elsewhere if that cannot be, which
+/// the node then tells of.
+fn start_plane(
+    wanted: Option<Vec<u16>>,
+    cpus: &[u16],
+    runtime: Arc<PinnedThreads>,
+) -> Result<DataPlane> {
+    let last = cpus.last().copied().context("the daemon may not run on any CPU")?;
+    let wanted = wanted.unwrap_or_else(|| vec![last]);
+    DataPlane::start(&wanted, runtime.clone())
+        .or_else(|_| DataPlane::start(&[last], runtime))
+        .context("the data plane cannot be started")
 }
 
 fn serve_node(

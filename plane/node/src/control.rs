@@ -13,7 +13,7 @@ use suimon_quantity::{PortId, ProcessorId, QueueId};
 
 use crate::Edit;
 use crate::devices::Devices;
-use crate::event_texts::{queue_moved, recovered};
+use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::port_table::Port;
@@ -189,13 +189,19 @@ impl Controller {
         if cpus == self.processors {
             return Ok(());
         }
+        let was = self.running_processors();
         self.shared.plane.set_processors(&cpus).map_err(|error| {
             let text = format!("the processors could not be changed: {error}");
             ApiError::new(ErrorCode::HostError, text).about("host").field("processors")
         })?;
-        let was = std::mem::replace(&mut self.processors, cpus);
-        self.drafts.extend(crate::event_texts::processors_changed(&was, &self.processors));
+        self.processors = cpus;
+        self.drafts.extend(processors_changed(&was, &self.running_processors()));
         Ok(())
+    }
+
+    /// The number and the CPU of each processor.
+    fn running_processors(&self) -> Vec<(u16, u16)> {
+        self.shared.plane.processors().into_iter().map(|view| (view.id.0, view.cpu)).collect()
     }
 
     fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {

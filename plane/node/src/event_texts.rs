@@ -109,23 +109,18 @@ pub(crate) fn queue_moved(
     Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
 }
 
-/// Processors came and went. They are counted in the order of their CPUs'
-/// listing.
-pub(crate) fn processors_changed(was: &[u16], is: &[u16]) -> Vec<Draft> {
-    let event = |kind, number: usize, cpu: u16, text: String| {
+/// Processors came and went. Each is given by its number and its CPU.
+pub(crate) fn processors_changed(was: &[(u16, u16)], is: &[(u16, u16)]) -> Vec<Draft> {
+    let event = |kind, number: u16, cpu: u16, text: String| {
         Draft::new(kind, format!("processor/{number}"), text).with("cpu", cpu)
     };
-    let stopped = was.iter().enumerate().filter(|(n, cpu)| is.get(*n) != Some(cpu));
-    let mut drafts: Vec<Draft> = stopped
-        .map(|(n, cpu)| {
-            let text = format!("Processor {n} on CPU {cpu} was stopped.");
-            event(EventKind::ProcessorStopped, n, *cpu, text)
-        })
-        .collect();
-    let started = is.iter().enumerate().filter(|(n, cpu)| was.get(*n) != Some(cpu));
-    drafts.extend(started.map(|(n, cpu)| {
+    let stopped = was.iter().filter(|processor| !is.contains(processor)).map(|(n, cpu)| {
+        let text = format!("Processor {n} on CPU {cpu} was stopped.");
+        event(EventKind::ProcessorStopped, *n, *cpu, text)
+    });
+    let started = is.iter().filter(|processor| !was.contains(processor)).map(|(n, cpu)| {
         let text = format!("Processor {n} was started on CPU {cpu}.");
-        event(EventKind::ProcessorStarted, n, *cpu, text)
-    }));
-    drafts
+        event(EventKind::ProcessorStarted, *n, *cpu, text)
+    });
+    stopped.chain(started).collect()
 }

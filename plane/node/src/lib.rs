@@ -53,7 +53,7 @@ mod wanted;
 pub use capture::{CAPTURES_MAX, Capture};
 pub use edit::{Edit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
-pub use node::{NoListener, Node, NodeListener, NodeParts};
+pub use node::{NoListener, Node, NodeListener, NodeParts, stored_processors};
 pub use operations::{OPERATIONS_MAX, RUNNING_MAX};
 pub use plane::{FrameCapture, SwitchPlane};
 pub use port_key::PortKey;

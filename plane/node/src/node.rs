@@ -9,7 +9,7 @@ use suimon_contract::{
     AddressStatus, ApiError, ErrorCode, HostConfig, HostStatus, NicStatus, Operation, Plan,
     ProcessorStatus, QueueStatus, Severity, SwitchStatus, TopSnapshot, UplinkStatus, parse_toml,
 };
-use suimon_ports::{DeviceFactory, StateStore};
+use suimon_ports::{DeviceFactory, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
@@ -335,6 +335,15 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The logical CPUs that stored desired state gives to processors, so that the
+/// plane can be started on them; `None` if nothing is stored or configured.
+///
+/// # Errors
+/// The store is damaged.
+pub fn stored_processors(store: &dyn StateStore) -> Result<Option<Vec<u16>>, StoreError> {
+    Ok(load_state(store)?.and_then(|state| state.config.host.processors))
 }
 
 struct EndTeller(Arc<Shared>);

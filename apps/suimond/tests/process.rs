@@ -1,0 +1,118 @@
+//! The daemon as a process: its exit status, its locks and its end.
+#![forbid(unsafe_code)]
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn suimond(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_suimond"));
+    command.args(arguments).env_remove("NOTIFY_SOCKET").env_remove("SUIMON_LOG");
+    command
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A daemon that is killed when the test ends, whatever happens.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(directory: &Path, state: &str, socket: &Path) -> Running {
+    let state = directory.join(state);
+    let config = directory.join("host.toml");
+    std::fs::write(&config, "[[switch]]\nname = \"lan\"\nkind = \"private\"\n").unwrap();
+    let child = suimond(&[
+        "--config",
+        text(&config),
+        "--socket",
+        text(socket),
+        "--state-dir",
+        text(&state),
+    ])
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    let running = Running(child);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while UnixStream::connect(socket).is_err() {
+        assert!(Instant::now() < deadline, "the daemon does not answer");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running
+}
+
+fn refused(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn one_daemon_per_socket_and_per_state_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("a.sock");
+    let mut running = start(directory.path(), "state", &socket);
+    let other = directory.path().join("other");
+    let output =
+        suimond(&["--socket", text(&socket), "--state-dir", text(&other)]).output().unwrap();
+    let (code, message) = refused(&output);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("answers on"), "{message}");
+    let state = directory.path().join("state");
+    let free = directory.path().join("b.sock");
+    let output = suimond(&["--socket", text(&free), "--state-dir", text(&state)]).output().unwrap();
+    let (code, message) = refused(&output);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("--state-dir"), "{message}");
+    assert!(!free.exists());
+
+    let pid = rustix::process::Pid::from_child(&running.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let status = running.0.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(!socket.exists(), "the socket is removed");
+    // What a killed daemon leaves is taken over.
+    let mut running = start(directory.path(), "state", &socket);
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    assert!(socket.exists());
+    drop(start(directory.path(), "state", &socket));
+}
+
+#[test]
+fn a_wrong_file_is_refused_before_anything_is_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("host.toml");
+    let state = directory.path().join("state");
+    let socket = directory.path().join("a.sock");
+    let run = |toml: &str, more: &[&str]| {
+        std::fs::write(&config, toml).unwrap();
+        let mut arguments =
+            vec!["--config", text(&config), "--socket", text(&socket), "--state-dir", text(&state)];
+        arguments.extend(more);
+        let refused = refused(&suimond(&arguments).output().unwrap());
+        assert!(!state.exists() && !socket.exists());
+        refused
+    };
+    let (code, message) = run("[host]\ncolour = 1\n", &[]);
+    assert_eq!(code, Some(3), "{message}");
+    assert!(message.contains("host.toml:2: host: colour:"), "{message}");
+    let (code, message) = run("[api]\nlisten = \"127.0.0.1:8443\"\n", &[]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("api: tls_certificate") && message.contains("token"), "{message}");
+    let (code, message) = run("[[switch]]\nname = \"a\"\nkind = \"private\"\n", &["--check"]);
+    assert_eq!(code, Some(0), "{message}");
+    let (code, _) = run("[[switch]]\nname = \"a\"\n", &["--check"]);
+    assert_eq!(code, Some(3));
+    let (code, message) = refused(&suimond(&["--log", "=="]).output().unwrap());
+    assert_eq!(code, Some(1), "{message}");
+    let (code, _) = refused(&suimond(&["--nonsense"]).output().unwrap());
+    assert_eq!(code, Some(2));
+}

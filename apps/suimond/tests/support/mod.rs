@@ -1,0 +1,189 @@
+//! A daemon's API in this process: the real node, switching plane and server,
+//! with devices that only remember that they are open.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use suimon_node::{Node, NodeParts};
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceStatus, PortDevice, PortObserver, PortSpec,
+    ProcessorRuntime, QueueHost, StateStore,
+};
+use suimon_quantity::PortId;
+use suimon_store::FileStore;
+use suimon_switch::DataPlane;
+use suimon_wait::PinnedThreads;
+use suimond::api::{self, ApiState, News, NewsSender};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub struct Server {
+    pub directory: tempfile::TempDir,
+    pub socket: PathBuf,
+    pub node: Arc<Node>,
+    pub news: News,
+    pub sender: Arc<NewsSender>,
+    pub router: axum::Router,
+    plane: DataPlane,
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime = Arc::new(PinnedThreads);
+        let cpus = runtime.cpus();
+        let plane = DataPlane::start(&cpus[cpus.len() - 1..], runtime).unwrap();
+        let (sender, news) = NewsSender::new();
+        let sender = Arc::new(sender);
+        let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());
+        let node = Node::open(NodeParts {
+            store,
+            devices: Arc::new(Remembered),
+            plane: Arc::new(plane.clone()),
+            clock: Arc::new(|| 1_700_000_000_000),
+            listener: sender.clone(),
+            cpus,
+            host_name: "test".to_owned(),
+            version: "0".to_owned(),
+            retry_first: Duration::from_secs(1),
+        });
+        let node = Arc::new(node.unwrap());
+        let openapi = api::openapi_document().unwrap().into();
+        let state = ApiState { node: node.clone(), news: news.clone(), openapi };
+        let router = api::router(state);
+        let socket = directory.path().join("api.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        tokio::spawn(suimond::server::serve(listener, router.clone(), news.clone()));
+        Self { directory, socket, node, news, sender, router, plane }
+    }
+
+    pub async fn send(&self, method: Method, path: &str, body: &str) -> Response<Incoming> {
+        let stream = tokio::net::UnixStream::connect(&self.socket).await.unwrap();
+        exchange(stream, method, path, body, None).await.unwrap()
+    }
+
+    /// Status and JSON of the answer.
+    pub async fn call(&self, method: Method, path: &str, body: &str) -> (u16, Value) {
+        json(self.send(method, path, body).await).await
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        let (status, value) = self.call(Method::GET, path, "").await;
+        assert_eq!(status, 200, "{path}: {value}");
+        value
+    }
+
+    /// Sends a change and waits for its end.
+    pub async fn change(&self, method: Method, path: &str, body: &str) -> Value {
+        let answer = self.send(method, path, body).await;
+        let location = answer.headers().get("location").map(|l| l.to_str().unwrap().to_owned());
+        let (status, value) = json(answer).await;
+        assert_eq!(status, 202, "{path}: {value}");
+        self.get(&format!("{}/wait?timeout_s=20", location.unwrap())).await
+    }
+
+    /// Lets somebody wait for a thread of the node.
+    pub async fn stop(&self) {
+        let node = self.node.clone();
+        tokio::task::spawn_blocking(move || node.stop()).await.unwrap();
+        self.sender.end();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.node.stop();
+        self.plane.stop();
+    }
+}
+
+pub async fn exchange<S>(
+    stream: S,
+    method: Method,
+    path: &str,
+    body: &str,
+    token: Option<&str>,
+) -> hyper::Result<Response<Incoming>>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let mut request = Request::builder().method(method).uri(path).header("host", "suimond");
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let body = Full::new(Bytes::from(body.to_owned()));
+    sender.send_request(request.body(body).unwrap()).await
+}
+
+pub async fn json(answer: Response<Incoming>) -> (u16, Value) {
+    let status = answer.status().as_u16();
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    let value = serde_json::from_slice(&bytes)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+    (status, value)
+}
+
+/// A certificate for `localhost` and its key, as PEM files.
+pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    (certificate, key, made)
+}
+
+/// Devices that are there, unless they are called `missing…`.
+struct Remembered;
+
+impl DeviceFactory for Remembered {
+    fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
+        match spec {
+            PortSpec::Tap(tap) if tap.device.starts_with("missing") => Err(DeviceError {
+                kind: DeviceErrorKind::Missing,
+                field: "device",
+                detail: "there is no such device".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(
+        &self,
+        _port: PortId,
+        spec: &PortSpec,
+        _queues: Arc<dyn QueueHost>,
+        _observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        self.probe(spec)?;
+        Ok(Box::new(Open))
+    }
+
+    fn tap_exists(&self, _device: &str, _netns: Option<&str>) -> bool {
+        false
+    }
+
+    fn remove_tap(&self, _device: &str, _netns: Option<&str>) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
+struct Open;
+
+impl PortDevice for Open {
+    fn status(&self) -> DeviceStatus {
+        DeviceStatus { link_up: true, queue_pairs: 1, mtu: 1500, ..DeviceStatus::default() }
+    }
+
+    fn change(&mut self, _to: &PortSpec) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+}
