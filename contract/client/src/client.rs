@@ -101,7 +101,7 @@ impl Client {
     /// Hands the queue of this id (`NIC/rx/0`) over to a processor.
     pub async fn move_queue(&self, id: &str, processor: u16) -> Result<Operation, ClientError> {
         let id: String =
-            id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./".contains(*c)).collect();
+            id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./:".contains(*c)).collect();
         let call = Call::new(Method::POST, format!("/1.0/queues/{id}/move"))
             .with_body(body(&MoveQueueRequest { processor })?);
         transport::json(&self.socket, call).await

@@ -10,6 +10,9 @@ use crate::{ApiError, ErrorCode, HostConfig};
 
 /// Largest host file, in bytes.
 pub const TOML_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting that is looked at. The deepest key, `nic[0].offload.KEY`, is 4
+/// down.
+const DEPTH_MAX: usize = 6;
 /// Syntax errors reported at once; after a few, the rest are echoes.
 const SYNTAX_ERRORS_MAX: usize = 8;
 
@@ -44,7 +47,7 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
             })
             .collect());
     }
-    let root = to_json_table(table.get_ref(), "", &mut lines);
+    let root = to_json_table(table.get_ref(), "", 0, &mut lines);
     read_document(root).map_err(|errors| {
         let mut errors: Vec<_> = errors
             .into_iter()
@@ -66,7 +69,7 @@ pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
     }
     let mut lines = Lines::new(text);
     let (table, _) = DeTable::parse_recoverable(text);
-    let root = to_json_table(table.get_ref(), "", &mut lines);
+    let root = to_json_table(table.get_ref(), "", 0, &mut lines);
     for error in errors.iter_mut().filter(|error| error.line.is_none()) {
         let Some(resource) = &error.resource else { continue };
         let Some(path) = path_of(&root, resource) else { continue };
@@ -89,18 +92,28 @@ fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
 }
 
 /// The table as JSON, which the checks work on; notes the line of every key.
-fn to_json_table(table: &DeTable<'_>, path: &str, lines: &mut Lines) -> Map<String, Value> {
+/// What lies deeper than any key is left out: its paths would take memory with
+/// the square of the file.
+fn to_json_table(
+    table: &DeTable<'_>,
+    path: &str,
+    depth: usize,
+    lines: &mut Lines,
+) -> Map<String, Value> {
     let mut json = Map::new();
+    if depth >= DEPTH_MAX {
+        return json;
+    }
     for (key, value) in table {
         let name = key.get_ref();
         let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
         lines.note(path.clone(), key.span().start);
-        json.insert(name.to_string(), to_json(value, &path, lines));
+        json.insert(name.to_string(), to_json(value, &path, depth + 1, lines));
     }
     json
 }
 
-fn to_json(value: &Spanned<DeValue<'_>>, path: &str, lines: &mut Lines) -> Value {
+fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut Lines) -> Value {
     match value.get_ref() {
         DeValue::String(text) => Value::from(text.as_ref()),
         DeValue::Boolean(flag) => Value::from(*flag),
@@ -115,6 +128,7 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, lines: &mut Lines) -> Value
             object.insert("date".to_owned(), Value::from(date.to_string()));
             Value::Object(object)
         }
+        DeValue::Array(_) if depth >= DEPTH_MAX => Value::Array(Vec::new()),
         DeValue::Array(items) => Value::Array(
             items
                 .iter()
@@ -122,11 +136,11 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, lines: &mut Lines) -> Value
                 .map(|(index, item)| {
                     let path = format!("{path}[{index}]");
                     lines.note(path.clone(), item.span().start);
-                    to_json(item, &path, lines)
+                    to_json(item, &path, depth + 1, lines)
                 })
                 .collect(),
         ),
-        DeValue::Table(table) => Value::Object(to_json_table(table, path, lines)),
+        DeValue::Table(table) => Value::Object(to_json_table(table, path, depth, lines)),
     }
 }
 
