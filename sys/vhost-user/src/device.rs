@@ -264,6 +264,11 @@ impl Device {
 
     fn add_region(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
         let request = Request::AddMemReg;
+        // QEMU has one vhost device for each queue pair, and each of them adds
+        // the same regions (seen with QEMU 7.2).
+        if self.position_of(info).is_some() {
+            return Ok(());
+        }
         if self.regions.len() >= REGIONS_MAX {
             let source = MemoryError::TooMany { count: self.regions.len() + 1, max: REGIONS_MAX };
             return Err(DeviceFault::Memory { request, source });
@@ -275,18 +280,21 @@ impl Device {
 
     fn remove_region(&mut self, info: RegionInfo) -> Result<(), DeviceFault> {
         let request = Request::RemMemReg;
-        let position = self.regions.iter().position(|region| {
-            region.guest_addr() == info.guest_addr
-                && region.user_addr() == info.user_addr
-                && region.size() == info.size
-        });
-        let Some(position) = position else {
+        let Some(position) = self.position_of(info) else {
             let RegionInfo { guest_addr, size, .. } = info;
             return Err(DeviceFault::NoRegion { request, guest_addr, size });
         };
         self.stop_all();
         self.regions.remove(position);
         self.replace_memory(request)
+    }
+
+    fn position_of(&self, info: RegionInfo) -> Option<usize> {
+        self.regions.iter().position(|region| {
+            region.guest_addr() == info.guest_addr
+                && region.user_addr() == info.user_addr
+                && region.size() == info.size
+        })
     }
 
     /// Makes the regions the memory and starts what can run in it. Every ring

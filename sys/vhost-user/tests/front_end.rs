@@ -490,3 +490,19 @@ fn a_bad_table_while_rings_run_takes_them_back() {
     let _ = byte.write(&[0]);
     session(&bench, FrontEnd::connect(&bench.socket));
 }
+
+/// QEMU 7.2 has a vhost device for each queue pair, and each adds all regions.
+#[test]
+fn a_region_that_is_added_again_changes_nothing() {
+    let bench = Bench::new(2);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let driver = Driver::placed(&vm, 16, 0, GUEST_BASE);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1);
+    let region = [0, GUEST_BASE, BYTES, USER_BASE, 0_u64].map(u64::to_ne_bytes).concat();
+    for _ in 0..2 {
+        assert!(front_end.set(37, &region, &[vm.file.as_fd()]));
+        front_end.start_ring(1, &driver, &event(), &event());
+        assert_eq!(bench.host.queues(), (1, 0));
+    }
+}
