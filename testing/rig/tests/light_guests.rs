@@ -135,7 +135,7 @@ fn large_packets_pass_when_both_ends_allow_them() {
     daemon.ok(&["nic", "set", "b", "--mtu", "1500"]).unwrap();
     assert!(!big(&a.namespace));
     assert!(a.namespace.reaches(&b.address()));
-    assert!(dropped(&daemon, "b", "tx_dropped", "too_long") > 0);
+    assert!(dropped(&daemon, "a", "rx_dropped", "too_long") > 0);
 }
 
 #[test]

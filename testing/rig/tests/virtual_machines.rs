@@ -131,7 +131,13 @@ fn a_vm_with_several_queues_uses_them() {
         Guest::start(&rig, &GuestSpec { name: "vm".into(), nics: vec![nic], cpus: 2 }).unwrap();
     vm.run("ethtool -L eth0 combined 2").unwrap();
     vm.address("eth0", "10.77.0.9/24").unwrap();
-    assert!(vm.reaches(&light.address()).unwrap());
+    let reached = vm.reaches(&light.address()).unwrap();
+    let queues = daemon.ok(&["queue", "list"]).unwrap();
+    assert!(
+        reached,
+        "{queues}\n{}",
+        vm.run("cat /proc/interrupts /proc/net/dev; dmesg | tail -5").unwrap()
+    );
     until("both queue pairs", Duration::from_secs(10), || {
         Ok(daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == 2)
     })
