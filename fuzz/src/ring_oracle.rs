@@ -146,7 +146,7 @@ impl Ring {
         let mut after = vec![0; MEMORY_BYTES];
         file.read_exact_at(&mut after, 0).unwrap();
         let ring_end = self.used_at() + 8 * usize::from(self.size) + 6;
-        let mut may_change = vec![self.used_at()..ring_end];
+        let mut may_change: Vec<_> = std::iter::once(self.used_at()..ring_end).collect();
         if may_fill_buffers {
             // A driver may place a buffer over the descriptor table itself; what
             // the table says then depends on when it is read.
