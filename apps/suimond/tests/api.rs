@@ -108,13 +108,17 @@ async fn a_nic_is_added_changed_and_deleted() {
     assert_eq!(server.get("/1.0").await["revision"], 6);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn errors_have_a_status_a_code_and_a_place() {
-    let server = with_web().await;
-    let toml = |text: &str| json!({ "toml": text, "file": "h.toml" }).to_string();
+/// Method, path, body, and the status, code and field of the answer.
+type ErrorCase = (Method, &'static str, String, u16, &'static str, Option<&'static str>);
+
+fn as_toml(text: &str) -> String {
+    json!({ "toml": text, "file": "h.toml" }).to_string()
+}
+
+fn error_cases() -> Vec<ErrorCase> {
     let huge = format!("{{\"toml\": \"{}\"}}", "x".repeat(5 << 20));
     let missing = r#"{"name":"a","switch":"lan","backend":"tap","device":"missing0"}"#;
-    let cases = [
+    vec![
         (Method::GET, "/1.0/nics/nobody", "".to_owned(), 404, "not_found", None),
         (Method::GET, "/2.0", "".into(), 404, "not_found", None),
         (Method::POST, "/1.0/top", "".into(), 405, "not_found", None),
@@ -155,7 +159,7 @@ async fn errors_have_a_status_a_code_and_a_place() {
         (
             Method::POST,
             "/1.0/apply",
-            toml("[host]\nname = \"x\"\ncolour = 1\n"),
+            as_toml("[host]\nname = \"x\"\ncolour = 1\n"),
             422,
             "unknown_key",
             Some("colour"),
@@ -180,8 +184,13 @@ async fn errors_have_a_status_a_code_and_a_place() {
             Some("processor"),
         ),
         (Method::GET, "/1.0/nics/nobody/capture", "".into(), 404, "not_found", None),
-    ];
-    for (method, path, body, status, code, field) in cases {
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_have_a_status_a_code_and_a_place() {
+    let server = with_web().await;
+    for (method, path, body, status, code, field) in error_cases() {
         let (seen, answer) = server.call(method.clone(), path, &body).await;
         let error = &answer["errors"][0];
         let place = error["field"].as_str();
@@ -192,7 +201,8 @@ async fn errors_have_a_status_a_code_and_a_place() {
         );
         assert!(error["message"].as_str().unwrap().len() > 5);
     }
-    let (_, answer) = server.call(Method::POST, "/1.0/apply", &toml("[[nic]]\nname = 5\n")).await;
+    let (_, answer) =
+        server.call(Method::POST, "/1.0/apply", &as_toml("[[nic]]\nname = 5\n")).await;
     let errors = answer["errors"].as_array().unwrap();
     let error = errors.iter().find(|error| error["field"] == "name").unwrap();
     assert_eq!((&error["file"], &error["line"]), (&json!("h.toml"), &json!(2)));

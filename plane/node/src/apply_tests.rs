@@ -3,7 +3,7 @@
 
 use suimon_contract::{ErrorCode, HostConfig, OperationState, Severity};
 
-use crate::testing::{FakeDevices, Harness, StoreFailure, host, name};
+use crate::testing::{FakeDevices, Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
 
 /// Every kind of port.
@@ -318,4 +318,32 @@ fn a_dry_run_only_plans() {
     harness.assert_consistent(OTHERS);
     let edit = Edit::Nic(ResourceEdit::Delete(name("nobody")));
     assert_eq!(harness.node.preview(&edit).unwrap_err()[0].code, ErrorCode::NotFound);
+}
+
+#[test]
+fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
+    let harness = started();
+    let gate = harness.devices.hold();
+    let running = harness.node.submit(Edit::Apply(Box::new(after()))).unwrap();
+    wait_until("a device is being opened", || {
+        let step = harness.node.operation(running.id).unwrap().step;
+        step.is_some_and(|step| step == "change nic/replaced")
+    });
+    // What is wrong with a change that has to wait is told by its operation.
+    let delete = |nic: &str| Edit::Nic(ResourceEdit::Delete(name(nic)));
+    let waiting = harness.node.submit(delete("comes")).unwrap();
+    let given_up = harness.node.submit(delete("stays")).unwrap();
+    assert!(waiting.step.unwrap().contains("waiting"));
+    let given_up = harness.node.cancel_operation(given_up.id).unwrap();
+    assert_eq!(given_up.state, OperationState::Cancelled);
+    harness.node.cancel_operation(running.id);
+    assert_eq!(harness.node.operation(running.id).unwrap().state, OperationState::Running);
+    drop(gate);
+    let running = harness.node.wait_operation(running.id, PATIENCE).unwrap();
+    assert_eq!(running.state, OperationState::Cancelled, "{running:?}");
+    assert!(running.steps_done < running.steps);
+    let waiting = harness.node.wait_operation(waiting.id, PATIENCE).unwrap();
+    assert_eq!(waiting.error.unwrap().code, ErrorCode::NotFound);
+    assert_eq!(harness.node.config(), before());
+    harness.assert_consistent(OTHERS);
 }

@@ -78,13 +78,14 @@ impl Controller {
     /// whether to stop.
     fn handle_all(&mut self, first: Command, commands: &Receiver<Command>) -> bool {
         let mut next = Some(first);
-        for _ in 0..NOTICES_PER_COMMIT {
-            match next.take() {
-                Some(Command::Stop) => return true,
-                Some(Command::Notice { port, generation, notice }) => {
+        let mut left = NOTICES_PER_COMMIT;
+        while let Some(command) = next.take() {
+            match command {
+                Command::Stop => return true,
+                Command::Notice { port, generation, notice } => {
                     self.handle_device_notice(port, generation, notice);
                 }
-                Some(Command::Change { operation, edit }) => {
+                Command::Change { operation, edit } => {
                     self.write_drafts();
                     if operation.begin() {
                         let result = self.apply(&operation, &edit);
@@ -92,22 +93,21 @@ impl Controller {
                         operation.end(&result);
                     }
                 }
-                Some(Command::MoveQueue { operation, queue, to }) => {
+                Command::MoveQueue { operation, queue, to } => {
                     if operation.begin() {
                         let result = self.move_queue(queue, to);
                         self.write_drafts();
                         operation.end(&result);
                     }
                 }
-                None => return false,
             }
-            next = commands.try_recv().ok();
+            left -= 1;
+            // What is taken out has to be handled: no more than fits.
+            if left > 0 {
+                next = commands.try_recv().ok();
+            }
         }
-        // What was taken out last must not be lost.
-        match next {
-            Some(command) => self.handle_all(command, commands),
-            None => false,
-        }
+        false
     }
 
     /// Events in the order in which things happened.

@@ -33,8 +33,16 @@ impl Controller {
                 DeviceNotice::Negotiated { .. } | DeviceNotice::Violation { .. } => {}
             }
         }
+        let is_new_link = notice == DeviceNotice::LinkUp;
         if let Some(draft) = device_event(&port.key, notice) {
             self.push_bounded(&port, draft);
+        }
+        // The device may have come back with another MTU.
+        if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
+            let config = self.shared.desired().config.clone();
+            if let Err(error) = self.publish(&config) {
+                tracing::error!(%error, "the tables do not know the device's MTU");
+            }
         }
     }
 

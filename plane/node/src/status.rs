@@ -41,7 +41,11 @@ impl Shared {
         let config = &self.desired().config;
         let nic = config.nics.iter().find(|nic| nic.name.as_str() == name);
         let nic = nic.ok_or_else(|| not_found("nic", name))?;
-        Ok(self.nic_status(nic, &self.learned_by_port(config)))
+        let mut learned = BTreeMap::new();
+        if let Some(id) = self.ids().switch(&nic.switch) {
+            self.count_learned(id, &mut learned);
+        }
+        Ok(self.nic_status(nic, &learned))
     }
 
     pub(crate) fn uplinks(&self) -> Vec<UplinkStatus> {

@@ -42,7 +42,7 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
     match nic.backend {
         NicBackend::VhostUser => PortSpec::VhostUser(VhostUserSpec {
             socket: nic.socket.clone().unwrap_or_default(),
-            mode: match nic.mode {
+            mode: match nic.socket_mode() {
                 Some(SocketMode::Client) => VhostUserMode::Client,
                 Some(SocketMode::Server) | None => VhostUserMode::Server,
             },
@@ -52,7 +52,7 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
             offload: offload_switches(&nic.offload),
         }),
         NicBackend::Tap => PortSpec::Tap(TapSpec {
-            device: nic.device.clone().unwrap_or_else(|| nic.name.to_string()),
+            device: nic.device_name().unwrap_or_default().to_owned(),
             netns: nic.netns.clone(),
             queue_pairs: nic.queues,
             mac: nic.mac,
@@ -79,7 +79,7 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
 /// packets that any NIC on its switch may send.
 fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortSpec {
     PortSpec::Tap(TapSpec {
-        device: switch.host_device.clone().unwrap_or_else(|| switch.name.to_string()),
+        device: switch.host_device_name().unwrap_or_default().to_owned(),
         netns: None,
         queue_pairs: 1,
         mac: None,

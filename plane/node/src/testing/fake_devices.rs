@@ -1,6 +1,7 @@
 //! Devices that only remember what is open.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
@@ -27,6 +28,8 @@ struct Inner {
     calls: usize,
     /// The call of `open` or `change` that fails, counted from 0 after arming.
     fail_at: Option<usize>,
+    /// If there is one, each call of `open` waits for a message.
+    gate: Option<Arc<Mutex<Receiver<()>>>>,
     /// Devices that cannot be opened.
     missing: BTreeSet<String>,
 }
@@ -60,6 +63,14 @@ impl FakeDevices {
         let mut inner = self.lock();
         inner.calls = 0;
         inner.fail_at = call;
+    }
+
+    /// From now on each call of `open` waits for a message; none waits any more
+    /// when the sender is dropped.
+    pub(crate) fn hold(&self) -> Sender<()> {
+        let (sender, receiver) = channel();
+        self.lock().gate = Some(Arc::new(Mutex::new(receiver)));
+        sender
     }
 
     pub(crate) fn set_missing(&self, device: &str, is_missing: bool) {
@@ -127,6 +138,10 @@ impl DeviceFactory for FakeDevices {
         _queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        let gate = self.lock().gate.clone();
+        if let Some(gate) = gate {
+            let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
         let mut inner = self.lock();
         inner.count_call()?;
         inner.check(spec)?;
