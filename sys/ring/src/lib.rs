@@ -40,6 +40,7 @@
 mod arming;
 mod call_line;
 mod cells;
+mod chain;
 mod copy;
 mod fault;
 mod features;
