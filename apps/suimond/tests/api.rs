@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::{Value, json};
 use support::Server;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LAN: &str = r#"{"name": "lan", "kind": "private"}"#;
 const WEB: &str = r#"{"name": "web", "switch": "lan", "backend": "tap", "device": "web0"}"#;
@@ -303,4 +304,28 @@ async fn metrics_keep_prometheus_rules() {
     ] {
         assert!(text.contains(name), "{name}:\n{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_on_the_socket_costs_its_own_connection_only() {
+    let server = with_web().await;
+    let nonsense: [&[u8]; 4] = [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /1.0 HTTP/9.9\r\n\r\n",
+        b"POST /1.0/apply HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999\r\n\r\n",
+        &[b'a'; 200_000],
+    ];
+    for bytes in nonsense {
+        let mut stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
+        // The server may close before it has read all of it.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{answer:?}");
+        assert_eq!(server.get("/1.0").await["revision"], 2);
+    }
+    // A connection that says nothing keeps nobody waiting.
+    let _silent = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
+    assert_eq!(server.get("/1.0").await["revision"], 2);
 }

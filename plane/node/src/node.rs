@@ -181,7 +181,8 @@ impl Node {
 
     fn find_queue(&self, port: &str, side: QueueSide, index: u16) -> Result<QueueId, ApiError> {
         let missing = || {
-            let text = "there is no such queue now; `suimon queue list` shows those there are";
+            let text = "there is no such queue now; `suimon queue list` shows those there are \
+                        (where ports share a name it is written like `nic:web/rx/0`)";
             ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
         };
         let port = self.shared.port_by_label(port).ok_or_else(missing)?;
