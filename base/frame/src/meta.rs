@@ -53,6 +53,9 @@ pub struct FrameMeta {
     /// Set if the frame still has to be segmented. Then `checksum` is
     /// [`Checksum::Partial`].
     pub gso: Option<Gso>,
+    /// Whether the large frame was joined from received segments by the device it
+    /// came in on, so that not every receiver wants it.
+    pub is_coalesced: bool,
     /// The 802.1Q tag, if the frame has one; the bytes never hold it while the
     /// frame is inside the switch.
     pub tag: Option<VlanTag>,
@@ -93,6 +96,12 @@ impl Offloads {
         tcp_ecn_segmentation: true,
         udp_segmentation: false,
     };
+
+    /// The same without large frames.
+    #[must_use]
+    pub const fn without_segmentation(self) -> Self {
+        Self { checksum: self.checksum, ..Self::NONE }
+    }
 
     /// What both sides take.
     #[must_use]

@@ -98,6 +98,7 @@ fn nic_port(nic: &NicConfig, ids: &Ids) -> Option<PortTopology> {
         spec,
         bandwidth: nic.bandwidth_max_bps.and_then(BitRate::new),
         storm_limit_fps: nic.storm_limit_fps,
+        receive_coalescing: nic.offload.receive_coalescing,
     })
 }
 
@@ -124,7 +125,7 @@ fn host_nic_port(config: &HostConfig, switch: &SwitchConfig, ids: &Ids) -> Optio
     let id = ids.port(&PortKey::HostNic(switch.name.clone()))?;
     let mut spec = forwarding::PortSpec::new(id, ids.switch(&switch.name)?, PortRole::HostNic);
     spec.mtu = host_nic_mtu(config, switch);
-    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None })
+    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing: true })
 }
 
 /// The uplink of an external switch carries every VLAN, the untagged network
@@ -144,7 +145,7 @@ fn uplink_port(
     // A device may have an MTU beyond the switch's own range (65 535 on some).
     spec.mtu = mtu.clamp(forwarding::MTU_MIN, forwarding::MTU_MAX);
     spec.learned_max = UPLINK_LEARNED_MAX;
-    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None })
+    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing: true })
 }
 
 /// Addresses learned behind one uplink at most: a large layer-2 domain.

@@ -107,6 +107,11 @@ impl Engine {
             }
         }
         let frames = batch.frames_mut();
+        if port.is_uplink {
+            for frame in frames.iter_mut() {
+                frame.meta.is_coalesced = frame.meta.gso.is_some();
+            }
+        }
         self.forwarder.decide(&published.tables, now, ingress, frames, &mut self.verdicts);
         for (at, frame) in frames.iter_mut().enumerate() {
             match self.verdicts[at] {
@@ -300,6 +305,9 @@ impl Engine {
         let adopted =
             self.routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
         self.published = published;
+        for at in 0..self.sinks.len() {
+            self.inform_sink(at);
+        }
         adopted.orphans.into_iter().for_each(return_home);
         for fence in adopted.fences {
             self.send_must(fence.to, Mail::Fence(fence.queue));
@@ -364,6 +372,16 @@ impl Engine {
         }
         self.sink_of.insert(sink.id, at);
         self.sinks[at] = Some(sink);
+        self.inform_sink(at);
+    }
+
+    /// Tells a sink what the present tables say of its port.
+    fn inform_sink(&mut self, at: usize) {
+        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
+        let slot = self.published.tables.slot(sink.id.port);
+        if let Some(port) = slot.and_then(|slot| self.published.ports.get(slot.index())) {
+            sink.takes_coalesced = port.receive_coalescing;
+        }
     }
 
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {

@@ -63,6 +63,8 @@ pub(crate) struct OwnedSink {
     pub sink: Box<dyn FrameSink>,
     pub shared: Arc<PortShared>,
     pub tally: Arc<QueueTally>,
+    /// Whether its port takes large frames that a device joined on reception.
+    pub takes_coalesced: bool,
     unflushed: Unflushed,
     discarded: u64,
 }
@@ -84,7 +86,8 @@ impl OwnedSink {
         tally: Arc<QueueTally>,
     ) -> Self {
         let discarded = sink.discarded();
-        Self { id, sink, shared, tally, unflushed: Unflushed::default(), discarded }
+        let unflushed = Unflushed::default();
+        Self { id, sink, shared, tally, takes_coalesced: true, unflushed, discarded }
     }
 
     /// Whether [`OwnedSink::flush`] has something to do.
@@ -103,7 +106,11 @@ impl OwnedSink {
         if is_plain {
             return self.hand_over(frame);
         }
-        match plan(&frame.meta, self.sink.offloads()) {
+        let mut offloads = self.sink.offloads();
+        if frame.meta.is_coalesced && !self.takes_coalesced {
+            offloads = offloads.without_segmentation();
+        }
+        match plan(&frame.meta, offloads) {
             EgressStep::AsIs => self.hand_over(frame),
             EgressStep::CompleteChecksum => {
                 complete_checksum(frame);

@@ -38,6 +38,8 @@ pub(crate) struct PortRuntime {
     pub shared: Arc<PortShared>,
     pub bandwidth: Option<Limit>,
     pub storm: Option<Limit>,
+    pub receive_coalescing: bool,
+    pub is_uplink: bool,
     pub capture: Option<Arc<CaptureTap>>,
     /// Its egress queues, as indices into [`Published::owners`].
     pub egress: Range<usize>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use suimon_forwarding::{Limit, Tables};
+use suimon_forwarding::{Limit, PortRole, Tables};
 use suimon_ports::ProcessorRuntime;
 use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
 
@@ -147,6 +147,8 @@ impl Registry {
                 shared,
                 bandwidth: port.bandwidth.map(bandwidth_limit),
                 storm: storm_limit(port),
+                receive_coalescing: port.receive_coalescing,
+                is_uplink: port.spec.role == PortRole::Uplink,
                 capture: self.captures.get(&id).cloned(),
                 egress: first..owners.len(),
             });

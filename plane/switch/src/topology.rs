@@ -23,6 +23,9 @@ pub struct PortTopology {
     pub bandwidth: Option<BitRate>,
     /// Most frames per second it may cause to be flooded; the rest is dropped.
     pub storm_limit_fps: Option<u32>,
+    /// Whether it may be given large frames that an uplink's device joined from
+    /// received segments. Else they are segmented again for it.
+    pub receive_coalescing: bool,
 }
 
 /// Why a topology was not published. Everything is as before.

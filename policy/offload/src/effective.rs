@@ -77,7 +77,7 @@ pub fn effective(supported: Offloads, switches: &Switches, side: Side) -> Effect
             .or_needs(any_tcp, Capability::Tcp4Segmentation);
         findings.push(Finding { capability: Capability::ReceiveCoalescing, reason: coalescing });
         if coalescing != Reason::On {
-            offloads_from_uplink = Offloads { checksum: offloads.checksum, ..Offloads::NONE };
+            offloads_from_uplink = offloads.without_segmentation();
         }
     }
     Effective { offloads, offloads_from_uplink, findings }

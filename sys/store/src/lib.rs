@@ -17,7 +17,7 @@
 //! - `state.redb` appears under its name only complete, so a file that is empty
 //!   or cut was damaged by somebody else.
 //! - One process at a time has the directory open.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod explain;

@@ -80,6 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         spec: PortSpec::new(PortId(id), switch, PortRole::Nic),
         bandwidth: None,
         storm_limit_fps: None,
+        receive_coalescing: true,
     };
     plane.publish(Topology {
         switches: vec![SwitchSpec::new(switch)],

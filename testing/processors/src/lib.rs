@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
-use suimon_frame::{Frame, FrameBatch, Offloads};
+use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
 
 /// The far side of an ingress queue: the guest that sends.
@@ -19,14 +19,14 @@ use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
 pub struct Sender(Arc<Ingress>);
 
 struct Ingress {
-    waiting: Mutex<VecDeque<Vec<u8>>>,
+    waiting: Mutex<VecDeque<(VnetHeader, Vec<u8>)>>,
     armed: AtomicBool,
     broken: AtomicBool,
     kick: OwnedFd,
 }
 
 impl Ingress {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(VnetHeader, Vec<u8>)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,8 +53,13 @@ impl Sender {
 
     /// Sends one frame; like a guest, it notifies only if it was asked to.
     pub fn send(&self, bytes: &[u8]) {
+        self.send_with(&VnetHeader::default(), bytes);
+    }
+
+    /// The same, with a virtio-net header.
+    pub fn send_with(&self, header: &VnetHeader, bytes: &[u8]) {
         let mut waiting = self.0.waiting();
-        waiting.push_back(bytes.to_vec());
+        waiting.push_back((*header, bytes.to_vec()));
         if self.0.armed.swap(false, Ordering::SeqCst) {
             self.0.kick();
         }
@@ -83,9 +88,9 @@ impl FrameSource for MemorySource {
         let before = batch.len();
         while !waiting.is_empty() {
             let Some(frame) = batch.spare() else { break };
-            let bytes = waiting.pop_front().unwrap_or_default();
+            let (header, bytes) = waiting.pop_front().unwrap_or_default();
             frame.fill(&bytes);
-            if frame.admit_plain().is_ok() {
+            if frame.admit(&header, Offloads::TCP).is_ok() {
                 batch.commit();
             }
         }
@@ -129,6 +134,7 @@ struct Egress {
     handed_over: Mutex<Vec<Vec<u8>>>,
     flushed: Mutex<VecDeque<Vec<u8>>>,
     sinks_alive: AtomicUsize,
+    offloads: Mutex<Offloads>,
 }
 
 impl Receiver {
@@ -138,6 +144,11 @@ impl Receiver {
         receiver.0.sinks_alive.store(1, Ordering::SeqCst);
         let sink = MemorySink(Arc::clone(&receiver.0));
         (receiver, Box::new(sink))
+    }
+
+    /// From now on the egress takes these forms of frame; none at first.
+    pub fn set_offloads(&self, offloads: Offloads) {
+        *self.0.offloads.lock().unwrap_or_else(PoisonError::into_inner) = offloads;
     }
 
     /// The next frame.
@@ -171,7 +182,7 @@ impl FrameSink for MemorySink {
     }
 
     fn offloads(&self) -> Offloads {
-        Offloads::NONE
+        *self.0.offloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

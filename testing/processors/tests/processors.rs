@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::{Offloads, VnetHeader};
 use suimon_ports::{ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, SwitchId};
@@ -36,6 +37,7 @@ impl Bench {
             spec: PortSpec::new(PortId(id), switch, PortRole::Nic),
             bandwidth: None,
             storm_limit_fps: None,
+            receive_coalescing: true,
         });
         let topology = Topology { switches: vec![SwitchSpec::new(switch)], ports: ports.collect() };
         plane.publish(topology.clone()).unwrap();
@@ -58,6 +60,20 @@ impl Bench {
                 seen == others
             });
         }
+    }
+}
+
+impl Bench {
+    /// Sends a large frame and returns the lengths of the `count` frames that come.
+    fn lengths_at(&self, to: usize, from: usize, count: usize) -> Vec<usize> {
+        let (header, bytes) = large_frame(from, to);
+        self.guests[from].sender.send_with(&header, &bytes);
+        let mut lengths = Vec::new();
+        wait_for("the frames", || {
+            lengths.extend(self.guests[to].receiver.poll().map(|bytes| bytes.len()));
+            lengths.len() == count
+        });
+        lengths
     }
 }
 
@@ -308,4 +324,47 @@ fn a_capture_sees_both_directions_of_its_port_only() {
         seen.push((captured.direction, number(captured.bytes())));
     });
     assert_eq!(seen, [(Direction::Egress, 1), (Direction::Ingress, 2)]);
+}
+
+/// A TCP/IPv4 frame of 1000 payload bytes that stands for two of 500.
+fn large_frame(from: usize, to: usize) -> (VnetHeader, Vec<u8>) {
+    let mut bytes = frame(from, to, 0);
+    bytes.truncate(12);
+    bytes.extend_from_slice(&[0x08, 0x00, 0x45, 0x00]);
+    bytes.extend_from_slice(&(20 + 20 + 1000_u16).to_be_bytes());
+    bytes.extend_from_slice(&[0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.extend_from_slice(&[0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff]);
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.resize(14 + 20 + 20 + 1000, 7);
+    let header = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        hdr_len: 54,
+        gso_size: 500,
+        csum_start: 34,
+        csum_offset: 16,
+        num_buffers: 1,
+    };
+    (header, bytes)
+}
+
+#[test]
+fn large_frames_reach_only_who_takes_them() {
+    let mut bench = Bench::new(1, 3);
+    bench.topology.ports[0].spec = PortSpec::new(PortId(0), SwitchId(1), PortRole::Uplink);
+    bench.plane.publish(bench.topology.clone()).unwrap();
+    bench.introduce();
+    assert_eq!(bench.lengths_at(2, 1, 2), [554, 554], "it takes no large frames");
+    bench.guests[2].receiver.set_offloads(Offloads::TCP);
+    assert_eq!(bench.lengths_at(2, 1, 1), [1054], "it does now");
+    assert_eq!(bench.lengths_at(2, 0, 1), [1054], "from the uplink too");
+    bench.topology.ports[2].receive_coalescing = false;
+    bench.plane.publish(bench.topology.clone()).unwrap();
+    assert_eq!(
+        bench.lengths_at(2, 0, 2),
+        [554, 554],
+        "not any more what the uplink's device joined"
+    );
+    assert_eq!(bench.lengths_at(2, 1, 1), [1054], "but what a guest sent");
+    assert_eq!(bench.plane.port_counters(PortId(2)).software_segmented, 2);
 }

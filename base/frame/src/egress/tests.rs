@@ -24,6 +24,7 @@ fn a_tag_stands_behind_the_addresses_and_shifts_the_offsets() {
         checksum: Checksum::Partial { start: 34, offset: 16 },
         tag: VlanId::new(100).map(VlanTag::of),
         gso: None,
+        ..FrameMeta::default()
     });
     let wire = frame.wire();
     assert_eq!(wire.front, &frame.bytes()[..12]);

@@ -48,7 +48,7 @@ fn a_plain_frame_passes_everywhere() {
 fn a_large_udp_frame_is_segmented_for_an_egress_that_takes_tcp_only() {
     let gso = Gso { kind: GsoKind::Udp, segment_bytes: 1000, ecn: false };
     let checksum = Checksum::Partial { start: 34, offset: 6 };
-    let meta = FrameMeta { checksum, gso: Some(gso), tag: None };
+    let meta = FrameMeta { checksum, gso: Some(gso), ..FrameMeta::default() };
     assert_eq!(plan(&meta, Offloads::TCP), EgressStep::Segment { partial_checksum: true });
     assert_eq!(plan(&meta, Offloads::NONE), EgressStep::Segment { partial_checksum: false });
 }
