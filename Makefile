@@ -2,6 +2,7 @@
 # missing that takes a moment.
 
 CARGO := ./scripts/cargo
+BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
 .PHONY: help setup run test bench fuzz docs clean
 
@@ -20,7 +21,7 @@ setup:
 # The guest's kernel and the programs are built as for use.
 run: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
-	@exec ./target/release/first-light
+	@exec $(BUILT)/first-light
 
 test: setup
 	@$(CARGO) xtask test
@@ -28,7 +29,7 @@ test: setup
 bench:
 	@./scripts/setup bench
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
-	@exec ./target/release/bench
+	@exec $(BUILT)/bench
 
 fuzz: setup
 	@./scripts/fuzz

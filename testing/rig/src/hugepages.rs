@@ -1,37 +1,53 @@
 //! Huge pages, which DPDK's programs want and Suimon does not.
 
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
 
-/// Huge pages set aside; dropping this gives them back.
-#[derive(Debug)]
-pub struct Hugepages {
+/// What all live [`Hugepages`] of this process ask for, and what was there before
+/// the first of them.
+static RESERVED: Mutex<Reserved> = Mutex::new(Reserved { pages: 0, before: 0 });
+
+struct Reserved {
+    pages: u64,
     before: u64,
 }
 
+/// Huge pages set aside; dropping this gives them back.
+#[derive(Debug)]
+pub struct Hugepages {
+    pages: u64,
+}
+
 impl Hugepages {
-    /// Sets at least `pages` of 2 MiB aside.
+    /// Sets `pages` of 2 MiB aside, beside those of others.
     ///
     /// # Errors
     /// The machine has not that much memory in one piece.
     pub fn reserve(pages: u64) -> Result<Self> {
-        let before = read()?;
-        let reserved = Self { before };
-        if before < pages {
-            fs::write(COUNT, pages.to_string()).context("cannot reserve huge pages")?;
-            let got = read()?;
-            ensure!(got >= pages, "only {got} of {pages} huge pages could be reserved");
+        let mut all = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.pages == 0 {
+            all.before = read()?;
         }
+        all.pages += pages;
+        let wanted = all.before + all.pages;
+        drop(all);
+        let reserved = Self { pages };
+        fs::write(COUNT, wanted.to_string()).context("cannot reserve huge pages")?;
+        let got = read()?;
+        ensure!(got >= wanted, "only {got} of {wanted} huge pages could be reserved");
         Ok(reserved)
     }
 }
 
 impl Drop for Hugepages {
     fn drop(&mut self) {
-        let _ = fs::write(COUNT, self.before.to_string());
+        let mut all = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        all.pages -= self.pages;
+        let _ = fs::write(COUNT, (all.before + all.pages).to_string());
     }
 }
 

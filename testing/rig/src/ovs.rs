@@ -49,7 +49,7 @@ impl OvsDpdk {
     /// # Errors
     /// It does not start; with the end of its log.
     pub fn start(rig: &Rig, switching: u16, control: u16) -> Result<Self> {
-        let memory = Hugepages::reserve(1024)?;
+        let memory = Hugepages::reserve(512)?;
         let name = rig.unique("ovs");
         let folder = rig.path(&name);
         std::fs::create_dir_all(&folder)?;
