@@ -4,41 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use suimon_frame::{MacAddr, Offloads};
+use suimon_offload::OffloadSwitches;
 use suimon_quantity::PortId;
 use thiserror::Error;
 
 use crate::QueueHost;
-
-/// The switches of `[nic.offload]`: what the port may use of what it could.
-/// All on by default. Order and names follow experiment W03-TOE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffloadSwitches {
-    /// The guest may leave TCP/UDP checksums of what it sends to us.
-    pub tx_checksum: bool,
-    /// The guest may be given frames whose TCP/UDP checksum is not in the bytes.
-    pub rx_checksum: bool,
-    /// The guest may leave IPv4 header checksums to us (no virtio NIC can).
-    pub tx_ip_checksum: bool,
-    /// The guest may be given frames with unchecked IPv4 header checksums.
-    pub rx_ip_checksum: bool,
-    /// Large frames both ways.
-    pub segmentation: bool,
-    /// Received segments may be joined before they are given to the guest.
-    pub receive_coalescing: bool,
-}
-
-impl Default for OffloadSwitches {
-    fn default() -> Self {
-        Self {
-            tx_checksum: true,
-            rx_checksum: true,
-            tx_ip_checksum: true,
-            rx_ip_checksum: true,
-            segmentation: true,
-            receive_coalescing: true,
-        }
-    }
-}
 
 /// Who listens on a vhost-user socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

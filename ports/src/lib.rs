@@ -24,10 +24,10 @@ mod queue;
 mod store;
 
 pub use device::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, OffloadSwitches,
-    PortDevice, PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
-    VhostUserSpec,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
+    PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserSpec,
 };
 pub use processor::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use store::{StateStore, StoreError};
+pub use suimon_offload::OffloadSwitches;

@@ -2,19 +2,14 @@
 
 use suimon_contract::{OffloadConfig, OffloadStatus};
 use suimon_frame::Offloads;
-use suimon_offload::{Capability, Finding, Reason, Side, Switches, effective};
+use suimon_offload::{Capability, Finding, Reason, Side, effective};
 use suimon_ports::DeviceStatus;
+
+use crate::wanted::offload_switches;
 
 /// All offloads of a NIC, those of what the guest sends first.
 pub(crate) fn offloads(device: &DeviceStatus, config: &OffloadConfig) -> Vec<OffloadStatus> {
-    let switches = Switches {
-        tx_checksum: config.tx_checksum,
-        rx_checksum: config.rx_checksum,
-        tx_ip_checksum: config.tx_ip_checksum,
-        rx_ip_checksum: config.rx_ip_checksum,
-        segmentation: config.segmentation,
-        receive_coalescing: config.receive_coalescing,
-    };
+    let switches = offload_switches(config);
     let sides = [("tx", Side::Ingress, device.ingress), ("rx", Side::Egress, device.egress)];
     let mut all = Vec::new();
     for (prefix, side, supported) in sides {

@@ -98,7 +98,7 @@ pub(crate) fn host_nic_mtu(config: &HostConfig, switch: &SwitchConfig) -> u16 {
         .fold(HOST_NIC_MTU_MIN, u16::max)
 }
 
-fn offload_switches(offload: &OffloadConfig) -> OffloadSwitches {
+pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadSwitches {
     OffloadSwitches {
         tx_checksum: offload.tx_checksum,
         rx_checksum: offload.rx_checksum,

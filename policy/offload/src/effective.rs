@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
-use crate::{Capability, Finding, Reason, Switch, Switches};
+use crate::{Capability, Finding, OffloadSwitches, Reason, Switch};
 
 /// Which side of a port is meant, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Effective {
 
 /// What one side of a port uses: what is supported by the other side, switched
 /// on by the operator, and possible together.
-pub fn effective(supported: Offloads, switches: &Switches, side: Side) -> Effective {
+pub fn effective(supported: Offloads, switches: &OffloadSwitches, side: Side) -> Effective {
     let (checksum_switch, ip_switch) = match side {
         Side::Ingress => (Switch::TxChecksum, Switch::TxIpChecksum),
         Side::Egress => (Switch::RxChecksum, Switch::RxIpChecksum),
@@ -84,7 +84,7 @@ pub fn effective(supported: Offloads, switches: &Switches, side: Side) -> Effect
 }
 
 /// The operator's word comes first: what is switched off is not missed.
-fn judge(is_supported: bool, switches: &Switches, switch: Switch) -> Reason {
+fn judge(is_supported: bool, switches: &OffloadSwitches, switch: Switch) -> Reason {
     match (switches.is_on(switch), is_supported) {
         (false, _) => Reason::SwitchedOff { switch },
         (true, false) => Reason::NotNegotiated,
@@ -92,7 +92,7 @@ fn judge(is_supported: bool, switches: &Switches, switch: Switch) -> Reason {
     }
 }
 
-fn ip_checksum(switches: &Switches, switch: Switch) -> Reason {
+fn ip_checksum(switches: &OffloadSwitches, switch: Switch) -> Reason {
     if switches.is_on(switch) { Reason::NotInVirtio } else { Reason::SwitchedOff { switch } }
 }
 

@@ -26,4 +26,4 @@ mod switches;
 pub use effective::{Effective, Side, effective};
 pub use plan::{EgressStep, plan};
 pub use reason::{Capability, Finding, Reason};
-pub use switches::{Switch, Switches};
+pub use switches::{OffloadSwitches, Switch};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// said at [`Switch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Switches {
+pub struct OffloadSwitches {
     /// [`Switch::TxChecksum`].
     pub tx_checksum: bool,
     /// [`Switch::RxChecksum`].
@@ -23,7 +23,7 @@ pub struct Switches {
     pub receive_coalescing: bool,
 }
 
-impl Switches {
+impl OffloadSwitches {
     /// Whether `switch` is on.
     pub const fn is_on(&self, switch: Switch) -> bool {
         match switch {
@@ -37,7 +37,7 @@ impl Switches {
     }
 }
 
-impl Default for Switches {
+impl Default for OffloadSwitches {
     fn default() -> Self {
         Self {
             tx_checksum: true,

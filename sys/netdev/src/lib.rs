@@ -26,6 +26,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod explain;
+mod gather;
 mod ioctl;
 mod link;
 mod namespace;

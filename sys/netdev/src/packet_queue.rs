@@ -1,10 +1,10 @@
 //! The queues of a packet-socket uplink: one socket carries frames both ways.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rustix::io::{Errno, writev};
+use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
 use suimon_frame::{
     BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_SHORT_BYTES, VlanTag, VnetHeader,
@@ -12,6 +12,7 @@ use suimon_frame::{
 use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
 
 use crate::explain::{gone, refused};
+use crate::gather::write_frame;
 use crate::offload;
 use crate::packet_socket::{PacketSocket, Received, StrippedTag};
 
@@ -170,42 +171,28 @@ impl FrameSink for PacketSink {
     fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
         let wire = frame.wire();
         let header = wire.header.encode_short();
-        let tag = wire.tag.unwrap_or_default();
-        let parts = [
-            IoSlice::new(&header),
-            IoSlice::new(wire.front),
-            IoSlice::new(&tag),
-            IoSlice::new(wire.rest),
-        ];
-        let used = if wire.tag.is_some() { parts.len() } else { 2 };
-        let mut retried = false;
-        loop {
-            return match writev(self.queue.socket.fd(), parts.get(..used).unwrap_or_default()) {
-                Ok(_) => Ok(Sent::Accepted),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
-                // Longer than the device's MTU, or nothing the kernel can send:
-                // this one frame is lost.
-                Err(Errno::MSGSIZE | Errno::INVAL) => {
-                    self.discarded += 1;
-                    Ok(Sent::Accepted)
+        let socket = self.queue.socket.fd();
+        let outcome = match write_frame(socket, &header, &wire) {
+            // It may be the memory of a time when the device was down, which the
+            // socket keeps until somebody asks; then it has nothing to do with
+            // this frame.
+            Err(Errno::NETDOWN) => write_frame(socket, &header, &wire),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(()) => return Ok(Sent::Accepted),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(Sent::Full),
+            // Longer than the device's MTU, or nothing the kernel can send: this
+            // one frame is lost.
+            Err(Errno::MSGSIZE | Errno::INVAL) => {}
+            Err(errno) => {
+                if let Some(fault) = self.queue.fault("sending on", errno) {
+                    return Err(fault);
                 }
-                // It may be the memory of a time when the device was down, which
-                // the socket keeps until somebody asks; then it has nothing to
-                // do with this frame.
-                Err(Errno::NETDOWN) if !retried => {
-                    retried = true;
-                    continue;
-                }
-                Err(errno) => match self.queue.fault("sending on", errno) {
-                    Some(fault) => Err(fault),
-                    None => {
-                        self.discarded += 1;
-                        Ok(Sent::Accepted)
-                    }
-                },
-            };
+            }
         }
+        self.discarded += 1;
+        Ok(Sent::Accepted)
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

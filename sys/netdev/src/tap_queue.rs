@@ -1,14 +1,15 @@
 //! The queues of a TAP: one descriptor carries frames both ways.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::io::{Errno, readv, writev};
+use rustix::io::{Errno, readv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_BYTES, VnetHeader};
 use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
 
 use crate::explain::{gone, refused};
+use crate::gather::write_frame;
 use crate::offload::{self, SharedOffloads};
 
 /// What source and sink of one queue pair share.
@@ -94,27 +95,16 @@ impl FrameSink for TapSink {
     fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
         let wire = frame.wire();
         let header = wire.header.encode();
-        let tag = wire.tag.unwrap_or_default();
-        let parts = [
-            IoSlice::new(&header),
-            IoSlice::new(wire.front),
-            IoSlice::new(&tag),
-            IoSlice::new(wire.rest),
-        ];
-        let used = if wire.tag.is_some() { parts.len() } else { 2 };
-        loop {
-            return match writev(&self.queue.fd, parts.get(..used).unwrap_or_default()) {
-                Ok(_) => Ok(Sent::Accepted),
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
-                // EIO: the device is down, and a NIC that is down loses frames.
-                // The others: the kernel does not like this one frame.
-                Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => {
-                    self.discarded += 1;
-                    Ok(Sent::Accepted)
-                }
-                Err(errno) => Err(fault(&self.queue, "writing to", errno)),
-            };
+        match write_frame(&self.queue.fd, &header, &wire) {
+            Ok(()) => Ok(Sent::Accepted),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(Sent::Full),
+            // EIO: the device is down, and a NIC that is down loses frames.
+            // The others: the kernel does not like this one frame.
+            Err(Errno::IO | Errno::INVAL | Errno::MSGSIZE) => {
+                self.discarded += 1;
+                Ok(Sent::Accepted)
+            }
+            Err(errno) => Err(fault(&self.queue, "writing to", errno)),
         }
     }
 

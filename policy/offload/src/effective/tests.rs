@@ -20,14 +20,16 @@ fn offloads() -> impl Strategy<Value = Offloads> {
     })
 }
 
-fn switches() -> impl Strategy<Value = Switches> {
-    any::<[bool; 6]>().prop_map(|[tx, rx, tx_ip, rx_ip, segmentation, coalescing]| Switches {
-        tx_checksum: tx,
-        rx_checksum: rx,
-        tx_ip_checksum: tx_ip,
-        rx_ip_checksum: rx_ip,
-        segmentation,
-        receive_coalescing: coalescing,
+fn switches() -> impl Strategy<Value = OffloadSwitches> {
+    any::<[bool; 6]>().prop_map(|[tx, rx, tx_ip, rx_ip, segmentation, coalescing]| {
+        OffloadSwitches {
+            tx_checksum: tx,
+            rx_checksum: rx,
+            tx_ip_checksum: tx_ip,
+            rx_ip_checksum: rx_ip,
+            segmentation,
+            receive_coalescing: coalescing,
+        }
     })
 }
 
@@ -37,7 +39,7 @@ fn side() -> impl Strategy<Value = Side> {
 
 #[test]
 fn each_side_is_governed_by_its_own_switch() {
-    let switches = Switches { tx_checksum: false, ..Switches::default() };
+    let switches = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
     let ingress = effective(ALL, &switches, Side::Ingress);
     assert_eq!(ingress.offloads, Offloads::NONE);
     assert_eq!(
@@ -53,7 +55,7 @@ fn each_side_is_governed_by_its_own_switch() {
 
 #[test]
 fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
-    let switches = Switches { receive_coalescing: false, ..Switches::default() };
+    let switches = OffloadSwitches { receive_coalescing: false, ..OffloadSwitches::default() };
     let egress = effective(ALL, &switches, Side::Egress);
     assert_eq!(egress.offloads, ALL);
     assert_eq!(egress.offloads_from_uplink, Offloads { checksum: true, ..Offloads::NONE });
@@ -64,7 +66,7 @@ fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
 
 #[test]
 fn reasons_read_as_sentences_and_as_json() {
-    let switches = Switches { rx_ip_checksum: false, ..Switches::default() };
+    let switches = OffloadSwitches { rx_ip_checksum: false, ..OffloadSwitches::default() };
     let egress = effective(Offloads::NONE, &switches, Side::Egress);
     let lines: Vec<String> = egress.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -82,7 +84,7 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<Effective>(&json).unwrap(), egress);
-    let on = effective(ALL, &Switches::default(), Side::Ingress);
+    let on = effective(ALL, &OffloadSwitches::default(), Side::Ingress);
     assert_eq!(
         on.reason(Capability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("no virtio NIC offloads the IPv4 header checksum")
