@@ -3,73 +3,15 @@
 //!
 //! `cargo run --release -p suimon-processor-tests --example engine_rate`
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
-use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
-use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHost, Sent, Wakeup};
+use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_processor_tests::{Bottomless, Endless};
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::PinnedThreads;
-
-/// Always has another batch of the same frame.
-struct Endless {
-    bytes: [u8; 64],
-    never: OwnedFd,
-}
-
-impl FrameSource for Endless {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
-        let before = batch.len();
-        while let Some(frame) = batch.spare() {
-            frame.space_mut()[..64].copy_from_slice(&self.bytes);
-            frame.set_len(64);
-            if frame.admit(&VnetHeader::default(), Offloads::TCP).is_ok() {
-                batch.commit();
-            }
-        }
-        Ok(batch.len() - before)
-    }
-
-    fn arm(&mut self) -> Wakeup {
-        Wakeup::Pending
-    }
-
-    fn disarm(&mut self) {}
-
-    fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.never.as_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        false
-    }
-
-    fn malformed(&self) -> u64 {
-        0
-    }
-}
-
-/// Takes everything.
-struct Bottomless;
-
-impl FrameSink for Bottomless {
-    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        std::hint::black_box(frame.wire());
-        Ok(Sent::Accepted)
-    }
-
-    fn flush(&mut self) -> Result<(), PortFault> {
-        Ok(())
-    }
-
-    fn offloads(&self) -> Offloads {
-        Offloads::NONE
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Arc::new(PinnedThreads);
@@ -90,9 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let queue = |direction| QueueId { port: PortId(u32::from(id)), direction, index: 0 };
         let mut bytes = [0; 64];
         bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1 - id, 2, 0, 0, 0, 0, id, 0x88, 0xb5]);
-        let never = eventfd(0, EventfdFlags::CLOEXEC)?;
         plane.attach_sink(queue(Direction::Egress), Box::new(Bottomless));
-        plane.attach_source(queue(Direction::Ingress), Box::new(Endless { bytes, never }));
+        plane.attach_source(queue(Direction::Ingress), Box::new(Endless::new(bytes)));
     }
     for _ in 0..5 {
         let before = plane.processors()[0].frames;

@@ -5,6 +5,10 @@
 //! is tested with the devices.
 #![forbid(unsafe_code)]
 
+mod endless;
+
+pub use endless::{Bottomless, Endless};
+
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,0 +1,147 @@
+//! A processor allocates nothing per frame: not for frames that stay with it, and
+//! not for frames of another processor's queue beyond a pool that is made once.
+//! Counted by the allocator itself.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::{FrameBatch, Offloads};
+use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHost, Sent, Wakeup};
+use suimon_processor_tests::{Bottomless, Endless};
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId};
+use suimon_switch::{DataPlane, PortTopology, Topology};
+use suimon_wait::PinnedThreads;
+
+struct Counting;
+
+static ON_PROCESSORS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_PROCESSOR: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count() {
+    if IS_PROCESSOR.try_with(Cell::get).unwrap_or(false) {
+        ON_PROCESSORS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Marks the thread that polls it as a processor.
+struct Marking<Q>(Q);
+
+impl FrameSource for Marking<Endless> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        IS_PROCESSOR.set(true);
+        self.0.receive(batch)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        self.0.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.0.disarm();
+    }
+
+    fn wake_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.wake_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        self.0.is_polled_by_fd()
+    }
+
+    fn malformed(&self) -> u64 {
+        self.0.malformed()
+    }
+}
+
+impl FrameSink for Marking<Bottomless> {
+    fn transmit(&mut self, frame: &suimon_frame::Frame) -> Result<Sent, PortFault> {
+        IS_PROCESSOR.set(true);
+        self.0.transmit(frame)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        self.0.flush()
+    }
+
+    fn offloads(&self) -> Offloads {
+        self.0.offloads()
+    }
+}
+
+/// Frames delivered to port 1 and what the processors allocated meanwhile, once
+/// everything has been used a first time.
+fn run(processors: usize, sink_at: ProcessorId) -> (u64, u64) {
+    let runtime = Arc::new(PinnedThreads);
+    let cpus = runtime.cpus();
+    let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
+    let port = |id| PortTopology {
+        spec: PortSpec::new(PortId(id), SwitchId(1), PortRole::Nic),
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: true,
+    };
+    let switches = vec![SwitchSpec::new(SwitchId(1))];
+    plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
+    let queue = |id, direction| QueueId { port: PortId(id), direction, index: 0 };
+    for id in 0..2_u8 {
+        let mut bytes = [0; 64];
+        bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1 - id, 2, 0, 0, 0, 0, id, 0x88, 0xb5]);
+        let id = u32::from(id);
+        plane.attach_sink(queue(id, Direction::Egress), Box::new(Marking(Bottomless)));
+        plane.attach_source(queue(id, Direction::Ingress), Box::new(Marking(Endless::new(bytes))));
+    }
+    plane.move_queue(queue(0, Direction::Ingress), ProcessorId(0)).unwrap();
+    plane.move_queue(queue(1, Direction::Egress), sink_at).unwrap();
+    let delivered = || plane.port_counters(PortId(1)).tx_frames;
+    let grow_by = |frames: u64| {
+        let from = delivered();
+        let began = Instant::now();
+        while delivered() < from + frames {
+            assert!(began.elapsed() < Duration::from_secs(20), "frames do not flow");
+            std::thread::yield_now();
+        }
+        delivered() - from
+    };
+    grow_by(50_000);
+    let before = ON_PROCESSORS.load(Ordering::Relaxed);
+    let frames = grow_by(1_000_000);
+    let allocations = ON_PROCESSORS.load(Ordering::Relaxed) - before;
+    plane.stop();
+    (frames, allocations)
+}
+
+#[test]
+fn frames_cost_no_allocation() {
+    let (frames, allocations) = run(1, ProcessorId(0));
+    assert_eq!(allocations, 0, "for {frames} frames that stay with their processor");
+    // Buffers for frames under way to other processors are made when so many are
+    // under way for the first time: at most 1024, each with a parcel.
+    let (frames, allocations) = run(2, ProcessorId(1));
+    assert!(allocations <= 2 * 1024 + 64, "{allocations} for {frames} frames to another processor");
+}
