@@ -69,11 +69,6 @@ impl Sender {
         }
     }
 
-    /// Frames the switch has not taken yet.
-    pub fn backlog(&self) -> usize {
-        self.0.waiting().len()
-    }
-
     /// Breaks the protocol.
     pub fn misbehave(&self) {
         self.0.broken.store(true, Ordering::SeqCst);

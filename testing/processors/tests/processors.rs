@@ -121,23 +121,25 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+const FRAMES: u32 = 60_000;
+
+/// Sends numbered frames, no more under way than a switch may hold without a drop.
+fn send_in_window(sender: &Sender, received: &AtomicU32, frame: impl Fn(u32) -> Vec<u8>) {
+    for number in 0..FRAMES {
+        wait_for("room", || number - received.load(Ordering::Relaxed) < 256);
+        sender.send(&frame(number));
+    }
+}
+
 #[test]
 fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
-    const FRAMES: u32 = 60_000;
     let bench = Bench::new(2, 3);
     bench.introduce();
     let received = [AtomicU32::new(0), AtomicU32::new(0)];
     std::thread::scope(|scope| {
         for from in [0, 1] {
-            let sender = &bench.guests[from].sender;
-            let received = &received[from];
-            scope.spawn(move || {
-                for number in 0..FRAMES {
-                    // No more under way than a switch may hold without a drop.
-                    wait_for("room", || number - received.load(Ordering::Relaxed) < 256);
-                    sender.send(&frame(from, 2, number));
-                }
-            });
+            let (sender, received) = (&bench.guests[from].sender, &received[from]);
+            scope.spawn(move || send_in_window(sender, received, |n| frame(from, 2, n)));
         }
         scope.spawn(|| {
             for step in 0..120_u16 {
@@ -167,18 +169,13 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
 
 #[test]
 fn processors_come_and_go_while_frames_flow() {
-    const FRAMES: u32 = 20_000;
     let bench = Bench::new(1, 2);
     bench.introduce();
+    let received = AtomicU32::new(0);
     let cpus = PinnedThreads.cpus();
     std::thread::scope(|scope| {
-        let sender = &bench.guests[0].sender;
-        scope.spawn(move || {
-            for number in 0..FRAMES {
-                wait_for("room", || sender.backlog() < 128);
-                sender.send(&frame(0, 1, number));
-            }
-        });
+        let (sender, received) = (&bench.guests[0].sender, &received);
+        scope.spawn(move || send_in_window(sender, received, |number| frame(0, 1, number)));
         scope.spawn(|| {
             for choice in [&cpus[..2], &cpus[1..2], &cpus[..1], &cpus[..2], &cpus[..1]] {
                 bench.plane.set_processors(choice).unwrap();
@@ -193,6 +190,7 @@ fn processors_come_and_go_while_frames_flow() {
                 bytes.is_some()
             });
             assert_eq!(number(&bytes.unwrap()), expected);
+            received.store(expected + 1, Ordering::Relaxed);
         }
     });
     assert!(bench.plane.set_processors(&[]).is_err());
