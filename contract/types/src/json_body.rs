@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::document::read_document;
 use crate::finding::Place;
+use crate::json_tree::JsonTree;
 use crate::{
     ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, SwitchConfig,
     UplinkConfig, locate_errors, parse_toml, shape,
@@ -101,6 +102,11 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
 pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
     let mut table = object(body)?;
     let config = table.remove("config").filter(|config| !config.is_null());
+    let wrong: Vec<_> =
+        table.iter().filter_map(|(key, value)| wrong_in_apply(key, value)).collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
     let request: ApplyRequest = serde_json::from_value(Value::Object(table))
         .map_err(|error| vec![malformed(&error.to_string())])?;
     match (request.toml, config) {
@@ -110,6 +116,19 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
         (None, Some(_)) => Err(vec![malformed("`config` must be an object")]),
         _ => Err(vec![malformed("give either `toml` or `config`")]),
     }
+}
+
+/// What is wrong with a key of [`ApplyRequest`] other than `config`.
+fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
+    let error = match key {
+        "toml" | "file" if value.is_string() || value.is_null() => return None,
+        "toml" | "file" => malformed("it must be a text"),
+        _ => ApiError::new(
+            ErrorCode::UnknownKey,
+            "there is no such key; the keys here are `toml`, `file`, `config`",
+        ),
+    };
+    Some(error.field(shape::quote(key)))
 }
 
 /// Adds file and line to errors that were found after the body of
@@ -131,8 +150,8 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
         return Err(vec![malformed(&message)]);
     }
     match serde_json::from_slice(body) {
-        Ok(Value::Object(table)) => Ok(table),
-        Ok(_) => Err(vec![malformed("it must be a JSON object")]),
+        Ok(JsonTree(Value::Object(table))) => Ok(table),
+        Ok(JsonTree(_)) => Err(vec![malformed("it must be a JSON object")]),
         Err(error) => Err(vec![malformed(&error.to_string())]),
     }
 }
@@ -157,7 +176,11 @@ fn merge(table: &mut Map<String, Value>, patch: Map<String, Value>, depth: usize
     for (key, value) in patch {
         match (value, depth.checked_sub(1)) {
             (Value::Null, _) => {
-                table.remove(&key);
+                // A key that is not there stays in as null, so that one that does
+                // not exist at all is found wrong and not passed over.
+                if table.remove(&key).is_none() {
+                    table.insert(key, Value::Null);
+                }
             }
             (Value::Object(inner), Some(depth)) => {
                 let slot = table.entry(key).or_insert_with(|| Value::Object(Map::new()));

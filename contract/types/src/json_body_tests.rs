@@ -52,6 +52,32 @@ fn a_patch_that_is_wrong_names_the_key() {
 }
 
 #[test]
+fn a_patch_that_removes_a_key_that_does_not_exist_is_refused() {
+    for (patch, field) in
+        [(&br#"{"vlna":null}"#[..], "vlna"), (br#"{"offload":{"tso":null}}"#, "offload.tso")]
+    {
+        let errors = patch_resource(&nic(), patch).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(errors[0].code, ErrorCode::UnknownKey);
+        assert_eq!(errors[0].field.as_deref(), Some(field));
+    }
+    // One that exists and is not set is removed without a word.
+    let patch = br#"{"trunk":null,"mtu":null,"offload":{"rx_checksum":null}}"#;
+    assert_eq!(patch_resource(&nic(), patch), Ok(nic()));
+}
+
+#[test]
+fn a_key_given_twice_is_refused_as_in_a_file() {
+    let twice =
+        shown(parse_resource::<SwitchConfig>(br#"{"name":"a","kind":"private","name":"b"}"#));
+    assert!(twice[0].contains("the key `name` is given twice"), "{twice:?}");
+    let inner = br#"{"offload":{"tx_checksum":true,"tx_checksum":false}}"#;
+    assert!(shown(patch_resource(&nic(), inner))[0].contains("`tx_checksum` is given twice"));
+    let apply = br#"{"config":{"switch":[{"name":"a","kind":"private","kind":"internal"}]}}"#;
+    assert!(shown(parse_apply(apply))[0].contains("`kind` is given twice"));
+}
+
+#[test]
 fn a_body_that_is_no_resource_is_refused() {
     for body in [&b"[]"[..], b"", b"{", b"nonsense", b"\xff"] {
         let errors = parse_resource::<SwitchConfig>(body).unwrap_err();
@@ -66,7 +92,12 @@ fn apply_takes_toml_or_json_but_not_both() {
     assert_eq!(parse_apply(br#"{"config":{},"toml":null}"#), Ok(HostConfig::default()));
     assert!(parse_apply(br#"{"config":{},"toml":""}"#).is_err());
     assert!(parse_apply(br#"{"config":3}"#).is_err());
-    assert!(parse_apply(br#"{"tomml":""}"#).is_err());
+    let unknown = parse_apply(br#"{"tomml":"","file":3}"#).unwrap_err();
+    let places: Vec<_> = unknown.iter().map(|e| (e.code, e.field.as_deref())).collect();
+    assert_eq!(
+        places,
+        [(ErrorCode::Malformed, Some("file")), (ErrorCode::UnknownKey, Some("tomml"))]
+    );
     assert_eq!(
         shown(parse_apply(br#"{"toml":"[[nic]]\nname=3","file":"h.toml"}"#))[1],
         "h.toml:1: nic[0]: backend: missing; set it to one of `vhost-user`, `tap`"

@@ -64,6 +64,7 @@ mod event_kinds;
 mod finding;
 mod form;
 mod json_body;
+mod json_tree;
 mod key_meaning;
 mod keys;
 mod name;

@@ -130,7 +130,7 @@ fn unknown_key(kind: Kind, name: &str) -> String {
 
 /// The head of a text that a user wrote, without anything that could drive a
 /// terminal.
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted: String = text
         .chars()
         .take(QUOTED_CHARS_MAX)

@@ -322,6 +322,23 @@ fn a_dry_run_only_plans() {
     assert_eq!(harness.node.preview(&edit).unwrap_err()[0].code, ErrorCode::NotFound);
 }
 
+/// A connection to a socket of ours would look like a VM that comes and goes.
+#[test]
+fn no_check_knocks_at_a_socket_of_ours() {
+    let harness = started();
+    harness.node.preview(&Edit::Apply(Box::new(after()))).unwrap();
+    harness.apply_well(&after());
+    let mut swapped = before();
+    for nic in &mut swapped.nics {
+        nic.socket = nic.socket.as_ref().map(|socket| match socket.ends_with("stays.sock") {
+            true => "/run/replaced.sock".into(),
+            false => "/run/stays.sock".into(),
+        });
+    }
+    harness.apply_well(&swapped);
+    assert_eq!(harness.devices.sockets_probed_while_open(), Vec::<std::path::PathBuf>::new());
+}
+
 #[test]
 fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
     let harness = started();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, validate};
-use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec};
+use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec, VhostUserMode};
 
 use crate::records::StoredState;
 use crate::shared::Shared;
@@ -56,7 +56,14 @@ impl Shared {
         let before = wanted_ports(from);
         // What our own ports hold now is not in the way: they are closed first.
         let held: BTreeSet<Claim> = before.values().map(claim).collect();
+        let listened: BTreeSet<Claim> =
+            before.values().filter(|spec| listens(spec)).map(claim).collect();
         for (key, spec) in new_devices(from, to, &before, wanted) {
+            // Asking a socket of ours means connecting to it, and the NIC there
+            // would take that for a VM.
+            if listens(&spec) && listened.contains(&claim(&spec)) {
+                continue;
+            }
             match self.devices.probe(&spec) {
                 Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&claim(&spec)) => {}
                 Err(error) => errors.push(device_error(&key, &error)),
@@ -79,6 +86,11 @@ impl Shared {
             })
             .collect()
     }
+}
+
+/// Whether the device is a socket that we listen on.
+fn listens(spec: &PortSpec) -> bool {
+    matches!(spec, PortSpec::VhostUser(spec) if spec.mode == VhostUserMode::Server)
 }
 
 /// The devices that the change opens or changes, and uplinks that are changed

@@ -136,7 +136,10 @@ impl<T: Resource> ResourceEdit<T> {
     }
 
     fn in_use(&self, users: &[String]) -> ApiError {
-        let text = format!("{} refers to it; change or delete that first", users.join(", "));
+        let text = match users {
+            [user] => format!("{user} refers to it; change or delete that first"),
+            _ => format!("{} refer to it; change or delete those first", users.join(", ")),
+        };
         ApiError::new(ErrorCode::InUse, text).about(self.subject())
     }
 

@@ -1,6 +1,7 @@
 //! Devices that only remember what is open.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +33,8 @@ struct Inner {
     gate: Option<Arc<Mutex<Receiver<()>>>>,
     /// Devices that cannot be opened.
     missing: BTreeSet<String>,
+    /// What was probed while it was open.
+    probed_open: Vec<Claim>,
 }
 
 struct Opened {
@@ -87,6 +90,16 @@ impl FakeDevices {
         self.lock().open.values().map(|opened| (opened.port, opened.spec.clone())).collect()
     }
 
+    /// The sockets that were probed while they were open.
+    pub(crate) fn sockets_probed_while_open(&self) -> Vec<PathBuf> {
+        let inner = self.lock();
+        let sockets = inner.probed_open.iter().filter_map(|claim| match claim {
+            Claim::Socket(path) => Some(path.clone()),
+            Claim::Device(_) => None,
+        });
+        sockets.collect()
+    }
+
     /// Reports something about the device that `port` stands on.
     pub(crate) fn tell(&self, port: PortId, notice: DeviceNotice) {
         let inner = self.lock();
@@ -128,7 +141,11 @@ fn refused(kind: DeviceErrorKind) -> DeviceError {
 
 impl DeviceFactory for FakeDevices {
     fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
-        self.lock().check(spec)
+        let mut inner = self.lock();
+        if inner.open.contains_key(&claim(spec)) {
+            inner.probed_open.push(claim(spec));
+        }
+        inner.check(spec)
     }
 
     fn open(
