@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
 use clap::Args;
 use suimon_client::{CaptureOptions, CapturePort};
@@ -11,6 +12,9 @@ use suimon_contract::Name;
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
 use crate::units;
+
+/// How long the daemon may take to notice that nobody reads any more.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to capture and where to.
 #[derive(Clone, Debug, Args)]
@@ -63,6 +67,11 @@ impl CaptureFlags {
                 result => result.map_err(told)?,
             }
             written = written.saturating_add(chunk.len() as u64);
+        }
+        // When we are gone the capture is over, and the next one can begin.
+        if let Some(operation) = capture.operation() {
+            drop(capture);
+            let _ = context.client.wait_operation(operation, END_TIMEOUT).await;
         }
         eprintln!("{} of {} written to {}", units::bytes(written), self.name, self.file);
         Ok(())

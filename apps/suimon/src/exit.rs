@@ -91,7 +91,12 @@ impl Failure {
             Self::Client(_) => 5,
             Self::Refused(_) => 3,
             Self::Operation(operation) if operation.state == OperationState::Cancelled => 7,
-            Self::Operation(_) | Self::File { .. } | Self::Io(_) => 1,
+            // What was found wrong only when its turn came has the code that it has
+            // when it is refused at once.
+            Self::Operation(operation) => {
+                operation.error.as_ref().map_or(1, |error| code_of(error.code))
+            }
+            Self::File { .. } | Self::Io(_) => 1,
             Self::Interrupted { .. } => 130,
             Self::Usage(_) => 2,
         }

@@ -178,7 +178,7 @@ fn an_operation_that_fails_says_why_and_where() {
     ]);
     let path = host_file(daemon.dir.path(), GOOD);
     let (code, _, err) = told(&daemon.run(&["apply", "-f", &path]));
-    assert_eq!(code, 1);
+    assert_eq!(code, 6, "as when it is refused at once");
     assert_eq!(err, format!("suimon: apply of host failed: {path}:4: nic/web: eth0 is held\n"));
     let (code, _, err) = told(&daemon.run(&["operation", "watch", "7"]));
     assert_eq!((code, err.as_str()), (7, "suimon: apply of host was cancelled\n"));
@@ -257,6 +257,10 @@ fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
     assert_eq!((code, out.as_str()), (0, "pcapng"));
+    // Who captures again at once finds the first capture over.
+    let waits =
+        daemon.asked().iter().filter(|l| l.starts_with("GET /1.0/operations/3/wait")).count();
+    assert_eq!(waits, 2);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use suimon_contract::{ApiError, parse_toml};
+use suimon_contract::{ApiError, locate_errors, parse_toml};
 use suimon_node::{Node, NodeParts, stored_processors};
 use suimon_ports::ProcessorRuntime;
 use suimon_store::FileStore;
@@ -106,7 +106,14 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let from_file = match &arguments.config {
         Some(file) => {
             let text = host_file::read(file)?;
-            Some(parse_toml(&text, Some(&file.display().to_string()))?)
+            let shown = file.display().to_string();
+            let config = parse_toml(&text, Some(&shown))?;
+            if let Some(Err(error)) = config.api.as_ref().map(TcpApi::load) {
+                let mut errors = vec![error];
+                locate_errors(&text, Some(&shown), &mut errors);
+                return Err(Stopped::Refused(errors));
+            }
+            Some(config)
         }
         None => None,
     };

@@ -107,6 +107,11 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     let (code, message) = run("[api]\nlisten = \"127.0.0.1:8443\"\n", &[]);
     assert_eq!(code, Some(2), "{message}");
     assert!(message.contains("api: tls_certificate") && message.contains("token"), "{message}");
+    let listener = "[host]\n[api]\nlisten = \"127.0.0.1:0\"\ntls_certificate = \"/nowhere/c\"\n\
+                    tls_key = \"/nowhere/k\"\ntoken_file = \"/nowhere/t\"\n";
+    let (code, message) = run(listener, &[]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("host.toml:4: api: tls_certificate: "), "{message}");
     let (code, message) = run("[[switch]]\nname = \"a\"\nkind = \"private\"\n", &["--check"]);
     assert_eq!(code, Some(0), "{message}");
     let (code, _) = run("[[switch]]\nname = \"a\"\n", &["--check"]);

@@ -138,7 +138,12 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
             // A name or number that cannot be is one that is not there.
-            Err(rejection) => Err(ApiError::new(ErrorCode::NotFound, rejection.body_text()).into()),
+            Err(rejection) => {
+                let reason = rejection.body_text();
+                let reason = reason.trim_start_matches("Invalid URL: ");
+                let text = format!("there is no {}: {reason}", parts.uri.path());
+                Err(ApiError::new(ErrorCode::NotFound, text).into())
+            }
         }
     }
 }
