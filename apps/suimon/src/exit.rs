@@ -114,12 +114,12 @@ const fn code_of(code: ErrorCode) -> u8 {
         | ErrorCode::Conflict
         | ErrorCode::OverlappingVlans
         | ErrorCode::UnknownReference
-        | ErrorCode::DeviceMissing => 3,
+        | ErrorCode::DeviceMissing
+        | ErrorCode::Unsupported => 3,
         ErrorCode::NotFound => 4,
         ErrorCode::AlreadyExists | ErrorCode::InUse | ErrorCode::DeviceBusy => 6,
         ErrorCode::Cancelled => 7,
         ErrorCode::PermissionDenied
-        | ErrorCode::Unsupported
         | ErrorCode::HostError
         | ErrorCode::Unauthorized
         | ErrorCode::Internal => 1,

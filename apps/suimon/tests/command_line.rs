@@ -194,6 +194,7 @@ fn what_the_daemon_refuses_has_its_own_exit_code() {
         ("DELETE /1.0/nics/", refused("409 Conflict", "in_use")),
         ("PATCH /1.0/nics/", refused("422 Unprocessable", "unknown_reference")),
         ("POST /1.0/nics", refused("500 Error", "internal")),
+        ("POST /1.0/uplinks", refused("422 Unprocessable", "unsupported")),
     ]);
     let code = |args: &[&str]| {
         let (code, out, err) = told(&daemon.run(args));
@@ -204,6 +205,7 @@ fn what_the_daemon_refuses_has_its_own_exit_code() {
     assert_eq!(code(&["nic", "delete", "web"]), 6);
     assert_eq!(code(&["nic", "set", "web", "--switch", "x"]), 3);
     assert_eq!(code(&["nic", "add", "web", "--switch", "x", "--backend", "tap"]), 1);
+    assert_eq!(code(&["uplink", "add", "out", "--device", "lo"]), 3);
     assert!(daemon.asked()[2].ends_with(r#"{"switch":"x"}"#), "{:?}", daemon.asked());
 }
 

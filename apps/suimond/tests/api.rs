@@ -191,7 +191,7 @@ fn error_cases() -> Vec<ErrorCase> {
             r#"{"cpu":0}"#.into(),
             422,
             "unknown_key",
-            Some("processor"),
+            Some("cpu"),
         ),
         (Method::GET, "/1.0/nics/nobody/capture", "".into(), 404, "not_found", None),
     ]

@@ -74,7 +74,9 @@ impl Form {
                     .into()
             }
             Self::Device => {
-                "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0".into()
+                "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, and not \
+                 `all` or `default`"
+                    .into()
             }
             Self::Namespace => {
                 "the name of a network namespace, as `ip netns list` shows it".into()
@@ -172,12 +174,12 @@ fn is_host_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// The kernel's own rule (`dev_valid_name`), and no `%`, which it reads as a
-/// template for a number.
+/// The kernel's own rule (`dev_valid_name`), no `%`, which it reads as a template
+/// for a number, and not the two directories beside those of the devices in
+/// `/proc/sys/net/ipv4/conf`.
 fn is_device_name(text: &str) -> bool {
     (1..=DEVICE_BYTES_MAX).contains(&text.len())
-        && text != "."
-        && text != ".."
+        && !matches!(text, "." | ".." | "all" | "default")
         && text
             .chars()
             .all(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '/' | ':' | '%'))

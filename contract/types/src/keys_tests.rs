@@ -47,7 +47,9 @@ fn forms_take_what_they_say_and_nothing_else() {
     for bad in ["", "-a", "a-", "a.b", "ä", &"x".repeat(64)] {
         assert!(!takes(Form::HostName, bad.into()), "{bad}");
     }
-    for bad in ["", ".", "..", "a b", "a/b", "a:1", "e%d", "a\u{7}", "sixteen-bytes-xx"] {
+    for bad in
+        ["", ".", "..", "all", "default", "a b", "a/b", "a:1", "e%d", "a\u{7}", "sixteen-bytes-xx"]
+    {
         assert!(!takes(Form::Device, bad.into()), "{bad}");
     }
     assert!(takes(Form::Device, "fifteen-bytes-x".into()));

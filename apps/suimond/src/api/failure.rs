@@ -116,9 +116,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
+/// The key that serde says does not exist.
+pub(super) fn unknown_field(text: &str) -> Option<&str> {
+    text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
+}
+
 /// Names the parameter if serde does.
 fn refused_parameter(text: &str) -> Failure {
-    let unknown = text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next());
+    let unknown = unknown_field(text);
     let known = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());
     let code = if unknown.is_some() { ErrorCode::UnknownKey } else { ErrorCode::Malformed };
     let error = ApiError::new(code, text);

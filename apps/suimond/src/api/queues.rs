@@ -9,7 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::changes::accepted;
-use crate::api::failure::{Body, Failure, InPath};
+use crate::api::failure::{Body, Failure, InPath, unknown_field};
 use crate::api::state::ApiState;
 
 /// The endpoints of queues.
@@ -36,12 +36,11 @@ async fn hand_over(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let request: MoveQueueRequest = serde_json::from_slice(&body).map_err(|error| {
-        let code = if error.to_string().starts_with("unknown field") {
-            ErrorCode::UnknownKey
-        } else {
-            ErrorCode::Malformed
-        };
-        ApiError::new(code, format!("the body cannot be read: {error}")).field("processor")
+        let text = format!("the body cannot be read: {error}");
+        match unknown_field(&text) {
+            Some(name) => ApiError::new(ErrorCode::UnknownKey, &text).field(name),
+            None => ApiError::new(ErrorCode::Malformed, &text).field("processor"),
+        }
     })?;
     let side = QueueSide::parse(&side).ok_or_else(|| {
         let text = format!("a queue is `rx` or `tx`, not `{side}`");
