@@ -326,6 +326,44 @@ impl MemoryView {
         }
     }
 
+    /// The twelve bytes at `addr` as two little-endian words.
+    #[inline(always)]
+    pub(crate) fn read_words(&mut self, addr: u64) -> Result<(u64, u32), OutOfRange> {
+        if let Some(src) = self.cached_pointer(addr, 12) {
+            // SAFETY: twelve bytes are mapped at `src`; it need not be aligned.
+            let words = unsafe {
+                (src.cast::<u64>().read_unaligned(), src.add(8).cast::<u32>().read_unaligned())
+            };
+            // SAFETY: it contains no instruction; the words are not read again.
+            unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+            return Ok((u64::from_le(words.0), u32::from_le(words.1)));
+        }
+        let mut bytes = [0; 12];
+        self.read(addr, &mut bytes)?;
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
+        Ok((u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, k, l])))
+    }
+
+    /// Writes two words, little-endian, to the twelve bytes at `addr`.
+    #[inline(always)]
+    pub(crate) fn write_words(&mut self, addr: u64, low: u64, high: u32) -> Result<(), OutOfRange> {
+        if let Some(dst) = self.cached_pointer(addr, 12) {
+            // SAFETY: twelve bytes are mapped at `dst`; it need not be aligned.
+            unsafe {
+                dst.cast::<u64>().write_unaligned(low.to_le());
+                dst.add(8).cast::<u32>().write_unaligned(high.to_le());
+            }
+            return Ok(());
+        }
+        let mut bytes = [0; 12];
+        for (to, from) in
+            bytes.iter_mut().zip(low.to_le_bytes().into_iter().chain(high.to_le_bytes()))
+        {
+            *to = from;
+        }
+        self.write(addr, &bytes)
+    }
+
     /// Asks for the first two cache lines of a buffer, to be read.
     #[inline(always)]
     pub(crate) fn prefetch_read(&self, addr: u64) {

@@ -101,10 +101,10 @@ impl RxRing {
         if !self.offloads().checksum {
             header = header.without_data_valid();
         }
-        let header = header.encode();
         let bytes = self.header_bytes + wire.front.len();
         let is_one_buffer = head.first.kind() == Descriptor::WRITE && wire.tag.is_none();
         if !is_one_buffer || (head.first.len as usize) < bytes {
+            let header = header.encode();
             let header = header.get(..self.header_bytes).unwrap_or_default();
             let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
             return self.scatter([header, wire.front, tag, wire.rest]);
@@ -113,9 +113,10 @@ impl RxRing {
         let body_addr = addr.wrapping_add(self.header_bytes as u64);
         let view = &mut self.queue.view;
         let written = if self.header_bytes == VNET_HEADER_BYTES {
-            view.write(addr, &header)
+            let (low, high) = header.words();
+            view.write_words(addr, low, high)
         } else {
-            view.write(addr, header.get(..self.header_bytes).unwrap_or_default())
+            view.write(addr, &header.encode_short())
         };
         if written.and_then(|()| view.write(body_addr, wire.front)).is_err() {
             return Err(self.queue.outside(head.index, addr, bytes));
@@ -250,7 +251,11 @@ impl FrameSink for RxRing {
 
     fn flush(&mut self) -> Result<(), PortFault> {
         self.queue.publish();
-        Ok(self.queue.check()?)
+        self.queue.check()?;
+        match self.queue.prefetch_ahead() {
+            Ok(()) => Ok(()),
+            Err(fault) => Err(self.queue.fail(fault).into()),
+        }
     }
 
     #[inline]

@@ -211,6 +211,21 @@ impl SplitQueue {
         Ok(count)
     }
 
+    /// Fetches the next chains before they are needed, so that their lines come
+    /// while something else is done. Worth it only if few are at hand.
+    #[inline]
+    pub(crate) fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
+        if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
+            return Ok(());
+        }
+        let mut waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
+        if waiting < BATCH_FRAMES_MAX && self.access == Access::Write {
+            self.read_avail()?;
+            waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
+        }
+        self.fetch(waiting.min(BATCH_FRAMES_MAX))
+    }
+
     /// Reads the driver's index.
     fn read_avail(&mut self) -> Result<(), RingFault> {
         let faults = memory_faults();

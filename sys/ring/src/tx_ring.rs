@@ -127,6 +127,7 @@ impl TxRing {
                 self.malformed += 1;
             }
         }
+        self.queue.prefetch_ahead()?;
         Ok(count)
     }
 
@@ -134,7 +135,6 @@ impl TxRing {
     #[inline(always)]
     fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let len = head.first.len as usize;
-        let mut header = [0; VNET_HEADER_BYTES];
         if head.first.kind() != 0 || len < self.header_bytes {
             return self.gather(head, frame);
         }
@@ -144,15 +144,17 @@ impl TxRing {
         let Some(space) = room(frame, 0, body) else {
             return Err(self.too_long(head));
         };
-        let read = if self.header_bytes == VNET_HEADER_BYTES {
-            self.queue.view.read(addr, &mut header)
+        let view = &mut self.queue.view;
+        let header = if self.header_bytes == VNET_HEADER_BYTES {
+            view.read_words(addr).map(|(low, high)| VnetHeader::from_words(low, high))
         } else {
-            self.queue.view.read(addr, short(&mut header))
+            let mut header = [0; VNET_HEADER_SHORT_BYTES];
+            view.read(addr, &mut header).map(|()| VnetHeader::decode_short(&header))
         };
-        read.and_then(|()| self.queue.view.read(body_addr, space))
-            .map_err(|_| self.queue.outside(head.index, addr, len))?;
+        let header = header.and_then(|header| view.read(body_addr, space).map(|()| header));
+        let header = header.map_err(|_| self.queue.outside(head.index, addr, len))?;
         frame.set_len(body);
-        Ok(self.admit(&header, frame))
+        Ok(self.admit(header, frame))
     }
 
     /// As `take_frame`, for a chain of several buffers.
@@ -181,15 +183,14 @@ impl TxRing {
             body += into_body;
         }
         frame.set_len(body);
-        Ok(missing == 0 && self.admit(&header, frame))
+        Ok(missing == 0 && self.admit(VnetHeader::decode(&header), frame))
     }
 
     /// A driver may not claim that a checksum was verified (virtio 1.3, section
     /// 5.1.6.2); if it does, nobody downstream is to believe it.
     #[inline(always)]
-    fn admit(&self, header: &[u8; VNET_HEADER_BYTES], frame: &mut Frame) -> bool {
-        let header = VnetHeader::decode(header).without_data_valid();
-        frame.admit(&header, self.allowed).is_ok()
+    fn admit(&self, header: VnetHeader, frame: &mut Frame) -> bool {
+        frame.admit(&header.without_data_valid(), self.allowed).is_ok()
     }
 
     #[cold]
@@ -205,12 +206,6 @@ impl TxRing {
 fn room(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
     let end = from + bytes;
     if end > FRAME_BYTES_MAX { None } else { frame.space_mut().get_mut(from..end) }
-}
-
-/// The header without `num_buffers`.
-#[inline(always)]
-fn short(header: &mut [u8; VNET_HEADER_BYTES]) -> &mut [u8] {
-    header.get_mut(..VNET_HEADER_SHORT_BYTES).unwrap_or_default()
 }
 
 fn own_eventfd() -> Result<OwnedFd, PortFault> {
