@@ -117,7 +117,10 @@ fn as_toml(text: &str) -> String {
 }
 
 fn error_cases() -> Vec<ErrorCase> {
-    let huge = format!("{{\"toml\": \"{}\"}}", "x".repeat(5 << 20));
+    [resource_error_cases(), other_error_cases()].concat()
+}
+
+fn resource_error_cases() -> Vec<ErrorCase> {
     let missing = r#"{"name":"a","switch":"lan","backend":"tap","device":"missing0"}"#;
     vec![
         (Method::GET, "/1.0/nics/nobody", "".to_owned(), 404, "not_found", None),
@@ -164,6 +167,12 @@ fn error_cases() -> Vec<ErrorCase> {
         (Method::PUT, "/1.0/nics/%2e%2e", WEB.into(), 404, "not_found", None),
         (Method::DELETE, "/1.0/switches/lan", "".into(), 409, "in_use", None),
         (Method::DELETE, "/1.0/nics/web?dry=1", "".into(), 422, "unknown_key", Some("dry")),
+    ]
+}
+
+fn other_error_cases() -> Vec<ErrorCase> {
+    let huge = format!("{{\"toml\": \"{}\"}}", "x".repeat(5 << 20));
+    vec![
         (Method::POST, "/1.0/apply", "{}".into(), 400, "malformed", None),
         (Method::POST, "/1.0/apply", huge, 413, "malformed", None),
         (
@@ -245,6 +254,27 @@ async fn events_are_listed_and_followed_until_the_daemon_stops() {
         .collect();
     assert!(ids.contains(&3003), "{ids:?}");
     assert_eq!(ids.last(), Some(&1002));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_that_never_read_leave_the_api_to_others() {
+    let server = with_web().await;
+    let mut followers = Vec::new();
+    for _ in 0..300 {
+        let mut stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
+        stream.write_all(b"GET /1.0/events/follow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut status = [0; 12];
+        let told = stream.read_exact(&mut status);
+        tokio::time::timeout(std::time::Duration::from_secs(5), told).await.unwrap().unwrap();
+        match &status[9..] {
+            b"200" => followers.push(stream),
+            other => assert_eq!(other, b"409"),
+        }
+    }
+    assert_eq!(followers.len(), suimond::api::EVENT_FOLLOWERS_MAX);
+    server.get("/1.0").await;
+    let (status, refused) = server.call(Method::GET, "/1.0/events/follow", "").await;
+    assert_eq!((status, &refused["errors"][0]["code"]), (409, &json!("conflict")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use suimon_contract::{ErrorBody, Event, Severity};
+use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -76,18 +77,20 @@ struct FollowParameters {
 async fn follow(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<FollowParameters>,
-) -> Response {
+) -> Result<Response, Failure> {
+    let place = state.news.event_follower()?;
     let severity = parameters.severity.unwrap_or(Severity::Info);
     let last = state.node.last_events(0, Severity::Info).seen;
     let seen = parameters.after.unwrap_or(last);
-    let follower = EventFollower { state: state.clone(), seen, severity };
-    lines(follower, state.news)
+    let follower = EventFollower { state: state.clone(), seen, severity, _place: place };
+    Ok(lines(follower, state.news))
 }
 
 struct EventFollower {
     state: ApiState,
     seen: u64,
     severity: Severity,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Lines for EventFollower {

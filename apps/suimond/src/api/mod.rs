@@ -23,7 +23,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use failure::Failure;
-pub use state::{ApiState, News, NewsSender};
+pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};
 
 #[derive(OpenApi)]
 #[openapi(info(

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_node::{Node, NodeListener};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::api::failure::Failure;
+
+/// Followers of the event log at a time. They stay as long as they like, and
+/// must leave connections to those who come for an answer.
+pub const EVENT_FOLLOWERS_MAX: usize = 128;
 
 /// What every handler can reach.
 #[derive(Clone)]
@@ -70,6 +74,8 @@ pub struct News {
     pub operations: watch::Receiver<u64>,
     /// Whether the daemon stops: streams end.
     pub ended: watch::Receiver<bool>,
+    /// Places for followers of the event log.
+    event_followers: Arc<Semaphore>,
 }
 
 impl NewsSender {
@@ -78,7 +84,12 @@ impl NewsSender {
         let (events, events_news) = watch::channel(0);
         let (operations, operations_news) = watch::channel(0);
         let (ended, ended_news) = watch::channel(false);
-        let news = News { events: events_news, operations: operations_news, ended: ended_news };
+        let news = News {
+            events: events_news,
+            operations: operations_news,
+            ended: ended_news,
+            event_followers: Arc::new(Semaphore::new(EVENT_FOLLOWERS_MAX)),
+        };
         (Self { events, operations, ended }, news)
     }
 
@@ -103,6 +114,20 @@ impl NodeListener for NewsSender {
 }
 
 impl News {
+    /// A place for one more follower of the event log.
+    ///
+    /// # Errors
+    /// There are [`EVENT_FOLLOWERS_MAX`].
+    pub(super) fn event_follower(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        self.event_followers.clone().try_acquire_owned().map_err(|_| {
+            let text = format!(
+                "{EVENT_FOLLOWERS_MAX} clients follow the events already; end one of them first, \
+                 or list the events"
+            );
+            ApiError::new(ErrorCode::Conflict, text).about("event").into()
+        })
+    }
+
     /// Returns when the daemon stops.
     pub async fn wait_end(&mut self) {
         // The sender lives as long as the node.
