@@ -47,6 +47,22 @@ impl Frame {
         }
     }
 
+    /// The words of the virtio-net header, as [`VnetHeader::words`] gives them, of
+    /// a frame that is neither large nor tagged; `None` for one that is. Never
+    /// through memory, see there.
+    #[inline(always)]
+    pub const fn plain_words(&self) -> Option<(u64, u32)> {
+        if self.meta.gso.is_some() || self.meta.tag.is_some() {
+            return None;
+        }
+        let (flags, start, offset) = match self.meta.checksum {
+            Checksum::Unknown => (0, 0, 0),
+            Checksum::Verified => (VnetHeader::DATA_VALID, 0, 0),
+            Checksum::Partial { start, offset } => (VnetHeader::NEEDS_CSUM, start, offset),
+        };
+        Some((flags as u64 | (start as u64) << 48, offset as u32 | 1 << 16))
+    }
+
     #[inline]
     fn header(&self, tag_bytes: u16) -> VnetHeader {
         let plain = VnetHeader { num_buffers: 1, ..VnetHeader::default() };

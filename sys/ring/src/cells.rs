@@ -172,6 +172,17 @@ impl RingCells {
         unsafe { self.used.add(at).cast::<u64>().write_unaligned(entry.to_le()) }
     }
 
+    /// Asks for the lines of `count` used entries from `index` on, to be written.
+    #[inline(always)]
+    pub(crate) fn prefetch_used(&self, index: u16, count: usize) {
+        const ENTRIES_PER_LINE: usize = 64 / USED_ENTRY_BYTES;
+        for ahead in (0..=count).step_by(ENTRIES_PER_LINE) {
+            let at = USED_ENTRY_BYTES * usize::from(index.wrapping_add(ahead as u16) & self.mask);
+            // SAFETY: the entry lies in the used ring.
+            prefetch::<true>(unsafe { self.used.add(USED_RING_AT + at) });
+        }
+    }
+
     /// The used index as it stands in memory.
     pub(crate) fn used_idx(&self) -> u16 {
         u16::from_le(self.used_cell(2).load(Ordering::Relaxed))

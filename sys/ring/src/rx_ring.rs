@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
-use suimon_frame::{Frame, Offloads, VNET_HEADER_BYTES};
+use suimon_frame::{Frame, Offloads, VNET_HEADER_BYTES, VnetHeader};
 use suimon_ports::{FrameSink, PortFault, Sent};
 
 use crate::cells::Descriptor;
@@ -96,38 +96,39 @@ impl RxRing {
             return Ok(Sent::Full);
         }
         let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
-        let wire = frame.wire();
-        let mut header = wire.header;
-        if !self.offloads().checksum {
-            header = header.without_data_valid();
-        }
-        let bytes = self.header_bytes + wire.front.len();
-        let is_one_buffer = head.first.kind() == Descriptor::WRITE && wire.tag.is_none();
-        if !is_one_buffer || (head.first.len as usize) < bytes {
-            let header = header.encode();
-            let header = header.get(..self.header_bytes).unwrap_or_default();
-            let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
-            return self.scatter([header, wire.front, tag, wire.rest]);
-        }
-        let addr = head.first.addr;
-        let body_addr = addr.wrapping_add(self.header_bytes as u64);
-        let view = &mut self.queue.view;
-        let written = if self.header_bytes == VNET_HEADER_BYTES {
-            let (low, high) = header.words();
-            view.write_words(addr, low, high)
-        } else {
-            view.write(addr, &header.encode_short())
+        let body = frame.bytes();
+        let bytes = VNET_HEADER_BYTES + body.len();
+        let is_simple = head.first.kind() == Descriptor::WRITE
+            && head.first.len as usize >= bytes
+            && self.header_bytes == VNET_HEADER_BYTES;
+        let (Some((low, high)), true) = (frame.plain_words(), is_simple) else {
+            return self.scatter(frame);
         };
-        if written.and_then(|()| view.write(body_addr, wire.front)).is_err() {
+        let low =
+            if self.offloads().checksum { low } else { low & !u64::from(VnetHeader::DATA_VALID) };
+        let addr = head.first.addr;
+        let view = &mut self.queue.view;
+        let header = view.write_words(addr, low, high);
+        let body_addr = addr.wrapping_add(VNET_HEADER_BYTES as u64);
+        if header.and_then(|()| view.write(body_addr, body)).is_err() {
             return Err(self.queue.outside(head.index, addr, bytes));
         }
         self.queue.complete(head.index, bytes as u32);
         Ok(Sent::Accepted)
     }
 
-    /// Puts a frame into as many buffers as it needs.
+    /// Puts any frame into as many buffers as it needs.
     #[inline(never)]
-    fn scatter(&mut self, pieces: [&[u8]; 4]) -> Result<Sent, RingFault> {
+    fn scatter(&mut self, frame: &Frame) -> Result<Sent, RingFault> {
+        let wire = frame.wire();
+        let mut header = wire.header;
+        if !self.offloads().checksum {
+            header = header.without_data_valid();
+        }
+        let header = header.encode();
+        let header = header.get(..self.header_bytes).unwrap_or_default();
+        let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
+        let pieces = [header, wire.front, tag, wire.rest];
         let mark = self.queue.mark();
         let sent = self.fill_chains(Pieces { pieces, at: 0, piece: 0, offset: 0 });
         if !matches!(sent, Ok(Sent::Accepted)) {

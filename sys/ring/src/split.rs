@@ -271,6 +271,7 @@ impl SplitQueue {
             self.cells.prefetch_descriptor(index);
             at = at.wrapping_add(1);
         }
+        self.cells.prefetch_used(self.next_used, count);
         for head in self.ahead.heads.iter_mut().take(count) {
             head.first = self.cells.descriptor(head.index);
             match self.access {

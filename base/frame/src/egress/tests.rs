@@ -43,3 +43,18 @@ fn a_verified_checksum_is_said_to_be_valid_and_can_be_kept_quiet() {
     let partial = VnetHeader { flags: VnetHeader::NEEDS_CSUM, ..header };
     assert_eq!(partial.without_data_valid(), partial);
 }
+
+#[test]
+fn the_words_of_a_plain_frame_are_those_of_its_header() {
+    for checksum in [
+        Checksum::Unknown,
+        Checksum::Verified,
+        Checksum::Partial { start: 34, offset: 16 },
+        Checksum::Partial { start: u16::MAX, offset: u16::MAX },
+    ] {
+        let plain = frame(FrameMeta { checksum, ..FrameMeta::default() });
+        assert_eq!(plain.plain_words(), Some(plain.wire().header.words()));
+    }
+    let tagged = frame(FrameMeta { tag: VlanId::new(1).map(VlanTag::of), ..FrameMeta::default() });
+    assert_eq!(tagged.plain_words(), None);
+}
