@@ -344,21 +344,28 @@ impl MemoryView {
         Ok((u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, k, l])))
     }
 
-    /// Writes two words, little-endian, to the twelve bytes at `addr`.
+    /// Makes the twelve bytes at `addr` these two words, little-endian. Bytes that
+    /// are so already are not written: headers are mostly alike from frame to
+    /// frame, and a line that nobody writes need not travel between CPUs.
     #[inline(always)]
     pub(crate) fn write_words(&mut self, addr: u64, low: u64, high: u32) -> Result<(), OutOfRange> {
         if let Some(dst) = self.cached_pointer(addr, 12) {
-            // SAFETY: twelve bytes are mapped at `dst`; it need not be aligned.
+            let (low, high) = (low.to_le(), high.to_le());
+            let (dst_low, dst_high) = (dst.cast::<u64>(), dst.wrapping_add(8).cast::<u32>());
+            // SAFETY: twelve bytes are mapped at `dst`; they need not be aligned.
             unsafe {
-                dst.cast::<u64>().write_unaligned(low.to_le());
-                dst.add(8).cast::<u32>().write_unaligned(high.to_le());
+                if dst_low.read_unaligned() != low {
+                    dst_low.write_unaligned(low);
+                }
+                if dst_high.read_unaligned() != high {
+                    dst_high.write_unaligned(high);
+                }
             }
             return Ok(());
         }
         let mut bytes = [0; 12];
-        for (to, from) in
-            bytes.iter_mut().zip(low.to_le_bytes().into_iter().chain(high.to_le_bytes()))
-        {
+        let words = low.to_le_bytes().into_iter().chain(high.to_le_bytes());
+        for (to, from) in bytes.iter_mut().zip(words) {
             *to = from;
         }
         self.write(addr, &bytes)
@@ -374,13 +381,16 @@ impl MemoryView {
         }
     }
 
-    /// Asks for the first two cache lines of a buffer, to be written.
+    /// Asks for the line of a buffer's header, to be read, and for that of the
+    /// first bytes behind it, to be written. They may be the same line.
     #[inline(always)]
-    pub(crate) fn prefetch_write(&self, addr: u64) {
-        if let Some(pointer) = self.cached_pointer(addr, 65) {
-            prefetch::<true>(pointer);
-            // SAFETY: 65 bytes are mapped.
-            prefetch::<true>(unsafe { pointer.add(64) });
+    pub(crate) fn prefetch_write(&self, addr: u64, header_bytes: usize) {
+        if let Some(pointer) = self.cached_pointer(addr, header_bytes + 64) {
+            prefetch::<false>(pointer);
+            // SAFETY: so many bytes are mapped.
+            prefetch::<true>(unsafe { pointer.add(header_bytes) });
+            // SAFETY: so many bytes are mapped.
+            prefetch::<true>(unsafe { pointer.add(header_bytes + 63) });
         }
     }
 

@@ -19,6 +19,10 @@ use crate::sigbus::memory_faults;
 /// The largest queue (virtio 1.3, section 2.7).
 pub const QUEUE_SIZE_MAX: u16 = 32_768;
 
+/// Buffers whose lines are asked for ahead of the one in use. Far enough to hide
+/// the way to another CPU's cache; not more lines than a CPU can wait for at once.
+const PREFETCH_DISTANCE: usize = 8;
+
 /// Where a ring's areas lie, as addresses of the front-end (vhost-user,
 /// `VHOST_USER_SET_VRING_ADDR`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -274,13 +278,28 @@ impl SplitQueue {
         self.cells.prefetch_used(self.next_used, count);
         for head in self.ahead.heads.iter_mut().take(count) {
             head.first = self.cells.descriptor(head.index);
-            match self.access {
-                Access::Read => self.view.prefetch_read(head.first.addr),
-                Access::Write => self.view.prefetch_write(head.first.addr),
-            }
         }
         self.ahead.filled = count;
+        for nth in 0..PREFETCH_DISTANCE {
+            self.prefetch_buffer(nth);
+        }
         Ok(())
+    }
+
+    /// Asks for the lines of a buffer at hand.
+    #[inline(always)]
+    fn prefetch_buffer(&self, nth: usize) {
+        if nth >= self.ahead.filled {
+            return;
+        }
+        let Some(head) = self.ahead.heads.get(nth) else { return };
+        match self.access {
+            Access::Read => self.view.prefetch_read(head.first.addr),
+            Access::Write => {
+                let header_bytes = self.features.header_bytes();
+                self.view.prefetch_write(head.first.addr, header_bytes);
+            }
+        }
     }
 
     /// The next chain at hand, without taking it.
@@ -300,6 +319,7 @@ impl SplitQueue {
         self.next_used = self.next_used.wrapping_add(1);
         self.next_avail = self.next_avail.wrapping_add(1);
         self.ahead.taken += 1;
+        self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
     }
 
     pub(crate) fn mark(&self) -> Mark {
