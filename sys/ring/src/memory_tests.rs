@@ -59,7 +59,7 @@ fn copies_cross_regions_that_touch_and_stop_at_holes() {
     }
     view.read(0x8fff, &mut back[..1]).unwrap();
     view.prefetch_read(0x8fff);
-    view.prefetch_write(u64::MAX);
+    view.prefetch_write(u64::MAX, 12);
 }
 
 #[test]
