@@ -26,8 +26,7 @@ run: setup
 test: setup
 	@$(CARGO) xtask test
 
-bench:
-	@./scripts/setup bench
+bench: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
 	@exec $(BUILT)/bench
 
