@@ -366,3 +366,32 @@ fn large_frames_reach_only_who_takes_them() {
     assert_eq!(bench.lengths_at(2, 1, 1), [1054], "but what a guest sent");
     assert_eq!(bench.plane.port_counters(PortId(2)).software_segmented, 2);
 }
+
+#[test]
+fn under_overload_every_frame_is_delivered_in_order_or_counted_as_dropped() {
+    let bench = Bench::new(2, 2);
+    bench.introduce();
+    bench.plane.move_queue(queue(PortId(0), Direction::Ingress), ProcessorId(0)).unwrap();
+    bench.plane.move_queue(queue(PortId(1), Direction::Egress), ProcessorId(1)).unwrap();
+    let before = bench.plane.port_counters(PortId(1)).tx_frames;
+    for number in 0..FRAMES {
+        bench.guests[0].sender.send(&frame(0, 1, number));
+    }
+    let accounted = || {
+        let counters = bench.plane.port_counters(PortId(1));
+        let dropped: u64 = counters.tx_dropped.iter().map(|(_, frames)| frames).sum();
+        (counters.tx_frames - before, dropped)
+    };
+    wait_for("all frames to be accounted for", || {
+        let (delivered, dropped) = accounted();
+        delivered + dropped == u64::from(FRAMES)
+    });
+    let mut received = 0;
+    let mut last = None;
+    while let Some(bytes) = bench.guests[1].receiver.poll() {
+        assert!(last < Some(number(&bytes)), "out of order");
+        last = Some(number(&bytes));
+        received += 1;
+    }
+    assert_eq!(received, accounted().0, "what was counted as sent has arrived");
+}
