@@ -21,6 +21,7 @@
 
 mod capture_file;
 mod command;
+mod cpu_distance;
 mod daemon;
 mod guest;
 mod hugepages;
@@ -39,6 +40,7 @@ mod wait;
 
 pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
+pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use guest::{Accelerator, Guest, GuestFiles, GuestNic, GuestSpec, accelerator, guest_files};
 pub use hugepages::Hugepages;

@@ -178,6 +178,14 @@ impl Testpmd {
         self.ask(&format!("start tx_first {bursts}")).map(|_| ())
     }
 
+    /// Ends forwarding.
+    ///
+    /// # Errors
+    /// It gave no answer.
+    pub fn stop(&mut self) -> Result<()> {
+        self.ask("stop").map(|_| ())
+    }
+
     /// Counters of both ports.
     ///
     /// # Errors

@@ -4,9 +4,12 @@
 use anyhow::Result;
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, run};
 
-use crate::report::{Pair, Work};
+use crate::report::{Pair, Sample, Work, is_wanted};
 
 const SECONDS: u32 = 4;
+/// Between which the distance is taken; the kernel places all threads but the
+/// processor.
+const CPUS: [u16; 2] = [0, 1];
 
 /// Runs `pairs` pairs.
 pub(crate) fn measure(pairs: usize) -> Result<Work> {
@@ -18,15 +21,14 @@ pub(crate) fn measure(pairs: usize) -> Result<Work> {
         pairs: Vec::new(),
         missing: None,
     };
-    for pair in 0..pairs {
-        let rates = Pair { peer: through_the_bridge()?, suimon: through_suimon()? };
-        eprintln!(
-            "TCP, pair {} of {pairs}: bridge {:.2}, Suimon {:.2} Gbit/s",
-            pair + 1,
-            rates.peer,
-            rates.suimon
-        );
-        work.pairs.push(rates);
+    while is_wanted(&work, pairs) {
+        let pair = Pair {
+            peer: Sample::take(CPUS, through_the_bridge)?,
+            suimon: Sample::take(CPUS, through_suimon)?,
+        };
+        work.pairs.push(pair);
+        let Pair { peer, suimon } = pair;
+        eprintln!("TCP, pair {}: bridge {peer}, Suimon {suimon} Gbit/s", work.pairs.len());
     }
     Ok(work)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, ovs};
 
-use crate::report::{Pair, Work};
+use crate::report::{Pair, Sample, Work, is_wanted};
 
 /// The CPU that switches and the CPU that plays the VMs.
 const SWITCHING: u16 = 0;
@@ -39,33 +39,31 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         for work in &mut works {
             work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
         }
-        return Ok(works);
     }
-    for pair in 0..pairs {
-        let peer = through_open_vswitch()?;
-        let suimon = through_suimon()?;
-        for (index, work) in works.iter_mut().enumerate() {
-            let pair_rates = Pair { peer: peer[index], suimon: suimon[index] };
+    for (bursts, work) in BURSTS.iter().zip(&mut works) {
+        while is_wanted(work, pairs) {
+            let peer = through_open_vswitch(*bursts)?;
+            let pair = Pair { peer, suimon: through_suimon(*bursts)? };
+            work.pairs.push(pair);
             eprintln!(
-                "vhost-user, pair {} of {pairs}, {} frames: Open vSwitch {:.2}, Suimon {:.2} Mpps",
-                pair + 1,
-                BURSTS[index] * 32,
-                pair_rates.peer,
-                pair_rates.suimon
+                "vhost-user, {} frames, pair {}: Open vSwitch {}, Suimon {} Mpps",
+                bursts * 32,
+                work.pairs.len(),
+                pair.peer,
+                pair.suimon
             );
-            work.pairs.push(pair_rates);
         }
     }
     Ok(works)
 }
 
-fn through_open_vswitch() -> Result<[f64; 2]> {
+fn through_open_vswitch(bursts: u32) -> Result<Sample> {
     let rig = Rig::new()?;
     let switch = ovs::OvsDpdk::start(&rig, SWITCHING, GUESTS)?;
-    rates(&rig, &switch.sockets())
+    rate(&rig, &switch.sockets(), bursts)
 }
 
-fn through_suimon() -> Result<[f64; 2]> {
+fn through_suimon(bursts: u32) -> Result<Sample> {
     let rig = Rig::new()?;
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
     let mut host = format!(
@@ -78,20 +76,21 @@ fn through_suimon() -> Result<[f64; 2]> {
         ));
     }
     let _daemon = Daemon::start(&rig, &host)?;
-    rates(&rig, &sockets)
+    rate(&rig, &sockets, bursts)
 }
 
-/// Millions of frames a second for each entry of [`BURSTS`].
-fn rates(rig: &Rig, sockets: &[String; 2]) -> Result<[f64; 2]> {
-    let mut measured = [0.0; 2];
-    for (bursts, rate) in BURSTS.iter().zip(&mut measured) {
-        let mut spec = TestpmdSpec::new(sockets.clone(), MACS.map(str::to_owned));
-        spec.listens = true;
-        spec.cpus = [SWITCHING, GUESTS];
-        let mut testpmd = Testpmd::start(rig, &spec)?;
-        testpmd.circulate(*bursts)?;
+/// Millions of frames a second. The CPUs' distance is taken while testpmd is up
+/// but does not forward.
+fn rate(rig: &Rig, sockets: &[String; 2], bursts: u32) -> Result<Sample> {
+    let mut spec = TestpmdSpec::new(sockets.clone(), MACS.map(str::to_owned));
+    spec.listens = true;
+    spec.cpus = [SWITCHING, GUESTS];
+    let mut testpmd = Testpmd::start(rig, &spec)?;
+    Sample::take([SWITCHING, GUESTS], || {
+        testpmd.circulate(bursts)?;
         testpmd.rate(WARM_UP)?;
-        *rate = testpmd.rate(WINDOW)? / 1e6;
-    }
-    Ok(measured)
+        let rate = testpmd.rate(WINDOW)? / 1e6;
+        testpmd.stop()?;
+        Ok(rate)
+    })
 }

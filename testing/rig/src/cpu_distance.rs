@@ -1,0 +1,124 @@
+//! How far two CPUs are from each other at this moment.
+//!
+//! A virtual machine's CPUs may run now in one cache domain and now in two; what
+//! passes between them then costs several times as much, for tens of seconds. A
+//! figure that depends on it is only worth something beside this one.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Rounds timed together; short, so that few of them meet an interruption.
+const ROUNDS: u32 = 64;
+/// How often they are timed.
+const TIMES: usize = 2001;
+/// When to give up.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Below: one cache domain. Neighbouring cores take 20 to 60 ns, cores in
+/// different domains more than 100 ns.
+const NEAR_NS_MAX: f64 = 80.0;
+
+/// Where two CPUs are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Distance {
+    /// They share a cache.
+    Near,
+    /// They do not.
+    Far,
+}
+
+impl Distance {
+    /// What a hand-over of so many nanoseconds means.
+    pub fn of(handover_ns: f64) -> Self {
+        if handover_ns < NEAR_NS_MAX { Self::Near } else { Self::Far }
+    }
+}
+
+/// Nanoseconds that one cache line takes from one CPU to the other: half of the
+/// round trip of a word that two threads pass to each other. The median of 2001
+/// short windows, so that another thread on one of the CPUs does not show.
+///
+/// # Errors
+/// The CPUs do not exist or are the same.
+pub fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
+    anyhow::ensure!(cpus[0] != cpus[1], "a line is handed over between two CPUs");
+    let word = AtomicU32::new(0);
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            pin(cpus[1])?;
+            answer(&word);
+            anyhow::Ok(())
+        });
+        let asking = scope.spawn(|| {
+            let asked = pin(cpus[0]).and_then(|()| ask(&word));
+            word.store(STOP, Ordering::Release);
+            asked
+        });
+        let asked = asking.join().ok().context("the asking thread panicked")?;
+        answering.join().ok().context("the answering thread panicked")??;
+        asked
+    })
+}
+
+/// Ends both threads. Otherwise the word is even when the asking thread is to go
+/// on, and odd when the answering one is.
+const STOP: u32 = u32::MAX;
+
+fn answer(word: &AtomicU32) {
+    loop {
+        match word.load(Ordering::Acquire) {
+            STOP => return,
+            seen if seen % 2 == 1 => word.store(seen + 1, Ordering::Release),
+            _ => {}
+        }
+    }
+}
+
+fn ask(word: &AtomicU32) -> Result<f64> {
+    let deadline = Instant::now() + LIMIT;
+    let mut windows = Vec::with_capacity(TIMES);
+    for _ in 0..TIMES {
+        let began = Instant::now();
+        for _ in 0..ROUNDS {
+            let mine = word.load(Ordering::Acquire);
+            word.store(mine + 1, Ordering::Release);
+            let mut spins: u32 = 0;
+            while word.load(Ordering::Acquire) != mine + 2 {
+                spins += 1;
+                if spins % 65_536 == 0 {
+                    anyhow::ensure!(Instant::now() < deadline, "the other CPU does not answer");
+                }
+            }
+        }
+        windows.push(began.elapsed());
+    }
+    windows.sort();
+    Ok(windows[TIMES / 2].as_secs_f64() * 1e9 / f64::from(ROUNDS) / 2.0)
+}
+
+fn pin(cpu: u16) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(usize::from(cpu));
+    sched_setaffinity(None, &set).with_context(|| format!("CPU {cpu} cannot be used"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hand_over_takes_between_a_nanosecond_and_a_millisecond() {
+        let ns = handover_ns([0, 1]).unwrap();
+        assert!((1.0..1e6).contains(&ns), "{ns}");
+    }
+
+    #[test]
+    fn one_cpu_has_no_distance() {
+        assert!(handover_ns([0, 0]).is_err());
+    }
+}
