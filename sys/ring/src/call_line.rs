@@ -1,7 +1,7 @@
 //! The line that interrupts the guest.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An eventfd of the front-end's, or nothing if the driver polls. It can be
 /// exchanged while the ring runs (a guest that masks an interrupt makes QEMU do
@@ -9,12 +9,21 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct CallLine {
     fd: Mutex<Option<OwnedFd>>,
+    /// Is told too, whatever the front-end does with its own descriptor.
+    watcher: Option<Arc<OwnedFd>>,
 }
 
 impl CallLine {
     /// A line that leads nowhere yet.
     pub const fn new() -> Self {
-        Self { fd: Mutex::new(None) }
+        Self { fd: Mutex::new(None), watcher: None }
+    }
+
+    /// A line that leads nowhere yet in the front-end, and always to `watcher`, an
+    /// eventfd of ours that does not block: whoever waits on it learns of a fault
+    /// in a ring that another thread drives.
+    pub const fn watched(watcher: Arc<OwnedFd>) -> Self {
+        Self { fd: Mutex::new(None), watcher: Some(watcher) }
     }
 
     /// From now on interrupts go to `fd`; nowhere if `None`. The descriptor must
@@ -33,6 +42,10 @@ impl CallLine {
         let slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = slot.as_ref() {
             let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        }
+        drop(slot);
+        if let Some(watcher) = &self.watcher {
+            let _ = rustix::io::write(&**watcher, &1_u64.to_ne_bytes());
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A split virtqueue from the device's side: takes chains, returns them, and
 //! agrees with the driver on notifications (virtio 1.3, section 2.7).
 
-use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use core::sync::atomic::{AtomicU16, Ordering};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use suimon_frame::BATCH_FRAMES_MAX;
 use suimon_ports::Wakeup;
@@ -62,12 +62,12 @@ pub struct RingSetup {
 #[derive(Debug)]
 pub struct RingState {
     next_avail: AtomicU16,
-    faulted: AtomicBool,
+    fault: OnceLock<RingFault>,
 }
 
 impl RingState {
     fn new(base: u16) -> Self {
-        Self { next_avail: AtomicU16::new(base), faulted: AtomicBool::new(false) }
+        Self { next_avail: AtomicU16::new(base), fault: OnceLock::new() }
     }
 
     /// The next available entry that will be taken: everything before it was
@@ -78,7 +78,13 @@ impl RingState {
 
     /// Whether the ring met a fault and stopped for good.
     pub fn is_faulted(&self) -> bool {
-        self.faulted.load(Ordering::Acquire)
+        self.fault.get().is_some()
+    }
+
+    /// The fault that stopped the ring for good. It is there before the line
+    /// `error` of [`RingSetup`] is rung.
+    pub fn fault(&self) -> Option<RingFault> {
+        self.fault.get().copied()
     }
 }
 
@@ -192,7 +198,7 @@ impl SplitQueue {
     pub(crate) fn fail(&mut self, fault: RingFault) -> RingFault {
         if self.fault.is_none() {
             self.fault = Some(fault);
-            self.state.faulted.store(true, Ordering::Release);
+            let _ = self.state.fault.set(fault);
             self.error.ring();
         }
         fault
