@@ -68,11 +68,16 @@ fn newest_package() -> Result<String> {
         .with_context(|| format!("{META_PACKAGE} depends on no kernel"))
 }
 
-/// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first.
+/// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first. What a
+/// kernel brings built in, as Debian 13's does `virtio_pci`, needs no loading.
 fn modules_in_order(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let table = fs::read_to_string(folder.join("modules.dep"))?;
+    let built_in = fs::read_to_string(folder.join("modules.builtin"))?;
     let mut paths: Vec<&str> = Vec::new();
     for module in MODULES {
+        if built_in.lines().any(|path| module_name(path) == *module) {
+            continue;
+        }
         let (path, needs) = table
             .lines()
             .filter_map(|line| line.split_once(':'))
