@@ -1,12 +1,13 @@
 //! `nic capture` and `uplink capture`: frames to a pcapng file.
 
+use core::marker::PhantomData;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use clap::Args;
-use suimon_client::{CaptureOptions, CapturePort};
+use suimon_client::{CaptureOptions, Captured};
 use suimon_contract::Name;
 
 use crate::exit::Failure;
@@ -18,7 +19,9 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to capture and where to.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CaptureFlags {
+pub(crate) struct CaptureFlags<R> {
+    #[arg(skip)]
+    of: PhantomData<fn() -> R>,
     /// Whose frames.
     name: Name,
     /// File to write; - is standard output.
@@ -35,14 +38,10 @@ pub(crate) struct CaptureFlags {
     max_bytes: Option<u64>,
 }
 
-impl CaptureFlags {
+impl<R: Captured> CaptureFlags<R> {
     /// Captures until a bound is reached, the user interrupts, the operation is
     /// cancelled or whoever reads the frames has gone.
-    pub(crate) async fn run(
-        self,
-        context: &Context,
-        port: impl FnOnce(Name) -> CapturePort,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.file == "-" && is_terminal() {
             let hint = "a capture is binary; write it to a file, or pipe it into a program";
             return Err(Failure::Usage(hint.to_owned()));
@@ -52,7 +51,7 @@ impl CaptureFlags {
             frames_max: self.count,
             bytes_max: self.max_bytes,
         };
-        let mut capture = context.client.capture(&port(self.name.clone()), options).await?;
+        let mut capture = context.client.capture::<R>(&self.name, options).await?;
         let mut file = open(&self.file)?;
         let told = |source| Failure::File { path: self.file.clone(), source };
         let mut written = 0u64;

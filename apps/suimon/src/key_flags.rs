@@ -7,8 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_client::Collection;
-use suimon_contract::{Form, Key, Kind, meaning_of};
+use suimon_contract::{Form, Key, Kind, Resource, meaning_of};
 
 /// The keys given as flags, for a new resource (`ADDING`) or a change of one.
 #[derive(Clone, Debug)]
@@ -141,7 +140,7 @@ fn read(form: Form, text: &str) -> Value {
     }
 }
 
-impl<R: Collection, const ADDING: bool> clap::Args for KeyFlags<R, ADDING> {
+impl<R: Resource, const ADDING: bool> clap::Args for KeyFlags<R, ADDING> {
     fn augment_args(command: Command) -> Command {
         command.args(flags(R::KIND).iter().map(|flag| flag.arg(ADDING)))
     }
@@ -151,7 +150,7 @@ impl<R: Collection, const ADDING: bool> clap::Args for KeyFlags<R, ADDING> {
     }
 }
 
-impl<R: Collection, const ADDING: bool> clap::FromArgMatches for KeyFlags<R, ADDING> {
+impl<R: Resource, const ADDING: bool> clap::FromArgMatches for KeyFlags<R, ADDING> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut values = Map::new();
         for id in flags(R::KIND).iter().map(Flag::id) {

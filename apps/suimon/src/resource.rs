@@ -1,9 +1,11 @@
-//! `switch`, `uplink` and `nic`: the verbs they share.
+//! `switch`, `uplink`, `nic`: the verbs that every kind of resource has.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
-use suimon_client::{CapturePort, Collection};
-use suimon_contract::{AddressStatus, Name, NicConfig, SwitchConfig, UplinkConfig, parse_resource};
+use suimon_client::Captured;
+use suimon_contract::{
+    AddressStatus, Name, NicConfig, Resource, SwitchConfig, UplinkConfig, parse_resource,
+};
 
 use crate::capture::CaptureFlags;
 use crate::cli::ChangeFlags;
@@ -15,55 +17,51 @@ use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
 use crate::units;
 
-/// Verbs of `switch`.
+/// The verbs that every kind of resource has, and those of its own.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum SwitchVerb {
-    /// List all switches.
+pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
+    #[command(about = format!("List all {}", R::PLURAL))]
     List,
-    /// Show one switch.
+    #[command(about = format!("Show one {}", R::NOUN))]
     Show(Named),
-    /// Add a switch.
-    Add(Add<SwitchConfig>),
-    /// Change keys of a switch while its traffic goes on.
-    Set(Set<SwitchConfig>),
-    /// Delete a switch that nothing is connected to.
+    #[command(about = format!("Add {}", with_article(R::NOUN)))]
+    Add(Add<R>),
+    #[command(about = R::ABOUT_SET)]
+    Set(Set<R>),
+    #[command(about = R::ABOUT_DELETE)]
     Delete(Delete),
+    #[command(flatten)]
+    Own(Own),
+}
+
+/// Verbs that one kind of resource has and others have not.
+pub(crate) trait OwnVerb: Subcommand {
+    /// Does what the command line says.
+    async fn run(self, context: &Context) -> Result<(), Failure>;
+}
+
+/// Verbs of `switch`.
+pub(crate) type SwitchVerb = ResourceVerb<SwitchConfig, OwnSwitchVerb>;
+/// Verbs of `uplink`.
+pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig>>;
+/// Verbs of `nic`.
+pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
+
+/// What only switches can do.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum OwnSwitchVerb {
     /// List the addresses that a switch knows.
     Addresses(Named),
 }
 
-/// Verbs of `uplink`.
+/// What ports can do.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum UplinkVerb {
-    /// List all uplinks.
-    List,
-    /// Show one uplink.
-    Show(Named),
-    /// Add an uplink.
-    Add(Add<UplinkConfig>),
-    /// Change keys of an uplink.
-    Set(Set<UplinkConfig>),
-    /// Delete an uplink that no switch uses.
-    Delete(Delete),
-    /// Write the frames of an uplink to a pcapng file as they pass.
-    Capture(CaptureFlags),
-}
-
-/// Verbs of `nic`.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum NicVerb {
-    /// List all NICs.
-    List,
-    /// Show one NIC.
-    Show(Named),
-    /// Add a NIC.
-    Add(Add<NicConfig>),
-    /// Change keys of a NIC.
-    Set(Set<NicConfig>),
-    /// Delete a NIC.
-    Delete(Delete),
-    /// Write the frames of a NIC to a pcapng file as they pass.
-    Capture(CaptureFlags),
+pub(crate) enum CaptureVerb<R: Shown> {
+    #[command(about = format!(
+        "Write the frames of {} to a pcapng file as they pass",
+        with_article(R::NOUN)
+    ))]
+    Capture(CaptureFlags<R>),
 }
 
 /// One resource.
@@ -75,7 +73,7 @@ pub(crate) struct Named {
 
 /// A new resource.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Add<R: Collection> {
+pub(crate) struct Add<R: Resource> {
     /// Its name.
     name: Name,
     #[command(flatten)]
@@ -86,7 +84,7 @@ pub(crate) struct Add<R: Collection> {
 
 /// A change of a resource.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Set<R: Collection> {
+pub(crate) struct Set<R: Resource> {
     /// Its name.
     name: Name,
     #[command(flatten)]
@@ -107,46 +105,38 @@ pub(crate) struct Delete {
     change: ChangeFlags,
 }
 
-impl SwitchVerb {
+impl<R: Shown, Own: OwnVerb> ResourceVerb<R, Own> {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List => list::<SwitchConfig>(context).await,
-            Self::Show(named) => show::<SwitchConfig>(context, &named.name).await,
+            Self::List => list::<R>(context).await,
+            Self::Show(named) => show::<R>(context, &named.name).await,
             Self::Add(add) => add.run(context).await,
             Self::Set(set) => set.run(context).await,
-            Self::Delete(delete) => delete.run::<SwitchConfig>(context).await,
-            Self::Addresses(named) => {
-                let addresses = context.client.addresses(&named.name).await?;
-                Ok(context.show(&addresses, |addresses| address_table(addresses).render())?)
-            }
+            Self::Delete(delete) => delete.run::<R>(context).await,
+            Self::Own(own) => own.run(context).await,
         }
     }
 }
 
-impl UplinkVerb {
-    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::List => list::<UplinkConfig>(context).await,
-            Self::Show(named) => show::<UplinkConfig>(context, &named.name).await,
-            Self::Add(add) => add.run(context).await,
-            Self::Set(set) => set.run(context).await,
-            Self::Delete(delete) => delete.run::<UplinkConfig>(context).await,
-            Self::Capture(capture) => capture.run(context, CapturePort::Uplink).await,
-        }
+impl OwnVerb for OwnSwitchVerb {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let Self::Addresses(Named { name }) = self;
+        let addresses = context.client.addresses(&name).await?;
+        Ok(context.show(&addresses, |addresses| address_table(addresses).render())?)
     }
 }
 
-impl NicVerb {
-    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::List => list::<NicConfig>(context).await,
-            Self::Show(named) => show::<NicConfig>(context, &named.name).await,
-            Self::Add(add) => add.run(context).await,
-            Self::Set(set) => set.run(context).await,
-            Self::Delete(delete) => delete.run::<NicConfig>(context).await,
-            Self::Capture(capture) => capture.run(context, CapturePort::Nic).await,
-        }
+impl<R: Shown + Captured> OwnVerb for CaptureVerb<R> {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let Self::Capture(flags) = self;
+        flags.run(context).await
     }
+}
+
+/// `a switch`, `an uplink`, `a NIC`.
+fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
 }
 
 async fn list<R: Shown>(context: &Context) -> Result<(), Failure> {
@@ -159,7 +149,7 @@ async fn show<R: Shown>(context: &Context, name: &Name) -> Result<(), Failure> {
     Ok(context.show(&one, |one| R::details(one))?)
 }
 
-impl<R: Collection> Add<R> {
+impl<R: Resource> Add<R> {
     /// The resource that the flags describe.
     fn resource(&self) -> Result<R, Failure> {
         let mut table = self.keys.values.clone();
@@ -174,7 +164,7 @@ impl<R: Collection> Add<R> {
     }
 }
 
-impl<R: Collection> Set<R> {
+impl<R: Resource> Set<R> {
     /// The merge patch that the flags describe.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let mut patch = self.keys.values.clone();
@@ -198,7 +188,7 @@ impl<R: Collection> Set<R> {
 }
 
 impl Delete {
-    async fn run<R: Collection>(self, context: &Context) -> Result<(), Failure> {
+    async fn run<R: Resource>(self, context: &Context) -> Result<(), Failure> {
         let outcome = context.client.delete::<R>(&self.name, self.change.dry_run).await?;
         finish(context, outcome, self.change).await
     }

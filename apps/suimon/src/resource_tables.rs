@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use suimon_client::Collection;
 use suimon_contract::{
     Condition, DropCounter, Health, NicBackend, NicConfig, NicStatus, PortCounters, Resource,
     SwitchConfig, SwitchStatus, UplinkConfig, UplinkStatus,
@@ -12,7 +11,19 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 /// A kind of resource that can be shown.
-pub(crate) trait Shown: Collection<Status: Serialize> {
+pub(crate) trait Shown: Resource + 'static {
+    /// What one is called in help texts, without an article.
+    const NOUN: &'static str;
+
+    /// What several are called.
+    const PLURAL: &'static str;
+
+    /// What the verb `set` does.
+    const ABOUT_SET: &'static str;
+
+    /// What the verb `delete` does.
+    const ABOUT_DELETE: &'static str;
+
     /// All of them, a line each.
     fn table(all: &[Self::Status]) -> Table;
 
@@ -21,6 +32,11 @@ pub(crate) trait Shown: Collection<Status: Serialize> {
 }
 
 impl Shown for SwitchConfig {
+    const NOUN: &'static str = "switch";
+    const PLURAL: &'static str = "switches";
+    const ABOUT_SET: &'static str = "Change keys of a switch while its traffic goes on";
+    const ABOUT_DELETE: &'static str = "Delete a switch that nothing is connected to";
+
     fn table(all: &[SwitchStatus]) -> Table {
         let mut table = Table::new(&["NAME", "KIND", "UPLINK", ">NICS", ">ADDRESSES", "HEALTH"]);
         for switch in all {
@@ -49,6 +65,11 @@ impl Shown for SwitchConfig {
 }
 
 impl Shown for UplinkConfig {
+    const NOUN: &'static str = "uplink";
+    const PLURAL: &'static str = "uplinks";
+    const ABOUT_SET: &'static str = "Change keys of an uplink";
+    const ABOUT_DELETE: &'static str = "Delete an uplink that no switch uses";
+
     fn table(all: &[UplinkStatus]) -> Table {
         let titles =
             ["NAME", "DEVICE", "DRIVER", "SWITCH", ">MTU", ">RX", ">TX", ">DROPS", "HEALTH"];
@@ -80,6 +101,11 @@ impl Shown for UplinkConfig {
 }
 
 impl Shown for NicConfig {
+    const NOUN: &'static str = "NIC";
+    const PLURAL: &'static str = "NICs";
+    const ABOUT_SET: &'static str = "Change keys of a NIC";
+    const ABOUT_DELETE: &'static str = "Delete a NIC";
+
     fn table(all: &[NicStatus]) -> Table {
         let titles =
             ["NAME", "SWITCH", "BACKEND", "VLAN", ">QUEUES", ">RX", ">TX", ">DROPS", "HEALTH"];

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use hyper::Method;
 use suimon_contract::{
-    AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, Operation,
-    ProcessorStatus, QueueStatus, Severity, TopSnapshot,
+    AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig, Operation,
+    ProcessorStatus, QueueStatus, Resource, Severity, TopSnapshot, UplinkConfig,
 };
 
-use crate::resources::body;
+use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Capture, ClientError, Follow};
 
@@ -30,14 +30,11 @@ pub struct EventQuery {
     pub severity: Option<Severity>,
 }
 
-/// Whose frames are captured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CapturePort {
-    /// A NIC's.
-    Nic(Name),
-    /// An uplink's.
-    Uplink(Name),
-}
+/// A kind of resource whose frames can be captured.
+pub trait Captured: Resource {}
+
+impl Captured for NicConfig {}
+impl Captured for UplinkConfig {}
 
 /// Bounds of a capture. Without any it goes on until it is stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,19 +180,15 @@ impl Client {
         transport::json(&self.socket, call).await
     }
 
-    /// Begins a capture. It ends when the result is dropped, when a bound is
+    /// Begins a capture of what passes the port. It ends when the result is dropped, when a bound is
     /// reached or when its operation is cancelled.
-    pub async fn capture(
+    pub async fn capture<R: Captured>(
         &self,
-        port: &CapturePort,
+        port: &Name,
         options: CaptureOptions,
     ) -> Result<Capture, ClientError> {
-        let port = match port {
-            CapturePort::Nic(name) => format!("nics/{name}"),
-            CapturePort::Uplink(name) => format!("uplinks/{name}"),
-        };
         let path = with_query(
-            &format!("/1.0/{port}/capture"),
+            &format!("{}/capture", item::<R>(port)),
             &[
                 ("snaplen", options.snaplen.map(|n| n.to_string())),
                 ("max_frames", options.frames_max.map(|n| n.to_string())),

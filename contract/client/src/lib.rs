@@ -23,7 +23,7 @@ mod resources;
 mod stream;
 mod transport;
 
-pub use client::{CaptureOptions, CapturePort, Client, EventQuery};
+pub use client::{CaptureOptions, Captured, Client, EventQuery};
 pub use error::ClientError;
-pub use resources::{Collection, Outcome};
+pub use resources::Outcome;
 pub use stream::{Capture, Follow};

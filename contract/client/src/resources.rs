@@ -1,38 +1,10 @@
-//! Switches, uplinks and NICs: the same verbs for each.
+//! Switches, uplinks, NICs: the same verbs for every kind of resource.
 
 use hyper::Method;
-use serde::de::DeserializeOwned;
-use suimon_contract::{
-    ApplyRequest, Name, NicConfig, NicStatus, Operation, Plan, Resource, SwitchConfig,
-    SwitchStatus, UplinkConfig, UplinkStatus,
-};
+use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};
 
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
-
-/// A kind of resource with a collection in the API.
-pub trait Collection: Resource {
-    /// What is observed of it.
-    type Status: DeserializeOwned;
-
-    /// Path of the collection below the root, like `nics`.
-    const PATH: &'static str;
-}
-
-impl Collection for SwitchConfig {
-    type Status = SwitchStatus;
-    const PATH: &'static str = "switches";
-}
-
-impl Collection for UplinkConfig {
-    type Status = UplinkStatus;
-    const PATH: &'static str = "uplinks";
-}
-
-impl Collection for NicConfig {
-    type Status = NicStatus;
-    const PATH: &'static str = "nics";
-}
 
 /// What came of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,51 +20,51 @@ pub enum Outcome {
 /// nothing changes and the plan is the result.
 impl Client {
     /// All resources of a kind, by name.
-    pub async fn list<C: Collection>(&self) -> Result<Vec<C::Status>, ClientError> {
-        transport::json(self.socket(), Call::get(collection::<C>())).await
+    pub async fn list<R: Resource>(&self) -> Result<Vec<R::Status>, ClientError> {
+        transport::json(self.socket(), Call::get(collection::<R>())).await
     }
 
     /// One resource.
-    pub async fn show<C: Collection>(&self, name: &Name) -> Result<C::Status, ClientError> {
-        transport::json(self.socket(), Call::get(item::<C>(name))).await
+    pub async fn show<R: Resource>(&self, name: &Name) -> Result<R::Status, ClientError> {
+        transport::json(self.socket(), Call::get(item::<R>(name))).await
     }
 
     /// Adds a resource.
-    pub async fn create<C: Collection>(
+    pub async fn create<R: Resource>(
         &self,
-        resource: &C,
+        resource: &R,
         dry_run: bool,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::POST, collection::<C>(), Some(body(resource)?), dry_run).await
+        self.change(Method::POST, collection::<R>(), Some(body(resource)?), dry_run).await
     }
 
     /// Replaces the configuration of a resource.
-    pub async fn replace<C: Collection>(
+    pub async fn replace<R: Resource>(
         &self,
-        resource: &C,
+        resource: &R,
         dry_run: bool,
     ) -> Result<Outcome, ClientError> {
-        let path = item::<C>(resource.name());
+        let path = item::<R>(resource.name());
         self.change(Method::PUT, path, Some(body(resource)?), dry_run).await
     }
 
     /// Changes some keys of a resource by a JSON merge patch (RFC 7386).
-    pub async fn patch<C: Collection>(
+    pub async fn patch<R: Resource>(
         &self,
         name: &Name,
         patch: &serde_json::Value,
         dry_run: bool,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::PATCH, item::<C>(name), Some(body(patch)?), dry_run).await
+        self.change(Method::PATCH, item::<R>(name), Some(body(patch)?), dry_run).await
     }
 
     /// Deletes a resource.
-    pub async fn delete<C: Collection>(
+    pub async fn delete<R: Resource>(
         &self,
         name: &Name,
         dry_run: bool,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::DELETE, item::<C>(name), None, dry_run).await
+        self.change(Method::DELETE, item::<R>(name), None, dry_run).await
     }
 
     /// Makes the host be as described.
@@ -128,12 +100,12 @@ impl Client {
     }
 }
 
-fn collection<C: Collection>() -> String {
-    format!("/1.0/{}", C::PATH)
+fn collection<R: Resource>() -> String {
+    format!("/1.0/{}", R::PATH)
 }
 
-fn item<C: Collection>(name: &Name) -> String {
-    format!("/1.0/{}/{name}", C::PATH)
+pub(crate) fn item<R: Resource>(name: &Name) -> String {
+    format!("/1.0/{}/{name}", R::PATH)
 }
 
 /// Fails only on a path that is not UTF-8.

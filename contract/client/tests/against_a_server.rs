@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use suimon_client::{CaptureOptions, CapturePort, Client, ClientError, EventQuery, Outcome};
+use suimon_client::{CaptureOptions, Client, ClientError, EventQuery, Outcome};
 use suimon_contract::{ErrorCode, NicConfig, Severity};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -149,9 +149,10 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
         "3\r\nabc\r\n",
         "2\r\nde\r\n0\r\n\r\n",
     ]);
-    let port = CapturePort::Uplink("wan".parse().unwrap());
+    let port: suimon_contract::Name = "wan".parse().unwrap();
     let options = CaptureOptions { snaplen: Some(64), frames_max: Some(2), bytes_max: None };
-    let mut capture = server.client().capture(&port, options).await.unwrap();
+    let mut capture =
+        server.client().capture::<suimon_contract::UplinkConfig>(&port, options).await.unwrap();
     assert_eq!(capture.operation(), Some(12));
     let mut bytes = Vec::new();
     while let Some(chunk) = capture.chunk().await.unwrap() {

@@ -4,13 +4,14 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::document::read_document;
 use crate::finding::Place;
 use crate::json_tree::JsonTree;
 use crate::{
-    ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, SwitchConfig,
-    UplinkConfig, locate_errors, parse_toml, shape,
+    ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, NicStatus, SwitchConfig,
+    SwitchStatus, UplinkConfig, UplinkStatus, locate_errors, parse_toml, shape,
 };
 
 /// Largest body, in bytes.
@@ -19,10 +20,16 @@ pub const JSON_BYTES_MAX: usize = 4 << 20;
 const PATCH_DEPTH_MAX: usize = 8;
 
 /// A resource with a name, of which a host has several: a switch, an uplink or a
-/// NIC.
-pub trait Resource: Serialize + DeserializeOwned + Clone + PartialEq {
+/// NIC. Each kind is a collection of the API.
+pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq {
+    /// What is observed of it.
+    type Status: Serialize + DeserializeOwned + ToSchema;
+
     /// Its kind.
     const KIND: Kind;
+
+    /// Path of the collection below the API's root, like `nics`.
+    const PATH: &'static str;
 
     /// Its name.
     fn name(&self) -> &Name;
@@ -35,9 +42,13 @@ pub trait Resource: Serialize + DeserializeOwned + Clone + PartialEq {
 }
 
 macro_rules! resource {
-    ($type:ty, $kind:expr, $list:ident) => {
+    ($type:ty, $status:ty, $kind:expr, $list:ident) => {
         impl Resource for $type {
+            type Status = $status;
+
             const KIND: Kind = $kind;
+
+            const PATH: &'static str = stringify!($list);
 
             fn name(&self) -> &Name {
                 &self.name
@@ -54,9 +65,9 @@ macro_rules! resource {
     };
 }
 
-resource!(SwitchConfig, Kind::Switch, switches);
-resource!(UplinkConfig, Kind::Uplink, uplinks);
-resource!(NicConfig, Kind::Nic, nics);
+resource!(SwitchConfig, SwitchStatus, Kind::Switch, switches);
+resource!(UplinkConfig, UplinkStatus, Kind::Uplink, uplinks);
+resource!(NicConfig, NicStatus, Kind::Nic, nics);
 
 /// Reads the body of a `POST` or `PUT` of one resource. Whether it fits the rest
 /// of the host is asked of [`validate`](crate::validate) afterwards.

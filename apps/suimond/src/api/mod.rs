@@ -5,20 +5,20 @@
 
 mod captures;
 mod changes;
+mod described;
 mod events;
 mod failure;
 mod host;
 mod lines;
-mod nics;
 mod operations;
 mod queues;
+mod resources;
 mod state;
 mod switches;
-mod uplinks;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use suimon_contract::JSON_BYTES_MAX;
+use suimon_contract::{JSON_BYTES_MAX, NicConfig, SwitchConfig, UplinkConfig};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -38,9 +38,12 @@ struct Document;
 fn described() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(host::router())
+        .merge(resources::router::<SwitchConfig>())
         .merge(switches::router())
-        .merge(uplinks::router())
-        .merge(nics::router())
+        .merge(resources::router::<UplinkConfig>())
+        .merge(resources::capture_router::<UplinkConfig>())
+        .merge(resources::router::<NicConfig>())
+        .merge(resources::capture_router::<NicConfig>())
         .merge(queues::router())
         .merge(events::router())
         .merge(operations::router())

@@ -1,0 +1,195 @@
+//! Endpoints of resources: the same for every kind of them.
+//!
+//! A kind of resource is served by implementing [`Served`] and adding its
+//! [`router`] to the API. Its endpoints are described here too, by hand, because
+//! the attribute that describes other endpoints knows no type parameters.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing;
+use suimon_contract::{ApiError, Name, NicConfig, Resource, SwitchConfig, UplinkConfig};
+use suimon_node::{Edit, Node, PortKey, ResourceEdit};
+use utoipa::openapi::HttpMethod;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::api::captures::{CaptureParameters, begin};
+use crate::api::changes::{self, ChangeParameters, change};
+use crate::api::described::{Described, routes};
+use crate::api::failure::{Body, Failure, InPath, Parameters};
+use crate::api::state::ApiState;
+
+/// A kind of resource that the API serves.
+pub(super) trait Served: Resource<Status: Send> + Send + Sync + 'static {
+    /// The edit of the host that an edit of one resource is.
+    fn edit(edit: ResourceEdit<Self>) -> Edit;
+
+    /// What is observed of all of them.
+    fn observe_all(node: &Node) -> Vec<Self::Status>;
+
+    /// What is observed of one.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError>;
+}
+
+/// A kind of resource that has a port, whose frames can be captured.
+pub(super) trait ServedPort: Served {
+    /// The port of the resource of that name.
+    fn port(name: Name) -> PortKey;
+}
+
+impl Served for SwitchConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Switch(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.switches()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.switch(name)
+    }
+}
+
+impl Served for UplinkConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Uplink(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.uplinks()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.uplink(name)
+    }
+}
+
+impl ServedPort for UplinkConfig {
+    fn port(name: Name) -> PortKey {
+        PortKey::Uplink(name)
+    }
+}
+
+impl Served for NicConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Nic(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.nics()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.nic(name)
+    }
+}
+
+impl ServedPort for NicConfig {
+    fn port(name: Name) -> PortKey {
+        PortKey::Nic(name)
+    }
+}
+
+/// The endpoints of a kind of resource.
+pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
+    let word = R::KIND.word();
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let collection = [
+        (HttpMethod::Get, list_described::<R>()),
+        (
+            HttpMethod::Post,
+            Described::new::<R>("add", &format!("Adds {article} {word}.")).changes().body::<R>(),
+        ),
+    ];
+    let put = format!("Puts {article} {word} in place of the one of that name.");
+    let patch = format!("Changes some keys of {article} {word} by a JSON merge patch (RFC 7386).");
+    let delete = format!("Deletes {article} {word}.");
+    let item = [
+        (
+            HttpMethod::Get,
+            Described::new::<R>("show", &format!("One {word}.")).named().shows::<R>(),
+        ),
+        (HttpMethod::Put, Described::new::<R>("replace", &put).named().changes().body::<R>()),
+        (HttpMethod::Patch, Described::new::<R>("change", &patch).named().changes().merge_patch()),
+        (HttpMethod::Delete, Described::new::<R>("delete", &delete).named().changes()),
+    ];
+    let of_collection = routing::get(list::<R>).post(create::<R>);
+    let of_item = routing::get(show::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>);
+    OpenApiRouter::new()
+        .routes(routes(format!("/1.0/{}", R::PATH), collection, of_collection))
+        .routes(routes(format!("/1.0/{}/{{name}}", R::PATH), item, of_item))
+}
+
+/// The endpoint that captures the frames of a kind of resource.
+pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
+    let summary = "The frames that pass the port, as pcapng, until a bound is reached, the\n\
+                   connection ends or the operation in `Suimon-Operation` is cancelled.";
+    let described = Described::new::<R>("capture", summary).named().captures();
+    let path = format!("/1.0/{}/{{name}}/capture", R::PATH);
+    let handler = routing::get(capture::<R>);
+    OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))
+}
+
+fn list_described<R: Served>() -> Described {
+    let mut described = Described::new::<R>("list", &format!("All {}.", R::PATH)).lists::<R>();
+    described.rename(format!("list_{}", R::PATH));
+    described
+}
+
+async fn list<R: Served>(State(state): State<ApiState>) -> Result<Json<Vec<R::Status>>, Failure> {
+    state.read(|node| R::observe_all(node)).await.map(Json)
+}
+
+async fn show<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Json<R::Status>, Failure> {
+    state.ask(move |node| R::observe(node, &name)).await.map(Json)
+}
+
+async fn create<R: Served>(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    change(&state, R::edit(changes::add(&body)?), parameters).await
+}
+
+async fn replace<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    change(&state, R::edit(changes::put(&name, &body)?), parameters).await
+}
+
+async fn modify<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    change(&state, R::edit(changes::patch(&name, &body)?), parameters).await
+}
+
+async fn remove<R: Served>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+) -> Result<Response, Failure> {
+    change(&state, R::edit(changes::delete(&name)?), parameters).await
+}
+
+async fn capture<R: ServedPort>(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(parameters): Parameters<CaptureParameters>,
+) -> Result<Response, Failure> {
+    let name = changes::name_in_path::<R>(&name)?;
+    begin(&state, R::port(name), parameters).await
+}
