@@ -9,6 +9,7 @@
 //!   back.
 //! - [`DeviceFactory`], [`PortDevice`]: opens what a NIC or an uplink stands on.
 //! - [`ProcessorRuntime`], [`Wait`]: pinned threads, the clock and the one wait.
+//! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
 //!
 //! AF_XDP uplinks will be one more driver behind [`DeviceFactory`]: an XSK is a
@@ -21,6 +22,7 @@
 mod device;
 mod processor;
 mod queue;
+mod socket_files;
 mod store;
 
 pub use device::{
@@ -29,5 +31,6 @@ pub use device::{
 };
 pub use processor::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
+pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use store::{StateStore, StoreError};
 pub use suimon_offload::OffloadSwitches;
