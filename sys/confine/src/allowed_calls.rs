@@ -1,0 +1,136 @@
+//! What confined threads may ask of the kernel; everything else is refused.
+//!
+//! Each group says who needs it. None of the calls makes a descriptor for
+//! something that has a name (a file, a device, an address), starts anything, or
+//! makes memory executable.
+
+use crate::filter::{Call, When};
+
+const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
+const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
+
+/// Asks for a device's name by its index; tells a device that is down from one
+/// that is gone. `linux/sockios.h`.
+const SIOCGIFNAME: u32 = 0x8910;
+
+/// What every thread of a Rust program needs: memory, locks, clocks, the way out.
+fn of_any_thread() -> Vec<Call> {
+    let mut calls = [
+        // Locks, channels, parking.
+        libc::SYS_futex,
+        libc::SYS_sched_yield,
+        libc::SYS_restart_syscall,
+        // The allocator gives memory back and moves what grows.
+        libc::SYS_munmap,
+        libc::SYS_madvise,
+        libc::SYS_mremap,
+        libc::SYS_brk,
+        // It makes as many arenas as there are CPUs.
+        libc::SYS_sched_getaffinity,
+        // Clocks, where the vDSO cannot answer.
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_getres,
+        libc::SYS_gettimeofday,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_nanosleep,
+        // Seeds of hash maps.
+        libc::SYS_getrandom,
+        // Returns from the handlers of SIGBUS and SIGSYS; masks at the thread's end.
+        libc::SYS_rt_sigreturn,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_sigaltstack,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        // The end of a thread, of the process, and of a descriptor.
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+        libc::SYS_close,
+        // Descriptors at hand, and the log on stderr.
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_write,
+        libc::SYS_writev,
+    ]
+    .map(Call::always)
+    .to_vec();
+    // `abort` ends its own process, nobody else's.
+    let own = std::process::id();
+    let abort = vec![When::Is(0, own), When::Is(2, libc::SIGABRT as u32)];
+    calls.push(Call::when(libc::SYS_tgkill, vec![abort]));
+    // The standard library, with debug assertions, looks whether what it closes is open.
+    let look = vec![When::Is(1, libc::F_GETFD as u32)];
+    calls.push(Call::when(libc::SYS_fcntl, vec![look]));
+    calls.push(Call::when(libc::SYS_mprotect, vec![vec![When::Lacks(2, PROT_EXEC)]]));
+    calls
+}
+
+/// A processor: queues at hand and the one wait.
+pub(crate) fn of_processors() -> Vec<Call> {
+    let mut calls = of_any_thread();
+    calls.extend(
+        [
+            // The wait: descriptors are watched and waited for; a timer on kernels
+            // without epoll_pwait2.
+            libc::SYS_epoll_ctl,
+            libc::SYS_epoll_pwait,
+            libc::SYS_epoll_pwait2,
+            libc::SYS_timerfd_settime,
+            // Packet sockets.
+            libc::SYS_recvmsg,
+            libc::SYS_recvmmsg,
+            libc::SYS_sendmsg,
+            libc::SYS_sendmmsg,
+            libc::SYS_sendto,
+            libc::SYS_recvfrom,
+        ]
+        .map(Call::always),
+    );
+    #[cfg(target_arch = "x86_64")]
+    calls.push(Call::always(libc::SYS_epoll_wait));
+    calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, SIOCGIFNAME)]]));
+    // Only memory of its own: no file of which a descriptor lies about is mapped.
+    // The handler of SIGBUS puts such memory where a guest's file was cut short.
+    let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
+    calls.push(Call::when(libc::SYS_mmap, vec![own]));
+    calls
+}
+
+/// A thread that reads a front-end's messages: one socket and what comes over it.
+pub(crate) fn of_front_ends() -> Vec<Call> {
+    let mut calls = of_any_thread();
+    calls.extend(
+        [
+            libc::SYS_ppoll,
+            libc::SYS_accept4,
+            libc::SYS_recvmsg,
+            libc::SYS_recvfrom,
+            libc::SYS_sendmsg,
+            libc::SYS_sendto,
+            libc::SYS_shutdown,
+            // Looks at the descriptors that came: is it a file, and how long; an
+            // eventfd; does it block.
+            libc::SYS_fstat,
+            libc::SYS_fstatfs,
+            libc::SYS_fcntl,
+            // Regions it makes itself, for what is in flight.
+            libc::SYS_memfd_create,
+            libc::SYS_ftruncate,
+            libc::SYS_eventfd2,
+        ]
+        .map(Call::always),
+    );
+    #[cfg(target_arch = "x86_64")]
+    calls.push(Call::always(libc::SYS_poll));
+    // A VM's memory is mapped from the files that come over the socket.
+    calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
+    calls
+}
+
+/// The same where the VM listens and the thread connects to it.
+pub(crate) fn of_connecting_front_ends() -> Vec<Call> {
+    let mut calls = of_front_ends();
+    let unix = vec![When::Is(0, libc::AF_UNIX as u32)];
+    calls.push(Call::when(libc::SYS_socket, vec![unix]));
+    calls.push(Call::always(libc::SYS_connect));
+    calls
+}

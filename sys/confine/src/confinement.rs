@@ -1,0 +1,198 @@
+//! The layers, put in place.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+use seccompiler::BpfProgram;
+use thiserror::Error;
+
+use crate::filter::{Call, List, compile, install};
+use crate::privileges::{self, Dropped};
+use crate::refusals::{self, Refusal};
+use crate::report::{FileRule, LayerReport, Report};
+use crate::warm_up::warm_up;
+use crate::{allowed_calls, files, refused_calls};
+
+/// What a thread does, and therefore may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Moves frames between queues that it was handed.
+    Processor,
+    /// Reads the messages of a front-end on a socket that it was handed.
+    FrontEnd {
+        /// Whether it makes the connection itself, to a Unix socket.
+        connects: bool,
+    },
+}
+
+/// Why a layer could not be put in place. What a kernel merely lacks is no error.
+#[derive(Debug, Error)]
+pub enum ConfineError {
+    /// A filter could not be made.
+    #[error("the filter of system calls cannot be made: {0}")]
+    Compile(#[from] seccompiler::Error),
+    /// The handler of refused calls.
+    #[error("the handler of SIGSYS cannot be installed: {0}")]
+    Handler(#[source] io::Error),
+    /// Capabilities or no_new_privs.
+    #[error("capabilities cannot be dropped: {0}")]
+    Privileges(#[from] Errno),
+    /// Landlock.
+    #[error("Landlock cannot be set up: {0}")]
+    Files(#[from] landlock::RulesetError),
+    /// The filter.
+    #[error("the filter of system calls cannot be installed: {0}")]
+    Filter(#[source] io::Error),
+    /// The process has other threads, which a layer would not reach.
+    #[error("the process has {threads} threads already; confine it while it has one")]
+    NotAlone {
+        /// How many.
+        threads: usize,
+    },
+}
+
+impl From<ConfineError> for io::Error {
+    fn from(error: ConfineError) -> Self {
+        Self::other(error)
+    }
+}
+
+/// The confinement of one process. Clones are handles on the same.
+#[derive(Clone)]
+pub struct Confinement(Arc<Inner>);
+
+struct Inner {
+    /// `None` if nothing is to be confined.
+    lists: Option<Lists>,
+    report: Mutex<Report>,
+}
+
+/// A list and how long it is.
+struct Program {
+    filter: BpfProgram,
+    calls: usize,
+}
+
+struct Lists {
+    process: Program,
+    missing: Program,
+    processor: Program,
+    front_end: Program,
+    connecting: Program,
+}
+
+impl Program {
+    fn new(list: List, calls: &[Call]) -> Result<Self, seccompiler::Error> {
+        Ok(Self { filter: compile(list, calls)?, calls: calls.len() })
+    }
+}
+
+impl Confinement {
+    /// Makes the filters and installs the handler of refused calls; nothing is
+    /// confined yet.
+    ///
+    /// # Errors
+    /// An architecture that is not supported, or no descriptor left.
+    pub fn new() -> Result<Self, ConfineError> {
+        refusals::install().map_err(ConfineError::Handler)?;
+        let lists = Lists {
+            process: Program::new(List::Refused, &refused_calls::of_the_process())?,
+            missing: Program::new(List::Missing, &refused_calls::missing())?,
+            processor: Program::new(List::Allowed, &allowed_calls::of_processors())?,
+            front_end: Program::new(List::Allowed, &allowed_calls::of_front_ends())?,
+            connecting: Program::new(List::Allowed, &allowed_calls::of_connecting_front_ends())?,
+        };
+        Ok(Self(Arc::new(Inner { lists: Some(lists), report: Mutex::default() })))
+    }
+
+    /// Confines nothing, for a debugger's sake.
+    pub fn off() -> Self {
+        let report = Report { is_off: true, ..Report::default() };
+        Self(Arc::new(Inner { lists: None, report: Mutex::new(report) }))
+    }
+
+    /// Confines the process, that is the calling thread and all it will start. To be
+    /// called while there is no other thread.
+    ///
+    /// # Errors
+    /// There are other threads, or the kernel refuses for another reason than
+    /// lacking something. What was put in place stays.
+    pub fn confine_process(&self) -> Result<(), ConfineError> {
+        let Some(lists) = &self.0.lists else { return Ok(()) };
+        let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+        if threads != 1 {
+            return Err(ConfineError::NotAlone { threads });
+        }
+        let dropped = privileges::drop_most()?;
+        privileges::forbid_new()?;
+        let files = files::forbid_programs()?;
+        let is_filtered = filter(&[&lists.process, &lists.missing])?;
+        let layer = layer(dropped, is_filtered, &lists.process, files);
+        self.report_mut().process = Some(layer);
+        Ok(())
+    }
+
+    /// Confines the calling thread.
+    ///
+    /// # Errors
+    /// The kernel refuses for another reason than lacking something; the thread must
+    /// not go on to its work.
+    pub fn confine_thread(&self, role: Role) -> Result<(), ConfineError> {
+        let Some(lists) = &self.0.lists else { return Ok(()) };
+        let (label, program) = match role {
+            Role::Processor => (1, &lists.processor),
+            Role::FrontEnd { connects: false } => (2, &lists.front_end),
+            Role::FrontEnd { connects: true } => (2, &lists.connecting),
+        };
+        warm_up();
+        refusals::mark_thread(label);
+        let dropped = privileges::drop_all()?;
+        privileges::forbid_new()?;
+        let files = files::forbid_all()?;
+        let is_filtered = filter(&[program])?;
+        let layer = layer(dropped, is_filtered, program, files);
+        let mut report = self.report_mut();
+        match role {
+            Role::Processor => report.processors = Some(layer),
+            Role::FrontEnd { .. } => report.front_ends = Some(layer),
+        }
+        Ok(())
+    }
+
+    /// What is in effect now.
+    pub fn report(&self) -> Report {
+        Report { refused_calls: refusals::count(), ..self.report_mut().clone() }
+    }
+
+    /// What was refused, if anything was since the start.
+    pub fn refusals(&self) -> Option<Refusal> {
+        refusals::last()
+    }
+
+    fn report_mut(&self) -> MutexGuard<'_, Report> {
+        self.0.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the kernel has filters; then they are in place.
+fn filter(programs: &[&Program]) -> Result<bool, ConfineError> {
+    for program in programs {
+        match install(&program.filter) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(false),
+            Err(error) => return Err(ConfineError::Filter(error)),
+        }
+    }
+    Ok(true)
+}
+
+fn layer(dropped: Dropped, is_filtered: bool, program: &Program, files: FileRule) -> LayerReport {
+    LayerReport {
+        capabilities: dropped.left,
+        bounding_is_empty: dropped.bounding_is_empty,
+        is_filtered,
+        listed_calls: program.calls,
+        files,
+    }
+}

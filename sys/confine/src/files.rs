@@ -1,0 +1,53 @@
+//! Files, ports and signals (`landlock(7)`), as far as the kernel has Landlock.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr, RulesetError,
+    RulesetStatus, Scope, make_bitflags,
+};
+
+use crate::report::FileRule;
+
+/// The newest interface whose restrictions were tried. What a newer kernel could
+/// restrict besides is for a newer version of this crate.
+const NEWEST: ABI = ABI::V7;
+
+/// What the process gives up: running a file, making device nodes.
+const OF_THE_PROCESS: BitFlags<AccessFs> =
+    make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock});
+
+/// No thread that the caller starts can run a file or make a device node.
+///
+/// # Errors
+/// The kernel refused for another reason than lacking it.
+pub(crate) fn forbid_programs() -> Result<FileRule, RulesetError> {
+    restrict(Ruleset::default().handle_access(OF_THE_PROCESS)?)
+}
+
+/// The calling thread can open no file, connect to no TCP port and no abstract Unix
+/// socket, and signal no other process.
+///
+/// # Errors
+/// The kernel refused for another reason than lacking it.
+pub(crate) fn forbid_all() -> Result<FileRule, RulesetError> {
+    restrict(
+        Ruleset::default()
+            .handle_access(AccessFs::from_all(NEWEST))?
+            .handle_access(AccessNet::from_all(NEWEST))?
+            .scope(Scope::from_all(NEWEST))?,
+    )
+}
+
+fn restrict(ruleset: Ruleset) -> Result<FileRule, RulesetError> {
+    let status = ruleset.create()?.restrict_self()?;
+    let abi = match status.landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs()
+        }
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
+    };
+    Ok(match status.ruleset {
+        RulesetStatus::FullyEnforced => FileRule::Full { abi },
+        RulesetStatus::PartiallyEnforced => FileRule::Partial { abi },
+        RulesetStatus::NotEnforced => FileRule::Off,
+    })
+}

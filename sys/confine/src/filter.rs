@@ -1,0 +1,156 @@
+//! Lists of system calls as programs for the kernel's seccomp filter.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
+};
+
+/// Numbers from here on belong to the x32 interface of x86-64 kernels that have it.
+/// Elsewhere no call has such a number.
+const X32_BIT: u32 = 0x4000_0000;
+
+/// A condition on one argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// The lower 32 bits are this.
+    Is(u8, u32),
+    /// The lower 32 bits are not this.
+    IsNot(u8, u32),
+    /// All bits of the mask are set.
+    Has(u8, u64),
+    /// No bit of the mask is set.
+    Lacks(u8, u64),
+    /// At least one bit of the mask is set. Becomes one rule for each bit.
+    Any(u8, u64),
+}
+
+/// A system call, and the arguments with which it is meant: any of the rules, each
+/// of which is several conditions. Without rules it is meant always.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) number: i64,
+    pub(crate) rules: Vec<Vec<When>>,
+}
+
+impl Call {
+    pub(crate) fn always(number: i64) -> Self {
+        Self { number, rules: Vec::new() }
+    }
+
+    pub(crate) fn when(number: i64, rules: Vec<Vec<When>>) -> Self {
+        Self { number, rules }
+    }
+}
+
+/// What a filter does with the calls of its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// Nothing else is allowed.
+    Allowed,
+    /// Everything else is allowed.
+    Refused,
+    /// As if the kernel did not have them, so that libraries take another way.
+    Missing,
+}
+
+/// The program for a list.
+///
+/// # Errors
+/// This machine's architecture is none we know, or the list is too long.
+pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompiler::Error> {
+    let (listed, others) = match list {
+        List::Allowed => (SeccompAction::Allow, SeccompAction::Trap),
+        List::Refused => (SeccompAction::Trap, SeccompAction::Allow),
+        List::Missing => (SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow),
+    };
+    let mut rules = BTreeMap::new();
+    for call in calls {
+        let mut of_call = Vec::new();
+        for rule in &call.rules {
+            of_call.extend(rules_of(rule)?);
+        }
+        rules.insert(call.number, of_call);
+    }
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let program: BpfProgram = SeccompFilter::new(rules, others, listed, arch)?.try_into()?;
+    Ok(guarded(program))
+}
+
+/// Installs a program for the calling thread and those it will start.
+///
+/// # Errors
+/// The kernel's words; `Unsupported` if it has no seccomp filters.
+pub(crate) fn install(program: &BpfProgram) -> io::Result<()> {
+    apply_filter(program).map_err(|error| match error {
+        seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => {
+            match cause.raw_os_error() {
+                Some(libc::ENOSYS | libc::EINVAL) => {
+                    io::Error::new(io::ErrorKind::Unsupported, cause)
+                }
+                _ => cause,
+            }
+        }
+        error => io::Error::other(error),
+    })
+}
+
+/// The program behind a look at the number alone. Without it a list of refused
+/// calls could be passed by under their x32 numbers.
+fn guarded(program: BpfProgram) -> BpfProgram {
+    let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let at_least = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+    let mut guarded = vec![
+        // The number lies first in `struct seccomp_data`.
+        instruction(load, 0, 0, 0),
+        instruction(at_least, 0, 1, X32_BIT),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRAP),
+    ];
+    guarded.extend(program);
+    guarded
+}
+
+fn rules_of(conditions: &[When]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    let mut rules: Vec<Vec<SeccompCondition>> = vec![Vec::new()];
+    for condition in conditions {
+        match *condition {
+            When::Any(argument, mask) => {
+                let bits = (0..u64::BITS).map(|bit| 1 << bit).filter(|bit| mask & bit != 0);
+                let mut split = Vec::new();
+                for bit in bits {
+                    for rule in &rules {
+                        let mut rule = rule.clone();
+                        rule.push(masked(argument, bit, bit)?);
+                        split.push(rule);
+                    }
+                }
+                rules = split;
+            }
+            other => {
+                let condition = plain(other)?;
+                rules.iter_mut().for_each(|rule| rule.push(condition.clone()));
+            }
+        }
+    }
+    Ok(rules.into_iter().map(SeccompRule::new).collect::<Result<_, _>>()?)
+}
+
+fn plain(condition: When) -> Result<SeccompCondition, seccompiler::Error> {
+    let word = |argument, op, value: u32| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, u64::from(value))
+    };
+    Ok(match condition {
+        When::Is(argument, value) => word(argument, SeccompCmpOp::Eq, value)?,
+        When::IsNot(argument, value) => word(argument, SeccompCmpOp::Ne, value)?,
+        When::Has(argument, mask) | When::Any(argument, mask) => masked(argument, mask, mask)?,
+        When::Lacks(argument, mask) => masked(argument, mask, 0)?,
+    })
+}
+
+fn masked(argument: u8, mask: u64, bits: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    let op = SeccompCmpOp::MaskedEq(mask);
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Qword, op, bits)?)
+}

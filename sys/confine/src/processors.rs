@@ -1,0 +1,67 @@
+//! Processors that are confined before they see a queue.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use suimon_ports::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Waker};
+use suimon_quantity::Time;
+
+use crate::confinement::{Confinement, Role};
+
+/// Starts processors of another runtime and confines each before its body runs.
+pub struct ConfinedProcessors<R> {
+    runtime: R,
+    confinement: Confinement,
+}
+
+impl<R: ProcessorRuntime> ConfinedProcessors<R> {
+    /// Processors of `runtime`, confined by `confinement`.
+    pub fn new(runtime: R, confinement: Confinement) -> Self {
+        Self { runtime, confinement }
+    }
+}
+
+impl<R: ProcessorRuntime> ProcessorRuntime for ConfinedProcessors<R> {
+    /// # Errors
+    /// As the runtime's own, or the thread could not be confined; then its body did
+    /// not run.
+    fn start(
+        &self,
+        name: &str,
+        cpu: u16,
+        body: ProcessorBody,
+    ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
+        let confinement = self.confinement.clone();
+        let (report, outcome) = sync_channel(1);
+        let confined = move |wait| {
+            let confined = confinement.confine_thread(Role::Processor);
+            let is_confined = confined.is_ok();
+            // The starter waits for this one message, so sending cannot fail.
+            let _ = report.send(confined);
+            if is_confined {
+                body(wait);
+            }
+        };
+        let (waker, join) = self.runtime.start(name, cpu, Box::new(confined))?;
+        match outcome.recv() {
+            Ok(Ok(())) => Ok((waker, join)),
+            Ok(Err(error)) => {
+                join();
+                Err(error.into())
+            }
+            Err(_) => {
+                join();
+                Err(io::Error::other("the processor's thread ended before it was confined"))
+            }
+        }
+    }
+
+    fn cpus(&self) -> Vec<u16> {
+        self.runtime.cpus()
+    }
+
+    fn now(&self) -> Time {
+        self.runtime.now()
+    }
+}

@@ -1,0 +1,165 @@
+//! System calls that a filter refused: counted, remembered, told.
+//!
+//! Filters raise `SIGSYS` in the thread that made the call. The handler writes down
+//! what was tried and lets the thread go on with `EPERM`. It does what a handler may:
+//! atomics, its thread's own plain memory, and one write to an eventfd. Whoever waits
+//! on that reads the count.
+//!
+//! A thread that blocks `SIGSYS` and makes a refused call is ended by the kernel,
+//! with the process.
+#![allow(unsafe_code, reason = "installs a signal handler that reads a signal frame")]
+
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::call_names::call_name;
+
+/// `SYS_SECCOMP` of `asm-generic/siginfo.h`: the signal comes from a filter.
+const FROM_FILTER: c_int = 1;
+
+/// Where `siginfo_t` has the number of the call, on 64-bit machines: behind three
+/// ints with padding, and the call's address.
+const CALL_NUMBER_AT: usize = 24;
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+static LAST_CALL: AtomicI64 = AtomicI64::new(-1);
+static LAST_THREAD: AtomicU32 = AtomicU32::new(0);
+static LAST_LABEL: AtomicU32 = AtomicU32::new(0);
+/// The eventfd; -1 before it exists.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+thread_local! {
+    /// Which kind of thread this is; plain memory, readable in a handler.
+    static LABEL: Cell<u32> = const { Cell::new(0) };
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Refused calls up to now, and the last of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Refused calls since the start.
+    pub count: u64,
+    /// Name of the last.
+    pub call: String,
+    /// Kind of thread that tried it: `control plane`, `processor` or `front-end`.
+    pub by: &'static str,
+    /// The thread's number, as in `/proc/PID/task`; 0 for the control plane.
+    pub thread: u32,
+}
+
+/// How threads are called, by label.
+const LABELS: [&str; 3] = ["control plane", "processor", "front-end"];
+
+/// Marks the calling thread.
+pub(crate) fn mark_thread(label: u32) {
+    LABEL.set(label);
+    THREAD.set(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
+}
+
+/// Refused calls since the start.
+pub(crate) fn count() -> u64 {
+    COUNT.load(Relaxed)
+}
+
+/// What was refused, if anything was.
+pub(crate) fn last() -> Option<Refusal> {
+    let count = count();
+    let label = usize::try_from(LAST_LABEL.load(Relaxed)).unwrap_or_default();
+    (count > 0).then(|| Refusal {
+        count,
+        call: call_name(LAST_CALL.load(Relaxed)),
+        by: LABELS.get(label).copied().unwrap_or_default(),
+        thread: LAST_THREAD.load(Relaxed),
+    })
+}
+
+/// Readable when calls were refused since it was read last; `None` before the first
+/// [`Confinement`](crate::Confinement) was made.
+pub fn wake_fd() -> Option<BorrowedFd<'static>> {
+    INSTALLED.get().and_then(|installed| installed.as_ref().ok()).map(AsFd::as_fd)
+}
+
+static INSTALLED: OnceLock<Result<OwnedFd, i32>> = OnceLock::new();
+
+/// Installs the handler, once for the process.
+///
+/// # Errors
+/// Out of descriptors, or the kernel refuses.
+pub(crate) fn install() -> io::Result<()> {
+    let installed = INSTALLED.get_or_init(|| {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(rustix::io::Errno::raw_os_error)?;
+        WAKE.store(wake.as_raw_fd(), Relaxed);
+        // SAFETY: sigaction is called with one filled structure and no place for the
+        // old action; the handler does only what a signal handler may do.
+        let done = unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle_sigsys;
+            action.sa_sigaction = handler as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigemptyset(&raw mut action.sa_mask);
+            libc::sigaction(libc::SIGSYS, &raw const action, core::ptr::null_mut())
+        };
+        if done == 0 { Ok(wake) } else { Err(last_errno()) }
+    });
+    installed.as_ref().map(drop).map_err(|errno| io::Error::from_raw_os_error(*errno))
+}
+
+fn last_errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Async-signal-safe: see the module.
+extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; the number
+    // lies inside of it, aligned.
+    let (code, number) =
+        unsafe { ((*info).si_code, info.byte_add(CALL_NUMBER_AT).cast::<c_int>().read()) };
+    if code != FROM_FILTER {
+        return;
+    }
+    LAST_CALL.store(i64::from(number), Relaxed);
+    LAST_LABEL.store(LABEL.get(), Relaxed);
+    LAST_THREAD.store(THREAD.get(), Relaxed);
+    COUNT.fetch_add(1, Relaxed);
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: eight readable bytes; a descriptor that is never closed. The call is
+    // on every list. Its errno does not reach the interrupted code, which gets its
+    // own below and reads it from the result.
+    unsafe {
+        let errno = errno_place();
+        let before = *errno;
+        libc::write(WAKE.load(Relaxed), one.as_ptr().cast(), one.len());
+        *errno = before;
+    }
+    // SAFETY: the third argument of an SA_SIGINFO handler is the frame that the
+    // thread goes on with.
+    unsafe { set_result(&mut *context.cast::<libc::ucontext_t>(), -i64::from(libc::EPERM)) }
+}
+
+fn errno_place() -> *mut c_int {
+    // SAFETY: has no precondition; the place is the calling thread's.
+    unsafe { libc::__errno_location() }
+}
+
+/// What the call returns once the handler is done.
+#[cfg(target_arch = "x86_64")]
+fn set_result(context: &mut libc::ucontext_t, result: i64) {
+    if let Some(rax) = context.uc_mcontext.gregs.get_mut(libc::REG_RAX as usize) {
+        *rax = result;
+    }
+}
+
+/// What the call returns once the handler is done.
+#[cfg(target_arch = "aarch64")]
+fn set_result(context: &mut libc::ucontext_t, result: i64) {
+    if let Some(x0) = context.uc_mcontext.regs.first_mut() {
+        *x0 = result as u64;
+    }
+}

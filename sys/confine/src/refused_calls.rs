@@ -1,0 +1,152 @@
+//! What the whole process gives up: calls that no part of the daemon makes.
+//!
+//! The control plane opens files and sockets of the operator's choice, so it cannot
+//! live with a short list of what is allowed; it can live without these.
+
+use crate::filter::{Call, When};
+
+const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
+
+/// Flags of `clone` that make a namespace of any kind.
+const CLONE_NEW: u64 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWCGROUP) as u64;
+
+/// Families of sockets that the control plane uses: the API, requests about
+/// devices, link messages, uplinks.
+const FAMILIES: [libc::c_int; 5] =
+    [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET];
+
+/// Calls that are refused, whatever their arguments.
+const ALWAYS: &[i64] = &[
+    // Other programs and other processes.
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    // Other users.
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+    // Other views of the system. Entering a network namespace is below.
+    libc::SYS_unshare,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_mknodat,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    // The machine itself.
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_vhangup,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    // Parts of the kernel that are large and not needed.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_fanotify_init,
+    libc::SYS_personality,
+    libc::SYS_pkey_mprotect,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_vmsplice,
+];
+
+#[cfg(target_arch = "x86_64")]
+const ALWAYS_HERE: &[i64] = &[
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_mknod,
+    libc::SYS_kexec_file_load,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const ALWAYS_HERE: &[i64] = &[];
+
+/// The list.
+pub(crate) fn of_the_process() -> Vec<Call> {
+    let mut calls: Vec<Call> =
+        ALWAYS.iter().chain(ALWAYS_HERE).map(|number| Call::always(*number)).collect();
+    // Threads are made, processes and namespaces are not.
+    let process = vec![When::Lacks(0, libc::CLONE_THREAD as u64)];
+    let namespace = vec![When::Any(0, CLONE_NEW)];
+    calls.push(Call::when(libc::SYS_clone, vec![process, namespace]));
+    // A network namespace is entered by its name under /run/netns, of no other kind.
+    let other_kind = vec![When::IsNot(1, libc::CLONE_NEWNET as u32)];
+    calls.push(Call::when(libc::SYS_setns, vec![other_kind]));
+    let other_family =
+        FAMILIES.iter().map(|family| When::IsNot(0, *family as u32)).collect::<Vec<_>>();
+    calls.push(Call::when(libc::SYS_socket, vec![other_family]));
+    for number in [libc::SYS_mmap, libc::SYS_mprotect] {
+        calls.push(Call::when(number, vec![vec![When::Has(2, PROT_EXEC)]]));
+    }
+    // Puts words into the mouth of whoever sits at the terminal.
+    calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, libc::TIOCSTI as u32)]]));
+    // Of a thread of this process, only.
+    let others = vec![When::IsNot(0, std::process::id())];
+    calls.push(Call::when(libc::SYS_tgkill, vec![others]));
+    calls
+}
+
+/// The flags of `clone3` lie in memory, where no filter can look. The C library
+/// takes `clone` where it is missing.
+pub(crate) fn missing() -> Vec<Call> {
+    vec![Call::always(libc::SYS_clone3)]
+}

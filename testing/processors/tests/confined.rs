@@ -1,0 +1,336 @@
+//! A processor in somebody else's hand: what it may still ask of the kernel.
+//!
+//! The thread is started as the daemon starts its processors. Each call is made with
+//! arguments that work outside, which is seen first; inside it is refused.
+#![allow(unsafe_code, reason = "makes system calls that nothing would make by mistake")]
+
+use std::ffi::{CString, c_long};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use suimon_confine::{ConfinedProcessors, Confinement, FileRule};
+use suimon_ports::{ProcessorRuntime, Wait};
+use suimon_processor_tests::{Receiver, Sender};
+use suimon_quantity::Time;
+use suimon_wait::PinnedThreads;
+
+/// A way out, tried with arguments that would work.
+type Attempt = (&'static str, Box<dyn Fn() -> c_long + Send>);
+
+/// The count of refusals is the process's; tests that look at it take turns.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `body` on a processor as the daemon starts them.
+fn on_processor<T: Send + 'static>(
+    confinement: &Confinement,
+    body: impl FnOnce(Box<dyn Wait>) -> T + Send + 'static,
+) -> T {
+    let runtime = ConfinedProcessors::new(PinnedThreads, confinement.clone());
+    let (send, receive) = channel();
+    let cpu = runtime.cpus()[0];
+    let body = move |wait| send.send(body(wait)).unwrap();
+    let (_waker, join) = runtime.start("processor-0", cpu, Box::new(body)).unwrap();
+    join();
+    receive.recv().unwrap()
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
+}
+
+macro_rules! attempt {
+    ($name:literal, $number:expr $(, $argument:expr)*) => {
+        // SAFETY: the arguments are those that the call takes; pointers are to
+        // memory that the closure owns or that is never freed, or null.
+        ($name, Box::new(move || unsafe { libc::syscall($number $(, $argument)*) }) as Box<_>)
+    };
+}
+
+/// A string that is never freed.
+fn text(text: &str) -> *const libc::c_char {
+    CString::new(text).unwrap().into_raw()
+}
+
+/// Room that is never freed, all zero.
+fn room(bytes: usize) -> *mut u8 {
+    vec![0_u8; bytes].leak().as_mut_ptr()
+}
+
+fn leaked<T>(value: T) -> *const T {
+    Box::leak(Box::new(value))
+}
+
+/// As addresses, so that closures may be sent.
+#[derive(Clone, Copy)]
+struct Place(usize);
+
+fn files_and_sockets(memory: i32) -> Vec<Attempt> {
+    let passwd = Place(text("/etc/passwd") as usize);
+    let new = Place(text("/tmp/suimon-made-by-a-worker") as usize);
+    let how = Place(leaked([0_u64; 3]) as usize);
+    let statx = Place(room(256) as usize);
+    let pair = Place(room(8) as usize);
+    let mut address = [0_u8; 110];
+    address[0] = libc::AF_UNIX as u8;
+    let address = Place(leaked(address) as usize);
+    let (read, make) = (libc::O_RDONLY, libc::O_CREAT | libc::O_WRONLY);
+    let at = libc::AT_FDCWD;
+    let mut attempts: Vec<Attempt> = vec![
+        attempt!("openat", libc::SYS_openat, at, passwd.0, read),
+        attempt!("openat", libc::SYS_openat, at, new.0, make, 0o600),
+        attempt!("openat2", libc::SYS_openat2, at, passwd.0, how.0, 24),
+        attempt!("statx", libc::SYS_statx, at, passwd.0, 0, 0x7ff, statx.0),
+        attempt!("unlinkat", libc::SYS_unlinkat, at, new.0, 0),
+        attempt!("mknodat", libc::SYS_mknodat, at, new.0, libc::S_IFREG | 0o600, 0),
+        attempt!("memfd_create", libc::SYS_memfd_create, new.0, 0),
+        attempt!("ftruncate", libc::SYS_ftruncate, memory, 1),
+        attempt!("pread64", libc::SYS_pread64, memory, statx.0, 1, 0),
+        attempt!("pwrite64", libc::SYS_pwrite64, memory, statx.0, 1, 0),
+        attempt!("mmap", libc::SYS_mmap, 0, 4096, libc::PROT_READ, libc::MAP_SHARED, memory, 0),
+        attempt!("dup", libc::SYS_dup, memory),
+        attempt!("fcntl", libc::SYS_fcntl, memory, libc::F_DUPFD, 0),
+        attempt!("ioctl", libc::SYS_ioctl, memory, libc::FIONREAD, pair.0),
+        attempt!("socketpair", libc::SYS_socketpair, libc::AF_UNIX, libc::SOCK_STREAM, 0, pair.0),
+        attempt!("connect", libc::SYS_connect, memory, address.0, 20),
+        attempt!("bind", libc::SYS_bind, memory, address.0, 20),
+        attempt!("listen", libc::SYS_listen, memory, 1),
+        attempt!("accept4", libc::SYS_accept4, memory, 0, 0, 0),
+        attempt!("pipe2", libc::SYS_pipe2, pair.0, 0),
+        attempt!("epoll_create1", libc::SYS_epoll_create1, 0),
+        attempt!("eventfd2", libc::SYS_eventfd2, 0, 0),
+    ];
+    for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET]
+    {
+        let kind = if family == libc::AF_NETLINK { libc::SOCK_RAW } else { libc::SOCK_DGRAM };
+        attempts.push(attempt!("socket", libc::SYS_socket, family, kind, 0));
+    }
+    #[cfg(target_arch = "x86_64")]
+    attempts.extend([
+        attempt!("open", libc::SYS_open, passwd.0, read),
+        attempt!("creat", libc::SYS_creat, new.0, 0o600),
+        attempt!("x32 openat", libc::SYS_openat | 0x4000_0000, at, passwd.0, read),
+    ]);
+    attempts
+}
+
+fn processes_and_memory() -> Vec<Attempt> {
+    let program = Place(text("/bin/true") as usize);
+    let arguments = Place(leaked([program.0, 0]) as usize);
+    let nothing = Place(leaked(0_usize) as usize);
+    let own = std::process::id();
+    let write_run = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe {
+        libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, anonymous, -1, 0) as usize
+    };
+    let parameters = Place(room(256) as usize);
+    let mut attempts: Vec<Attempt> = vec![
+        attempt!("execve", libc::SYS_execve, program.0, arguments.0, nothing.0),
+        attempt!(
+            "execveat",
+            libc::SYS_execveat,
+            libc::AT_FDCWD,
+            program.0,
+            arguments.0,
+            nothing.0,
+            0
+        ),
+        attempt!("clone", libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0),
+        attempt!("clone3", libc::SYS_clone3, parameters.0, 64),
+        attempt!("unshare", libc::SYS_unshare, libc::CLONE_NEWUSER),
+        attempt!("setns", libc::SYS_setns, 0, libc::CLONE_NEWNET),
+        attempt!("ptrace", libc::SYS_ptrace, libc::PTRACE_TRACEME, 0, 0, 0),
+        attempt!("process_vm_readv", libc::SYS_process_vm_readv, own, 0, 0, 0, 0, 0),
+        attempt!("process_vm_writev", libc::SYS_process_vm_writev, own, 0, 0, 0, 0, 0),
+        attempt!("pidfd_open", libc::SYS_pidfd_open, own, 0),
+        attempt!("pidfd_getfd", libc::SYS_pidfd_getfd, 0, 0, 0),
+        attempt!("kill", libc::SYS_kill, own, 0),
+        attempt!("tkill", libc::SYS_tkill, own, 0),
+        attempt!("tgkill", libc::SYS_tgkill, own, own, 0),
+        attempt!("tgkill", libc::SYS_tgkill, 1, 1, libc::SIGABRT),
+        attempt!("mmap", libc::SYS_mmap, 0, 4096, write_run, anonymous, -1, 0),
+        attempt!("mprotect", libc::SYS_mprotect, page, 4096, libc::PROT_READ | libc::PROT_EXEC),
+        attempt!("pkey_mprotect", libc::SYS_pkey_mprotect, page, 4096, libc::PROT_EXEC, -1),
+        attempt!("rt_sigaction", libc::SYS_rt_sigaction, libc::SIGSYS, 0, 0, 8),
+        attempt!("prctl", libc::SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0),
+        attempt!("seccomp", libc::SYS_seccomp, 2, 0, parameters.0),
+        attempt!("capset", libc::SYS_capset, 0, 0),
+        attempt!("setuid", libc::SYS_setuid, 0),
+        attempt!("mount", libc::SYS_mount, program.0, program.0, program.0, libc::MS_BIND, 0),
+        attempt!("umount2", libc::SYS_umount2, program.0, 0),
+        attempt!("chroot", libc::SYS_chroot, program.0),
+        attempt!("bpf", libc::SYS_bpf, 0, parameters.0, 72),
+        attempt!("perf_event_open", libc::SYS_perf_event_open, parameters.0, 0, -1, -1, 0),
+        attempt!("userfaultfd", libc::SYS_userfaultfd, 0),
+        attempt!("io_uring_setup", libc::SYS_io_uring_setup, 4, parameters.0),
+        attempt!("io_uring_enter", libc::SYS_io_uring_enter, 0, 0, 0, 0, 0, 0),
+        attempt!("keyctl", libc::SYS_keyctl, 0, 0, 0, 0, 0),
+        attempt!("init_module", libc::SYS_init_module, 0, 0, 0),
+        attempt!("reboot", libc::SYS_reboot, 0, 0, 0, 0),
+        attempt!("personality", libc::SYS_personality, 0xffff_ffff_u32),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    attempts.extend([
+        attempt!("fork", libc::SYS_fork),
+        attempt!("vfork", libc::SYS_vfork),
+        attempt!("modify_ldt", libc::SYS_modify_ldt, 0, parameters.0, 16),
+    ]);
+    attempts
+}
+
+#[test]
+fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
+    let _alone = alone();
+    let confinement = Confinement::new().unwrap();
+    let memory = tempfile::tempfile().unwrap();
+    memory.set_len(8192).unwrap();
+    let mut attempts = files_and_sockets(memory.as_raw_fd());
+    // These work outside, so that it is the confinement that refuses them inside.
+    for (name, attempt) in &attempts {
+        let works = matches!(*name, "openat" | "openat2" | "statx" | "socket" | "dup" | "pipe2");
+        let descriptor = attempt();
+        assert!(!works || descriptor >= 0, "{name} outside: errno {}", errno());
+        if matches!(*name, "openat" | "openat2" | "socket" | "dup") {
+            // SAFETY: the descriptor was made a line ago and nobody else has it.
+            unsafe { libc::close(descriptor as i32) };
+        }
+    }
+    let made = std::path::Path::new("/tmp/suimon-made-by-a-worker");
+    let _ = std::fs::remove_file(made);
+    attempts.extend(processes_and_memory());
+    let before = confinement.report().refused_calls;
+    let tried = attempts.len() as u64;
+    let watched = confinement.clone();
+    let outcomes = on_processor(&confinement, move |_wait| {
+        let mut outcomes = Vec::new();
+        for (name, attempt) in &attempts {
+            let result = attempt();
+            outcomes.push((*name, result, errno(), watched.refusals().map(|last| last.call)));
+        }
+        outcomes
+    });
+    for (name, result, errno, refused) in outcomes {
+        assert_eq!((result, errno), (-1, libc::EPERM), "{name}");
+        if !name.starts_with("x32") {
+            assert_eq!(refused.as_deref(), Some(name), "the refusal is remembered by name");
+        }
+    }
+    let last = confinement.refusals().unwrap();
+    assert_eq!(last.count - before, tried, "each attempt is counted");
+    assert_eq!(last.by, "processor");
+    assert!(!made.exists());
+    // The rest of the process is as it was.
+    std::fs::read("/etc/passwd").unwrap();
+}
+
+#[test]
+fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
+    let confinement = Confinement::new().unwrap();
+    let (send, receive) = channel();
+    let (release, hold) = channel::<()>();
+    let runtime = ConfinedProcessors::new(PinnedThreads, confinement.clone());
+    let body = move |_wait| {
+        // SAFETY: has no precondition.
+        send.send(unsafe { libc::gettid() }).unwrap();
+        hold.recv().unwrap();
+    };
+    let (_waker, join) = runtime.start("processor-0", runtime.cpus()[0], Box::new(body)).unwrap();
+    let thread = receive.recv().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+    release.send(()).unwrap();
+    join();
+    let none = "0000000000000000";
+    let mut expected = vec![("NoNewPrivs", "1"), ("Seccomp", "2")];
+    expected.extend(["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| (set, none)));
+    let layer = confinement.report().processors.unwrap();
+    if layer.bounding_is_empty {
+        expected.push(("CapBnd", none));
+    }
+    for (key, value) in expected {
+        let line = status.lines().find(|line| line.starts_with(&format!("{key}:"))).unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some(value), "{line}");
+    }
+    assert!(layer.is_filtered && layer.capabilities.is_empty());
+    assert!(confinement.report().process.is_none(), "only the thread was confined");
+    // Without the filter, Landlock alone refuses files; where the kernel has it.
+    assert_ne!(layer.files, FileRule::Off, "this machine's kernel has Landlock");
+}
+
+#[test]
+fn a_confined_processor_does_its_work() {
+    let _alone = alone();
+    let confinement = Confinement::new().unwrap();
+    let before = confinement.report().refused_calls;
+    let (sender, mut source) = Sender::pair();
+    let (receiver, mut sink) = Receiver::pair();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(4096).unwrap();
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let mapped = unsafe {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(std::ptr::null_mut(), 4096, prot, libc::MAP_SHARED, file.as_raw_fd(), 0) as usize
+    };
+    on_processor(&confinement, move |mut wait| {
+        // Pools that grow far beyond one mapping, from several sizes, and shrink.
+        let mut pool: Vec<Vec<u8>> = Vec::new();
+        for round in 0..2000 {
+            pool.push(vec![1; 64 << (round % 12)]);
+        }
+        pool.truncate(10);
+        drop(pool);
+        assert_eq!(std::collections::HashMap::from([(1, 2)])[&1], 2);
+        // Waiting, with a descriptor and with a deadline.
+        wait.watch(source.wake_fd(), 7).unwrap();
+        source.arm();
+        sender.send(&[2; 64]);
+        let mut ready = Vec::new();
+        wait.wait(Some(Time::NEVER), &mut ready).unwrap();
+        assert_eq!(ready, [7]);
+        source.disarm();
+        let mut batch = suimon_frame::FrameBatch::new();
+        assert_eq!(source.receive(&mut batch).unwrap(), 1);
+        sink.transmit(&batch.frames()[0]).unwrap();
+        sink.flush().unwrap();
+        wait.unwatch(source.wake_fd());
+        let until = wait.now() + std::time::Duration::from_millis(2);
+        wait.wait(Some(until), &mut ready).unwrap();
+        assert!(wait.now() >= until && !wait.cpu_time().is_zero());
+        // What the handler of SIGBUS does, and the end of a guest's memory.
+        // SAFETY: the mapping above, which nobody else knows.
+        unsafe {
+            let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            let again = libc::mmap(mapped as *mut _, 4096, prot, fixed, -1, 0);
+            assert_eq!(again as usize, mapped);
+            assert_eq!(libc::munmap(again, 4096), 0);
+        }
+        drop((source, sink, file));
+    });
+    assert_eq!(receiver.poll(), Some(vec![2; 64]));
+    assert_eq!(confinement.report().refused_calls, before, "nothing that it needs is refused");
+}
+
+#[test]
+fn a_panic_on_a_confined_processor_ends_it_as_any_other() {
+    // A backtrace, if one is wanted, looks for files and is refused them.
+    let _alone = alone();
+    let confinement = Confinement::new().unwrap();
+    let runtime = ConfinedProcessors::new(PinnedThreads, confinement);
+    let (_waker, join) =
+        runtime.start("processor-0", runtime.cpus()[0], Box::new(|_| panic!("a defect"))).unwrap();
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(join)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"a defect"));
+}
+
+#[test]
+fn confinement_that_is_off_says_so_and_confines_nothing() {
+    let off = Confinement::off();
+    on_processor(&off, |_wait| std::fs::read("/etc/passwd").unwrap());
+    let report = off.report();
+    assert!(report.is_off && report.layers().next().is_none());
+}
