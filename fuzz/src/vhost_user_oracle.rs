@@ -57,6 +57,7 @@ pub fn check(input: &[u8]) {
         offer: Offer::new(2, true, &OffloadSwitches::default(), 0),
         mac: None,
         mtu: 1500,
+        faults: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()),
     });
     let mut rest = input;
     for _ in 0..MESSAGES_MAX {

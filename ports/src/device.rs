@@ -34,6 +34,20 @@ pub struct VhostUserSpec {
     pub mtu: u16,
     /// What the guest may negotiate.
     pub offload: OffloadSwitches,
+    /// What a VM that may come back relies on. Not part of what is desired: it is
+    /// what [`DeviceNotice::Promised`] said last.
+    pub promise: VhostUserPromise,
+}
+
+/// What the VM on a NIC has negotiated and must find again whenever its front-end
+/// returns, also after this process was replaced: a guest cannot lose a feature
+/// while it runs. All zero if no VM relies on anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VhostUserPromise {
+    /// Virtio feature bits.
+    pub features: u64,
+    /// Queue pairs.
+    pub queue_pairs: u16,
 }
 
 /// A TAP device.
@@ -103,6 +117,9 @@ pub enum DeviceNotice {
         /// Queue pairs in use.
         queue_pairs: u16,
     },
+    /// The VM relies on this from now on; to be given to the NIC when it is opened
+    /// the next time, as [`VhostUserSpec::promise`].
+    Promised(VhostUserPromise),
     /// The other side broke the protocol and was cut off.
     Violation {
         /// What it did, with the message and field named.

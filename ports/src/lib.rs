@@ -27,7 +27,8 @@ mod store;
 
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
-    PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserSpec,
+    PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
+    VhostUserSpec,
 };
 pub use processor::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use suimon_contract::EventKind;
-use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec};
 use suimon_quantity::PortId;
 use suimon_switch::PlaneNotice;
 
@@ -28,9 +28,10 @@ impl Controller {
                 return;
             }
             match &notice {
-                DeviceNotice::LinkUp => state.down_reason = None,
+                DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
-                DeviceNotice::Negotiated { .. } | DeviceNotice::Violation { .. } => {}
+                DeviceNotice::Violation { detail } => state.down_reason = Some(detail.clone()),
+                DeviceNotice::Promised(_) => {}
             }
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
@@ -67,8 +68,14 @@ impl Controller {
     /// opened again, after a pause that a hostile guest cannot shorten.
     fn handle_fault(&mut self, port: PortId, fault: &PortFault) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
-        if port.lock().device.is_none() {
-            return;
+        {
+            let state = port.lock();
+            // A VM's NIC tells of its rings' faults itself, and stays open for the
+            // guest to start anew.
+            let tells_itself = matches!(state.spec, PortSpec::VhostUser(_));
+            if state.device.is_none() || (tells_itself && fault.kind == FaultKind::Hostile) {
+                return;
+            }
         }
         if fault.kind == FaultKind::Hostile {
             let text = format!("Cut off, it broke the protocol: {}.", fault.detail);
@@ -121,6 +128,7 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)
         }
+        (_, DeviceNotice::Promised(_)) => return None,
         (_, DeviceNotice::Violation { detail }) => {
             let text = format!("Cut off, it broke the protocol: {detail}.");
             Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use suimon_ports::{OffloadSwitches, VhostUserMode, VhostUserSpec};
+use suimon_ports::{OffloadSwitches, VhostUserMode, VhostUserPromise, VhostUserSpec};
 
 use super::*;
 
@@ -12,6 +12,7 @@ fn port() -> Port {
         mac: None,
         mtu: 1500,
         offload: OffloadSwitches::default(),
+        promise: VhostUserPromise::default(),
     });
     Port::new(PortKey::Nic("a".parse().unwrap()), PortId(1), spec)
 }

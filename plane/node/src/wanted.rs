@@ -50,6 +50,7 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
             mac: nic.mac,
             mtu: nic.mtu,
             offload: offload_switches(&nic.offload),
+            promise: ports::VhostUserPromise::default(),
         }),
         NicBackend::Tap => PortSpec::Tap(TapSpec {
             device: nic.device_name().unwrap_or_default().to_owned(),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use suimon_frame::FrameBatch;
 use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortObserver, QueueHost, Sent,
-    VhostUserMode, VhostUserSpec,
+    VhostUserMode, VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_vhost_user::VhostUserNic;
@@ -95,6 +95,7 @@ fn main() {
                 mac: None,
                 mtu: 9000,
                 offload: OffloadSwitches::default(),
+                promise: VhostUserPromise::default(),
             };
             VhostUserNic::open(PortId(port), &spec, cable.clone(), cable.clone()).unwrap()
         })

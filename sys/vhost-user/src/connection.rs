@@ -3,18 +3,23 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use thiserror::Error;
 
 use crate::message::{FDS_MAX, HEADER_BYTES, Header, Message, MessageError, PAYLOAD_BYTES_MAX};
 use crate::reply::Reply;
 use crate::request::Request;
+
+/// How long the rest of a message, or room for an answer, is waited for. Both
+/// sides are processes of one host; who takes longer than this is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a connection ended.
 #[derive(Debug, Error)]
@@ -33,6 +38,17 @@ pub(crate) enum End {
         /// Bytes that were announced.
         expected: usize,
     },
+    /// The rest of a message did not come.
+    #[error("{got} of {expected} bytes of a message came, the rest did not follow")]
+    Stalled {
+        /// Bytes that came.
+        got: usize,
+        /// Bytes that were announced.
+        expected: usize,
+    },
+    /// The front-end does not take its answers.
+    #[error("the front-end does not read its answers")]
+    Deaf,
     /// More descriptors than any message has.
     #[error("more than {FDS_MAX} descriptors in one message")]
     Descriptors,
@@ -47,7 +63,14 @@ pub(crate) enum End {
 impl End {
     /// Whether the front-end broke the protocol.
     pub(crate) const fn is_violation(&self) -> bool {
-        matches!(self, Self::Truncated { .. } | Self::Descriptors | Self::Message(_))
+        matches!(
+            self,
+            Self::Truncated { .. }
+                | Self::Stalled { .. }
+                | Self::Deaf
+                | Self::Descriptors
+                | Self::Message(_)
+        )
     }
 }
 
@@ -72,7 +95,8 @@ impl<'stop> Connection<'stop> {
         self.socket.as_fd()
     }
 
-    /// Waits for a message.
+    /// Takes the message that the socket has, or waits for one. Once it began, the
+    /// rest of it must follow soon.
     ///
     /// # Errors
     /// The connection is over.
@@ -95,12 +119,23 @@ impl<'stop> Connection<'stop> {
     pub(crate) fn answer(&self, request: Request, reply: &Reply) -> Result<(), End> {
         let bytes = reply.encode(request);
         let mut rest = bytes.as_slice();
+        let fd = reply.fd();
+        let deadline = Instant::now() + PATIENCE;
         while !rest.is_empty() {
-            let mut nothing = SendAncillaryBuffer::default();
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            // The descriptor goes with the first byte.
+            if let (Some(fd), true) = (&fd, rest.len() == bytes.len()) {
+                control.push(SendAncillaryMessage::ScmRights(core::slice::from_ref(fd)));
+            }
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match sendmsg(&self.socket, &[IoSlice::new(rest)], &mut nothing, flags) {
+            match sendmsg(&self.socket, &[IoSlice::new(rest)], &mut control, flags) {
                 Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
-                Err(Errno::AGAIN) => self.wait(PollFlags::OUT)?,
+                Err(Errno::AGAIN) => {
+                    if !self.wait(PollFlags::OUT, Some(deadline))? {
+                        return Err(End::Deaf);
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(End::Left),
                 Err(errno) => return Err(io::Error::from(errno).into()),
@@ -119,13 +154,19 @@ impl<'stop> Connection<'stop> {
         fds: &mut Vec<OwnedFd>,
     ) -> Result<(), End> {
         let mut filled = 0;
+        let deadline = Instant::now() + PATIENCE;
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.receive_part(rest, fds) {
                 Ok(0) if before + filled == 0 => return Err(End::Left),
                 Ok(0) => return Err(End::Truncated { got: before + filled, expected }),
                 Ok(bytes) => filled += bytes,
                 Err(End::Socket(error)) => match error.kind() {
-                    io::ErrorKind::WouldBlock => self.wait(PollFlags::IN)?,
+                    io::ErrorKind::WouldBlock => {
+                        let limit = (before + filled > 0).then_some(deadline);
+                        if !self.wait(PollFlags::IN, limit)? {
+                            return Err(End::Stalled { got: before + filled, expected });
+                        }
+                    }
                     io::ErrorKind::Interrupted => {}
                     io::ErrorKind::ConnectionReset => return Err(End::Left),
                     _ => return Err(End::Socket(error)),
@@ -153,13 +194,17 @@ impl<'stop> Connection<'stop> {
         Ok(received.bytes)
     }
 
-    fn wait(&self, flags: PollFlags) -> Result<(), End> {
+    /// Waits until the socket is ready, the deadline (then `false`) or the end.
+    fn wait(&self, flags: PollFlags, deadline: Option<Instant>) -> Result<bool, End> {
         let mut fds = [PollFd::new(&self.stop, PollFlags::IN), PollFd::new(&self.socket, flags)];
-        match poll(&mut fds, None) {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => return Ok(false),
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(io::Error::from(errno).into()),
         }
         let [stop, _] = &fds;
-        if stop.revents().is_empty() { Ok(()) } else { Err(End::Stopped) }
+        if stop.revents().is_empty() { Ok(true) } else { Err(End::Stopped) }
     }
 }

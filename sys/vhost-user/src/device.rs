@@ -1,26 +1,24 @@
 //! One front-end's NIC: what its messages do to the rings. No socket, no thread.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags};
 use suimon_frame::MacAddr;
 use suimon_ports::QueueHost;
 use suimon_quantity::PortId;
-use suimon_ring::{
-    GuestMemory, MemoryError, OffloadMask, REGIONS_MAX, Region, RegionSpec, RingAddresses,
-    RingFeatures,
-};
+use suimon_ring::{OffloadMask, REGIONS_MAX, RingAddresses, RingFault, RingFeatures};
+use virtio_bindings::virtio_config::VIRTIO_F_RING_PACKED;
 
+use crate::backend_channel::BackendChannel;
+use crate::config_space::ConfigSpace;
 use crate::fault::DeviceFault;
-use crate::features::{Offer, protocol};
+use crate::features::{Offer, check_negotiated, protocol};
+use crate::memory_table::{Change, MemoryTable};
 use crate::message::{Message, RegionInfo, VringFd};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::vring::{Kick, Vring};
-
-/// Bytes of configuration space we fill (virtio 1.3, section 5.1.4).
-const CONFIG_BYTES: usize = 24;
+use crate::vring::{Kick, RingPlace, Vring};
 
 /// What a device is connected to, and what it is told about itself.
 #[derive(Clone)]
@@ -37,6 +35,9 @@ pub struct DeviceLink {
     pub mac: Option<MacAddr>,
     /// Largest IP packet the port carries.
     pub mtu: u16,
+    /// An eventfd that becomes readable when a ring meets a fault; then
+    /// [`Device::take_fault`] is to be called.
+    pub faults: Arc<OwnedFd>,
 }
 
 /// One front-end's NIC.
@@ -45,26 +46,25 @@ pub struct Device {
     features: u64,
     protocol: u64,
     status: u8,
-    regions: Vec<Arc<Region>>,
-    memory: Option<Arc<GuestMemory>>,
+    memory: MemoryTable,
     vrings: Vec<Vring>,
     /// To be announced when a transmit ring runs.
     announcement: Option<MacAddr>,
+    channel: Option<BackendChannel>,
 }
 
 impl Device {
     /// A NIC as a new front-end finds it.
     pub fn new(link: DeviceLink) -> Self {
-        let vrings = (0..link.offer.queue_pairs.saturating_mul(2)).map(Vring::new).collect();
         Self {
+            vrings: vrings(&link),
             link,
             features: 0,
             protocol: 0,
             status: 0,
-            regions: Vec::new(),
-            memory: None,
-            vrings,
+            memory: MemoryTable::default(),
             announcement: None,
+            channel: None,
         }
     }
 
@@ -85,6 +85,40 @@ impl Device {
         u16::try_from(running).unwrap_or(u16::MAX)
     }
 
+    /// Whether any ring runs.
+    pub fn runs(&self) -> bool {
+        self.vrings.iter().any(Vring::is_running)
+    }
+
+    /// The descriptor that becomes readable when a ring met a fault.
+    pub fn fault_fd(&self) -> BorrowedFd<'_> {
+        self.link.faults.as_fd()
+    }
+
+    /// A ring's fault, if there is one: all rings of the NIC are taken back, and
+    /// none starts again before the front-end has stopped the broken one in order
+    /// or reset the device, as it does when the guest's driver starts anew.
+    pub fn take_fault(&mut self) -> Option<RingFault> {
+        let _ = rustix::io::read(&*self.link.faults, &mut [0; 8]);
+        let fault = self.vrings.iter_mut().find_map(Vring::take_fault)?;
+        self.stop_all();
+        Some(fault)
+    }
+
+    /// The largest IP packet the port carries has changed. A front-end that keeps
+    /// a copy of configuration space is told to read it again.
+    pub fn set_mtu(&mut self, mtu: u16) {
+        if self.link.mtu == mtu {
+            return;
+        }
+        self.link.mtu = mtu;
+        let has_config = self.protocol & protocol::CONFIG != 0;
+        let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
+        if let Err(error) = channel.config_changed() {
+            tracing::warn!(port = self.link.port.0, %error, "the front-end cannot be told");
+        }
+    }
+
     /// Carries a message out. `Some` is the answer that the request has by its
     /// nature; acknowledgements are the caller's.
     ///
@@ -99,36 +133,32 @@ impl Device {
             M::GetMaxMemSlots => return number(REGIONS_MAX as u64),
             M::GetStatus => return number(u64::from(self.status)),
             M::GetVringBase { index } => return self.vring_base(index),
-            M::GetConfig { offset, size, flags } => return self.config(offset, size, flags),
-            M::SetOwner | M::SetBackendReqFd => {}
+            M::GetConfig { offset, size, flags } => {
+                let bytes = self.config_space().read(offset, size);
+                return Ok(Some(Reply::Config { offset, flags, bytes }));
+            }
+            M::SetOwner => {}
             M::SetFeatures(bits) => self.set_features(bits)?,
             M::SetProtocolFeatures(bits) => {
                 let offered = self.link.offer.protocol;
                 check_offered(Request::SetProtocolFeatures, bits, offered)?;
                 self.protocol = bits;
             }
+            M::SetBackendReqFd(socket) => self.set_channel(socket)?,
             M::SetStatus(status) => self.set_status(status),
             M::ResetOwner => self.disable_all(),
             M::ResetDevice => self.reset(),
-            M::SetMemTable(table) => self.set_memory(&table)?,
-            M::AddMemReg(info, fd) => self.add_region(info, &fd)?,
-            M::RemMemReg(info) => self.remove_region(info)?,
-            M::SetVringNum { index, size } => {
-                self.stopped(Request::SetVringNum, index)?.size = size;
-                self.start_rings(Request::SetVringNum)?;
+            M::SetMemTable(table) => {
+                self.stop_all();
+                self.memory.replace(&table)?;
+                self.start_rings(Request::SetMemTable)?;
             }
-            M::SetVringAddr { index, descriptors, used, available } => {
-                let addresses = RingAddresses { descriptors, available, used };
-                self.stopped(Request::SetVringAddr, index)?.addresses = Some(addresses);
-                self.start_rings(Request::SetVringAddr)?;
+            M::AddMemReg(info, fd) => self.change_memory(Request::AddMemReg, info, Some(&fd))?,
+            M::RemMemReg(info) => self.change_memory(Request::RemMemReg, info, None)?,
+            M::SetVringNum { .. } | M::SetVringAddr { .. } | M::SetVringBase { .. } => {
+                self.describe(&message)?;
             }
-            M::SetVringBase { index, base } => {
-                self.stopped(Request::SetVringBase, index)?.base = base;
-                self.start_rings(Request::SetVringBase)?;
-            }
-            M::SetVringEnable { index, enabled } => {
-                self.enable(index, enabled)?;
-            }
+            M::SetVringEnable { index, enabled } => self.enable(index, enabled)?,
             M::SetVringKick(vring_fd) => self.set_kick(vring_fd)?,
             M::SetVringCall(vring_fd) => {
                 let fd = checked(Request::SetVringCall, vring_fd.index, vring_fd.fd)?;
@@ -150,6 +180,9 @@ impl Device {
             }
             M::SetConfig { offset, bytes } => {
                 return Err(DeviceFault::ReadOnly { offset, bytes: bytes.len() });
+            }
+            M::SetLogBase(..) | M::SetLogFd(_) | M::GetInflightFd(_) | M::SetInflightFd(..) => {
+                check_negotiated(Request::SetLogBase, self.protocol)?;
             }
         }
         Ok(None)
@@ -179,16 +212,19 @@ impl Device {
     /// Starts every ring that can run and does not. `request` is the one that
     /// made it possible.
     fn start_rings(&mut self, request: Request) -> Result<(), DeviceFault> {
-        let Some(memory) = &self.memory else { return Ok(()) };
+        let Some(memory) = self.memory.memory() else { return Ok(()) };
+        if self.vrings.iter().any(Vring::is_broken) {
+            return Ok(());
+        }
         let features = RingFeatures(self.features);
         // Without protocol features a ring starts enabled.
         let starts_enabled = !features.has(protocol::FEATURES_BIT);
         let link = &self.link;
+        let place =
+            RingPlace { port: link.port, host: &*link.host, memory, features, mask: &link.mask };
         for vring in &mut self.vrings {
             if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
-                vring
-                    .start(link.port, &*link.host, memory, features, &link.mask)
-                    .map_err(|source| DeviceFault::Ring { request, source })?;
+                vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;
             }
         }
         self.announce();
@@ -202,6 +238,40 @@ impl Device {
             self.features = bits;
         }
         self.start_rings(Request::SetFeatures)
+    }
+
+    fn set_channel(&mut self, socket: OwnedFd) -> Result<(), DeviceFault> {
+        check_negotiated(Request::SetBackendReqFd, self.protocol)?;
+        let channel = BackendChannel::new(socket);
+        self.channel = Some(channel.map_err(|reason| DeviceFault::Channel { reason })?);
+        Ok(())
+    }
+
+    /// Size, addresses or position of a vring.
+    fn describe(&mut self, message: &Message) -> Result<(), DeviceFault> {
+        let request = match *message {
+            Message::SetVringNum { index, size } => {
+                self.stopped(Request::SetVringNum, index)?.size = size;
+                Request::SetVringNum
+            }
+            Message::SetVringAddr { index, descriptors, used, available, log_addr } => {
+                let vring = self.stopped(Request::SetVringAddr, index)?;
+                vring.addresses = Some(RingAddresses { descriptors, available, used });
+                vring.log_addr = log_addr;
+                Request::SetVringAddr
+            }
+            Message::SetVringBase { index, base } => {
+                let request = Request::SetVringBase;
+                let is_packed = RingFeatures(self.features).has(VIRTIO_F_RING_PACKED);
+                if !is_packed && base > u32::from(u16::MAX) {
+                    return Err(DeviceFault::Base { request, index, base });
+                }
+                self.stopped(request, index)?.base = base;
+                request
+            }
+            _ => return Ok(()),
+        };
+        self.start_rings(request)
     }
 
     fn enable(&mut self, index: u32, is_enabled: bool) -> Result<(), DeviceFault> {
@@ -224,6 +294,7 @@ impl Device {
     fn vring_base(&mut self, index: u32) -> Result<Option<Reply>, DeviceFault> {
         let vring = self.stopped(Request::GetVringBase, index)?;
         vring.kick = None;
+        vring.repair();
         Ok(Some(Reply::VringState { index, base: vring.base }))
     }
 
@@ -233,6 +304,7 @@ impl Device {
             self.stop_all();
             for vring in &mut self.vrings {
                 vring.kick = None;
+                vring.repair();
             }
         }
     }
@@ -241,69 +313,33 @@ impl Device {
         self.stop_all();
         for vring in &mut self.vrings {
             vring.is_enabled = false;
+            vring.repair();
         }
     }
 
     fn reset(&mut self) {
         self.stop_all();
-        let count = self.link.offer.queue_pairs.saturating_mul(2);
-        self.vrings = (0..count).map(Vring::new).collect();
+        self.vrings = vrings(&self.link);
         self.status = 0;
         self.announcement = None;
     }
 
-    fn set_memory(&mut self, table: &[(RegionInfo, OwnedFd)]) -> Result<(), DeviceFault> {
-        self.stop_all();
-        self.memory = None;
-        self.regions.clear();
-        for (info, fd) in table {
-            self.regions.push(map(Request::SetMemTable, self.regions.len(), *info, fd)?);
-        }
-        self.replace_memory(Request::SetMemTable)
-    }
-
-    fn add_region(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
-        let request = Request::AddMemReg;
-        // QEMU has one vhost device for each queue pair, and each of them adds
-        // the same regions (seen with QEMU 7.2).
-        if self.position_of(info).is_some() {
-            return Ok(());
-        }
-        if self.regions.len() >= REGIONS_MAX {
-            let source = MemoryError::TooMany { count: self.regions.len() + 1, max: REGIONS_MAX };
-            return Err(DeviceFault::Memory { request, source });
-        }
-        self.regions.push(map(request, self.regions.len(), info, fd)?);
-        self.stop_all();
-        self.replace_memory(request)
-    }
-
-    fn remove_region(&mut self, info: RegionInfo) -> Result<(), DeviceFault> {
-        let request = Request::RemMemReg;
-        let Some(position) = self.position_of(info) else {
-            let RegionInfo { guest_addr, size, .. } = info;
-            return Err(DeviceFault::NoRegion { request, guest_addr, size });
+    /// Adds the region with this file, or removes it.
+    fn change_memory(
+        &mut self,
+        request: Request,
+        info: RegionInfo,
+        fd: Option<&OwnedFd>,
+    ) -> Result<(), DeviceFault> {
+        let change = match fd {
+            Some(fd) => self.memory.add(info, fd)?,
+            None => self.memory.remove(info)?,
         };
-        self.stop_all();
-        self.regions.remove(position);
-        self.replace_memory(request)
-    }
-
-    fn position_of(&self, info: RegionInfo) -> Option<usize> {
-        self.regions.iter().position(|region| {
-            region.guest_addr() == info.guest_addr
-                && region.user_addr() == info.user_addr
-                && region.size() == info.size
-        })
-    }
-
-    /// Makes the regions the memory and starts what can run in it. Every ring
-    /// was stopped.
-    fn replace_memory(&mut self, request: Request) -> Result<(), DeviceFault> {
-        let memory = GuestMemory::new(self.regions.clone())
-            .map_err(|source| DeviceFault::Memory { request, source })?;
-        self.memory = (!self.regions.is_empty()).then(|| Arc::new(memory));
-        self.start_rings(request)
+        if change == Change::New {
+            self.stop_all();
+            self.start_rings(request)?;
+        }
+        Ok(())
     }
 
     fn announce(&mut self) {
@@ -313,31 +349,9 @@ impl Device {
         }
     }
 
-    fn config(&self, offset: u32, size: u32, flags: u32) -> Result<Option<Reply>, DeviceFault> {
-        let space = self.config_space();
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let to = from.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
-        let bytes = space.get(from..to).unwrap_or_default().to_vec();
-        Ok(Some(Reply::Config { offset, flags, bytes }))
-    }
-
-    /// `struct virtio_net_config`: address, status (link up), queue pairs, MTU,
-    /// speed and duplex unknown, no receive-side scaling.
-    fn config_space(&self) -> [u8; CONFIG_BYTES] {
-        let mac = self.link.mac.unwrap_or_default().octets();
-        let fields: [&[u8]; 6] = [
-            &mac,
-            &1_u16.to_le_bytes(),
-            &self.link.offer.queue_pairs.to_le_bytes(),
-            &self.link.mtu.to_le_bytes(),
-            &u32::MAX.to_le_bytes(),
-            &[u8::MAX],
-        ];
-        let mut space = [0; CONFIG_BYTES];
-        for (to, from) in space.iter_mut().zip(fields.into_iter().flatten()) {
-            *to = *from;
-        }
-        space
+    fn config_space(&self) -> ConfigSpace {
+        let DeviceLink { mac, mtu, offer, .. } = self.link;
+        ConfigSpace { mac, queue_pairs: offer.queue_pairs, mtu }
     }
 }
 
@@ -345,6 +359,11 @@ impl Drop for Device {
     fn drop(&mut self) {
         self.stop_all();
     }
+}
+
+fn vrings(link: &DeviceLink) -> Vec<Vring> {
+    let count = link.offer.queue_pairs.saturating_mul(2);
+    (0..count).map(|index| Vring::new(index, &link.faults)).collect()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form `handle` returns")]
@@ -357,19 +376,6 @@ fn check_offered(request: Request, bits: u64, offered: u64) -> Result<(), Device
         0 => Ok(()),
         bits => Err(DeviceFault::NotOffered { request, bits }),
     }
-}
-
-fn map(
-    request: Request,
-    index: usize,
-    info: RegionInfo,
-    fd: &OwnedFd,
-) -> Result<Arc<Region>, DeviceFault> {
-    let RegionInfo { guest_addr, size, user_addr, mmap_offset } = info;
-    let spec = RegionSpec { guest_addr, size, user_addr, mmap_offset, fd: fd.as_fd() };
-    let region =
-        Region::map(index, &spec).map_err(|source| DeviceFault::Memory { request, source })?;
-    Ok(Arc::new(region))
 }
 
 /// A descriptor that a ring may read or write without waiting: an anonymous

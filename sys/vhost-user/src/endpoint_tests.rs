@@ -1,6 +1,6 @@
 use std::os::unix::net::UnixListener;
 
-use suimon_ports::OffloadSwitches;
+use suimon_ports::{OffloadSwitches, VhostUserPromise};
 
 use super::*;
 
@@ -12,6 +12,7 @@ fn spec(socket: &Path) -> VhostUserSpec {
         mac: None,
         mtu: 1500,
         offload: OffloadSwitches::default(),
+        promise: VhostUserPromise::default(),
     }
 }
 

@@ -55,6 +55,30 @@ pub enum DeviceFault {
         /// What is wrong with it.
         reason: String,
     },
+    /// A request whose protocol feature was not negotiated.
+    #[error("{request}: its protocol feature, bit {bit}, was not negotiated")]
+    NotNegotiated {
+        /// The request.
+        request: Request,
+        /// The feature's number.
+        bit: u32,
+    },
+    /// A position that no split ring has.
+    #[error("{request}: vring {index}: base {base:#x}, a split ring has 0 to 0xffff")]
+    Base {
+        /// The request.
+        request: Request,
+        /// The vring.
+        index: u32,
+        /// The position named.
+        base: u32,
+    },
+    /// A channel for requests of ours that is none.
+    #[error("SET_BACKEND_REQ_FD: {reason}")]
+    Channel {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A ring that cannot run as described.
     #[error("{request}: {source}")]
     Ring {

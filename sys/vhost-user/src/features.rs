@@ -13,26 +13,52 @@ use virtio_bindings::virtio_net::{
 };
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
 
+use crate::fault::DeviceFault;
+use crate::request::Request;
+
 /// Bits of vhost-user's own features.
 pub mod protocol {
+    /// The virtio feature bit that asks for a log of all pages written.
+    pub const LOG_ALL_BIT: u32 = 26;
     /// The virtio feature bit that says protocol features exist.
     pub const FEATURES_BIT: u32 = 30;
     /// Several queue pairs.
     pub const MQ: u64 = 1 << 0;
+    /// A log of written pages, for migration.
+    pub const LOG_SHMFD: u64 = 1 << 1;
     /// The front-end asks us to announce the guest after a migration.
     pub const RARP: u64 = 1 << 2;
     /// Acknowledgements on request.
     pub const REPLY_ACK: u64 = 1 << 3;
     /// The front-end tells us the guest's MTU.
     pub const NET_MTU: u64 = 1 << 4;
+    /// We may make requests.
+    pub const BACKEND_REQ: u64 = 1 << 5;
     /// We hold the configuration space.
     pub const CONFIG: u64 = 1 << 9;
+    /// The front-end keeps the record of what is in flight for us.
+    pub const INFLIGHT_SHMFD: u64 = 1 << 12;
     /// `RESET_DEVICE`.
     pub const RESET_DEVICE: u64 = 1 << 13;
     /// Memory regions one by one.
     pub const CONFIGURE_MEM_SLOTS: u64 = 1 << 15;
     /// Virtio device status.
     pub const STATUS: u64 = 1 << 16;
+}
+
+/// Whether the protocol feature that `request` belongs to was negotiated.
+/// Requests that front-ends have always sent without asking are let pass.
+pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), DeviceFault> {
+    let needed = match request {
+        Request::SetBackendReqFd => protocol::BACKEND_REQ,
+        Request::SetLogBase | Request::SetLogFd => protocol::LOG_SHMFD,
+        Request::GetInflightFd | Request::SetInflightFd => protocol::INFLIGHT_SHMFD,
+        _ => 0,
+    };
+    if negotiated & needed == needed {
+        return Ok(());
+    }
+    Err(DeviceFault::NotNegotiated { request, bit: needed.trailing_zeros() })
 }
 
 /// What is offered to a front-end.
@@ -69,6 +95,7 @@ impl Offer {
             | protocol::RARP
             | protocol::REPLY_ACK
             | protocol::NET_MTU
+            | protocol::BACKEND_REQ
             | protocol::RESET_DEVICE
             | protocol::CONFIGURE_MEM_SLOTS
             | protocol::STATUS;

@@ -3,7 +3,9 @@
 //!
 //! - `message`: bytes and descriptors to typed messages and back.
 //! - `device`: what each message does to the NIC's rings, without a socket.
-//! - `endpoint`, `connection`: the socket, and one front-end on it.
+//! - `endpoint`, `door`, `connection`: the socket, who comes in, and one front-end
+//!   on it.
+//! - `control`: the thread that serves it; `pace`: how fast it may speak.
 //! - [`VhostUserNic`]: a NIC with its control thread, a
 //!   [`PortDevice`](suimon_ports::PortDevice).
 //!
@@ -31,13 +33,19 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod backend_channel;
+mod config_space;
 mod connection;
+mod control;
 mod device;
+mod door;
 mod endpoint;
 mod fault;
 mod features;
+mod memory_table;
 mod message;
 mod nic;
+mod pace;
 mod payload;
 mod reply;
 mod request;
@@ -47,7 +55,8 @@ pub use device::{Device, DeviceLink};
 pub use fault::DeviceFault;
 pub use features::{Offer, protocol};
 pub use message::{
-    HEADER_BYTES, Header, Message, MessageError, PAYLOAD_BYTES_MAX, RegionInfo, VringFd,
+    HEADER_BYTES, Header, InflightInfo, LogInfo, Message, MessageError, PAYLOAD_BYTES_MAX,
+    RegionInfo, VringFd,
 };
 pub use nic::VhostUserNic;
 pub use reply::Reply;

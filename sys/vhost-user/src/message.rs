@@ -19,7 +19,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 12 + CONFIG_BYTES_MAX;
 pub(crate) const FDS_MAX: usize = 8;
 
 pub(crate) const CONFIG_BYTES_MAX: usize = 256;
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 const VERSION_MASK: u32 = 3;
 const REPLY: u32 = 1 << 2;
 const NEED_REPLY: u32 = 1 << 3;
@@ -146,6 +146,31 @@ pub struct RegionInfo {
     pub mmap_offset: u64,
 }
 
+/// Where the log of written pages lies (`SET_LOG_BASE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogInfo {
+    /// Length in bytes: one bit for each page of 4096 bytes.
+    pub size: u64,
+    /// Where it starts in the file.
+    pub mmap_offset: u64,
+}
+
+/// The record of what is in flight, all rings together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InflightInfo {
+    /// Length in bytes.
+    pub size: u64,
+    /// Where it starts in the file.
+    pub mmap_offset: u64,
+    /// How many rings it has room for.
+    pub queues: u16,
+    /// Entries of each of them.
+    pub queue_size: u16,
+    /// Bytes that the description itself had on the wire: 20, or 24 where the
+    /// front-end's compiler pads it. The answer has as many.
+    pub wire_bytes: usize,
+}
+
 /// A descriptor for a vring.
 #[derive(Debug)]
 pub struct VringFd {
@@ -174,6 +199,14 @@ pub enum Message {
     RemMemReg(RegionInfo),
     /// [`Request::GetMaxMemSlots`].
     GetMaxMemSlots,
+    /// [`Request::SetLogBase`].
+    SetLogBase(LogInfo, OwnedFd),
+    /// [`Request::SetLogFd`]; `None` ends it.
+    SetLogFd(Option<OwnedFd>),
+    /// [`Request::GetInflightFd`]: size and offset are not yet known.
+    GetInflightFd(InflightInfo),
+    /// [`Request::SetInflightFd`].
+    SetInflightFd(InflightInfo, OwnedFd),
     /// [`Request::SetVringNum`].
     SetVringNum {
         /// The vring.
@@ -191,13 +224,16 @@ pub enum Message {
         used: u64,
         /// Available ring.
         available: u64,
+        /// Where the used ring is in the log, if writes to it are to be logged.
+        log_addr: Option<u64>,
     },
     /// [`Request::SetVringBase`].
     SetVringBase {
         /// The vring.
         index: u32,
-        /// Next available index.
-        base: u16,
+        /// Split ring: the next available index. Packed ring: the same with its
+        /// wrap counter in bit 15, and the used one in the upper half.
+        base: u32,
     },
     /// [`Request::GetVringBase`].
     GetVringBase {
@@ -227,8 +263,8 @@ pub enum Message {
     SendRarp(MacAddr),
     /// [`Request::NetSetMtu`]: bytes of an IP packet.
     NetSetMtu(u64),
-    /// [`Request::SetBackendReqFd`]; the descriptor is closed.
-    SetBackendReqFd,
+    /// [`Request::SetBackendReqFd`]: a connected socket.
+    SetBackendReqFd(OwnedFd),
     /// [`Request::GetConfig`].
     GetConfig {
         /// First byte.

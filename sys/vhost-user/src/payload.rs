@@ -3,21 +3,37 @@
 use std::os::fd::OwnedFd;
 
 use suimon_frame::MacAddr;
+use suimon_ring::QUEUE_SIZE_MAX;
 
 use crate::message::{
-    CONFIG_BYTES_MAX, FDS_MAX, Header, Message, MessageError, RegionInfo, VringFd,
+    CONFIG_BYTES_MAX, FDS_MAX, Header, InflightInfo, LogInfo, Message, MessageError, RegionInfo,
+    VringFd,
 };
 use crate::request::Request;
 
 const REGION_BYTES: usize = 32;
+/// Vrings that a message can name: their index has eight bits where a
+/// descriptor comes with it.
+const VRINGS_MAX: u16 = 256;
 /// In the payload of a vring's descriptor message: no descriptor comes with it.
 const NO_FD: u64 = 1 << 8;
+/// In the flags of a vring's addresses: writes to its used ring are logged.
+const LOGS_USED: u32 = 1;
+/// The record of what is in flight, as described by front-ends whose compiler
+/// pads it.
+const INFLIGHT_BYTES: usize = 20;
+const INFLIGHT_BYTES_PADDED: usize = 24;
 
 /// The payload length of requests that have a fixed one.
 pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
     use Request as R;
     match request {
-        R::SetMemTable | R::GetConfig | R::SetConfig => None,
+        R::SetMemTable
+        | R::GetConfig
+        | R::SetConfig
+        | R::SetLogFd
+        | R::GetInflightFd
+        | R::SetInflightFd => None,
         R::GetFeatures
         | R::SetOwner
         | R::ResetOwner
@@ -27,6 +43,7 @@ pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
         | R::GetMaxMemSlots
         | R::SetBackendReqFd
         | R::GetStatus => Some(0),
+        R::SetLogBase => Some(16),
         R::SetVringAddr => Some(40),
         R::AddMemReg | R::RemMemReg => Some(8 + REGION_BYTES),
         _ => Some(8),
@@ -66,7 +83,7 @@ impl Message {
             R::SendRarp => Self::SendRarp(body.mac()?),
             R::SetStatus => Self::SetStatus(body.status()?),
             R::SetVringNum => body.vring_num(),
-            R::SetVringBase => body.vring_base()?,
+            R::SetVringBase => body.vring_base(),
             R::GetVringBase => Self::GetVringBase { index: body.fields.u32() },
             R::SetVringEnable => body.vring_enable()?,
             R::SetVringAddr => body.vring_addr(),
@@ -76,7 +93,10 @@ impl Message {
             R::SetMemTable => body.mem_table()?,
             R::AddMemReg => body.add_region()?,
             R::RemMemReg => Self::RemMemReg(body.padded_region()),
-            R::SetBackendReqFd => body.one_fd().map(|_| Self::SetBackendReqFd)?,
+            R::SetBackendReqFd => Self::SetBackendReqFd(body.one_fd()?),
+            R::SetLogBase => body.log_base()?,
+            R::SetLogFd => body.log_fd()?,
+            R::GetInflightFd | R::SetInflightFd => body.inflight()?,
             R::GetConfig | R::SetConfig => body.config()?,
         };
         body.expect_fds(0, 0)?;
@@ -98,6 +118,10 @@ impl Fields<'_> {
             }
             None => [0; N],
         }
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_ne_bytes(self.take())
     }
 
     pub(crate) fn u32(&mut self) -> u32 {
@@ -157,12 +181,8 @@ impl Body<'_> {
         Message::SetVringNum { index: self.fields.u32(), size: self.fields.u32() }
     }
 
-    fn vring_base(&mut self) -> Result<Message, MessageError> {
-        let (index, base) = (self.fields.u32(), self.fields.u32());
-        match u16::try_from(base) {
-            Ok(base) => Ok(Message::SetVringBase { index, base }),
-            Err(_) => Err(self.out_of_range("num", u64::from(base))),
-        }
+    fn vring_base(&mut self) -> Message {
+        Message::SetVringBase { index: self.fields.u32(), base: self.fields.u32() }
     }
 
     fn vring_enable(&mut self) -> Result<Message, MessageError> {
@@ -175,9 +195,51 @@ impl Body<'_> {
 
     fn vring_addr(&mut self) -> Message {
         let index = self.fields.u32();
-        let _flags = self.fields.u32();
+        let flags = self.fields.u32();
         let (descriptors, used) = (self.fields.u64(), self.fields.u64());
-        Message::SetVringAddr { index, descriptors, used, available: self.fields.u64() }
+        let (available, log_addr) = (self.fields.u64(), self.fields.u64());
+        let log_addr = (flags & LOGS_USED != 0).then_some(log_addr);
+        Message::SetVringAddr { index, descriptors, used, available, log_addr }
+    }
+
+    fn log_base(&mut self) -> Result<Message, MessageError> {
+        let fd = self.one_fd()?;
+        let info = LogInfo { size: self.fields.u64(), mmap_offset: self.fields.u64() };
+        Ok(Message::SetLogBase(info, fd))
+    }
+
+    /// The specification gives this request no payload; some front-ends send the
+    /// number that goes with other descriptors.
+    fn log_fd(&mut self) -> Result<Message, MessageError> {
+        if self.fields.rest.len() != 8 {
+            self.expect_size(self.fields.rest.len(), 0)?;
+        }
+        let fd = if self.fds.is_empty() { None } else { Some(self.one_fd()?) };
+        Ok(Message::SetLogFd(fd))
+    }
+
+    fn inflight(&mut self) -> Result<Message, MessageError> {
+        let wire_bytes = self.fields.rest.len();
+        if wire_bytes != INFLIGHT_BYTES_PADDED {
+            self.expect_size(wire_bytes, INFLIGHT_BYTES)?;
+        }
+        let info = InflightInfo {
+            size: self.fields.u64(),
+            mmap_offset: self.fields.u64(),
+            queues: self.fields.u16(),
+            queue_size: self.fields.u16(),
+            wire_bytes,
+        };
+        if info.queues == 0 || info.queues > VRINGS_MAX {
+            return Err(self.out_of_range("num queues", u64::from(info.queues)));
+        }
+        if !(1..=QUEUE_SIZE_MAX).contains(&info.queue_size) {
+            return Err(self.out_of_range("queue size", u64::from(info.queue_size)));
+        }
+        Ok(match self.request {
+            Request::SetInflightFd => Message::SetInflightFd(info, self.one_fd()?),
+            _ => Message::GetInflightFd(info),
+        })
     }
 
     fn vring_fd(&mut self) -> Result<VringFd, MessageError> {

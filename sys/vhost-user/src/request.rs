@@ -41,6 +41,10 @@ requests! {
     ResetOwner = 4, "RESET_OWNER";
     /// The VM's memory, all of it.
     SetMemTable = 5, "SET_MEM_TABLE";
+    /// The log of pages written, for migration.
+    SetLogBase = 6, "SET_LOG_BASE";
+    /// Our way to say that the log changed.
+    SetLogFd = 7, "SET_LOG_FD";
     /// A ring's size.
     SetVringNum = 8, "SET_VRING_NUM";
     /// A ring's addresses.
@@ -67,12 +71,16 @@ requests! {
     SendRarp = 19, "SEND_RARP";
     /// The MTU the guest will use.
     NetSetMtu = 20, "NET_SET_MTU";
-    /// A channel for requests of ours; we make none.
+    /// A channel for requests of ours.
     SetBackendReqFd = 21, "SET_BACKEND_REQ_FD";
     /// Reads configuration space.
     GetConfig = 24, "GET_CONFIG";
     /// Writes configuration space.
     SetConfig = 25, "SET_CONFIG";
+    /// A new record of what is in flight, kept by the front-end for us.
+    GetInflightFd = 31, "GET_INFLIGHT_FD";
+    /// The record of what was in flight when we were last here.
+    SetInflightFd = 32, "SET_INFLIGHT_FD";
     /// Resets the device.
     ResetDevice = 34, "RESET_DEVICE";
     /// How many regions can be added one by one.

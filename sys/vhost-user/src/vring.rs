@@ -8,8 +8,8 @@ use suimon_frame::MacAddr;
 use suimon_ports::{PortFault, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_ring::{
-    Announcer, CallLine, GuestMemory, OffloadMask, RingAddresses, RingFeatures, RingSetup,
-    RingState, RxRing, TxRing,
+    Announcer, CallLine, GuestMemory, OffloadMask, RingAddresses, RingFault, RingFeatures,
+    RingSetup, RingState, RxRing, TxRing,
 };
 
 /// How the driver's kicks arrive.
@@ -21,17 +21,31 @@ pub(crate) enum Kick {
     Polled,
 }
 
+/// What a ring runs in: the same for all rings of a device.
+pub(crate) struct RingPlace<'a> {
+    pub(crate) port: PortId,
+    pub(crate) host: &'a dyn QueueHost,
+    pub(crate) memory: &'a Arc<GuestMemory>,
+    pub(crate) features: RingFeatures,
+    pub(crate) mask: &'a Arc<OffloadMask>,
+}
+
 /// A vring. Even ones receive (egress of the switch), odd ones transmit.
 pub(crate) struct Vring {
     index: u16,
     pub(crate) size: u32,
     pub(crate) addresses: Option<RingAddresses>,
-    pub(crate) base: u16,
+    /// As the front-end says and is told it (`SET_VRING_BASE`).
+    pub(crate) base: u32,
+    /// Where its used ring is in the log of written pages, if it is logged.
+    pub(crate) log_addr: Option<u64>,
     pub(crate) kick: Option<Kick>,
     pub(crate) is_enabled: bool,
     call: Arc<CallLine>,
     error: Arc<CallLine>,
     running: Option<Running>,
+    /// It met a fault and was not stopped in order since.
+    is_broken: bool,
 }
 
 struct Running {
@@ -40,17 +54,21 @@ struct Running {
 }
 
 impl Vring {
-    pub(crate) fn new(index: u16) -> Self {
+    /// A vring of which nothing is known. Its faults are told to `faults`, an
+    /// eventfd.
+    pub(crate) fn new(index: u16, faults: &Arc<OwnedFd>) -> Self {
         Self {
             index,
             size: 0,
             addresses: None,
             base: 0,
+            log_addr: None,
             kick: None,
             is_enabled: false,
             call: Arc::default(),
-            error: Arc::default(),
+            error: Arc::new(CallLine::watched(Arc::clone(faults))),
             running: None,
+            is_broken: false,
         }
     }
 
@@ -73,22 +91,33 @@ impl Vring {
         self.error.connect(fd);
     }
 
+    /// Whether it met a fault and may not start.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// The fault that the running ring met, once. From now on it is broken.
+    pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
+        let fault = self.running.as_ref()?.state.fault()?;
+        let is_new = !self.is_broken;
+        self.is_broken = true;
+        is_new.then_some(fault)
+    }
+
+    /// The driver gave the ring up: it may start anew.
+    pub(crate) fn repair(&mut self) {
+        self.is_broken = false;
+    }
+
     /// Hands the ring to the host.
-    pub(crate) fn start(
-        &mut self,
-        port: PortId,
-        host: &dyn QueueHost,
-        memory: &Arc<GuestMemory>,
-        features: RingFeatures,
-        mask: &Arc<OffloadMask>,
-    ) -> Result<(), PortFault> {
+    pub(crate) fn start(&mut self, place: &RingPlace<'_>) -> Result<(), PortFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         let setup = RingSetup {
             queue: self.index,
             size: self.size,
             addresses,
-            base: self.base,
-            features,
+            base: self.base as u16,
+            features: place.features,
             kick: match &self.kick {
                 Some(Kick::Fd(fd)) => Some(Arc::clone(fd)),
                 Some(Kick::Polled) | None => None,
@@ -96,19 +125,19 @@ impl Vring {
             call: Arc::clone(&self.call),
             error: Arc::clone(&self.error),
         };
-        let id = self.queue_id(port);
-        let memory = Arc::clone(memory);
+        let id = self.queue_id(place.port);
+        let memory = Arc::clone(place.memory);
         self.running = Some(match id.direction {
             Direction::Ingress => {
                 let ring = TxRing::new(memory, &setup)?;
                 let running = Running { state: ring.state(), announcer: Some(ring.announcer()) };
-                host.attach_source(id, Box::new(ring));
+                place.host.attach_source(id, Box::new(ring));
                 running
             }
             Direction::Egress => {
-                let ring = RxRing::new(memory, &setup, Arc::clone(mask))?;
+                let ring = RxRing::new(memory, &setup, Arc::clone(place.mask))?;
                 let running = Running { state: ring.state(), announcer: None };
-                host.attach_sink(id, Box::new(ring));
+                place.host.attach_sink(id, Box::new(ring));
                 running
             }
         });
@@ -122,7 +151,9 @@ impl Vring {
     pub(crate) fn stop(&mut self, port: PortId, host: &dyn QueueHost) {
         if let Some(running) = self.running.take() {
             host.detach(self.queue_id(port));
-            self.base = running.state.next_avail();
+            self.base = u32::from(running.state.next_avail());
+            // It may have met its fault only now.
+            self.is_broken |= running.state.is_faulted();
         }
     }
 

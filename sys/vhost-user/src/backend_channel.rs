@@ -1,0 +1,52 @@
+//! Our requests to the front-end (`SET_BACKEND_REQ_FD`).
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::net::{SendFlags, send};
+
+use crate::message::{HEADER_BYTES, VERSION};
+
+/// `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
+const CONFIG_CHANGE: u32 = 2;
+
+/// A socket on which we may speak first. We ask for no answers, so that a
+/// front-end that does not read never holds us up.
+#[derive(Debug)]
+pub(crate) struct BackendChannel {
+    socket: OwnedFd,
+}
+
+impl BackendChannel {
+    /// Takes over what the front-end passed.
+    ///
+    /// # Errors
+    /// It is not a socket, as the text says.
+    pub(crate) fn new(socket: OwnedFd) -> Result<Self, String> {
+        let host = |errno: rustix::io::Errno| format!("cannot be examined: {errno}");
+        let stat = rustix::fs::fstat(&socket).map_err(host)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+            return Err("the descriptor is not a socket".to_owned());
+        }
+        let flags = rustix::fs::fcntl_getfl(&socket).map_err(host)?;
+        rustix::fs::fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(host)?;
+        Ok(Self { socket })
+    }
+
+    /// Says that configuration space changed, so that a front-end that keeps a
+    /// copy reads it again.
+    ///
+    /// # Errors
+    /// The front-end closed the channel or does not read it.
+    pub(crate) fn config_changed(&self) -> io::Result<()> {
+        let mut bytes = [0; HEADER_BYTES];
+        let words = [CONFIG_CHANGE, VERSION, 0].map(u32::to_ne_bytes);
+        for (to, from) in bytes.iter_mut().zip(words.as_flattened()) {
+            *to = *from;
+        }
+        // Twelve bytes go whole or not at all.
+        send(&self.socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! The VM's memory as the front-end describes it, region by region or as a whole.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use suimon_ring::{GuestMemory, MemoryError, REGIONS_MAX, Region, RegionSpec};
+
+use crate::fault::DeviceFault;
+use crate::message::RegionInfo;
+use crate::request::Request;
+
+/// The regions, and the memory made of them.
+///
+/// QEMU up to 7.2 has a vhost device for each queue pair, and each of them adds
+/// and removes the same regions over the one connection. The first to add one
+/// maps it and the first to remove it unmaps it, at once, since another may be
+/// about to take its place; what the others say of it is counted and changes
+/// nothing.
+#[derive(Default)]
+pub(crate) struct MemoryTable {
+    regions: Vec<Known>,
+    /// Removals still to come, of regions that are gone: how many of each.
+    late: Vec<(Identity, u32)>,
+    memory: Option<Arc<GuestMemory>>,
+}
+
+struct Known {
+    region: Arc<Region>,
+    /// How often it was added again.
+    repeats: u32,
+}
+
+/// What identifies a region: guest address, user address, size.
+type Identity = (u64, u64, u64);
+
+/// Whether a message changed the memory. If so, no ring runs in the old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    New,
+}
+
+impl MemoryTable {
+    /// The memory, if there is any.
+    pub(crate) fn memory(&self) -> Option<&Arc<GuestMemory>> {
+        self.memory.as_ref()
+    }
+
+    /// Takes a whole table over. The old memory is gone, also if this fails.
+    pub(crate) fn replace(&mut self, table: &[(RegionInfo, OwnedFd)]) -> Result<(), DeviceFault> {
+        let request = Request::SetMemTable;
+        *self = Self::default();
+        for (index, (info, fd)) in table.iter().enumerate() {
+            self.regions.push(Known { region: map(request, index, *info, fd)?, repeats: 0 });
+        }
+        self.rebuild(request)
+    }
+
+    /// Adds a region.
+    pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<Change, DeviceFault> {
+        let request = Request::AddMemReg;
+        if let Some(position) = self.position(info) {
+            if let Some(known) = self.regions.get_mut(position) {
+                known.repeats = known.repeats.saturating_add(1);
+            }
+            return Ok(Change::None);
+        }
+        if self.regions.len() >= REGIONS_MAX {
+            let source = MemoryError::TooMany { count: self.regions.len() + 1, max: REGIONS_MAX };
+            return Err(DeviceFault::Memory { request, source });
+        }
+        let region = map(request, self.regions.len(), info, fd)?;
+        self.regions.push(Known { region, repeats: 0 });
+        self.rebuild(request)?;
+        Ok(Change::New)
+    }
+
+    /// Removes a region.
+    pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<Change, DeviceFault> {
+        let request = Request::RemMemReg;
+        if let Some(late) = self.late.iter().position(|(of, _)| *of == identity(info)) {
+            if let Some((_, left)) = self.late.get_mut(late) {
+                *left -= 1;
+                if *left == 0 {
+                    self.late.swap_remove(late);
+                }
+            }
+            return Ok(Change::None);
+        }
+        let Some(position) = self.position(info) else {
+            let RegionInfo { guest_addr, size, .. } = info;
+            return Err(DeviceFault::NoRegion { request, guest_addr, size });
+        };
+        let known = self.regions.remove(position);
+        if known.repeats > 0 {
+            if self.late.len() >= REGIONS_MAX {
+                self.late.remove(0);
+            }
+            self.late.push((identity(info), known.repeats));
+        }
+        self.rebuild(request)?;
+        Ok(Change::New)
+    }
+
+    fn position(&self, info: RegionInfo) -> Option<usize> {
+        self.regions.iter().position(|known| {
+            let region = &known.region;
+            (region.guest_addr(), region.user_addr(), region.size()) == identity(info)
+        })
+    }
+
+    fn rebuild(&mut self, request: Request) -> Result<(), DeviceFault> {
+        self.memory = None;
+        let regions: Vec<_> = self.regions.iter().map(|known| Arc::clone(&known.region)).collect();
+        let is_empty = regions.is_empty();
+        let memory =
+            GuestMemory::new(regions).map_err(|source| DeviceFault::Memory { request, source })?;
+        self.memory = (!is_empty).then(|| Arc::new(memory));
+        Ok(())
+    }
+}
+
+fn identity(info: RegionInfo) -> Identity {
+    (info.guest_addr, info.user_addr, info.size)
+}
+
+fn map(
+    request: Request,
+    index: usize,
+    info: RegionInfo,
+    fd: &OwnedFd,
+) -> Result<Arc<Region>, DeviceFault> {
+    let RegionInfo { guest_addr, size, user_addr, mmap_offset } = info;
+    let spec = RegionSpec { guest_addr, size, user_addr, mmap_offset, fd: fd.as_fd() };
+    let region =
+        Region::map(index, &spec).map_err(|source| DeviceFault::Memory { request, source })?;
+    Ok(Arc::new(region))
+}
+
+#[cfg(test)]
+#[path = "memory_table_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+use super::*;
+
+const BYTES: u64 = 0x10_0000;
+
+fn file() -> OwnedFd {
+    let fd = memfd_create("vm", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&fd, 4 * BYTES).unwrap();
+    fd
+}
+
+fn region(nth: u64) -> RegionInfo {
+    RegionInfo {
+        guest_addr: nth * BYTES,
+        size: BYTES,
+        user_addr: 0x7000_0000 + nth * BYTES,
+        mmap_offset: nth * BYTES,
+    }
+}
+
+fn count(table: &MemoryTable) -> usize {
+    table.memory().map_or(0, |memory| memory.regions().len())
+}
+
+/// Three queue pairs, as QEMU 7.2 has them: each adds, then each removes.
+#[test]
+fn what_several_queue_pairs_repeat_is_done_once() {
+    let (mut table, fd) = (MemoryTable::default(), file());
+    let mut changes = Vec::new();
+    for _pair in 0..3 {
+        changes.push(table.add(region(0), &fd).unwrap());
+        changes.push(table.add(region(1), &fd).unwrap());
+    }
+    assert_eq!(changes.iter().filter(|change| **change == Change::New).count(), 2);
+    let first: Vec<_> = (0..3).map(|_| table.remove(region(1)).unwrap()).collect();
+    assert_eq!(first, [Change::New, Change::None, Change::None]);
+    assert_eq!(count(&table), 1);
+    // Nobody is left who could say it again.
+    let error = table.remove(region(1)).unwrap_err().to_string();
+    assert!(error.contains("REM_MEM_REG: no region of 0x100000 bytes"), "{error}");
+}
+
+/// The first pair is done with removing and adding again before the next begins.
+#[test]
+fn a_late_removal_does_not_hit_a_region_that_came_back() {
+    let (mut table, fd) = (MemoryTable::default(), file());
+    for _pair in 0..2 {
+        table.add(region(2), &fd).unwrap();
+    }
+    assert_eq!(table.remove(region(2)).unwrap(), Change::New);
+    assert_eq!(table.add(region(2), &fd).unwrap(), Change::New);
+    assert_eq!(table.remove(region(2)).unwrap(), Change::None);
+    assert_eq!(table.add(region(2), &fd).unwrap(), Change::None);
+    assert_eq!(count(&table), 1);
+}
+
+/// Another region takes the place before the second pair has removed the first.
+#[test]
+fn a_region_can_take_the_place_of_one_that_others_still_name() {
+    let (mut table, fd) = (MemoryTable::default(), file());
+    let larger = RegionInfo { size: 2 * BYTES, ..region(0) };
+    for _pair in 0..2 {
+        table.add(region(0), &fd).unwrap();
+    }
+    table.remove(region(0)).unwrap();
+    table.add(larger, &fd).unwrap();
+    table.remove(region(0)).unwrap();
+    table.add(larger, &fd).unwrap();
+    assert_eq!(count(&table), 1);
+}
+
+#[test]
+fn a_table_that_is_refused_leaves_nothing() {
+    let (mut table, fd) = (MemoryTable::default(), file());
+    table.add(region(0), &fd).unwrap();
+    let bad = RegionInfo { size: 0, ..region(1) };
+    assert!(table.replace(&[(region(0), file()), (bad, file())]).is_err());
+    assert_eq!(count(&table), 0);
+    table.replace(&[(region(0), file()), (region(1), file())]).unwrap();
+    assert_eq!(count(&table), 2);
+}
+
+/// Whatever is said, the work and the memory of it are bounded.
+#[test]
+fn repeats_are_bounded() {
+    let (mut table, fd) = (MemoryTable::default(), file());
+    for round in 0..2 * REGIONS_MAX as u64 {
+        let info = RegionInfo { guest_addr: round * BYTES, ..region(0) };
+        table.add(info, &fd).unwrap();
+        table.add(info, &fd).unwrap();
+        table.remove(info).unwrap();
+    }
+    assert!(table.late.len() <= REGIONS_MAX);
+}
