@@ -23,6 +23,7 @@ use crate::device_factory::HostDevices;
 use crate::host_file;
 use crate::notify::notify;
 use crate::server::serve;
+use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 
@@ -138,6 +139,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let node = Node::open(NodeParts {
         store: Arc::new(store),
         devices: Arc::new(HostDevices::new().context("the host's links cannot be watched")?),
+        socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),

@@ -28,5 +28,6 @@ pub mod metrics;
 pub mod notify;
 pub mod pcapng;
 pub mod server;
+pub mod socket_files;
 pub mod tcp_api;
 pub mod unix_socket;

@@ -1,12 +1,15 @@
 //! The Unix socket of the API.
 
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::Mode;
+use suimon_ports::{FileIdentity, SocketFiles};
+
+use crate::socket_files::{HostSocketFiles, Listening, listening};
 
 /// Who may connect: the owner and the group.
 const SOCKET_MODE: u32 = 0o660;
@@ -14,8 +17,8 @@ const SOCKET_MODE: u32 = 0o660;
 /// A listening Unix socket whose file is removed when this is dropped.
 pub struct ApiSocket {
     path: PathBuf,
-    /// Device and inode, so that another's file is never removed.
-    identity: (u64, u64),
+    /// Which file it is, so that another's is never removed.
+    identity: Option<FileIdentity>,
     listener: UnixListener,
 }
 
@@ -41,7 +44,7 @@ impl ApiSocket {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
             .with_context(|| format!("--socket: cannot set the mode of {}", path.display()))?;
         listener.set_nonblocking(true)?;
-        let identity = identity(path)?;
+        let identity = HostSocketFiles.identity(path);
         Ok(Self { path: path.to_owned(), identity, listener })
     }
 
@@ -56,16 +59,12 @@ impl ApiSocket {
 
 impl Drop for ApiSocket {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+        let found = HostSocketFiles.identity(&self.path);
+        if found.is_some() && found == self.identity {
             // If it cannot be removed, the next daemon replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
-}
-
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(path)?;
-    Ok((metadata.dev(), metadata.ino()))
 }
 
 fn remove_stale(path: &Path) -> Result<()> {
@@ -78,14 +77,12 @@ fn remove_stale(path: &Path) -> Result<()> {
     if !metadata.file_type().is_socket() {
         bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
     }
-    match UnixStream::connect(path) {
-        Ok(_) => bail!(
+    match listening(path) {
+        Ok(Listening::Somebody) => bail!(
             "--socket: a daemon answers on {shown} already; stop it first or choose another path"
         ),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
-                .with_context(|| format!("--socket: cannot replace the stale {shown}"))
-        }
+        Ok(Listening::Nobody) => std::fs::remove_file(path)
+            .with_context(|| format!("--socket: cannot replace the stale {shown}")),
         Err(error) => Err(error).context(format!("--socket: cannot tell who uses {shown}")),
     }
 }

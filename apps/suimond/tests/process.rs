@@ -1,6 +1,7 @@
 //! The daemon as a process: its exit status, its locks and its end.
 #![forbid(unsafe_code)]
 
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -120,4 +121,63 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     assert_eq!(code, Some(1), "{message}");
     let (code, _) = refused(&suimond(&["--nonsense"]).output().unwrap());
     assert_eq!(code, Some(2));
+}
+
+/// Asks the API and returns the answer as it comes, as far as it comes.
+fn ask(socket: &Path, head: &str, body: &str) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{head} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    let mut answer = String::new();
+    let _ = stream.write_all(request.as_bytes());
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+fn sockets_in(directory: &Path) -> usize {
+    std::fs::read_dir(directory).unwrap().count()
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("a.sock");
+    let vms = directory.path().join("vms");
+    std::fs::create_dir(&vms).unwrap();
+    // Somebody else's, deserted too.
+    drop(std::os::unix::net::UnixListener::bind(vms.join("others.sock")).unwrap());
+    let mut toml = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n".to_owned();
+    for vm in 0..64 {
+        toml += &format!(
+            "[[nic]]\nname = \"vm{vm}\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\nsocket = \"{}\"\n",
+            vms.join(format!("vm{vm}.sock")).display()
+        );
+    }
+    let body = serde_json::json!({ "toml": toml }).to_string();
+    let mut hits = 0;
+    for made in [2, 9, 30] {
+        let mut running = start(directory.path(), "state", &socket);
+        // A kill that came after the end of the change has nothing more to say.
+        if ask(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
+            break;
+        }
+        assert!(ask(&socket, "POST /1.0/apply", &body).starts_with("HTTP/1.1 202"));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while sockets_in(&vms) < made {
+            assert!(Instant::now() < deadline, "no sockets are made");
+        }
+        running.0.kill().unwrap();
+        running.0.wait().unwrap();
+        hits += usize::from(sockets_in(&vms) < 65);
+    }
+    assert!(hits > 0, "the kills came too late to say anything");
+    let running = start(directory.path(), "state", &socket);
+    let nics = ask(&socket, "GET /1.0/nics", "");
+    let wanted = if nics.ends_with("[]") { 1 } else { 65 };
+    assert_eq!(sockets_in(&vms), wanted);
+    assert!(vms.join("others.sock").exists());
+    drop(running);
 }

@@ -1,14 +1,15 @@
 //! A change of desired state, all of it or nothing.
 //!
 //! Order of a change:
-//! 1. what is about to happen is recorded: the intent, and the TAPs to be made;
+//! 1. what is about to happen is recorded: the intent, and the TAPs and sockets to
+//!    be made;
 //! 2. devices in the way of new ones are closed;
 //! 3. processors, then the tables, are changed; ports that do not change keep
 //!    their queues and notice nothing;
 //! 4. devices are changed and opened;
 //! 5. the new desired state and its events are committed: from here on, and only
 //!    from here on, the change is made;
-//! 6. devices no longer wanted are closed and our TAPs deleted.
+//! 6. devices no longer wanted are closed, our TAPs and left-over sockets deleted.
 //!
 //! A failing step, or a request to cancel before step 5, undoes what was done in
 //! reverse order. A process that dies before step 5 starts again with the old
@@ -136,7 +137,7 @@ impl Controller {
     ) -> Result<(), StoreError> {
         let intent = Intent { revision: to.state.revision, kind: edit.kind() };
         self.store.commit(&[save_intent(&intent)?])?;
-        self.devices.record_owned(steps.iter().filter_map(|step| match step {
+        self.devices.belongings.record(steps.iter().filter_map(|step| match step {
             Step::Open(_, spec) | Step::Change(_, spec) => Some(spec),
             _ => None,
         }))
@@ -210,7 +211,7 @@ impl Controller {
             return Ok(());
         }
         Devices::close(&port);
-        self.devices.open(&port).map_err(|error| device_error(key, &error))
+        self.open_noted(&port)
     }
 
     fn open_device(
@@ -238,7 +239,14 @@ impl Controller {
                 port
             }
         };
-        self.devices.open(&port).map_err(|error| device_error(key, &error))
+        self.open_noted(&port)
+    }
+
+    /// Opens a device and records which file its socket is.
+    fn open_noted(&mut self, port: &Port) -> Result<(), ApiError> {
+        self.devices.open(port).map_err(|error| device_error(&port.key, &error))?;
+        let spec = port.lock().spec.clone();
+        self.devices.belongings.note_opened([&spec]).map_err(|error| store_error(&error))
     }
 
     fn commit(&mut self, to: &Candidate, edit: &Edit) -> Result<(), StoreError> {
@@ -254,7 +262,7 @@ impl Controller {
             }
         }
         self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));
-        self.devices.sweep_owned(&to.wanted);
+        self.devices.belongings.sweep(&to.wanted);
         self.shared.set_desired(to.state);
     }
 
@@ -294,8 +302,11 @@ impl Controller {
                 self.fail_port(&port, error.to_string());
             }
         }
+        if let Err(error) = self.devices.belongings.note_opened(before.values()) {
+            tracing::warn!(%error, "it is not recorded which sockets are ours");
+        }
         self.shared.change_ids(|ids| ids.release(&from.config, before));
-        self.devices.sweep_owned(before);
+        self.devices.belongings.sweep(before);
     }
 
     fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {

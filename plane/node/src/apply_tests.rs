@@ -1,7 +1,9 @@
 //! Changes are made as a whole or not at all, whatever fails and whenever the
 //! process dies.
 
-use suimon_contract::{ErrorCode, HostConfig, OperationState, Severity};
+use std::path::Path;
+
+use suimon_contract::{ErrorCode, HostConfig, OperationState, Severity, parse_resource};
 
 use crate::testing::{FakeDevices, Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
@@ -201,9 +203,9 @@ fn a_failing_plane_leaves_everything_as_before() {
 #[test]
 fn a_store_that_refuses_leaves_everything_as_before() {
     let places = fails_everywhere(|harness, place| harness.store.arm(StoreFailure::Refuse(place)));
-    // The intent, the TAPs to be made, the new state; what comes after that
-    // cannot make the change fail.
-    assert_eq!(places, 3);
+    // The intent, what will be made, the socket file of the NIC that is replaced,
+    // the new state; what comes after that cannot make the change fail.
+    assert_eq!(places, 4);
 }
 
 #[test]
@@ -269,7 +271,7 @@ fn a_start_that_dies_at_any_commit_can_be_repeated() {
         let dying = std::panic::AssertUnwindSafe((store.clone(), devices.clone()));
         let died = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
         deaths += usize::from(died.is_err());
-        let devices = FakeDevices::on_host(devices.host_taps());
+        let devices = FakeDevices::on_host(devices.host_left());
         let harness = Harness::start(store.surviving(), devices);
         assert_eq!(harness.node.config(), before());
         harness.assert_consistent(OTHERS);
@@ -277,6 +279,32 @@ fn a_start_that_dies_at_any_commit_can_be_repeated() {
         harness.assert_consistent(&[]);
     }
     assert_eq!(deaths, 2, "the TAPs made and the events");
+}
+
+#[test]
+fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
+    let nic = |nic: &str| {
+        let text = format!(
+            "{{\"name\": \"{nic}\", \"switch\": \"lan\", \"backend\": \"vhost-user\", \
+             \"socket\": \"/run/{nic}.sock\"}}"
+        );
+        Edit::Nic(ResourceEdit::Add(parse_resource(text.as_bytes()).unwrap()))
+    };
+    // The intent, what will be made, which file was made; then the process dies.
+    let harness = started();
+    harness.store.arm(StoreFailure::CrashBefore(3));
+    assert_eq!(harness.change(nic("new")).state, OperationState::Failed);
+    let (store, devices) = harness.kill();
+    assert!(devices.sockets().contains(Path::new("/run/new.sock")));
+    devices.make_socket("/run/new.sock");
+    let harness = Harness::start(store, devices);
+    assert!(harness.devices.sockets().contains(Path::new("/run/new.sock")), "another's file");
+    // One that was there before us is not recorded, let alone removed.
+    harness.devices.make_socket("/run/old.sock");
+    harness.devices.fail_at(Some(0));
+    assert_eq!(harness.change(nic("old")).state, OperationState::Failed);
+    assert!(harness.devices.sockets().contains(Path::new("/run/old.sock")));
+    assert!(!harness.store.keys("sockets").contains(&"/run/old.sock".to_owned()));
 }
 
 #[test]

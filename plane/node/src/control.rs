@@ -152,11 +152,14 @@ impl Controller {
 
     fn retry(&mut self, port: &Arc<Port>) {
         let spec = port.lock().spec.clone();
-        let recorded = self.devices.record_owned([&spec]).map_err(|error| error.to_string());
+        let recorded = self.devices.belongings.record([&spec]).map_err(|error| error.to_string());
         let opened =
             recorded.and_then(|()| self.devices.open(port).map_err(|error| error.to_string()));
         match opened {
             Ok(()) => {
+                if let Err(error) = self.devices.belongings.note_opened([&spec]) {
+                    tracing::warn!(%error, "it is not recorded which socket is ours");
+                }
                 self.drafts.push(recovered(&port.key));
                 let config = self.shared.desired().config.clone();
                 if let Err(error) = self.publish(&config) {

@@ -1,28 +1,23 @@
-//! Opening and closing devices, and the TAPs that are ours to delete.
+//! Opening and closing devices.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use suimon_ports::{DeviceError, DeviceNotice, PortObserver, PortSpec, StateStore, StoreError};
+use suimon_ports::{DeviceError, DeviceNotice, PortObserver, StateStore, StoreError};
 use suimon_quantity::PortId;
 
+use crate::belongings::Belongings;
 use crate::control::Command;
 use crate::port_table::Port;
-use crate::records::{clear_owned, load_owned, save_owned};
 use crate::shared::Shared;
-use crate::wanted::{Tap, WantedPorts, tap_of, wanted_taps};
 
-/// Opens and closes the devices of ports, and keeps the record of TAPs.
+/// Opens and closes the devices of ports.
 pub(crate) struct Devices {
     shared: Arc<Shared>,
-    store: Arc<dyn StateStore>,
     notices: SyncSender<Command>,
-    /// The TAPs that did not exist before we made them. Recorded before they
-    /// are made and forgotten after they are deleted, so none is left behind
-    /// whenever the process dies.
-    owned: BTreeSet<Tap>,
+    /// What on the host is ours.
+    pub(crate) belongings: Belongings,
     retry_first: Duration,
 }
 
@@ -33,51 +28,8 @@ impl Devices {
         notices: SyncSender<Command>,
         retry_first: Duration,
     ) -> Result<Self, StoreError> {
-        let owned = load_owned(store.as_ref())?.into_iter().collect();
-        Ok(Self { shared, store, notices, owned, retry_first })
-    }
-
-    /// Records the TAPs that opening these would make, in one commit.
-    pub(crate) fn record_owned<'s>(
-        &mut self,
-        specs: impl IntoIterator<Item = &'s PortSpec>,
-    ) -> Result<(), StoreError> {
-        let made: BTreeSet<Tap> = specs
-            .into_iter()
-            .filter_map(tap_of)
-            .filter(|tap| !self.owned.contains(tap))
-            .filter(|tap| !self.shared.devices.tap_exists(&tap.device, tap.netns.as_deref()))
-            .collect();
-        if made.is_empty() {
-            return Ok(());
-        }
-        let changes = made.iter().map(save_owned).collect::<Result<Vec<_>, _>>()?;
-        self.store.commit(&changes)?;
-        self.owned.extend(made);
-        Ok(())
-    }
-
-    /// Deletes our TAPs that are no longer wanted. What the host refuses is
-    /// tried again after the next change.
-    pub(crate) fn sweep_owned(&mut self, wanted: &WantedPorts) {
-        let wanted = wanted_taps(wanted);
-        let mut gone = Vec::new();
-        for tap in self.owned.difference(&wanted) {
-            match self.shared.devices.remove_tap(&tap.device, tap.netns.as_deref()) {
-                Ok(()) => gone.push(tap.clone()),
-                Err(error) => tracing::warn!(device = tap.device, %error, "a TAP stays behind"),
-            }
-        }
-        if gone.is_empty() {
-            return;
-        }
-        let changes: Vec<_> = gone.iter().map(clear_owned).collect();
-        match self.store.commit(&changes) {
-            Ok(()) => gone.iter().for_each(|tap| {
-                self.owned.remove(tap);
-            }),
-            Err(error) => tracing::warn!(%error, "deleted TAPs are still recorded as ours"),
-        }
+        let belongings = Belongings::load(shared.clone(), store)?;
+        Ok(Self { shared, notices, belongings, retry_first })
     }
 
     /// Opens the device of a port that has none.

@@ -21,13 +21,15 @@
 //!   before or after the change under way, never with a part of it.
 //! - A change touches only the ports it is about; others are affected by nothing
 //!   but a new set of forwarding tables.
-//! - A TAP that did not exist before is recorded before it is made, and deleted
-//!   when it is no longer wanted; a TAP that existed before is never deleted.
+//! - A TAP or a socket file that did not exist before is recorded before it is made,
+//!   and deleted when it is no longer wanted; one that existed before is never
+//!   deleted.
 //! - Everything that others can make grow is bounded: events kept, operations
 //!   remembered and under way, captures, events that a guest can cause.
 #![forbid(unsafe_code)]
 
 mod apply;
+mod belongings;
 mod capture;
 mod checks;
 mod control;

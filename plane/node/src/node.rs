@@ -9,7 +9,7 @@ use suimon_contract::{
     AddressStatus, ApiError, ErrorCode, HostConfig, HostStatus, NicStatus, Operation, Plan,
     ProcessorStatus, QueueStatus, Severity, SwitchStatus, TopSnapshot, UplinkStatus, parse_toml,
 };
-use suimon_ports::{DeviceFactory, StateStore, StoreError};
+use suimon_ports::{DeviceFactory, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
@@ -47,10 +47,12 @@ impl NodeListener for NoListener {
 
 /// What a node is made of.
 pub struct NodeParts {
-    /// Where desired state, events and the record of our TAPs are kept.
+    /// Where desired state, events and the record of what we made are kept.
     pub store: Arc<dyn StateStore>,
     /// Opens devices.
     pub devices: Arc<dyn DeviceFactory>,
+    /// Removes what sockets a killed process left behind.
+    pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
     pub plane: Arc<dyn SwitchPlane>,
     /// Tells the time for people: milliseconds since 1970-01-01 UTC.
@@ -92,6 +94,7 @@ impl Node {
         let shared = Arc::new(Shared::new(SharedParts {
             plane: parts.plane,
             devices: parts.devices,
+            socket_files: parts.socket_files,
             events,
             listener: parts.listener,
             clock: parts.clock,

@@ -6,19 +6,23 @@
 //! | `desired` | `intent` | [`Intent`] of a change under way |
 //! | `events` | sequence, 20 digits | the event |
 //! | `owned` | `netns/device` | [`OwnedTap`] that may be deleted by us |
+//! | `sockets` | the path | [`OwnedSocket`] that may be deleted by us |
 //!
 //! Values are JSON, so that a store can be read by people and by later versions.
+
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use suimon_contract::HostConfig;
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{FileIdentity, LeftSocket, StateStore, StoreError};
 
 use crate::wanted::Tap;
 
 pub(crate) const DESIRED: &str = "desired";
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const OWNED: &str = "owned";
+pub(crate) const SOCKETS: &str = "sockets";
 
 const CURRENT: &str = "current";
 const INTENT: &str = "intent";
@@ -58,6 +62,23 @@ pub(crate) struct OwnedTap {
     pub(crate) device: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) netns: Option<String>,
+}
+
+/// The file of a socket that was not there before we made it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OwnedSocket {
+    pub(crate) absent_unix_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<OwnedFile>,
+}
+
+/// Which file it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OwnedFile {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made_unix_ns: Option<u64>,
 }
 
 /// The desired state in the store; `None` if the store is new.
@@ -100,6 +121,42 @@ pub(crate) fn save_owned(tap: &Tap) -> Result<StoreChange, StoreError> {
 
 pub(crate) fn clear_owned(tap: &Tap) -> StoreChange {
     (OWNED, owned_key(tap), None)
+}
+
+/// All socket files recorded as ours.
+pub(crate) fn load_sockets(store: &dyn StateStore) -> Result<Vec<LeftSocket>, StoreError> {
+    let mut sockets = Vec::new();
+    scan_all(store, SOCKETS, &mut |key, value| {
+        let socket: OwnedSocket = decode(SOCKETS, key, value)?;
+        let identity = socket.file.map(|file| FileIdentity {
+            device: file.device,
+            inode: file.inode,
+            made_unix_ns: file.made_unix_ns,
+        });
+        let absent_unix_ms = socket.absent_unix_ms;
+        sockets.push(LeftSocket { path: key.into(), identity, absent_unix_ms });
+        Ok(())
+    })?;
+    Ok(sockets)
+}
+
+pub(crate) fn save_socket(socket: &LeftSocket) -> Result<StoreChange, StoreError> {
+    let file = socket.identity.map(|identity| OwnedFile {
+        device: identity.device,
+        inode: identity.inode,
+        made_unix_ns: identity.made_unix_ns,
+    });
+    let record = OwnedSocket { absent_unix_ms: socket.absent_unix_ms, file };
+    Ok((SOCKETS, socket_key(&socket.path), Some(encode(SOCKETS, &record)?)))
+}
+
+pub(crate) fn clear_socket(path: &Path) -> StoreChange {
+    (SOCKETS, socket_key(path), None)
+}
+
+/// Validation lets no path through that is not UTF-8.
+fn socket_key(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// Neither part can hold a `/`.

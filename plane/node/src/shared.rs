@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use suimon_contract::HostConfig;
-use suimon_ports::DeviceFactory;
+use suimon_ports::{DeviceFactory, SocketFiles};
 
 use crate::events::EventLog;
 use crate::operations::Operations;
@@ -20,6 +20,7 @@ pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub(crate) struct Shared {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
+    pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
 pub(crate) struct SharedParts {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
+    pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
@@ -53,6 +55,7 @@ impl Shared {
             operations: Arc::new(Operations::new(parts.clock.clone(), parts.listener.clone())),
             plane: parts.plane,
             devices: parts.devices,
+            socket_files: parts.socket_files,
             events: parts.events,
             ports: PortTable::default(),
             listener: parts.listener,

@@ -61,10 +61,10 @@ pub(crate) fn start_up(
         controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
     }
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
-    controller.devices.sweep_owned(&wanted);
-    controller.devices.record_owned(wanted.values())?;
+    controller.devices.belongings.sweep(&wanted);
+    controller.devices.belongings.record(wanted.values())?;
     let ids = shared.ids();
-    for (key, spec) in wanted {
+    for (key, spec) in wanted.clone() {
         let Some(id) = ids.port(&key) else { continue };
         let port = Arc::new(Port::new(key, id, spec));
         shared.ports.insert(port.clone());
@@ -74,6 +74,7 @@ pub(crate) fn start_up(
             controller.devices.fail(&port, reason);
         }
     }
+    controller.devices.belongings.note_opened(wanted.values())?;
     // Again, with the MTU of uplinks that keep their own.
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
     let text = format!("The daemon was started, version {}.", shared.version);

@@ -148,6 +148,16 @@ pub(crate) fn tap_of(spec: &PortSpec) -> Option<Tap> {
     }
 }
 
+/// The socket file that opening this makes.
+pub(crate) fn socket_of(spec: &PortSpec) -> Option<PathBuf> {
+    match spec {
+        PortSpec::VhostUser(spec) if spec.mode == VhostUserMode::Server => {
+            Some(clean(&spec.socket))
+        }
+        PortSpec::VhostUser(_) | PortSpec::Tap(_) | PortSpec::Uplink(_) => None,
+    }
+}
+
 /// The TAPs that a configuration needs.
 pub(crate) fn wanted_taps(wanted: &WantedPorts) -> BTreeSet<Tap> {
     wanted.values().filter_map(tap_of).collect()

@@ -21,6 +21,7 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_wait::PinnedThreads;
 use suimond::api::{self, ApiState, News, NewsSender};
+use suimond::socket_files::HostSocketFiles;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub struct Server {
@@ -45,6 +46,7 @@ impl Server {
         let node = Node::open(NodeParts {
             store,
             devices: Arc::new(Remembered),
+            socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
             listener: sender.clone(),

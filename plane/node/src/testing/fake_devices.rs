@@ -1,26 +1,42 @@
 //! Devices that only remember what is open.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
-    PortObserver, PortSpec, QueueHost,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, FileIdentity,
+    LeftSocket, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles,
 };
 use suimon_quantity::PortId;
 
-use crate::wanted::{Claim, Tap, claim, tap_of};
+use crate::wanted::{Claim, Tap, claim, socket_of, tap_of};
 
-/// TAPs of the host; they outlive a process.
-pub(crate) type HostTaps = Arc<Mutex<BTreeSet<Tap>>>;
+/// What of the host outlives a process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostLeft {
+    taps: BTreeSet<Tap>,
+    sockets: BTreeMap<PathBuf, FileIdentity>,
+    files_made: u64,
+}
+
+impl HostLeft {
+    fn make_file(&mut self, path: &Path) -> FileIdentity {
+        self.files_made += 1;
+        let identity =
+            FileIdentity { device: 1, inode: self.files_made, made_unix_ns: Some(self.files_made) };
+        self.sockets.insert(path.to_owned(), identity);
+        identity
+    }
+}
 
 /// The devices of one process.
 #[derive(Clone, Default)]
 pub(crate) struct FakeDevices {
     inner: Arc<Mutex<Inner>>,
-    taps: HostTaps,
+    left: Arc<Mutex<HostLeft>>,
 }
 
 #[derive(Default)]
@@ -44,22 +60,36 @@ struct Opened {
 }
 
 impl FakeDevices {
-    pub(crate) fn on_host(taps: HostTaps) -> Self {
-        Self { inner: Arc::default(), taps }
+    pub(crate) fn on_host(left: HostLeft) -> Self {
+        Self { inner: Arc::default(), left: Arc::new(Mutex::new(left)) }
     }
 
-    pub(crate) fn host_taps(&self) -> HostTaps {
-        self.taps.clone()
+    /// What is left of the host when the process is killed now.
+    pub(crate) fn host_left(&self) -> HostLeft {
+        self.left().clone()
     }
 
     pub(crate) fn taps(&self) -> BTreeSet<String> {
-        let taps = self.taps.lock().unwrap_or_else(PoisonError::into_inner);
-        taps.iter().map(|tap| tap.device.clone()).collect()
+        self.left().taps.iter().map(|tap| tap.device.clone()).collect()
     }
 
     pub(crate) fn make_tap(&self, device: &str) {
         let tap = Tap { netns: None, device: device.to_owned() };
-        self.taps.lock().unwrap_or_else(PoisonError::into_inner).insert(tap);
+        self.left().taps.insert(tap);
+    }
+
+    /// The socket files there are.
+    pub(crate) fn sockets(&self) -> BTreeSet<PathBuf> {
+        self.left().sockets.keys().cloned().collect()
+    }
+
+    /// Somebody else puts a socket there.
+    pub(crate) fn make_socket(&self, path: &str) {
+        self.left().make_file(Path::new(path));
+    }
+
+    fn left(&self) -> MutexGuard<'_, HostLeft> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn fail_at(&self, call: Option<usize>) {
@@ -162,29 +192,47 @@ impl DeviceFactory for FakeDevices {
         let mut inner = self.lock();
         inner.count_call()?;
         inner.check(spec)?;
-        if let Some(tap) = tap_of(spec) {
-            self.taps.lock().unwrap_or_else(PoisonError::into_inner).insert(tap);
-        }
+        self.left().taps.extend(tap_of(spec));
+        let socket = socket_of(spec).map(|path| (self.left().make_file(&path), path));
         inner.open.insert(claim(spec), Opened { port, spec: spec.clone(), observer });
-        Ok(Box::new(FakeDevice { inner: self.inner.clone(), claim: claim(spec) }))
+        Ok(Box::new(FakeDevice { host: self.clone(), claim: claim(spec), socket }))
     }
 
     fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
         let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
-        self.taps.lock().unwrap_or_else(PoisonError::into_inner).contains(&tap)
+        self.left().taps.contains(&tap)
     }
 
     fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
         let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
         assert!(!self.lock().open.contains_key(&Claim::Device(tap.clone())), "{tap:?} is open");
-        self.taps.lock().unwrap_or_else(PoisonError::into_inner).remove(&tap);
+        self.left().taps.remove(&tap);
         Ok(())
     }
 }
 
+impl SocketFiles for FakeDevices {
+    fn identity(&self, path: &Path) -> Option<FileIdentity> {
+        self.left().sockets.get(path).copied()
+    }
+
+    fn remove_left(&self, left: &LeftSocket) -> io::Result<bool> {
+        let is_open = self.lock().open.contains_key(&Claim::Socket(left.path.clone()));
+        assert!(!is_open, "{left:?} is open");
+        let mut host = self.left();
+        let found = host.sockets.get(&left.path).copied();
+        let is_it = found.is_some() && (left.identity.is_none() || left.identity == found);
+        if is_it {
+            host.sockets.remove(&left.path);
+        }
+        Ok(is_it)
+    }
+}
+
 struct FakeDevice {
-    inner: Arc<Mutex<Inner>>,
+    host: FakeDevices,
     claim: Claim,
+    socket: Option<(FileIdentity, PathBuf)>,
 }
 
 impl PortDevice for FakeDevice {
@@ -195,7 +243,7 @@ impl PortDevice for FakeDevice {
     /// As the real ones: TAPs and uplinks change live but for their queues,
     /// vhost-user devices do not.
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.host.lock();
         inner.count_call()?;
         let opened = inner.open.get_mut(&self.claim).unwrap();
         assert_eq!(claim(to), self.claim, "a device cannot become another");
@@ -215,6 +263,12 @@ impl PortDevice for FakeDevice {
 
 impl Drop for FakeDevice {
     fn drop(&mut self) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).open.remove(&self.claim);
+        self.host.lock().open.remove(&self.claim);
+        if let Some((identity, path)) = &self.socket {
+            let mut left = self.host.left();
+            if left.sockets.get(path) == Some(identity) {
+                left.sockets.remove(path);
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use suimon_ports::PortSpec;
 use suimon_quantity::PortId;
 
 use crate::testing::{FakeDevices, FakePlane, MemoryStore};
-use crate::wanted::{wanted_ports, wanted_taps};
+use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
 /// Long enough for anything that is not stuck.
@@ -34,6 +34,7 @@ impl Harness {
         let node = Node::open(NodeParts {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
+            socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
             listener: Arc::new(NoListener),
@@ -49,7 +50,7 @@ impl Harness {
     pub(crate) fn kill(self) -> (MemoryStore, FakeDevices) {
         let store = self.store.surviving();
         // The devices of a dead process are closed by the kernel.
-        (store, FakeDevices::on_host(self.devices.host_taps()))
+        (store, FakeDevices::on_host(self.devices.host_left()))
     }
 
     /// Submits a change and waits for its end.
@@ -90,6 +91,8 @@ impl Harness {
             wanted_taps(&wanted).into_iter().map(|tap| tap.device).collect();
         taps.extend(others_taps.iter().map(|tap| (*tap).to_owned()));
         assert_eq!(self.devices.taps(), taps, "TAPs on the host");
+        let sockets = wanted.values().filter_map(socket_of).collect();
+        assert_eq!(self.devices.sockets(), sockets, "socket files on the host");
 
         let topology = self.plane.topology();
         assert_eq!(topology.switches.len(), config.switches.len(), "switches");

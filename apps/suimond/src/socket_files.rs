@@ -1,0 +1,135 @@
+//! Socket files on this host: whose they are, and removing those left behind.
+
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use suimon_ports::{FileIdentity, LeftSocket, SocketFiles};
+
+/// The socket files of this host.
+pub struct HostSocketFiles;
+
+/// What was found out about a socket by connecting to it.
+pub(crate) enum Listening {
+    /// Somebody answers, or is too busy to.
+    Somebody,
+    /// The file is all there is.
+    Nobody,
+}
+
+impl SocketFiles for HostSocketFiles {
+    fn identity(&self, path: &Path) -> Option<FileIdentity> {
+        std::fs::symlink_metadata(path).ok().map(|metadata| identity(&metadata))
+    }
+
+    fn remove_left(&self, left: &LeftSocket) -> io::Result<bool> {
+        let metadata = match std::fs::symlink_metadata(&left.path) {
+            Ok(metadata) => metadata,
+            Err(error) if is_absence(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if !metadata.file_type().is_socket() || !is_it(left, &metadata) {
+            return Ok(false);
+        }
+        match listening(&left.path)? {
+            Listening::Somebody => Ok(false),
+            Listening::Nobody => std::fs::remove_file(&left.path).map(|()| true),
+        }
+    }
+}
+
+/// Which file this is.
+pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
+    FileIdentity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        made_unix_ns: made_unix_ns(metadata),
+    }
+}
+
+/// Whether somebody listens on the socket that lies at `path`.
+///
+/// # Errors
+/// That cannot be told.
+pub(crate) fn listening(path: &Path) -> io::Result<Listening> {
+    match UnixStream::connect(path) {
+        Ok(_) => Ok(Listening::Somebody),
+        Err(error) => match error.kind() {
+            io::ErrorKind::ConnectionRefused => Ok(Listening::Nobody),
+            io::ErrorKind::WouldBlock => Ok(Listening::Somebody),
+            _ => Err(error),
+        },
+    }
+}
+
+fn is_it(left: &LeftSocket, metadata: &std::fs::Metadata) -> bool {
+    if let Some(known) = left.identity {
+        return known == identity(metadata);
+    }
+    let absent_ns = left.absent_unix_ms.saturating_mul(1_000_000);
+    // A file system may stamp with the time of its last tick, 10 ms ago at most.
+    let is_new =
+        made_unix_ns(metadata).is_some_and(|made| made.saturating_add(10_000_000) >= absent_ns);
+    is_new && metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+fn made_unix_ns(metadata: &std::fs::Metadata) -> Option<u64> {
+    let made = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(made.as_nanos()).ok()
+}
+
+/// The file is not there, or its directory is not.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn now_ms() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        u64::try_from(since.as_millis()).unwrap()
+    }
+
+    #[test]
+    fn only_the_very_file_is_removed_and_only_if_nobody_listens() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sock");
+        let mut left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
+        assert!(!HostSocketFiles.remove_left(&left).unwrap(), "nothing is there");
+        let listener = UnixListener::bind(&path).unwrap();
+        left.identity = HostSocketFiles.identity(&path);
+        assert!(!HostSocketFiles.remove_left(&left).unwrap(), "somebody listens");
+        drop(listener);
+        // Another's in its place, of the same type, by the same user, deserted too.
+        std::fs::remove_file(&path).unwrap();
+        let others = directory.path().join("others.sock");
+        drop(UnixListener::bind(&others).unwrap());
+        std::fs::rename(&others, &path).unwrap();
+        assert!(!HostSocketFiles.remove_left(&left).unwrap());
+        left.identity = HostSocketFiles.identity(&path);
+        assert!(HostSocketFiles.remove_left(&left).unwrap());
+        assert!(!path.exists());
+        std::fs::write(&path, "a file").unwrap();
+        left.identity = HostSocketFiles.identity(&path);
+        assert!(!HostSocketFiles.remove_left(&left).unwrap(), "no socket");
+    }
+
+    #[test]
+    fn a_file_of_unknown_identity_has_to_be_newer_than_the_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+        let mut left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
+        assert!(!HostSocketFiles.remove_left(&left).unwrap());
+        left.absent_unix_ms -= 60_000;
+        assert!(HostSocketFiles.remove_left(&left).unwrap());
+    }
+}

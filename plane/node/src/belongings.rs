@@ -1,0 +1,143 @@
+//! What on the host is ours to delete: TAPs and socket files that we made.
+//!
+//! Both outlive a process that is killed. Each is recorded before it is made and
+//! forgotten after it is deleted, so none is left behind whenever the process
+//! dies. What was there before is not recorded and never deleted.
+//!
+//! A TAP is known by its name, which nobody else can have meanwhile. Anybody may
+//! put a file where a socket of ours was; so a socket's identity is recorded as
+//! soon as it is made, and only that file is deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use suimon_ports::{LeftSocket, PortSpec, StateStore, StoreError};
+
+use crate::records::{
+    StoreChange, clear_owned, clear_socket, load_owned, load_sockets, save_owned, save_socket,
+};
+use crate::shared::Shared;
+use crate::wanted::{Tap, WantedPorts, socket_of, tap_of, wanted_taps};
+
+/// The record of what is ours.
+pub(crate) struct Belongings {
+    shared: Arc<Shared>,
+    store: Arc<dyn StateStore>,
+    taps: BTreeSet<Tap>,
+    sockets: BTreeMap<PathBuf, LeftSocket>,
+}
+
+impl Belongings {
+    pub(crate) fn load(
+        shared: Arc<Shared>,
+        store: Arc<dyn StateStore>,
+    ) -> Result<Self, StoreError> {
+        let taps = load_owned(store.as_ref())?.into_iter().collect();
+        let sockets = load_sockets(store.as_ref())?;
+        let sockets = sockets.into_iter().map(|left| (left.path.clone(), left)).collect();
+        Ok(Self { shared, store, taps, sockets })
+    }
+
+    /// Records what opening these would make, in one commit.
+    pub(crate) fn record<'s>(
+        &mut self,
+        specs: impl IntoIterator<Item = &'s PortSpec>,
+    ) -> Result<(), StoreError> {
+        let (mut taps, mut sockets) = (BTreeSet::new(), BTreeMap::new());
+        let now = (self.shared.clock)();
+        for spec in specs {
+            taps.extend(tap_of(spec).filter(|tap| self.is_to_be_made(tap)));
+            if let Some(path) = socket_of(spec).filter(|path| self.is_free(path)) {
+                let left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms: now };
+                sockets.insert(path, left);
+            }
+        }
+        let mut changes = taps.iter().map(save_owned).collect::<Result<Vec<_>, _>>()?;
+        for left in sockets.values() {
+            changes.push(save_socket(left)?);
+        }
+        self.commit(&changes)?;
+        self.taps.extend(taps);
+        self.sockets.extend(sockets);
+        Ok(())
+    }
+
+    /// Records which files the sockets of these are, now that they are open.
+    pub(crate) fn note_opened<'s>(
+        &mut self,
+        specs: impl IntoIterator<Item = &'s PortSpec>,
+    ) -> Result<(), StoreError> {
+        let mut noted = Vec::new();
+        for path in specs.into_iter().filter_map(socket_of) {
+            let identity = self.shared.socket_files.identity(&path);
+            let Some(known) = self.sockets.get(&path) else { continue };
+            if identity.is_some() && known.identity != identity {
+                noted.push(LeftSocket { identity, ..known.clone() });
+            }
+        }
+        let changes = noted.iter().map(save_socket).collect::<Result<Vec<_>, _>>()?;
+        self.commit(&changes)?;
+        self.sockets.extend(noted.into_iter().map(|left| (left.path.clone(), left)));
+        Ok(())
+    }
+
+    /// Deletes what is ours and no longer wanted. What the host refuses is tried
+    /// again after the next change.
+    pub(crate) fn sweep(&mut self, wanted: &WantedPorts) {
+        let taps = self.sweep_taps(wanted);
+        let sockets = self.sweep_sockets(wanted);
+        let mut changes: Vec<_> = taps.iter().map(clear_owned).collect();
+        changes.extend(sockets.iter().map(|path| clear_socket(path)));
+        match self.commit(&changes) {
+            Ok(()) => {
+                self.taps.retain(|tap| !taps.contains(tap));
+                self.sockets.retain(|path, _| !sockets.contains(path));
+            }
+            Err(error) => tracing::warn!(%error, "what was deleted is still recorded as ours"),
+        }
+    }
+
+    fn sweep_taps(&self, wanted: &WantedPorts) -> BTreeSet<Tap> {
+        let wanted = wanted_taps(wanted);
+        let mut gone = BTreeSet::new();
+        for tap in self.taps.difference(&wanted) {
+            match self.shared.devices.remove_tap(&tap.device, tap.netns.as_deref()) {
+                Ok(()) => {
+                    gone.insert(tap.clone());
+                }
+                Err(error) => tracing::warn!(device = tap.device, %error, "a TAP stays behind"),
+            }
+        }
+        gone
+    }
+
+    fn sweep_sockets(&self, wanted: &WantedPorts) -> BTreeSet<PathBuf> {
+        let wanted: BTreeSet<PathBuf> = wanted.values().filter_map(socket_of).collect();
+        let mut gone = BTreeSet::new();
+        for (path, left) in self.sockets.iter().filter(|(path, _)| !wanted.contains(*path)) {
+            match self.shared.socket_files.remove_left(left) {
+                Ok(_) => {
+                    gone.insert(path.clone());
+                }
+                Err(error) => {
+                    tracing::warn!(socket = %path.display(), %error, "a socket stays behind");
+                }
+            }
+        }
+        gone
+    }
+
+    fn is_to_be_made(&self, tap: &Tap) -> bool {
+        let exists = || self.shared.devices.tap_exists(&tap.device, tap.netns.as_deref());
+        !self.taps.contains(tap) && !exists()
+    }
+
+    fn is_free(&self, path: &PathBuf) -> bool {
+        !self.sockets.contains_key(path) && self.shared.socket_files.identity(path).is_none()
+    }
+
+    fn commit(&self, changes: &[StoreChange]) -> Result<(), StoreError> {
+        if changes.is_empty() { Ok(()) } else { self.store.commit(changes) }
+    }
+}
