@@ -1,12 +1,10 @@
 //! The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
 
+mod words;
+
 use crate::Frame;
 use crate::meta::Checksum;
 use crate::octets::{put, u16_at};
-
-/// Bytes summed in one step of the wide loop: eight lanes of eight bytes.
-const WIDE_BYTES: usize = 64;
-const LANES: usize = 8;
 
 /// A one's complement sum over bytes, not yet complemented.
 ///
@@ -28,7 +26,7 @@ impl Sum {
     pub fn of(bytes: &[u8]) -> Self {
         // The sum does not depend on byte order but for the order of the result
         // (RFC 1071, section 2B), so words are added as the machine loads them.
-        let native = fold(sum_native(bytes));
+        let native = fold(words::sum_native(bytes));
         Self { folded: u16::from_be_bytes(native.to_ne_bytes()), odd: bytes.len() % 2 == 1 }
     }
 
@@ -165,35 +163,6 @@ const fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
-}
-
-/// Sums 32-bit words into 64-bit lanes. The lanes are independent, so that the
-/// compiler keeps them in vector registers; none can overflow before 2^32 words.
-#[inline]
-fn sum_native(bytes: &[u8]) -> u64 {
-    let mut lanes = [0u64; LANES];
-    let mut rest = bytes;
-    while let Some((chunk, tail)) = rest.split_first_chunk::<WIDE_BYTES>() {
-        for (lane, pair) in lanes.iter_mut().zip(chunk.chunks_exact(8)) {
-            let pair = u64::from_ne_bytes(pair.first_chunk().copied().unwrap_or_default());
-            *lane += (pair & 0xffff_ffff) + (pair >> 32);
-        }
-        rest = tail;
-    }
-    // Each lane stays below 2^56 for any slice there can be memory for.
-    let mut sum: u64 = lanes.iter().map(|lane| (lane & 0xffff_ffff) + (lane >> 32)).sum();
-    while let Some((word, tail)) = rest.split_first_chunk::<4>() {
-        sum += u64::from(u32::from_ne_bytes(*word));
-        rest = tail;
-    }
-    if let Some((word, tail)) = rest.split_first_chunk::<2>() {
-        sum += u64::from(u16::from_ne_bytes(*word));
-        rest = tail;
-    }
-    if let Some(last) = rest.first() {
-        sum += u64::from(u16::from_ne_bytes([*last, 0]));
-    }
-    sum
 }
 
 #[cfg(test)]
