@@ -12,7 +12,7 @@ use virtio_bindings::virtio_ring::{
 use crate::arming::NotifyCells;
 use crate::fault::{RingArea, RingFault};
 use crate::memory::{GuestMemory, prefetch};
-use crate::split::{QUEUE_SIZE_MAX, RingAddresses};
+use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
 /// Bytes of a descriptor in its table.
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
@@ -45,6 +45,14 @@ impl Descriptor {
         Self::from_words(whole as u64, (whole >> 64) as u64)
     }
 
+    /// The descriptor of a packed ring in these bytes; `next` is its buffer id
+    /// (virtio 1.3, section 2.8.14).
+    #[inline(always)]
+    pub(crate) fn decode_packed(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
+        let Self { addr, len, flags: id, next: flags } = Self::decode(bytes);
+        Self { addr, len, flags, next: id }
+    }
+
     #[inline(always)]
     fn from_words(addr: u64, rest: u64) -> Self {
         Self { addr, len: rest as u32, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
@@ -67,7 +75,10 @@ unsafe impl Send for RingCells {}
 
 const AVAIL_RING_AT: usize = 4;
 const USED_RING_AT: usize = 4;
-const USED_ENTRY_BYTES: usize = 8;
+/// Bytes of a used entry.
+pub(crate) const USED_ENTRY_BYTES: usize = 8;
+/// Where the used ring has its index.
+pub(crate) const USED_IDX_AT: usize = 2;
 
 impl RingCells {
     /// Finds the areas of a ring of `size` entries.
@@ -133,8 +144,14 @@ impl RingCells {
         AVAIL_RING_AT + 2 * usize::from(self.size())
     }
 
+    /// Where used entry `index` (masked) starts in the used ring.
+    pub(crate) fn used_entry_at(&self, index: u16) -> usize {
+        USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask)
+    }
+
+    /// Where `avail_event` is in the used ring.
     #[inline(always)]
-    fn avail_event_at(&self) -> usize {
+    pub(crate) fn avail_event_at(&self) -> usize {
         USED_RING_AT + USED_ENTRY_BYTES * usize::from(self.size())
     }
 

@@ -1,9 +1,9 @@
 //! Walks over the buffers of one chain, direct or indirect, each descriptor
-//! checked before it is believed (virtio 1.3, section 2.7.5).
+//! checked before it is believed (virtio 1.3, sections 2.7.5 and 2.8.5 to 2.8.7).
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::fault::RingFault;
-use crate::split::{Access, Head, SplitQueue};
+use crate::virtqueue::{Access, Head, Virtqueue};
 
 /// The longest indirect table that is accepted even where the queue is smaller,
 /// because drivers of small queues build tables of up to this many entries.
@@ -21,8 +21,37 @@ pub(crate) struct ChainWalk {
     head: u16,
     next: Option<Descriptor>,
     table: Option<IndirectTable>,
+    /// Position of `next` in the indirect table.
+    table_at: u16,
+    /// Descriptors of the present table that were stepped over.
+    passed: u16,
     /// Descriptors that may still come from the present table.
     left: u32,
+}
+
+impl ChainWalk {
+    /// Starts a walk over a chain in a ring of `size` entries.
+    #[inline]
+    pub(crate) fn new(head: Head, size: u16) -> Self {
+        Self {
+            head: head.index,
+            next: Some(head.first),
+            table: None,
+            table_at: 0,
+            passed: 0,
+            left: u32::from(size),
+        }
+    }
+
+    /// What the driver knows the chain by.
+    pub(crate) fn head(&self) -> u16 {
+        self.head
+    }
+
+    /// Descriptors before the present one in the same table.
+    pub(crate) fn passed(&self) -> u16 {
+        self.passed
+    }
 }
 
 /// One buffer of a chain, by guest address; not yet known to be in memory.
@@ -32,107 +61,126 @@ pub(crate) struct Buffer {
     pub(crate) len: usize,
 }
 
-impl SplitQueue {
-    /// Starts a walk over the chain that begins with `head`.
-    #[inline]
-    pub(crate) fn walk(&self, head: Head) -> ChainWalk {
-        ChainWalk {
-            head: head.index,
-            next: Some(head.first),
-            table: None,
-            left: u32::from(self.size()),
-        }
+/// The next buffer of a chain, its access checked; `None` at its end.
+pub(crate) fn step<Q: Virtqueue>(
+    queue: &mut Q,
+    walk: &mut ChainWalk,
+) -> Result<Option<Buffer>, RingFault> {
+    let Some(mut descriptor) = walk.next.take() else { return Ok(None) };
+    if walk.table.is_none() && descriptor.flags & Descriptor::INDIRECT != 0 {
+        descriptor = enter_indirect(queue, walk, descriptor)?;
     }
-
-    /// The next buffer of a chain, its access checked; `None` at its end.
-    pub(crate) fn step(&mut self, walk: &mut ChainWalk) -> Result<Option<Buffer>, RingFault> {
-        let Some(mut descriptor) = walk.next.take() else { return Ok(None) };
-        if descriptor.flags & Descriptor::INDIRECT != 0 {
-            descriptor = self.enter_indirect(walk, descriptor)?;
-        }
-        walk.left = walk.left.saturating_sub(1);
-        if descriptor.flags & Descriptor::NEXT != 0 {
-            if walk.left == 0 {
-                let max = walk.table.map_or(u32::from(self.size()), |table| table.entries);
-                return Err(RingFault::ChainLength { queue: self.queue(), head: walk.head, max });
-            }
-            walk.next = Some(self.follow(walk, descriptor.next)?);
-        }
-        let is_writable = descriptor.flags & Descriptor::WRITE != 0;
-        if is_writable != (self.access == Access::Write) {
-            let (found, wanted) = match self.access {
-                Access::Read => ("device-writable", "device-readable"),
-                Access::Write => ("device-readable", "device-writable"),
-            };
-            return Err(RingFault::BufferAccess {
-                queue: self.queue(),
-                head: walk.head,
-                found,
-                wanted,
-            });
-        }
-        Ok(Some(Buffer { addr: descriptor.addr, len: descriptor.len as usize }))
-    }
-
-    /// The descriptor `index` of the table the walk is in.
-    fn follow(&mut self, walk: &ChainWalk, index: u16) -> Result<Descriptor, RingFault> {
-        let size = walk.table.map_or(u32::from(self.size()), |table| table.entries);
-        if u32::from(index) >= size {
-            let field = "`next`";
-            return Err(RingFault::DescriptorIndex { queue: self.queue(), field, index, size });
-        }
-        match walk.table {
-            None => Ok(self.cells.descriptor(index)),
-            Some(table) => self.read_indirect(walk.head, table, index),
-        }
-    }
-
-    /// Goes on in an indirect table (virtio 1.3, section 2.7.5.3) and returns its
-    /// first descriptor.
-    fn enter_indirect(
-        &mut self,
-        walk: &mut ChainWalk,
-        descriptor: Descriptor,
-    ) -> Result<Descriptor, RingFault> {
-        let entries = descriptor.len / DESCRIPTOR_BYTES as u32;
-        let reason = if !self.features.indirect() {
-            Some("the feature was not negotiated")
-        } else if walk.table.is_some() {
-            Some("inside another indirect table")
-        } else if descriptor.flags & Descriptor::NEXT != 0 {
-            Some("NEXT beside INDIRECT")
-        } else if descriptor.len % DESCRIPTOR_BYTES as u32 != 0 || entries == 0 {
-            Some("its length is not a multiple of 16 bytes, or 0")
-        } else if entries > INDIRECT_ENTRIES_MAX.max(u32::from(self.size())) {
-            Some("more entries than the queue")
-        } else {
-            None
+    walk.left = walk.left.saturating_sub(1);
+    walk.next = match walk.table {
+        None => follow_direct(queue, walk, descriptor)?,
+        Some(table) => follow_indirect(queue, walk, table, descriptor)?,
+    };
+    walk.passed = walk.passed.saturating_add(1);
+    let access = queue.side().access;
+    let is_writable = descriptor.flags & Descriptor::WRITE != 0;
+    if is_writable != (access == Access::Write) {
+        let (found, wanted) = match access {
+            Access::Read => ("device-writable", "device-readable"),
+            Access::Write => ("device-readable", "device-writable"),
         };
-        if let Some(reason) = reason {
-            return Err(RingFault::Indirect { queue: self.queue(), head: walk.head, reason });
-        }
-        let table = IndirectTable { addr: descriptor.addr, entries };
-        walk.table = Some(table);
-        walk.left = entries;
-        let first = self.read_indirect(walk.head, table, 0)?;
-        if first.flags & Descriptor::INDIRECT != 0 {
-            let reason = "inside another indirect table";
-            return Err(RingFault::Indirect { queue: self.queue(), head: walk.head, reason });
-        }
-        Ok(first)
+        let queue = queue.side().queue;
+        return Err(RingFault::BufferAccess { queue, head: walk.head, found, wanted });
     }
+    Ok(Some(Buffer { addr: descriptor.addr, len: descriptor.len as usize }))
+}
 
-    fn read_indirect(
-        &mut self,
-        head: u16,
-        table: IndirectTable,
-        index: u16,
-    ) -> Result<Descriptor, RingFault> {
-        let at = table.addr.wrapping_add(DESCRIPTOR_BYTES as u64 * u64::from(index));
-        let mut bytes = [0; DESCRIPTOR_BYTES];
-        if table.addr > at || self.view.read(at, &mut bytes).is_err() {
-            return Err(self.outside(head, at, DESCRIPTOR_BYTES));
-        }
-        Ok(Descriptor::decode(&bytes))
+/// The descriptor behind one in the ring's own table.
+fn follow_direct<Q: Virtqueue>(
+    queue: &mut Q,
+    walk: &ChainWalk,
+    descriptor: Descriptor,
+) -> Result<Option<Descriptor>, RingFault> {
+    if descriptor.flags & Descriptor::NEXT != 0 && walk.left == 0 {
+        return Err(too_long(queue, walk, u32::from(queue.size())));
     }
+    queue.follow_direct(walk, descriptor)
+}
+
+/// The descriptor behind one in an indirect table.
+fn follow_indirect<Q: Virtqueue>(
+    queue: &mut Q,
+    walk: &mut ChainWalk,
+    table: IndirectTable,
+    descriptor: Descriptor,
+) -> Result<Option<Descriptor>, RingFault> {
+    let Some(index) = Q::follow_indirect(descriptor, walk.table_at, table.entries) else {
+        return Ok(None);
+    };
+    if walk.left == 0 {
+        return Err(too_long(queue, walk, table.entries));
+    }
+    if u32::from(index) >= table.entries {
+        let (queue, field, size) = (queue.side().queue, "`next`", table.entries);
+        return Err(RingFault::DescriptorIndex { queue, field, index, size });
+    }
+    walk.table_at = index;
+    let next = read_indirect(queue, walk.head, table, index)?;
+    if Q::NESTS_VISIBLY && next.flags & Descriptor::INDIRECT != 0 {
+        return Err(nested(queue, walk.head));
+    }
+    Ok(Some(next))
+}
+
+/// Goes on in an indirect table (virtio 1.3, sections 2.7.5.3 and 2.8.7) and
+/// returns its first descriptor.
+fn enter_indirect<Q: Virtqueue>(
+    queue: &mut Q,
+    walk: &mut ChainWalk,
+    descriptor: Descriptor,
+) -> Result<Descriptor, RingFault> {
+    let entries = descriptor.len / DESCRIPTOR_BYTES as u32;
+    let reason = if !queue.side().features.indirect() {
+        Some("the feature was not negotiated")
+    } else if descriptor.flags & Descriptor::NEXT != 0 {
+        Some("NEXT beside INDIRECT")
+    } else if descriptor.len % DESCRIPTOR_BYTES as u32 != 0 || entries == 0 {
+        Some("its length is not a multiple of 16 bytes, or 0")
+    } else if entries > INDIRECT_ENTRIES_MAX.max(u32::from(queue.size())) {
+        Some("more entries than the queue")
+    } else {
+        None
+    };
+    if let Some(reason) = reason {
+        let queue = queue.side().queue;
+        return Err(RingFault::Indirect { queue, head: walk.head, reason });
+    }
+    let table = IndirectTable { addr: descriptor.addr, entries };
+    walk.table = Some(table);
+    walk.left = entries;
+    walk.passed = 0;
+    let first = read_indirect(queue, walk.head, table, 0)?;
+    if Q::NESTS_VISIBLY && first.flags & Descriptor::INDIRECT != 0 {
+        return Err(nested(queue, walk.head));
+    }
+    Ok(first)
+}
+
+fn read_indirect<Q: Virtqueue>(
+    queue: &mut Q,
+    head: u16,
+    table: IndirectTable,
+    index: u16,
+) -> Result<Descriptor, RingFault> {
+    let at = table.addr.wrapping_add(DESCRIPTOR_BYTES as u64 * u64::from(index));
+    let mut bytes = [0; DESCRIPTOR_BYTES];
+    if table.addr > at || queue.view().read(at, &mut bytes).is_err() {
+        return Err(queue.outside(head, at, DESCRIPTOR_BYTES));
+    }
+    Ok(Q::decode(&bytes))
+}
+
+#[cold]
+fn nested<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
+    let reason = "inside another indirect table";
+    RingFault::Indirect { queue: queue.side().queue, head, reason }
+}
+
+#[cold]
+fn too_long<Q: Virtqueue>(queue: &Q, walk: &ChainWalk, max: u32) -> RingFault {
+    RingFault::ChainLength { queue: queue.side().queue, head: walk.head, max }
 }

@@ -76,7 +76,61 @@ pub enum MemoryError {
     },
 }
 
-/// Which part of a split virtqueue.
+/// Why a log of written pages cannot be used as described.
+#[derive(Debug, Error)]
+#[error("the log of written pages cannot be used: {source}")]
+pub struct LogError {
+    /// What is wrong with the file; the log counts as region 0.
+    pub(crate) source: MemoryError,
+}
+
+/// Why a region for buffers in flight cannot be made or used as described.
+#[derive(Debug, Error)]
+pub enum InflightError {
+    /// No queues, no entries, or more than a queue may have.
+    #[error(
+        "in-flight region for {queues} queues of {size} entries: there must be a queue, and from \
+         1 to {max} entries"
+    )]
+    Shape {
+        /// Queues asked for.
+        queues: u16,
+        /// Entries of each.
+        size: u16,
+        /// The most a queue may have.
+        max: u16,
+    },
+    /// The region is shorter than its queues need.
+    #[error("in-flight region of {bytes:#x} bytes: its queues need {needed:#x}")]
+    TooShort {
+        /// Length of the region.
+        bytes: u64,
+        /// What is needed.
+        needed: u64,
+    },
+    /// It does not start where its cells would be aligned.
+    #[error("in-flight region at offset {offset:#x}: the offset is not a multiple of 8")]
+    Alignment {
+        /// Offset in the file.
+        offset: u64,
+    },
+    /// The file is no good.
+    #[error("the in-flight region cannot be used: {source}")]
+    Map {
+        /// What is wrong with the file; the in-flight region counts as region 0.
+        source: MemoryError,
+    },
+    /// The host refused.
+    #[error("cannot {action} the in-flight region: {source}")]
+    Host {
+        /// What was tried.
+        action: &'static str,
+        /// What the system call said.
+        source: std::io::Error,
+    },
+}
+
+/// Which part of a virtqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingArea {
     /// The descriptor table (virtio 1.3, section 2.7.5).
@@ -85,6 +139,12 @@ pub enum RingArea {
     Available,
     /// The used ring (section 2.7.8).
     Used,
+    /// The descriptor ring of a packed virtqueue (section 2.8).
+    DescriptorRing,
+    /// The driver's event suppression structure (section 2.8.10).
+    DriverEvents,
+    /// The device's event suppression structure (section 2.8.10).
+    DeviceEvents,
 }
 
 impl core::fmt::Display for RingArea {
@@ -93,6 +153,9 @@ impl core::fmt::Display for RingArea {
             Self::Descriptors => "descriptor table",
             Self::Available => "available ring",
             Self::Used => "used ring",
+            Self::DescriptorRing => "descriptor ring",
+            Self::DriverEvents => "driver event suppression structure",
+            Self::DeviceEvents => "device event suppression structure",
         })
     }
 }
@@ -111,7 +174,38 @@ pub enum RingFault {
         /// The largest that is accepted.
         max: u16,
     },
-    /// A part of the ring is not aligned as section 2.7 requires.
+    /// A packed ring of no size or too large a one.
+    #[error("queue {queue}: size {size} of a packed ring is not from 1 to {max}")]
+    PackedSize {
+        /// Vring index.
+        queue: u16,
+        /// The size asked for.
+        size: u32,
+        /// The largest that is accepted.
+        max: u16,
+    },
+    /// A packed ring is to start at a position it does not have.
+    #[error(
+        "queue {queue}: base {base:#x} of a packed ring (the wrap counter is bit 15) is beyond \
+         its {size} entries"
+    )]
+    PackedBase {
+        /// Vring index.
+        queue: u16,
+        /// The base asked for.
+        base: u16,
+        /// Entries of the ring.
+        size: u16,
+    },
+    /// The in-flight region does not fit the ring, or says what cannot be.
+    #[error("queue {queue}: in-flight region: {reason}")]
+    Inflight {
+        /// Vring index.
+        queue: u16,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A part of the ring is not aligned as sections 2.7 and 2.8 require.
     #[error("queue {queue}: {area} at {address:#x} is not aligned to {alignment} bytes")]
     Alignment {
         /// Vring index.

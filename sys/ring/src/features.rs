@@ -1,7 +1,9 @@
 //! What of the negotiated virtio features concerns a ring.
 
 use suimon_frame::{Offloads, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES};
-use virtio_bindings::virtio_config::{VIRTIO_F_NOTIFY_ON_EMPTY, VIRTIO_F_VERSION_1};
+use virtio_bindings::virtio_config::{
+    VIRTIO_F_IN_ORDER, VIRTIO_F_NOTIFY_ON_EMPTY, VIRTIO_F_RING_PACKED, VIRTIO_F_VERSION_1,
+};
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_ECN, VIRTIO_NET_F_GUEST_TSO4,
     VIRTIO_NET_F_GUEST_TSO6, VIRTIO_NET_F_HOST_ECN, VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_HOST_TSO6,
@@ -30,6 +32,30 @@ impl RingFeatures {
     #[inline]
     pub const fn indirect(self) -> bool {
         self.has(VIRTIO_RING_F_INDIRECT_DESC)
+    }
+
+    /// `VIRTIO_F_RING_PACKED`: rings are packed, not split.
+    #[inline]
+    pub const fn packed(self) -> bool {
+        self.has(VIRTIO_F_RING_PACKED)
+    }
+
+    /// `VIRTIO_F_IN_ORDER`: buffers are returned in the order in which they were
+    /// offered, and may be returned by batches.
+    #[inline]
+    pub const fn in_order(self) -> bool {
+        self.has(VIRTIO_F_IN_ORDER)
+    }
+
+    /// The [`base`](crate::RingSetup::base) of a ring whose front-end says this
+    /// number (`VHOST_USER_SET_VRING_BASE`). For a packed ring the upper half says
+    /// where the device before us returned its last buffer. That is where a
+    /// network device goes on: what it took and did not return was not used. Some
+    /// front-ends leave the upper half empty; then both positions are the lower
+    /// one.
+    pub const fn ring_base(self, number: u32) -> u16 {
+        let used = (number >> 16) as u16;
+        if self.packed() && used != 0 { used } else { number as u16 }
     }
 
     /// `VIRTIO_NET_F_MRG_RXBUF`: a received frame may fill several buffers.

@@ -1,23 +1,30 @@
-//! Guest memory and split virtqueues, as a network device sees them (virtio 1.3,
-//! sections 2.7 and 5.1.6).
+//! Guest memory and virtqueues, split and packed, as a network device sees them
+//! (virtio 1.3, sections 2.7, 2.8 and 5.1.6).
 //!
 //! - [`GuestMemory`]: the VM's memory, mapped from the descriptors a vhost-user
 //!   front-end passes; every access is bounds-checked and copies.
 //! - [`TxRing`]: a VM's transmit ring as a
 //!   [`FrameSource`](suimon_ports::FrameSource).
 //! - [`RxRing`]: a VM's receive ring as a [`FrameSink`](suimon_ports::FrameSink).
+//! - [`RingSetup`]: what a ring is made from. Its features choose the form of the
+//!   ring (`RING_PACKED`) and how buffers are returned (`IN_ORDER`).
+//! - [`RingRecords`]: what a ring writes down beside its work: the [`DirtyLog`] of
+//!   pages for a migration, and its part of the [`Inflight`] region. Neither can be
+//!   given to a running ring: drop it and make another from its position, as when a
+//!   queue is handed over.
 //! - [`RingState`]: where a ring stands; outlives the ring, so that the driver
 //!   can be told after the ring was given up.
 //! - [`CallLine`]: the descriptor that interrupts the guest; exchangeable while
 //!   the ring runs.
 //!
 //! What it does not do: it knows no message of vhost-user, owns no thread and
-//! never waits. Packed rings, memory logging for migration and an IOMMU are not
-//! implemented, so the features must not be offered.
+//! never waits. An IOMMU is not implemented, so the feature must not be offered.
 //!
 //! Lifecycle: a ring is made from memory, addresses and a base index; it runs in
-//! whatever thread owns it; dropping it publishes what was still pending and
-//! leaves its position in its [`RingState`]. A ring that met a [`RingFault`] is
+//! whatever thread owns it; dropping it publishes what was still pending, leaves its
+//! position in its [`RingState`], and closes its part of the in-flight region. If its
+//! process dies instead, the next ring with that part goes on exactly where the
+//! driver saw it end. A ring that met a [`RingFault`] is
 //! finished: it reports the fault again and again and touches the guest's memory
 //! no more.
 //!
@@ -26,8 +33,10 @@
 //!   at any moment. A descriptor is read once, checked, and used from the copy.
 //! - Whatever the guest writes, work per call is bounded by the queue's size and
 //!   by the batch, no index leaves its ring, no copy leaves a mapped region.
-//! - Used entries are published in the order of the available ring; the used
+//! - Chains are returned in the order in which they were made available; the used
 //!   index never passes what was written.
+//! - A write to a buffer is in the dirty log before the driver is told of it; a write
+//!   to the ring, when the call that made it returns.
 //! - No call allocates or locks per frame; the interrupt line's lock is taken
 //!   once per interrupt.
 //!
@@ -42,19 +51,34 @@ mod call_line;
 mod cells;
 mod chain;
 mod copy;
+mod dirty_log;
 mod fault;
 mod features;
+mod inflight;
+mod inflight_packed;
+mod inflight_split;
 mod memory;
+mod packed;
+mod packed_arming;
+mod packed_cells;
+mod rings;
 mod rx_ring;
+mod setup;
+mod shared_map;
 mod sigbus;
 mod split;
 mod tx_ring;
+mod virtqueue;
 
 pub use call_line::CallLine;
-pub use fault::{MemoryError, RingArea, RingFault};
+pub use dirty_log::{DirtyLog, LOG_PAGE_BYTES, RingLog};
+pub use fault::{InflightError, LogError, MemoryError, RingArea, RingFault};
 pub use features::RingFeatures;
+pub use inflight::{Inflight, InflightQueue, InflightShape};
 pub use memory::{GuestMemory, REGIONS_MAX, Region, RegionSpec};
-pub use rx_ring::{OffloadMask, RxRing};
+pub use rings::{RxRing, TxRing};
+pub use rx_ring::OffloadMask;
+pub use setup::{QUEUE_SIZE_MAX, RingAddresses, RingRecords, RingSetup};
 pub use sigbus::memory_faults;
-pub use split::{QUEUE_SIZE_MAX, RingAddresses, RingSetup, RingState};
-pub use tx_ring::{Announcer, TxRing};
+pub use tx_ring::Announcer;
+pub use virtqueue::RingState;

@@ -133,6 +133,11 @@ impl Region {
         self.guest_addr
     }
 
+    /// Where the first byte is mapped; good while the region lives.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
     /// Address of the first byte in the front-end.
     pub fn user_addr(&self) -> u64 {
         self.user_addr
@@ -222,6 +227,14 @@ impl GuestMemory {
             let left = region.size.checked_sub(offset)?;
             // SAFETY: the offset lies inside the mapping.
             (bytes <= left).then(|| unsafe { region.base.add(offset as usize) })
+        })
+    }
+
+    /// The guest address of what the front-end has at `user_addr`.
+    pub(crate) fn guest_addr(&self, user_addr: u64) -> Option<u64> {
+        self.regions.iter().find_map(|region| {
+            let offset = user_addr.checked_sub(region.user_addr)?;
+            (offset < region.size).then(|| region.guest_addr.saturating_add(offset))
         })
     }
 

@@ -1,4 +1,6 @@
-//! A VM's receive ring: frames leave the switch.
+//! A VM's receive ring: frames leave the switch. With mergeable buffers a frame may
+//! fill several chains; without, it goes into one or not at all. A frame that finds
+//! no room leaves the ring as it was.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
@@ -7,9 +9,10 @@ use suimon_frame::{Frame, Offloads, VNET_HEADER_BYTES, VnetHeader};
 use suimon_ports::{FrameSink, PortFault, Sent};
 
 use crate::cells::Descriptor;
+use crate::chain::{ChainWalk, step};
 use crate::fault::RingFault;
-use crate::memory::GuestMemory;
-use crate::split::{Access, Head, RingSetup, RingState, SplitQueue};
+use crate::setup::RingSetup;
+use crate::virtqueue::{Head, Virtqueue};
 
 /// Where `num_buffers` stands in the header.
 const NUM_BUFFERS_AT: usize = 10;
@@ -56,38 +59,24 @@ impl OffloadMask {
     }
 }
 
-/// A VM's receive ring. With mergeable buffers a frame may fill several chains;
-/// without, it goes into one or not at all. A frame that finds no room leaves
-/// the ring as it was.
-pub struct RxRing {
-    queue: SplitQueue,
+/// A receive ring over one form of virtqueue.
+pub(crate) struct RxEngine<Q> {
+    queue: Q,
     header_bytes: usize,
     takes: Offloads,
     mask: Arc<OffloadMask>,
 }
 
-impl RxRing {
+impl<Q: Virtqueue> RxEngine<Q> {
     /// A running ring. The driver is told never to kick: new buffers are found
     /// when there is a frame for them.
-    ///
-    /// # Errors
-    /// The ring's size or areas are no good, as [`RingFault`] says.
-    pub fn new(
-        memory: Arc<GuestMemory>,
-        setup: &RingSetup,
-        mask: Arc<OffloadMask>,
-    ) -> Result<Self, PortFault> {
-        Ok(Self {
-            queue: SplitQueue::new(memory, setup, Access::Write)?,
+    pub(crate) fn new(queue: Q, setup: &RingSetup, mask: Arc<OffloadMask>) -> Self {
+        Self {
+            queue,
             header_bytes: setup.features.header_bytes(),
             takes: setup.features.egress(),
             mask,
-        })
-    }
-
-    /// Where the ring stands, also after it is gone.
-    pub fn state(&self) -> Arc<RingState> {
-        Arc::clone(self.queue.state())
+        }
     }
 
     #[inline(always)]
@@ -107,13 +96,14 @@ impl RxRing {
         let low =
             if self.offloads().checksum { low } else { low & !u64::from(VnetHeader::DATA_VALID) };
         let addr = head.first.addr;
-        let view = &mut self.queue.view;
+        let view = self.queue.view();
         let header = view.write_words(addr, low, high);
         let body_addr = addr.wrapping_add(VNET_HEADER_BYTES as u64);
         if header.and_then(|()| view.write(body_addr, body)).is_err() {
             return Err(self.queue.outside(head.index, addr, bytes));
         }
-        self.queue.complete(head.index, bytes as u32);
+        self.queue.note_written(addr, bytes);
+        self.queue.complete(head, bytes as u32);
         Ok(Sent::Accepted)
     }
 
@@ -147,21 +137,22 @@ impl RxRing {
             let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
             let written = self.fill_chain(head, &mut source, &mut count_at)?;
             if written == 0 {
-                let queue = self.queue.queue();
+                let queue = self.queue.side().queue;
                 return Err(RingFault::NoRoom { queue, head: head.index });
             }
-            self.queue.complete(head.index, written as u32);
+            self.queue.complete(head, written as u32);
             chains += 1;
-            if !self.queue.features.mergeable() && !source.is_empty() {
+            if !self.queue.side().features.mergeable() && !source.is_empty() {
                 return Ok(Sent::Full);
             }
         }
         if chains > 1 {
             for (addr, byte) in count_at.into_iter().zip(chains.to_le_bytes()) {
                 let Some((head, addr)) = addr else { continue };
-                if self.queue.view.write(addr, &[byte]).is_err() {
+                if self.queue.view().write(addr, &[byte]).is_err() {
                     return Err(self.queue.outside(head, addr, 1));
                 }
+                self.queue.note_written(addr, 1);
             }
         }
         Ok(Sent::Accepted)
@@ -176,8 +167,8 @@ impl RxRing {
         count_at: &mut [Option<(u16, u64)>; 2],
     ) -> Result<usize, RingFault> {
         let mut written = 0;
-        let mut walk = self.queue.walk(head);
-        while let Some(buffer) = self.queue.step(&mut walk)? {
+        let mut walk = ChainWalk::new(head, self.queue.size());
+        while let Some(buffer) = step(&mut self.queue, &mut walk)? {
             let mut filled = 0;
             while filled < buffer.len {
                 let at = source.at;
@@ -186,9 +177,10 @@ impl RxRing {
                     break;
                 }
                 let addr = buffer.addr.wrapping_add(filled as u64);
-                if addr < buffer.addr || self.queue.view.write(addr, part).is_err() {
+                if addr < buffer.addr || self.queue.view().write(addr, part).is_err() {
                     return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
                 }
+                self.queue.note_written(addr, part.len());
                 for (nth, place) in count_at.iter_mut().enumerate() {
                     let byte = NUM_BUFFERS_AT + nth;
                     if self.header_bytes > byte && at <= byte && byte < at + part.len() {
@@ -240,22 +232,22 @@ impl<'a> Pieces<'a> {
     }
 }
 
-impl FrameSink for RxRing {
+impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
     #[inline]
     fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
-        self.queue.check()?;
+        self.queue.side().check()?;
         match self.put(frame) {
             Ok(sent) => Ok(sent),
-            Err(fault) => Err(self.queue.fail(fault).into()),
+            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
         }
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
         self.queue.publish();
-        self.queue.check()?;
+        self.queue.side().check()?;
         match self.queue.prefetch_ahead() {
             Ok(()) => Ok(()),
-            Err(fault) => Err(self.queue.fail(fault).into()),
+            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
         }
     }
 

@@ -1,106 +1,25 @@
 //! A split virtqueue from the device's side: takes chains, returns them, and
 //! agrees with the driver on notifications (virtio 1.3, section 2.7).
+//!
+//! With IN_ORDER a transmit batch is returned by one used entry with its last
+//! head (section 2.7.14). Receive buffers are returned one by one all the same: a
+//! buffer without an entry counts as filled to its end.
 
-use core::sync::atomic::{AtomicU16, Ordering};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use suimon_frame::BATCH_FRAMES_MAX;
 use suimon_ports::Wakeup;
 
 use crate::arming::{self, NotifyCells};
-use crate::call_line::CallLine;
-use crate::cells::{Descriptor, RingCells};
+use crate::cells::{DESCRIPTOR_BYTES, Descriptor, RingCells, USED_ENTRY_BYTES, USED_IDX_AT};
+use crate::chain::ChainWalk;
+use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
-use crate::features::RingFeatures;
-use crate::memory::{GuestMemory, MemoryView};
-use crate::sigbus::memory_faults;
-
-/// The largest queue (virtio 1.3, section 2.7).
-pub const QUEUE_SIZE_MAX: u16 = 32_768;
-
-/// Buffers whose lines are asked for ahead of the one in use. Far enough to hide
-/// the way to another CPU's cache; not more lines than a CPU can wait for at once.
-const PREFETCH_DISTANCE: usize = 8;
-
-/// Where a ring's areas lie, as addresses of the front-end (vhost-user,
-/// `VHOST_USER_SET_VRING_ADDR`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RingAddresses {
-    /// The descriptor table.
-    pub descriptors: u64,
-    /// The available ring.
-    pub available: u64,
-    /// The used ring.
-    pub used: u64,
-}
-
-/// What a ring is made from.
-#[derive(Clone)]
-pub struct RingSetup {
-    /// The vring's index in its device, for fault texts.
-    pub queue: u16,
-    /// Entries: a power of two, at most [`QUEUE_SIZE_MAX`].
-    pub size: u32,
-    /// Where its areas lie.
-    pub addresses: RingAddresses,
-    /// Index of the first available entry to take.
-    pub base: u16,
-    /// What was negotiated.
-    pub features: RingFeatures,
-    /// Becomes readable when the driver kicks; `None` if it never does and has
-    /// to be polled for ever. Must not block when read.
-    pub kick: Option<Arc<OwnedFd>>,
-    /// The way to interrupt the driver.
-    pub call: Arc<CallLine>,
-    /// Is told once if the ring meets a fault (`VHOST_USER_SET_VRING_ERR`).
-    pub error: Arc<CallLine>,
-}
-
-/// Where a ring stands. Written by the ring at the end of each batch and when it
-/// is dropped; readable as long as anybody wants to know.
-#[derive(Debug)]
-pub struct RingState {
-    next_avail: AtomicU16,
-    fault: OnceLock<RingFault>,
-}
-
-impl RingState {
-    fn new(base: u16) -> Self {
-        Self { next_avail: AtomicU16::new(base), fault: OnceLock::new() }
-    }
-
-    /// The next available entry that will be taken: everything before it was
-    /// used. Exact once the ring is dropped.
-    pub fn next_avail(&self) -> u16 {
-        self.next_avail.load(Ordering::Acquire)
-    }
-
-    /// Whether the ring met a fault and stopped for good.
-    pub fn is_faulted(&self) -> bool {
-        self.fault.get().is_some()
-    }
-
-    /// The fault that stopped the ring for good. It is there before the line
-    /// `error` of [`RingSetup`] is rung.
-    pub fn fault(&self) -> Option<RingFault> {
-        self.fault.get().copied()
-    }
-}
-
-/// A chain's first descriptor.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Head {
-    pub(crate) index: u16,
-    pub(crate) first: Descriptor,
-}
-
-/// Which way the device uses a ring's buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
-}
+use crate::inflight_split::SplitInflight;
+use crate::memory::GuestMemory;
+use crate::setup::{RingRecords, RingSetup};
+use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
 
 /// Chains whose first descriptors were fetched ahead of their use.
 struct Ahead {
@@ -116,14 +35,12 @@ pub(crate) struct Mark {
     next_used: u16,
 }
 
-/// The queue. `next_used` runs ahead of `published_used` until
-/// [`SplitQueue::publish`].
-pub(crate) struct SplitQueue {
-    pub(crate) cells: RingCells,
-    pub(crate) view: MemoryView,
-    pub(crate) features: RingFeatures,
-    queue: u16,
-    pub(crate) access: Access,
+/// The queue. `next_used` runs ahead of `published_used` until it is published.
+/// `RECORDS`: it writes down what it does as [`RingRecords`] says, or returns
+/// batches by one entry.
+pub(crate) struct SplitQueue<const RECORDS: bool> {
+    cells: RingCells,
+    side: QueueSide,
     ahead: Ahead,
     /// The driver's index when it was last read.
     avail_seen: u16,
@@ -134,122 +51,64 @@ pub(crate) struct SplitQueue {
     asked_used: Option<u16>,
     /// The event index that suppresses kicks, while they are suppressed.
     parked: Option<u16>,
-    faults_seen: u64,
-    fault: Option<RingFault>,
-    call: Arc<CallLine>,
-    error: Arc<CallLine>,
-    state: Arc<RingState>,
+    log: Option<RingLog>,
+    inflight: Option<SplitInflight>,
+    /// Heads to take instead of the first entries behind `replay_from`.
+    replay: Vec<u16>,
+    replay_from: u16,
+    /// The head of the last chain completed, where one entry returns a batch.
+    batch_head: u16,
+    returns_batches: bool,
 }
 
-impl SplitQueue {
+impl<const RECORDS: bool> SplitQueue<RECORDS> {
     pub(crate) fn new(
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
+        records: RingRecords,
         access: Access,
     ) -> Result<Self, RingFault> {
         let cells = RingCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
         let used = cells.used_idx();
+        let (mut base, mut replay, mut inflight) = (setup.base, Vec::new(), None);
+        if let Some(part) = &records.inflight {
+            let (size, avail) = (cells.size(), cells.avail_idx());
+            let (opened, recovery) = SplitInflight::open(part, setup.queue, size, used, avail)?;
+            inflight = Some(opened);
+            if let Some(recovery) = recovery {
+                (base, replay) = (recovery.used, recovery.heads);
+            }
+        }
         let mut queue = Self {
             cells,
-            view: MemoryView::new(memory),
-            features: setup.features,
-            queue: setup.queue,
-            access,
+            side: QueueSide::new(memory, setup, access),
             ahead: Ahead { heads: [Head::default(); BATCH_FRAMES_MAX], filled: 0, taken: 0 },
-            avail_seen: setup.base,
-            next_avail: setup.base,
+            avail_seen: base,
+            next_avail: base,
             next_used: used,
             published_used: used,
             asked_used: None,
             parked: None,
-            faults_seen: memory_faults(),
-            fault: None,
-            call: Arc::clone(&setup.call),
-            error: Arc::clone(&setup.error),
-            state: Arc::new(RingState::new(setup.base)),
+            log: records.log,
+            inflight,
+            replay,
+            replay_from: base,
+            batch_head: 0,
+            returns_batches: setup.features.in_order() && access == Access::Read,
         };
+        queue.side.state.next_avail.store(base, Ordering::Release);
         queue.park();
         Ok(queue)
     }
 
-    pub(crate) fn state(&self) -> &Arc<RingState> {
-        &self.state
-    }
-
-    pub(crate) fn size(&self) -> u16 {
-        self.cells.size()
-    }
-
-    pub(crate) fn queue(&self) -> u16 {
-        self.queue
-    }
-
-    /// The fault that ended this queue, if any.
-    #[inline(always)]
-    pub(crate) fn check(&self) -> Result<(), RingFault> {
-        match self.fault {
-            None => Ok(()),
-            Some(fault) => Err(fault),
-        }
-    }
-
-    /// Ends the queue.
-    #[cold]
-    pub(crate) fn fail(&mut self, fault: RingFault) -> RingFault {
-        if self.fault.is_none() {
-            self.fault = Some(fault);
-            let _ = self.state.fault.set(fault);
-            self.error.ring();
-        }
-        fault
-    }
-
-    /// Fetches up to a batch of chains if none is at hand, and asks for their
-    /// buffers. Returns how many are at hand.
-    #[inline]
-    pub(crate) fn look_ahead(&mut self) -> Result<usize, RingFault> {
-        let at_hand = self.ahead.filled - self.ahead.taken;
-        if at_hand > 0 {
-            return Ok(at_hand);
-        }
-        if self.avail_seen == self.next_avail {
-            self.read_avail()?;
-        }
-        let waiting = self.avail_seen.wrapping_sub(self.next_avail);
-        let count = usize::from(waiting).min(BATCH_FRAMES_MAX);
-        self.fetch(count)?;
-        Ok(count)
-    }
-
-    /// Fetches the next chains before they are needed, so that their lines come
-    /// while something else is done. Worth it only if few are at hand.
-    #[inline]
-    pub(crate) fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
-        if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
-            return Ok(());
-        }
-        let mut waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
-        if waiting < BATCH_FRAMES_MAX && self.access == Access::Write {
-            self.read_avail()?;
-            waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
-        }
-        self.fetch(waiting.min(BATCH_FRAMES_MAX))
-    }
-
     /// Reads the driver's index.
     fn read_avail(&mut self) -> Result<(), RingFault> {
-        let faults = memory_faults();
-        if faults != self.faults_seen {
-            self.faults_seen = faults;
-            if self.view.memory().is_faulted() {
-                return Err(RingFault::MemoryGone { queue: self.queue });
-            }
-        }
+        self.side.check_memory()?;
         let avail = self.cells.avail_idx();
         let ahead = avail.wrapping_sub(self.next_avail);
         if ahead > self.size() {
             return Err(RingFault::AvailIndex {
-                queue: self.queue,
+                queue: self.side.queue,
                 avail,
                 next: self.next_avail,
                 ahead,
@@ -260,26 +119,38 @@ impl SplitQueue {
         Ok(())
     }
 
+    /// The head at a position of the available ring.
+    #[inline(always)]
+    fn head_at(&self, at: u16) -> u16 {
+        if RECORDS {
+            let replayed = self.replay.get(usize::from(at.wrapping_sub(self.replay_from)));
+            if let Some(head) = replayed {
+                return *head;
+            }
+        }
+        self.cells.avail_entry(at)
+    }
+
     /// Fetches `count` chains' first descriptors: first asks for all the lines,
     /// then reads them, so that the misses overlap.
     fn fetch(&mut self, count: usize) -> Result<(), RingFault> {
         self.ahead.filled = 0;
         self.ahead.taken = 0;
         let size = self.size();
-        let mut at = self.next_avail;
-        for head in self.ahead.heads.iter_mut().take(count) {
-            let index = self.cells.avail_entry(at);
+        for nth in 0..count.min(BATCH_FRAMES_MAX) {
+            let index = self.head_at(self.next_avail.wrapping_add(nth as u16));
             if index >= size {
                 return Err(RingFault::DescriptorIndex {
-                    queue: self.queue,
+                    queue: self.side.queue,
                     field: "available ring",
                     index,
                     size: u32::from(size),
                 });
             }
-            head.index = index;
+            if let Some(head) = self.ahead.heads.get_mut(nth) {
+                head.index = index;
+            }
             self.cells.prefetch_descriptor(index);
-            at = at.wrapping_add(1);
         }
         self.cells.prefetch_used(self.next_used, count);
         for head in self.ahead.heads.iter_mut().take(count) {
@@ -295,46 +166,139 @@ impl SplitQueue {
     /// Asks for the lines of a buffer at hand.
     #[inline(always)]
     fn prefetch_buffer(&self, nth: usize) {
-        if nth >= self.ahead.filled {
-            return;
-        }
-        let Some(head) = self.ahead.heads.get(nth) else { return };
-        match self.access {
-            Access::Read => self.view.prefetch_read(head.first.addr),
-            Access::Write => {
-                let header_bytes = self.features.header_bytes();
-                self.view.prefetch_write(head.first.addr, header_bytes);
+        if nth < self.ahead.filled {
+            if let Some(head) = self.ahead.heads.get(nth) {
+                self.side.prefetch_buffer(head);
             }
         }
     }
 
-    /// The next chain at hand, without taking it.
+    /// Whether completed chains wait to be published.
+    fn has_unpublished(&self) -> bool {
+        self.next_used != self.published_used
+    }
+
+    /// Writes down that a batch is about to be returned.
+    fn enter_batch(&mut self) {
+        if self.returns_batches {
+            self.cells.write_used(self.published_used, self.batch_head, 0);
+        }
+        if let Some(inflight) = &mut self.inflight {
+            inflight.enter_batch();
+        }
+    }
+
+    /// Writes down that it was.
+    fn leave_batch(&mut self) {
+        if let Some(log) = &self.log {
+            let count = self.next_used.wrapping_sub(self.published_used);
+            for ahead in 0..count {
+                let at = self.cells.used_entry_at(self.published_used.wrapping_add(ahead));
+                log.note_used(at, USED_ENTRY_BYTES);
+            }
+            log.note_used(USED_IDX_AT, size_of::<u16>());
+        }
+        if let Some(inflight) = &mut self.inflight {
+            inflight.leave_batch(self.next_used);
+        }
+    }
+
+    /// Kicks were asked for or declined.
+    fn note_kicks_written(&self) {
+        if RECORDS {
+            if let Some(log) = &self.log {
+                let event_idx = self.side.features.event_idx();
+                let at = if event_idx { self.cells.avail_event_at() } else { 0 };
+                log.note_used(at, size_of::<u16>());
+            }
+        }
+    }
+}
+
+impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
+    type Mark = Mark;
+    const NESTS_VISIBLY: bool = true;
+
     #[inline(always)]
-    pub(crate) fn peek(&self) -> Option<Head> {
+    fn side(&self) -> &QueueSide {
+        &self.side
+    }
+
+    #[inline(always)]
+    fn side_mut(&mut self) -> &mut QueueSide {
+        &mut self.side
+    }
+
+    #[inline(always)]
+    fn size(&self) -> u16 {
+        self.cells.size()
+    }
+
+    #[inline]
+    fn look_ahead(&mut self) -> Result<usize, RingFault> {
+        let at_hand = self.ahead.filled - self.ahead.taken;
+        if at_hand > 0 {
+            return Ok(at_hand);
+        }
+        if self.avail_seen == self.next_avail {
+            self.read_avail()?;
+        }
+        let waiting = self.avail_seen.wrapping_sub(self.next_avail);
+        let count = usize::from(waiting).min(BATCH_FRAMES_MAX);
+        self.fetch(count)?;
+        Ok(count)
+    }
+
+    /// Worth it only if few are at hand.
+    #[inline]
+    fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
+        if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
+            return Ok(());
+        }
+        let mut waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
+        if waiting < BATCH_FRAMES_MAX && self.side.access == Access::Write {
+            self.read_avail()?;
+            waiting = usize::from(self.avail_seen.wrapping_sub(self.next_avail));
+        }
+        self.fetch(waiting.min(BATCH_FRAMES_MAX))
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> Option<Head> {
         if self.ahead.taken == self.ahead.filled {
             return None;
         }
         self.ahead.heads.get(self.ahead.taken).copied()
     }
 
-    /// Takes the chain that [`SplitQueue::peek`] showed, and writes its used
-    /// entry: the device wrote `written` bytes into it.
     #[inline(always)]
-    pub(crate) fn complete(&mut self, head: u16, written: u32) {
-        self.cells.write_used(self.next_used, head, written);
+    fn complete(&mut self, head: Head, written: u32) {
+        if RECORDS && self.returns_batches {
+            self.batch_head = head.index;
+        } else {
+            self.cells.write_used(self.next_used, head.index, written);
+        }
+        if RECORDS {
+            if let Some(inflight) = &mut self.inflight {
+                inflight.note_completed(head.index);
+            }
+        }
         self.next_used = self.next_used.wrapping_add(1);
         self.next_avail = self.next_avail.wrapping_add(1);
         self.ahead.taken += 1;
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
     }
 
-    pub(crate) fn mark(&self) -> Mark {
+    fn mark(&self) -> Mark {
         Mark { next_avail: self.next_avail, next_used: self.next_used }
     }
 
-    /// Forgets every chain completed since `mark`; none may be published.
-    pub(crate) fn rewind(&mut self, mark: Mark) {
+    fn rewind(&mut self, mark: Mark) {
         if self.next_avail != mark.next_avail {
+            if let Some(inflight) = &mut self.inflight {
+                let forgotten = usize::from(self.next_avail.wrapping_sub(mark.next_avail));
+                inflight.forget(inflight.completed().saturating_sub(forgotten));
+            }
             self.next_avail = mark.next_avail;
             self.next_used = mark.next_used;
             self.ahead.filled = 0;
@@ -342,65 +306,100 @@ impl SplitQueue {
         }
     }
 
-    /// Whether completed chains wait to be published.
-    pub(crate) fn has_unpublished(&self) -> bool {
-        self.next_used != self.published_used
-    }
-
-    /// Makes completed chains visible, and interrupts the driver if it asked.
-    pub(crate) fn publish(&mut self) {
+    fn publish(&mut self) {
         if !self.has_unpublished() {
             return;
         }
+        if RECORDS {
+            self.enter_batch();
+        }
         self.cells.publish_used(self.next_used);
+        if RECORDS {
+            self.leave_batch();
+        }
         self.published_used = self.next_used;
-        self.state.next_avail.store(self.next_avail, Ordering::Release);
+        self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(parked) = self.parked {
             if arming::is_park_stale(parked, self.next_avail) {
                 self.park();
             }
         }
-        let event_idx = self.features.event_idx();
+        let event_idx = self.side.features.event_idx();
         let before = self.asked_used.replace(self.next_used);
+        let is_emptied = || self.cells.avail_idx() == self.next_avail;
         if arming::wants_interrupt(&self.cells, event_idx, before, self.next_used)
-            || (self.features.notify_on_empty() && self.cells.avail_idx() == self.next_avail)
+            || (self.side.features.notify_on_empty() && is_emptied())
         {
-            self.call.ring();
+            self.side.call.ring();
         }
     }
 
-    /// Asks the driver to kick when the next chain is available.
-    pub(crate) fn arm(&mut self) -> Wakeup {
-        if self.fault.is_some() || self.ahead.filled != self.ahead.taken {
+    fn arm(&mut self) -> Wakeup {
+        if self.side.check().is_err() || self.ahead.filled != self.ahead.taken {
             return Wakeup::Pending;
         }
-        let armed = arming::arm(&self.cells, self.features.event_idx(), self.next_avail);
+        let event_idx = self.side.features.event_idx();
+        let armed = arming::arm(&self.cells, event_idx, self.next_avail);
+        self.note_kicks_written();
         if armed == Wakeup::Armed {
             self.parked = None;
         }
         armed
     }
 
-    /// Tells the driver not to kick.
-    pub(crate) fn park(&mut self) {
-        if self.fault.is_none() {
-            let event_idx = self.features.event_idx();
+    fn park(&mut self) {
+        if self.side.check().is_ok() {
+            let event_idx = self.side.features.event_idx();
             self.parked = Some(arming::park(&self.cells, event_idx, self.next_avail));
+            self.note_kicks_written();
         }
     }
 
-    /// The fault of a buffer that is not in memory.
-    #[cold]
-    pub(crate) fn outside(&self, head: u16, address: u64, bytes: usize) -> RingFault {
-        RingFault::BufferAddress { queue: self.queue, head, address, bytes: bytes as u64 }
+    #[inline(always)]
+    fn note_written(&self, addr: u64, bytes: usize) {
+        if RECORDS {
+            if let Some(log) = &self.log {
+                log.note_buffer(addr, bytes);
+            }
+        }
+    }
+
+    fn follow_direct(
+        &mut self,
+        _walk: &ChainWalk,
+        descriptor: Descriptor,
+    ) -> Result<Option<Descriptor>, RingFault> {
+        if descriptor.flags & Descriptor::NEXT == 0 {
+            return Ok(None);
+        }
+        let (index, size) = (descriptor.next, self.size());
+        if index >= size {
+            let (queue, field, size) = (self.side.queue, "`next`", u32::from(size));
+            return Err(RingFault::DescriptorIndex { queue, field, index, size });
+        }
+        Ok(Some(self.cells.descriptor(index)))
+    }
+
+    fn follow_indirect(descriptor: Descriptor, _index: u16, _entries: u32) -> Option<u16> {
+        (descriptor.flags & Descriptor::NEXT != 0).then_some(descriptor.next)
+    }
+
+    fn decode(bytes: &[u8; DESCRIPTOR_BYTES]) -> Descriptor {
+        Descriptor::decode(bytes)
     }
 }
 
-impl Drop for SplitQueue {
+impl<const RECORDS: bool> Drop for SplitQueue<RECORDS> {
     fn drop(&mut self) {
         // What was completed belongs to the driver; the next device would use it
         // again.
         self.publish();
-        self.state.next_avail.store(self.next_avail, Ordering::Release);
+        self.side.state.next_avail.store(self.next_avail, Ordering::Release);
+        if let Some(inflight) = &mut self.inflight {
+            let replayed = usize::from(self.next_avail.wrapping_sub(self.replay_from));
+            if replayed >= self.replay.len() {
+                inflight.close();
+            }
+        }
     }
 }

@@ -1,4 +1,6 @@
-//! A VM's transmit ring: frames come into the switch.
+//! A VM's transmit ring: frames come into the switch. They are copied out and
+//! their chains returned in the same call, so the guest may reuse its buffers at
+//! once.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,9 +13,10 @@ use suimon_frame::{
 };
 use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
 
+use crate::chain::{ChainWalk, step};
 use crate::fault::RingFault;
-use crate::memory::GuestMemory;
-use crate::split::{Access, Head, RingSetup, RingState, SplitQueue};
+use crate::setup::RingSetup;
+use crate::virtqueue::{Head, Virtqueue};
 
 /// Speaks up for a VM from outside its ring: after a migration the new host's
 /// switch is told where the VM is now (`VHOST_USER_SEND_RARP`).
@@ -65,10 +68,9 @@ impl Announcer {
     }
 }
 
-/// A VM's transmit ring. Frames are copied out and their chains returned in the
-/// same call, so the guest may reuse its buffers at once.
-pub struct TxRing {
-    queue: SplitQueue,
+/// A transmit ring over one form of virtqueue.
+pub(crate) struct TxEngine<Q> {
+    queue: Q,
     kick: Arc<OwnedFd>,
     /// The driver never kicks; the ring must be polled and never sleeps.
     is_poll_only: bool,
@@ -78,14 +80,9 @@ pub struct TxRing {
     announcer: Arc<Announcer>,
 }
 
-impl TxRing {
+impl<Q: Virtqueue> TxEngine<Q> {
     /// A running ring. Kicks are suppressed until it is armed.
-    ///
-    /// # Errors
-    /// The ring's size or areas are no good, as [`RingFault`] says, or the host
-    /// has no descriptor to spare.
-    pub fn new(memory: Arc<GuestMemory>, setup: &RingSetup) -> Result<Self, PortFault> {
-        let queue = SplitQueue::new(memory, setup, Access::Read)?;
+    pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
         let kick = match &setup.kick {
             Some(kick) => Arc::clone(kick),
             None => Arc::new(own_eventfd()?),
@@ -101,13 +98,7 @@ impl TxRing {
         })
     }
 
-    /// Where the ring stands, also after it is gone.
-    pub fn state(&self) -> Arc<RingState> {
-        Arc::clone(self.queue.state())
-    }
-
-    /// A way to speak up for the VM.
-    pub fn announcer(&self) -> Arc<Announcer> {
+    pub(crate) fn announcer(&self) -> Arc<Announcer> {
         Arc::clone(&self.announcer)
     }
 
@@ -118,7 +109,7 @@ impl TxRing {
         while at_hand > 0 {
             let (Some(head), Some(frame)) = (self.queue.peek(), batch.spare()) else { break };
             let admitted = self.take_frame(head, frame)?;
-            self.queue.complete(head.index, 0);
+            self.queue.complete(head, 0);
             at_hand -= 1;
             if admitted {
                 batch.commit();
@@ -144,7 +135,7 @@ impl TxRing {
         let Some(space) = room(frame, 0, body) else {
             return Err(self.too_long(head));
         };
-        let view = &mut self.queue.view;
+        let view = self.queue.view();
         let header = if self.header_bytes == VNET_HEADER_BYTES {
             view.read_words(addr).map(|(low, high)| VnetHeader::from_words(low, high))
         } else {
@@ -163,8 +154,8 @@ impl TxRing {
         let mut header = [0; VNET_HEADER_BYTES];
         let mut missing = self.header_bytes;
         let mut body = 0;
-        let mut walk = self.queue.walk(head);
-        while let Some(buffer) = self.queue.step(&mut walk)? {
+        let mut walk = ChainWalk::new(head, self.queue.size());
+        while let Some(buffer) = step(&mut self.queue, &mut walk)? {
             let into_header = missing.min(buffer.len);
             let from = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
@@ -175,9 +166,9 @@ impl TxRing {
             };
             let body_addr = buffer.addr.wrapping_add(into_header as u64);
             self.queue
-                .view
+                .view()
                 .read(buffer.addr, header_part)
-                .and_then(|()| self.queue.view.read(body_addr, space))
+                .and_then(|()| self.queue.view().read(body_addr, space))
                 .map_err(|_| self.queue.outside(head.index, buffer.addr, buffer.len))?;
             missing -= into_header;
             body += into_body;
@@ -196,7 +187,7 @@ impl TxRing {
     #[cold]
     fn too_long(&self, head: Head) -> RingFault {
         let max = self.header_bytes + FRAME_BYTES_MAX;
-        RingFault::FrameLength { queue: self.queue.queue(), head: head.index, max }
+        RingFault::FrameLength { queue: self.queue.side().queue, head: head.index, max }
     }
 }
 
@@ -215,9 +206,9 @@ fn own_eventfd() -> Result<OwnedFd, PortFault> {
     })
 }
 
-impl FrameSource for TxRing {
+impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
-        self.queue.check()?;
+        self.queue.side().check()?;
         let mut count = 0;
         if self.announcer.is_pending() {
             if let Some(frame) = batch.spare() {
@@ -232,7 +223,7 @@ impl FrameSource for TxRing {
         self.queue.publish();
         match taken {
             Ok(taken) => Ok(count + taken),
-            Err(fault) => Err(self.queue.fail(fault).into()),
+            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
         }
     }
 

@@ -1,0 +1,340 @@
+//! A packed ring's part of the in-flight region (`QueueRegionPacked`).
+//!
+//! A packed ring is overwritten by what the device returns, so the part keeps a
+//! copy of each descriptor taken, in entries from a free list.
+//!
+//! Order of stores, for a batch: each chain is copied into entries, its head
+//! marked `inflight`, and the entries taken off the list (`old_free_head` says
+//! where the list is without what is under way); the entries are put back on the
+//! list, the used position moves; the ring is written; the heads' marks go;
+//! the `old_` fields follow. Whoever finds the used position and the old one
+//! unequal looks at the ring: if it was written, the batch was returned and the
+//! rest is made up for; if not, the list and the position go back.
+//!
+//! The two positions and their wrap counters are written as one word, so that no
+//! crash finds half a position.
+
+use crate::cells::Descriptor;
+use crate::fault::RingFault;
+use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
+use crate::packed_arming::PackedNotifyCells;
+use crate::packed_cells::{Done, PackedCells, Place};
+
+/// Bytes before the entries.
+pub(crate) const HEADER_BYTES: usize = 32;
+/// Bytes of an entry (`DescStatePacked`).
+pub(crate) const ENTRY_BYTES: usize = 32;
+
+const FREE_HEAD_AT: usize = 12;
+const OLD_FREE_HEAD_AT: usize = 14;
+/// `used_idx`, `old_used_idx`, the two wrap counters and padding.
+const POSITIONS_AT: usize = 16;
+
+const NEXT_AT: usize = 2;
+const LAST_AT: usize = 4;
+const NUM_AT: usize = 6;
+const COUNTER_AT: usize = 8;
+/// Id, flags and length.
+const REST_AT: usize = 16;
+const ADDR_AT: usize = 24;
+
+/// The entries of a chain: its first and its last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChainEntries {
+    first: u16,
+    last: u16,
+}
+
+/// The part while a ring uses it.
+pub(crate) struct PackedInflight {
+    part: Part,
+    counter: u64,
+    free_head: u16,
+    /// The links of the free list and of chains, as we wrote them.
+    next: Vec<u16>,
+    old: Place,
+}
+
+/// Where a ring goes on that was abandoned.
+pub(crate) struct PackedRecovery {
+    /// The position to go on at.
+    pub(crate) place: Place,
+    /// What to take there first, instead of what stands in the ring.
+    pub(crate) replay: Replay,
+}
+
+/// Chains that an earlier device took and did not return, oldest first.
+#[derive(Default)]
+pub(crate) struct Replay {
+    descriptors: Vec<Descriptor>,
+    chains: Vec<ChainEntries>,
+    pub(crate) taken: ReplayMark,
+}
+
+/// How much of a replay was taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReplayMark {
+    descriptors: usize,
+    chains: usize,
+}
+
+impl Replay {
+    /// The descriptor this far behind the next one to take.
+    #[inline]
+    pub(crate) fn descriptor(&self, distance: u16) -> Option<Descriptor> {
+        self.descriptors.get(self.taken.descriptors + usize::from(distance)).copied()
+    }
+
+    /// Takes a chain of so many descriptors; `None` if there is none left.
+    #[inline]
+    pub(crate) fn take(&mut self, descriptors: u16) -> Option<ChainEntries> {
+        let entries = self.chains.get(self.taken.chains).copied()?;
+        self.taken.chains += 1;
+        self.taken.descriptors += usize::from(descriptors);
+        Some(entries)
+    }
+
+    /// Whether everything was taken.
+    pub(crate) fn is_done(&self) -> bool {
+        self.taken.chains == self.chains.len()
+    }
+}
+
+impl PackedInflight {
+    /// Starts to use the part, for a ring that the front-end says stands at
+    /// `base`. If the ring was abandoned, says how to go on.
+    ///
+    /// # Errors
+    /// The part does not fit the ring, or says what cannot be.
+    pub(crate) fn open(
+        inflight: &InflightQueue,
+        queue: u16,
+        cells: &PackedCells,
+        base: Place,
+    ) -> Result<(Self, Option<PackedRecovery>), RingFault> {
+        let size = cells.size();
+        inflight.check(queue, size, true)?;
+        let was_abandoned = inflight.was_abandoned();
+        let mut opened = Self {
+            part: inflight.part(),
+            counter: 0,
+            free_head: 0,
+            next: (1..=size).collect(),
+            old: base,
+        };
+        if !was_abandoned {
+            opened.reset(size);
+            return Ok((opened, None));
+        }
+        let fault = |reason| RingFault::Inflight { queue, reason };
+        opened.settle(cells).map_err(fault)?;
+        let replay = opened.collect(size).map_err(fault)?;
+        let place = opened.old;
+        Ok((opened, Some(PackedRecovery { place, replay })))
+    }
+
+    /// Makes an empty part of whatever it was.
+    fn reset(&mut self, size: u16) {
+        for (index, next) in (0..size).zip(&self.next) {
+            self.part.store_8(entry_at(index), 0);
+            self.part.store_16(entry_at(index) + NEXT_AT, *next);
+        }
+        self.part.store_16(ENTRIES_AT, size);
+        self.part.store_16(FREE_HEAD_AT, 0);
+        self.part.store_16(OLD_FREE_HEAD_AT, 0);
+        self.store_positions(self.old, self.old);
+        self.part.store_16(VERSION_AT, VERSION);
+    }
+
+    /// Commits the batch that was under way, or takes it back.
+    fn settle(&mut self, cells: &PackedCells) -> Result<(), &'static str> {
+        let size = cells.size();
+        let (used, old) = self.load_positions();
+        if used.index >= size || old.index >= size {
+            return Err("its used position is not in the ring");
+        }
+        let was_returned = used != old && !cells.is_available(old);
+        if was_returned {
+            self.free_head = self.part.load_16(FREE_HEAD_AT);
+            self.part.store_16(OLD_FREE_HEAD_AT, self.free_head);
+            self.old = used;
+        } else {
+            self.free_head = self.part.load_16(OLD_FREE_HEAD_AT);
+            self.part.store_16(FREE_HEAD_AT, self.free_head);
+            self.old = old;
+        }
+        self.store_positions(self.old, self.old);
+        let mut free = self.free_head;
+        for _ in 0..size {
+            if free >= size {
+                break;
+            }
+            self.part.store_8(entry_at(free), 0);
+            free = self.part.load_16(entry_at(free) + NEXT_AT);
+        }
+        Ok(())
+    }
+
+    /// Reads the chains in flight and links all other entries to a free list.
+    fn collect(&mut self, size: u16) -> Result<Replay, &'static str> {
+        let mut heads: Vec<(u64, u16)> = (0..size)
+            .filter(|index| self.part.load_8(entry_at(*index)) == 1)
+            .map(|index| (self.part.load_64(entry_at(index) + COUNTER_AT), index))
+            .collect();
+        heads.sort_unstable();
+        self.counter = heads.last().map_or(0, |(counter, _)| counter.wrapping_add(1));
+        let mut replay = Replay::default();
+        let mut is_used = vec![false; usize::from(size)];
+        for (_, head) in heads {
+            let entries = self.collect_chain(head, &mut is_used, &mut replay.descriptors)?;
+            replay.chains.push(entries);
+        }
+        // The list of an honest predecessor holds the same entries; only their
+        // order changes. None of them is in flight any more, so a crash between
+        // two stores leaves nothing to be mistaken.
+        let mut following = size;
+        for index in (0..size).rev() {
+            if is_used.get(usize::from(index)) == Some(&false) {
+                self.link(index, following);
+                following = index;
+            }
+        }
+        self.free_head = following;
+        self.part.store_16(OLD_FREE_HEAD_AT, following);
+        self.part.store_16(FREE_HEAD_AT, following);
+        Ok(replay)
+    }
+
+    /// Reads one chain in flight.
+    fn collect_chain(
+        &mut self,
+        head: u16,
+        is_used: &mut [bool],
+        descriptors: &mut Vec<Descriptor>,
+    ) -> Result<ChainEntries, &'static str> {
+        let count = self.part.load_16(entry_at(head) + NUM_AT);
+        let mut last = head;
+        for nth in 0..count {
+            let index = if nth == 0 { head } else { self.part.load_16(entry_at(last) + NEXT_AT) };
+            match is_used.get_mut(usize::from(index)) {
+                Some(used) if !*used => *used = true,
+                _ => return Err("a chain in flight has entries that are not its own"),
+            }
+            if nth != 0 {
+                self.note_link(last, index);
+            }
+            last = index;
+            let at = entry_at(index);
+            let rest = self.part.load_64(at + REST_AT);
+            let (id, flags) = (rest as u16, (rest >> 16) as u16 & !Descriptor::NEXT);
+            let more = if nth + 1 == count { 0 } else { Descriptor::NEXT };
+            descriptors.push(Descriptor {
+                addr: self.part.load_64(at + ADDR_AT),
+                len: (rest >> 32) as u32,
+                flags: flags | more,
+                next: id,
+            });
+        }
+        if count == 0 {
+            Err("a chain in flight has no entries")
+        } else {
+            Ok(ChainEntries { first: head, last })
+        }
+    }
+
+    /// The completed chains are about to be returned, which moves the used
+    /// position to `used`.
+    pub(crate) fn enter_batch(&mut self, cells: &PackedCells, batch: &mut [Done], used: Place) {
+        for done in batch.iter_mut() {
+            if done.entries.is_none() {
+                done.entries = self.enter_chain(cells, done);
+            }
+        }
+        for entries in batch.iter().filter_map(|done| done.entries) {
+            self.link(entries.last, self.free_head);
+            self.free_head = entries.first;
+            self.part.store_16(FREE_HEAD_AT, self.free_head);
+        }
+        self.store_positions(used, self.old);
+    }
+
+    /// Copies a chain into entries. There is one for each of the ring's
+    /// descriptors; `None` only if the driver offered some of them twice.
+    fn enter_chain(&mut self, cells: &PackedCells, done: &Done) -> Option<ChainEntries> {
+        let size = cells.size();
+        let head = self.free_head;
+        let mut last = head;
+        let mut entry = head;
+        for nth in 0..done.descriptors {
+            if entry >= size {
+                return None;
+            }
+            let at = entry_at(entry);
+            if nth == 0 {
+                self.part.store_16(at + NUM_AT, 0);
+                self.part.store_64(at + COUNTER_AT, self.counter);
+                self.part.store_8(at, 1);
+            }
+            let descriptor = cells.descriptor(done.place.ahead(nth, size).index);
+            let rest = u64::from(descriptor.next)
+                | u64::from(descriptor.flags) << 16
+                | u64::from(descriptor.len) << 32;
+            self.part.store_64(at + REST_AT, rest);
+            self.part.store_64(at + ADDR_AT, descriptor.addr);
+            self.part.store_16(entry_at(head) + LAST_AT, entry);
+            self.part.store_16(entry_at(head) + NUM_AT, nth + 1);
+            last = entry;
+            entry = self.next.get(usize::from(entry)).copied().unwrap_or(size);
+            self.part.store_16(FREE_HEAD_AT, entry);
+        }
+        self.counter = self.counter.wrapping_add(1);
+        self.free_head = entry;
+        self.part.store_16(OLD_FREE_HEAD_AT, entry);
+        Some(ChainEntries { first: head, last })
+    }
+
+    /// The batch was returned.
+    pub(crate) fn leave_batch(&mut self, batch: &[Done], used: Place) {
+        for entries in batch.iter().filter_map(|done| done.entries) {
+            self.part.store_8(entry_at(entries.first), 0);
+        }
+        self.part.store_16(OLD_FREE_HEAD_AT, self.free_head);
+        self.old = used;
+        self.store_positions(used, used);
+    }
+
+    /// The ring is given up in order and nothing is in flight.
+    pub(crate) fn close(&mut self) {
+        self.part.store_16(VERSION_AT, 0);
+    }
+
+    fn link(&mut self, entry: u16, next: u16) {
+        self.note_link(entry, next);
+        self.part.store_16(entry_at(entry) + NEXT_AT, next);
+    }
+
+    fn note_link(&mut self, entry: u16, next: u16) {
+        if let Some(link) = self.next.get_mut(usize::from(entry)) {
+            *link = next;
+        }
+    }
+
+    fn load_positions(&self) -> (Place, Place) {
+        let [a, b, c, d, wrap, old_wrap, ..] = self.part.load_64(POSITIONS_AT).to_le_bytes();
+        let place = |index, wrap| Place { index: u16::from_le_bytes(index), wrap: wrap != 0 };
+        (place([a, b], wrap), place([c, d], old_wrap))
+    }
+
+    fn store_positions(&self, used: Place, old: Place) {
+        let word = u64::from(used.index)
+            | u64::from(old.index) << 16
+            | u64::from(used.wrap) << 32
+            | u64::from(old.wrap) << 40;
+        self.part.store_64(POSITIONS_AT, word);
+    }
+}
+
+/// Where entry `index` starts.
+fn entry_at(index: u16) -> usize {
+    HEADER_BYTES + ENTRY_BYTES * usize::from(index)
+}

@@ -1,0 +1,154 @@
+//! A split ring's part of the in-flight region (`QueueRegionSplit`).
+//!
+//! Order of stores, for a batch: each head is entered (counter, then `inflight`)
+//! and linked into the list of the last batch; the used index is published in the
+//! ring; the heads are taken out; `used_idx` follows. Whoever finds the two
+//! indices unequal knows that the batch was returned and takes its heads out.
+
+use crate::fault::RingFault;
+use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
+
+/// Bytes before the entries.
+pub(crate) const HEADER_BYTES: usize = 16;
+/// Bytes of an entry (`DescStateSplit`).
+pub(crate) const ENTRY_BYTES: usize = 16;
+
+const LAST_BATCH_HEAD_AT: usize = 12;
+const USED_IDX_AT: usize = 14;
+const NEXT_AT: usize = 6;
+const COUNTER_AT: usize = 8;
+
+/// The part while a ring uses it.
+pub(crate) struct SplitInflight {
+    part: Part,
+    counter: u64,
+    /// The last head entered, for the list.
+    last: u16,
+    /// Heads completed and not yet returned; never more than the ring is long.
+    batch: Vec<u16>,
+}
+
+/// Where a ring goes on that was abandoned.
+pub(crate) struct SplitRecovery {
+    /// The used index, which is the position to go on at.
+    pub(crate) used: u16,
+    /// Heads to take before those in the available ring, and instead of as many
+    /// entries of it.
+    pub(crate) heads: Vec<u16>,
+}
+
+impl SplitInflight {
+    /// Starts to use the part. `used` is the used index in the ring, `avail` the
+    /// available index. If the ring was abandoned, says how to go on.
+    ///
+    /// # Errors
+    /// The part does not fit the ring, or says what cannot be.
+    pub(crate) fn open(
+        inflight: &InflightQueue,
+        queue: u16,
+        size: u16,
+        used: u16,
+        avail: u16,
+    ) -> Result<(Self, Option<SplitRecovery>), RingFault> {
+        inflight.check(queue, size, false)?;
+        let part = inflight.part();
+        let was_abandoned = inflight.was_abandoned();
+        let mut opened =
+            Self { part, counter: 0, last: 0, batch: Vec::with_capacity(usize::from(size)) };
+        if !was_abandoned {
+            opened.reset(size, used);
+            return Ok((opened, None));
+        }
+        opened.settle(size, used);
+        let heads = opened.inflight_heads(size);
+        if usize::from(avail.wrapping_sub(used)) < heads.len() {
+            let reason = "more buffers are in flight than were made available";
+            return Err(RingFault::Inflight { queue, reason });
+        }
+        Ok((opened, Some(SplitRecovery { used, heads })))
+    }
+
+    /// Makes an empty part of whatever it was.
+    fn reset(&mut self, size: u16, used: u16) {
+        for index in 0..size {
+            self.part.store_8(entry_at(index), 0);
+        }
+        self.part.store_16(ENTRIES_AT, size);
+        self.part.store_16(LAST_BATCH_HEAD_AT, 0);
+        self.part.store_16(USED_IDX_AT, used);
+        self.part.store_16(VERSION_AT, VERSION);
+    }
+
+    /// Takes out the heads of a batch that was returned just before the end.
+    fn settle(&mut self, size: u16, used: u16) {
+        let returned = used.wrapping_sub(self.part.load_16(USED_IDX_AT)).min(size);
+        let mut head = self.part.load_16(LAST_BATCH_HEAD_AT);
+        for _ in 0..returned {
+            if head >= size {
+                break;
+            }
+            self.part.store_8(entry_at(head), 0);
+            head = self.part.load_16(entry_at(head) + NEXT_AT);
+        }
+        self.part.store_16(USED_IDX_AT, used);
+    }
+
+    /// Heads in flight, oldest first.
+    fn inflight_heads(&mut self, size: u16) -> Vec<u16> {
+        let mut heads: Vec<(u64, u16)> = (0..size)
+            .filter(|index| self.part.load_8(entry_at(*index)) == 1)
+            .map(|index| (self.part.load_64(entry_at(index) + COUNTER_AT), index))
+            .collect();
+        heads.sort_unstable();
+        self.counter = heads.last().map_or(0, |(counter, _)| counter.wrapping_add(1));
+        heads.into_iter().map(|(_, head)| head).collect()
+    }
+
+    /// A chain was completed.
+    #[inline]
+    pub(crate) fn note_completed(&mut self, head: u16) {
+        self.batch.push(head);
+    }
+
+    /// How many chains were completed and not returned.
+    pub(crate) fn completed(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Forgets completed chains but the first `keep`.
+    pub(crate) fn forget(&mut self, keep: usize) {
+        self.batch.truncate(keep);
+    }
+
+    /// The completed chains are about to be returned.
+    pub(crate) fn enter_batch(&mut self) {
+        for head in &self.batch {
+            let at = entry_at(*head);
+            self.part.store_64(at + COUNTER_AT, self.counter);
+            self.counter = self.counter.wrapping_add(1);
+            self.part.store_8(at, 1);
+            self.part.store_16(at + NEXT_AT, self.last);
+            self.last = *head;
+            self.part.store_16(LAST_BATCH_HEAD_AT, *head);
+        }
+    }
+
+    /// They were: the ring's used index is `used`.
+    pub(crate) fn leave_batch(&mut self, used: u16) {
+        for head in &self.batch {
+            self.part.store_8(entry_at(*head), 0);
+        }
+        self.part.store_16(USED_IDX_AT, used);
+        self.batch.clear();
+    }
+
+    /// The ring is given up in order and nothing is in flight.
+    pub(crate) fn close(&mut self) {
+        self.part.store_16(VERSION_AT, 0);
+    }
+}
+
+/// Where the entry of head `index` starts.
+fn entry_at(index: u16) -> usize {
+    HEADER_BYTES + ENTRY_BYTES * usize::from(index)
+}

@@ -1,0 +1,384 @@
+//! A packed virtqueue from the device's side: one ring of descriptors, in which
+//! the driver offers chains and the device returns them (virtio 1.3, section 2.8).
+//!
+//! Taking a chain changes nothing in the ring. A batch is returned as a whole:
+//! all its elements are written, the first one last, because the driver looks
+//! there first.
+//!
+//! With IN_ORDER a transmit batch is returned by one element with the id of its
+//! last buffer (section 2.8.20). Receive buffers are returned one by one all the
+//! same: a buffer without an element counts as filled to its end.
+
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use suimon_frame::BATCH_FRAMES_MAX;
+use suimon_ports::Wakeup;
+
+use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
+use crate::chain::ChainWalk;
+use crate::dirty_log::RingLog;
+use crate::fault::RingFault;
+use crate::inflight_packed::{PackedInflight, Replay, ReplayMark};
+use crate::memory::GuestMemory;
+use crate::packed_arming::{self, Returned};
+use crate::packed_cells::{Done, PackedCells, Place, says_available};
+use crate::setup::{RingRecords, RingSetup};
+use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
+
+/// Descriptors whose lines are asked for ahead of a batch's fetching.
+const PREFETCH_DESCRIPTORS: u16 = BATCH_FRAMES_MAX as u16;
+
+/// Chains that were fetched ahead of their use.
+struct Ahead {
+    heads: [Head; BATCH_FRAMES_MAX],
+    filled: usize,
+    taken: usize,
+}
+
+/// A position to come back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    next: Place,
+    done: usize,
+    replay: ReplayMark,
+}
+
+/// The queue. `RECORDS`: it writes down what it does as [`RingRecords`] says.
+pub(crate) struct PackedQueue<const RECORDS: bool> {
+    cells: PackedCells,
+    side: QueueSide,
+    ahead: Ahead,
+    /// Where the next chain is taken.
+    next: Place,
+    /// Chains taken and not returned; never more than the ring is long.
+    done: Vec<Done>,
+    /// Descriptors of these.
+    done_descriptors: u16,
+    was_published: bool,
+    log: Option<RingLog>,
+    /// The ring's guest address, if writes to it are logged.
+    ring_addr: Option<u64>,
+    inflight: Option<PackedInflight>,
+    replay: Replay,
+}
+
+impl<const RECORDS: bool> PackedQueue<RECORDS> {
+    pub(crate) fn new(
+        memory: Arc<GuestMemory>,
+        setup: &RingSetup,
+        records: RingRecords,
+        access: Access,
+    ) -> Result<Self, RingFault> {
+        let cells = PackedCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
+        let mut next = Place::from_number(setup.base);
+        if next.index >= cells.size() {
+            let (queue, base, size) = (setup.queue, setup.base, cells.size());
+            return Err(RingFault::PackedBase { queue, base, size });
+        }
+        let (mut inflight, mut replay) = (None, Replay::default());
+        if let Some(part) = &records.inflight {
+            let (opened, recovery) = PackedInflight::open(part, setup.queue, &cells, next)?;
+            inflight = Some(opened);
+            if let Some(recovery) = recovery {
+                (next, replay) = (recovery.place, recovery.replay);
+            }
+        }
+        let logs_ring = records.log.as_ref().is_some_and(|log| log.used_addr.is_some());
+        let ring_addr =
+            if logs_ring { memory.guest_addr(setup.addresses.descriptors) } else { None };
+        let mut queue = Self {
+            done: Vec::with_capacity(usize::from(cells.size())),
+            cells,
+            side: QueueSide::new(memory, setup, access),
+            ahead: Ahead { heads: [Head::default(); BATCH_FRAMES_MAX], filled: 0, taken: 0 },
+            next,
+            done_descriptors: 0,
+            was_published: false,
+            log: records.log,
+            ring_addr,
+            inflight,
+            replay,
+        };
+        queue.side.state.next_avail.store(next.number(), Ordering::Release);
+        queue.park();
+        Ok(queue)
+    }
+
+    /// The descriptor `distance` behind the next one to take.
+    #[inline(always)]
+    fn descriptor(&self, distance: u16) -> Descriptor {
+        if RECORDS {
+            if let Some(descriptor) = self.replay.descriptor(distance) {
+                return descriptor;
+            }
+        }
+        self.cells.descriptor(self.next.ahead(distance, self.cells.size()).index)
+    }
+
+    /// The first descriptor of the chain `distance` behind the next one to take,
+    /// if it is available.
+    #[inline(always)]
+    fn available(&self, distance: u16) -> Option<Descriptor> {
+        if RECORDS {
+            if let Some(descriptor) = self.replay.descriptor(distance) {
+                return Some(descriptor);
+            }
+        }
+        let place = self.next.ahead(distance, self.cells.size());
+        let descriptor = self.cells.descriptor(place.index);
+        says_available(descriptor.flags, place.wrap).then_some(descriptor)
+    }
+
+    /// Fetches up to a batch of chains. A chain's id stands in its last
+    /// descriptor, and where the next one begins is known only then.
+    fn fetch(&mut self) -> Result<(), RingFault> {
+        self.side.check_memory()?;
+        self.ahead.filled = 0;
+        self.ahead.taken = 0;
+        self.cells.prefetch(self.next.index, PREFETCH_DESCRIPTORS);
+        // A driver that offers a descriptor again before it was returned is not
+        // followed around the ring.
+        let room = self.cells.size() - self.done_descriptors.min(self.cells.size());
+        let mut distance = 0;
+        while self.ahead.filled < BATCH_FRAMES_MAX && distance < room {
+            let Some(first) = self.available(distance) else { break };
+            let (mut last, mut descriptors) = (first, 1);
+            while last.flags & Descriptor::NEXT != 0 {
+                if descriptors == room - distance {
+                    let (queue, max) = (self.side.queue, u32::from(self.cells.size()));
+                    return Err(RingFault::ChainLength { queue, head: first.next, max });
+                }
+                last = self.descriptor(distance + descriptors);
+                descriptors += 1;
+            }
+            distance += descriptors;
+            if let Some(head) = self.ahead.heads.get_mut(self.ahead.filled) {
+                *head = Head { first, index: last.next, descriptors };
+                self.ahead.filled += 1;
+            }
+        }
+        for nth in 0..PREFETCH_DISTANCE {
+            self.prefetch_buffer(nth);
+        }
+        Ok(())
+    }
+
+    /// Asks for the lines of a buffer at hand.
+    #[inline(always)]
+    fn prefetch_buffer(&self, nth: usize) {
+        if nth < self.ahead.filled {
+            if let Some(head) = self.ahead.heads.get(nth) {
+                self.side.prefetch_buffer(head);
+            }
+        }
+    }
+
+    /// Writes the elements that return the chains taken, the first one last.
+    fn write_elements(&self) {
+        let Some((first, rest)) = self.done.split_first() else { return };
+        if self.side.features.in_order() && self.side.access == Access::Read {
+            let id = self.done.last().map_or(first.id, |done| done.id);
+            self.cells.write_used(first.place, id, first.written, true);
+        } else {
+            for done in rest {
+                self.cells.write_used(done.place, done.id, done.written, false);
+            }
+            self.cells.write_used(first.place, first.id, first.written, true);
+        }
+        if RECORDS {
+            for done in &self.done {
+                self.note_ring_written(done.place);
+            }
+        }
+    }
+
+    fn note_ring_written(&self, place: Place) {
+        if let (Some(log), Some(ring_addr)) = (&self.log, self.ring_addr) {
+            let addr = ring_addr + (DESCRIPTOR_BYTES * usize::from(place.index)) as u64;
+            log.note_buffer(addr, DESCRIPTOR_BYTES);
+        }
+    }
+
+    fn note_event_written(&self) {
+        if RECORDS {
+            if let Some(log) = &self.log {
+                log.note_used(0, size_of::<u32>());
+            }
+        }
+    }
+}
+
+impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
+    type Mark = Mark;
+    const NESTS_VISIBLY: bool = false;
+
+    #[inline(always)]
+    fn side(&self) -> &QueueSide {
+        &self.side
+    }
+
+    #[inline(always)]
+    fn side_mut(&mut self) -> &mut QueueSide {
+        &mut self.side
+    }
+
+    #[inline(always)]
+    fn size(&self) -> u16 {
+        self.cells.size()
+    }
+
+    #[inline]
+    fn look_ahead(&mut self) -> Result<usize, RingFault> {
+        if self.ahead.filled == self.ahead.taken {
+            self.fetch()?;
+        }
+        Ok(self.ahead.filled - self.ahead.taken)
+    }
+
+    /// Worth it only if few are at hand.
+    #[inline]
+    fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
+        if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
+            return Ok(());
+        }
+        self.fetch()
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> Option<Head> {
+        if self.ahead.taken == self.ahead.filled {
+            return None;
+        }
+        self.ahead.heads.get(self.ahead.taken).copied()
+    }
+
+    #[inline(always)]
+    fn complete(&mut self, head: Head, written: u32) {
+        let entries = if RECORDS { self.replay.take(head.descriptors) } else { None };
+        self.done.push(Done {
+            place: self.next,
+            id: head.index,
+            descriptors: head.descriptors,
+            written,
+            entries,
+        });
+        self.done_descriptors += head.descriptors;
+        self.next = self.next.ahead(head.descriptors, self.cells.size());
+        self.ahead.taken += 1;
+        self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { next: self.next, done: self.done.len(), replay: self.replay.taken }
+    }
+
+    fn rewind(&mut self, mark: Mark) {
+        if self.done.len() != mark.done {
+            self.done.truncate(mark.done);
+            self.done_descriptors = self.done.iter().map(|done| done.descriptors).sum();
+            self.next = mark.next;
+            self.replay.taken = mark.replay;
+            self.ahead.filled = 0;
+            self.ahead.taken = 0;
+        }
+    }
+
+    fn publish(&mut self) {
+        if self.done.is_empty() {
+            return;
+        }
+        if RECORDS {
+            if let Some(inflight) = &mut self.inflight {
+                inflight.enter_batch(&self.cells, &mut self.done, self.next);
+            }
+        }
+        self.write_elements();
+        if RECORDS {
+            if let Some(inflight) = &mut self.inflight {
+                inflight.leave_batch(&self.done, self.next);
+            }
+        }
+        self.side.state.next_avail.store(self.next.number(), Ordering::Release);
+        let returned = Returned {
+            used: self.next,
+            descriptors: self.done_descriptors,
+            is_first: !self.was_published,
+        };
+        self.was_published = true;
+        self.done.clear();
+        self.done_descriptors = 0;
+        let (event_idx, size) = (self.side.features.event_idx(), self.cells.size());
+        if packed_arming::wants_interrupt(&self.cells, event_idx, size, returned) {
+            self.side.call.ring();
+        }
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        let is_waiting = self.ahead.filled != self.ahead.taken || !self.replay.is_done();
+        if is_waiting || self.side.check().is_err() {
+            return Wakeup::Pending;
+        }
+        let armed = packed_arming::arm(&self.cells, self.side.features.event_idx(), self.next);
+        self.note_event_written();
+        armed
+    }
+
+    fn park(&mut self) {
+        if self.side.check().is_ok() {
+            packed_arming::park(&self.cells);
+            self.note_event_written();
+        }
+    }
+
+    #[inline(always)]
+    fn note_written(&self, addr: u64, bytes: usize) {
+        if RECORDS {
+            if let Some(log) = &self.log {
+                log.note_buffer(addr, bytes);
+            }
+        }
+    }
+
+    fn follow_direct(
+        &mut self,
+        walk: &ChainWalk,
+        descriptor: Descriptor,
+    ) -> Result<Option<Descriptor>, RingFault> {
+        if descriptor.flags & Descriptor::NEXT == 0 {
+            return Ok(None);
+        }
+        let at_hand = self.peek().map_or(0, |head| head.descriptors);
+        let distance = walk.passed() + 1;
+        // The driver may have lengthened the chain since its end was looked for.
+        if distance >= at_hand {
+            let (queue, max) = (self.side.queue, u32::from(at_hand));
+            return Err(RingFault::ChainLength { queue, head: walk.head(), max });
+        }
+        Ok(Some(self.descriptor(distance)))
+    }
+
+    /// An indirect table is a list from its start to its end (section 2.8.7).
+    fn follow_indirect(_descriptor: Descriptor, index: u16, entries: u32) -> Option<u16> {
+        let next = index.checked_add(1)?;
+        (u32::from(next) < entries).then_some(next)
+    }
+
+    fn decode(bytes: &[u8; DESCRIPTOR_BYTES]) -> Descriptor {
+        Descriptor::decode_packed(bytes)
+    }
+}
+
+impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
+    fn drop(&mut self) {
+        // What was completed belongs to the driver; the next device would use it
+        // again.
+        self.publish();
+        self.side.state.next_avail.store(self.next.number(), Ordering::Release);
+        if let Some(inflight) = &mut self.inflight {
+            if self.replay.is_done() {
+                inflight.close();
+            }
+        }
+    }
+}

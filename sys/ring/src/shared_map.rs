@@ -1,0 +1,109 @@
+//! A small piece of memory shared with a front-end, beside the guest's: cells of
+//! fixed widths at checked offsets.
+#![allow(unsafe_code, reason = "reads and writes memory that another process maps too")]
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::os::fd::BorrowedFd;
+
+use crate::fault::MemoryError;
+use crate::memory::{Region, RegionSpec};
+
+/// A mapping. Offsets outside it read 0 and are not written: they can only come
+/// from an error of ours, which must not become an access outside.
+pub(crate) struct SharedMap {
+    region: Region,
+}
+
+impl SharedMap {
+    /// Maps `bytes` bytes of a file.
+    ///
+    /// # Errors
+    /// As [`Region::map`].
+    pub(crate) fn new(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Self, MemoryError> {
+        let spec = RegionSpec { guest_addr: 0, size: bytes, user_addr: 0, mmap_offset: offset, fd };
+        Ok(Self { region: Region::map(0, &spec)? })
+    }
+
+    /// Length in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.region.size()
+    }
+
+    /// Whether 64-bit cells at multiples of 8 are aligned.
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.region.base() as usize % 8 == 0
+    }
+
+    /// A cell of `N` bytes, which is aligned as the mapping is if its offset is.
+    #[inline]
+    fn cell(&self, at: usize, bytes: usize) -> Option<*mut u8> {
+        let end = at.checked_add(bytes)?;
+        let is_inside = end as u64 <= self.region.size();
+        let cell = self.region.base().wrapping_add(at);
+        (is_inside && cell as usize % bytes == 0).then_some(cell)
+    }
+
+    #[inline]
+    fn cell_8(&self, at: usize) -> Option<&AtomicU8> {
+        // SAFETY: the cell lies inside the mapping, which lives as long as `self`.
+        self.cell(at, 1).map(|cell| unsafe { AtomicU8::from_ptr(cell) })
+    }
+
+    #[inline]
+    fn cell_16(&self, at: usize) -> Option<&AtomicU16> {
+        // SAFETY: as above; it is aligned.
+        self.cell(at, 2).map(|cell| unsafe { AtomicU16::from_ptr(cell.cast()) })
+    }
+
+    #[inline]
+    fn cell_64(&self, at: usize) -> Option<&AtomicU64> {
+        // SAFETY: as above; it is aligned.
+        self.cell(at, 8).map(|cell| unsafe { AtomicU64::from_ptr(cell.cast()) })
+    }
+
+    /// Sets bits of a byte. Everything written before is visible to whoever sees
+    /// them.
+    #[inline]
+    pub(crate) fn set_bits_8(&self, at: usize, bits: u8) {
+        if let Some(cell) = self.cell_8(at) {
+            cell.fetch_or(bits, Ordering::AcqRel);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn load_8(&self, at: usize) -> u8 {
+        self.cell_8(at).map_or(0, |cell| cell.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn load_16(&self, at: usize) -> u16 {
+        self.cell_16(at).map_or(0, |cell| cell.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn load_64(&self, at: usize) -> u64 {
+        self.cell_64(at).map_or(0, |cell| cell.load(Ordering::Acquire))
+    }
+
+    /// Stores take effect in the order they are made.
+    #[inline]
+    pub(crate) fn store_8(&self, at: usize, value: u8) {
+        if let Some(cell) = self.cell_8(at) {
+            cell.store(value, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn store_16(&self, at: usize, value: u16) {
+        if let Some(cell) = self.cell_16(at) {
+            cell.store(value, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn store_64(&self, at: usize, value: u64) {
+        if let Some(cell) = self.cell_64(at) {
+            cell.store(value, Ordering::Release);
+        }
+    }
+}
