@@ -74,7 +74,8 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
 /// # Errors
 /// It reports an error, or is no report.
 pub fn report(text: &str) -> Result<Report> {
-    let json: Value = serde_json::from_str(text).context("iperf3 printed no JSON")?;
+    let json: Value = serde_json::from_str(text)
+        .with_context(|| format!("iperf3 printed no JSON: {}", text.trim()))?;
     if let Some(error) = json["error"].as_str() {
         bail!("iperf3 says: {error}");
     }
