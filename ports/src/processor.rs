@@ -39,6 +39,10 @@ pub trait Wait: Send {
     fn cpu_time(&self) -> core::time::Duration;
 }
 
+/// What a thread of a device does before anything else, on that thread: it gives up
+/// what it does not need. If that fails the thread must not go on.
+pub type ThreadStart = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+
 /// What a processor's thread runs.
 pub type ProcessorBody = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
 

@@ -79,6 +79,6 @@ pub use memory::{GuestMemory, REGIONS_MAX, Region, RegionSpec};
 pub use rings::{RxRing, TxRing};
 pub use rx_ring::OffloadMask;
 pub use setup::{QUEUE_SIZE_MAX, RingAddresses, RingRecords, RingSetup};
-pub use sigbus::memory_faults;
+pub use sigbus::{memory_faults, watch_memory_faults};
 pub use tx_ring::Announcer;
 pub use virtqueue::RingState;

@@ -49,6 +49,15 @@ pub fn memory_faults() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
+/// Installs the handler now rather than with the first mapping, for programs whose
+/// threads that map memory may not install one.
+///
+/// # Errors
+/// The host refuses.
+pub fn watch_memory_faults() -> io::Result<()> {
+    install()
+}
+
 /// A mapping's entry in the table; dropping it takes the entry back.
 pub(crate) struct Guard {
     slot: &'static Slot,
