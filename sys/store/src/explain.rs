@@ -56,12 +56,38 @@ pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
     }
 }
 
+/// An error of redb in a transaction. Boxed, for it is large.
+pub(crate) struct Fault(Box<Error>);
+
+impl<E: Into<Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self(Box::new(error.into()))
+    }
+}
+
+impl Fault {
+    /// Whether redb reads and writes no more until the file is opened again.
+    pub(crate) fn ends_the_file(&self) -> bool {
+        matches!(*self.0, Error::Io(_) | Error::PreviousIo)
+    }
+}
+
 /// What redb said in a transaction.
-pub(crate) fn transaction(file: &Path, error: impl Into<Error>) -> StoreError {
-    match error.into() {
+pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
+    match *fault.0 {
         Error::Io(error) => storage(file, StorageError::Io(error)),
         Error::PreviousIo => storage(file, StorageError::PreviousIo),
         other => damaged(file, other),
+    }
+}
+
+/// A read or write by somebody else failed while this one was under way.
+pub(crate) fn closed(file: &Path) -> StoreError {
+    StoreError {
+        detail: format!(
+            "{}: another read or write has just failed, and this one with it; see the first error, then try again",
+            file.display()
+        ),
     }
 }
 
@@ -76,12 +102,7 @@ fn storage(file: &Path, error: StorageError) -> StoreError {
             damaged(file, error)
         }
         StorageError::Io(error) => host(file, "reading or writing", error),
-        StorageError::PreviousIo => StoreError {
-            detail: format!(
-                "{}: an earlier read or write failed, so nothing more is written; see the first error, then restart suimond",
-                file.display()
-            ),
-        },
+        StorageError::PreviousIo => closed(file),
         other => damaged(file, other),
     }
 }

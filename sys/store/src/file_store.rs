@@ -1,12 +1,14 @@
 //! Reading and committing.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use redb::{Database, Durability, TableDefinition, TableError};
 use suimon_ports::{StateStore, StoreError};
 
-use crate::explain;
+use crate::explain::{self, Fault};
 use crate::open::{self, contained};
 
 /// Longest name of a table, in bytes.
@@ -20,12 +22,26 @@ pub const CHANGES_MAX: usize = 65_536;
 
 /// A [`StateStore`] in one file. Readers and one writer work side by side; a
 /// second writer waits.
+///
+/// The library uses a file no more once a read or write of it has failed, as when
+/// the disk is full. The file is then closed, and opened again with the next call.
 pub struct FileStore {
     file: PathBuf,
     // Closed before the lock below is released.
-    database: Database,
+    state: RwLock<State>,
     _lock: OwnedFd,
 }
+
+struct State {
+    /// `None` after a read or write has failed.
+    database: Option<Database>,
+    /// What a commit that failed would have replaced. A disk that failed while it
+    /// was told to keep the last bytes may have kept them all the same.
+    replaced: Vec<Replaced>,
+}
+
+/// A key, and the value it had.
+type Replaced = (String, String, Option<Vec<u8>>);
 
 impl FileStore {
     /// Opens the store in `directory`, which is made if it does not exist.
@@ -35,7 +51,8 @@ impl FileStore {
     /// is damaged; it is never replaced.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = open::open(directory)?;
-        Ok(Self { file: opened.file, database: opened.database, _lock: opened.directory })
+        let state = State { database: Some(opened.database), replaced: Vec::new() };
+        Ok(Self { file: opened.file, state: RwLock::new(state), _lock: opened.directory })
     }
 
     /// The store's file.
@@ -43,62 +60,126 @@ impl FileStore {
         &self.file
     }
 
-    fn explain(&self, error: impl Into<redb::Error>) -> StoreError {
-        explain::transaction(&self.file, error)
-    }
-
-    fn scan_table(
+    /// Does `work` with the open file; `replaced` is what it has written over so
+    /// far, for the case that it fails.
+    fn work<T>(
         &self,
-        table: &str,
-        from: &str,
-        limit: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let transaction = self.database.begin_read().map_err(|error| self.explain(error))?;
-        let table = match transaction.open_table(definition(table)) {
-            Ok(table) => table,
-            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(self.explain(error)),
+        work: impl FnOnce(&Database, &mut Vec<Replaced>) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let mut replaced = Vec::new();
+        let mut is_over = false;
+        let result = {
+            let state = self.opened()?;
+            let database = state.database.as_ref().ok_or_else(|| explain::closed(&self.file))?;
+            contained(&self.file, || {
+                work(database, &mut replaced).map_err(|error| {
+                    is_over = error.ends_the_file();
+                    explain::transaction(&self.file, error)
+                })
+            })
         };
-        let range = table.range(from..).map_err(|error| self.explain(error))?;
-        let mut entries = Vec::new();
-        for entry in range.take(limit) {
-            let (key, value) = entry.map_err(|error| self.explain(error))?;
-            entries.push((key.value().to_owned(), value.value().to_vec()));
+        if is_over {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            state.database = None;
+            state.replaced.extend(replaced);
         }
-        Ok(entries)
+        result
     }
 
-    fn read_key(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let transaction = self.database.begin_read().map_err(|error| self.explain(error))?;
-        let table = match transaction.open_table(definition(table)) {
-            Ok(table) => table,
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            Err(error) => return Err(self.explain(error)),
-        };
-        let value = table.get(key).map_err(|error| self.explain(error))?;
-        Ok(value.map(|value| value.value().to_vec()))
-    }
-
-    fn write(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
-        let mut transaction = self.database.begin_write().map_err(|error| self.explain(error))?;
-        transaction.set_durability(Durability::Immediate);
-        // An early return drops the transaction, which takes everything back.
-        for (table, key, value) in changes {
-            let mut table =
-                transaction.open_table(definition(table)).map_err(|error| self.explain(error))?;
-            match value {
-                Some(value) => table.insert(key.as_str(), value.as_slice()),
-                None => table.remove(key.as_str()),
-            }
-            .map_err(|error| self.explain(error))?;
+    /// The state with its file open, unless it failed again at this moment.
+    fn opened(&self) -> Result<RwLockReadGuard<'_, State>, StoreError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if state.database.is_some() {
+            return Ok(state);
         }
-        transaction.commit().map_err(|error| self.explain(error))
+        drop(state);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.database.is_none() {
+            let database = contained(&self.file, || open::open_verified(&self.file))?;
+            contained(&self.file, || {
+                take_back(&database, &state.replaced)
+                    .map_err(|error| explain::transaction(&self.file, error))
+            })?;
+            state.replaced.clear();
+            state.database = Some(database);
+        }
+        drop(state);
+        Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn scan_table(
+    database: &Database,
+    table: &str,
+    from: &str,
+    limit: usize,
+) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+    let transaction = database.begin_read()?;
+    let table = match transaction.open_table(definition(table)) {
+        Ok(table) => table,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut entries = Vec::new();
+    for entry in table.range(from..)?.take(limit) {
+        let (key, value) = entry?;
+        entries.push((key.value().to_owned(), value.value().to_vec()));
+    }
+    Ok(entries)
+}
+
+fn read_key(database: &Database, table: &str, key: &str) -> Result<Option<Vec<u8>>, Fault> {
+    let transaction = database.begin_read()?;
+    let table = match transaction.open_table(definition(table)) {
+        Ok(table) => table,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(table.get(key)?.map(|value| value.value().to_vec()))
+}
+
+fn write<'c>(
+    database: &Database,
+    changes: impl IntoIterator<Item = (&'c str, &'c str, Option<&'c [u8]>)>,
+    replaced: &mut Vec<Replaced>,
+) -> Result<(), Fault> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate);
+    // An early return drops the transaction, which takes everything back.
+    for (name, key, value) in changes {
+        let mut table = transaction.open_table(definition(name))?;
+        let before = match value {
+            Some(value) => table.insert(key, value),
+            None => table.remove(key),
+        }?;
+        let before = before.map(|value| value.value().to_vec());
+        replaced.push((name.to_owned(), key.to_owned(), before));
+    }
+    Ok(transaction.commit()?)
+}
+
+/// Undoes a commit that was reported as failed, if it is there. Writes nothing if
+/// it is not, so that a store on a full disk can be read.
+fn take_back(database: &Database, replaced: &[Replaced]) -> Result<(), Fault> {
+    let mut is_there = false;
+    // A key that was changed twice had its first value before.
+    let mut first = BTreeMap::new();
+    for (table, key, value) in replaced {
+        first.entry((table.as_str(), key.as_str())).or_insert(value.as_deref());
+    }
+    for ((table, key), value) in &first {
+        is_there |= read_key(database, table, key)?.as_deref() != *value;
+    }
+    if is_there {
+        let before = first.into_iter().map(|((table, key), value)| (table, key, value));
+        write(database, before, &mut Vec::new())?;
+    }
+    Ok(())
 }
 
 impl StateStore for FileStore {
     fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        contained(&self.file, || self.read_key(table, key))
+        self.work(|database, _| read_key(database, table, key))
     }
 
     fn scan(
@@ -107,7 +188,7 @@ impl StateStore for FileStore {
         from: &str,
         limit: usize,
     ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        contained(&self.file, || self.scan_table(table, from, limit))
+        self.work(|database, _| scan_table(database, table, from, limit))
     }
 
     /// Refuses, before anything is written, what is outside the bounds of this
@@ -117,7 +198,9 @@ impl StateStore for FileStore {
         if changes.is_empty() {
             return Ok(());
         }
-        contained(&self.file, || self.write(changes))
+        let each =
+            changes.iter().map(|(table, key, value)| (*table, key.as_str(), value.as_deref()));
+        self.work(|database, replaced| write(database, each, replaced))
     }
 }
 

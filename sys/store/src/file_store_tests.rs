@@ -160,6 +160,34 @@ fn overwritten_bytes_never_change_an_answer() {
     assert!(errors > 10, "damage was noticed {errors} times only");
 }
 
+/// As when the device fails after it has kept the last bytes of a commit.
+#[test]
+fn a_commit_that_was_reported_as_failed_is_taken_back() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    store.commit(&[put("t", "a", b"1"), put("t", "gone", b"2")]).unwrap();
+    for _ in 0..2 {
+        let failed = store.work(|database, replaced| {
+            let changes: [(&str, &str, Option<&[u8]>); 5] = [
+                ("t", "a", Some(b"3")),
+                ("t", "a", Some(b"4")),
+                ("t", "gone", None),
+                ("t", "new", Some(b"5")),
+                ("u", "new", Some(b"6")),
+            ];
+            write(database, changes, replaced)?;
+            Err::<(), _>(redb::Error::Io(std::io::Error::from_raw_os_error(5)).into())
+        });
+        fails_with(failed, &[FILE_NAME, "reading or writing"]);
+        assert_eq!(store.read("t", "a").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(store.scan("t", "", 9).unwrap().len(), 2);
+        assert_eq!(store.scan("u", "", 9).unwrap(), []);
+    }
+    drop(store);
+    let store = FileStore::open(directory.path()).unwrap();
+    assert_eq!(store.read("t", "gone").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -13,7 +13,11 @@
 //!
 //! Invariants
 //! - When [`commit`](suimon_ports::StateStore::commit) has returned `Ok`, the
-//!   whole batch is on stable storage; after `Err`, none of it is.
+//!   whole batch is on stable storage; after `Err`, none of it is. If the device
+//!   failed while it was writing its last bytes, that holds from the next call on,
+//!   which takes back what may be there.
+//! - A read or write that failed, for want of room as a rule, ends nothing: the
+//!   next call opens the file again.
 //! - `state.redb` appears under its name only complete, so a file that is empty
 //!   or cut was damaged by somebody else.
 //! - One process at a time has the directory open.

@@ -87,7 +87,8 @@ fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreErro
     rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "syncing", error))
 }
 
-fn open_verified(file: &Path) -> Result<Database, StoreError> {
+/// Opens the file and verifies all of it.
+pub(crate) fn open_verified(file: &Path) -> Result<Database, StoreError> {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
         .map_err(|error| explain::host(file, "restricting", error))?;
     let mut database = builder().open(file).map_err(|error| explain::opening(file, error))?;
