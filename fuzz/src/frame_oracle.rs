@@ -144,15 +144,15 @@ fn check_segments(
     let step = usize::from(gso.segment_bytes);
     assert!(payload.len() > step, "a large frame that fits one segment");
     let hash = flow_hash(frame);
-    let mut scratch = Frame::new(7);
-    let mut segments = segment(frame, &mut scratch, partial).expect("segmentation");
+    let meta = frame.meta;
+    let mut segments = segment(frame, partial).expect("segmentation");
     let count = payload.len().div_ceil(step);
     assert_eq!(segments.remaining(), count);
     for (index, part) in payload.chunks(step).enumerate() {
         let piece = segments.next_segment().expect("too few segments");
         let expected = layout.expected(&original, index, part, index + 1 == count, step, partial);
         assert_eq!(piece.bytes(), expected, "segment {index} of {count}");
-        assert_eq!(piece.meta.tag, frame.meta.tag);
+        assert_eq!(piece.meta.tag, meta.tag);
         assert_eq!(piece.meta.gso, None);
         assert_eq!(flow_hash(piece), hash, "segment {index} belongs to another flow");
         let checksum = if partial {
@@ -163,6 +163,8 @@ fn check_segments(
         assert_eq!(piece.meta.checksum, checksum);
     }
     assert!(segments.next_segment().is_none(), "too many segments");
+    drop(segments);
+    assert_eq!((frame.bytes(), frame.meta), (&original[..], meta), "the large frame was changed");
     Outcome::Large(count)
 }
 

@@ -106,6 +106,25 @@ impl Frame {
         self.bytes_mut().copy_from_slice(bytes);
     }
 
+    /// Where the frame's first byte lies in its buffer.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The bytes of the buffer from `start` on, `len` of them, which is where the
+    /// frame lies or lay.
+    #[inline]
+    pub(crate) fn bytes_of(&self, (start, len): (usize, usize)) -> &[u8] {
+        self.store.get(start..start + len).unwrap_or_default()
+    }
+
+    /// Makes the frame begin at `start` of its buffer and have `len` bytes.
+    #[inline]
+    pub(crate) fn set_window(&mut self, (start, len): (usize, usize)) {
+        self.start = start.min(self.store.len());
+        self.set_len(len);
+    }
+
     /// Moves the first byte `count` bytes towards the end; the bytes before it
     /// are no longer part of the frame.
     pub(crate) fn drop_front(&mut self, count: usize) {

@@ -138,12 +138,6 @@ pub fn complete_checksum(frame: &mut Frame) {
     }
 }
 
-/// The checksum of the IPv4 header in `header`, whose field must be zero.
-#[inline]
-pub(crate) fn ipv4_header_checksum(header: &[u8]) -> u16 {
-    Sum::of(header).checksum()
-}
-
 /// The checksum field at `at`.
 #[inline]
 pub(crate) fn field(bytes: &[u8], at: usize) -> u16 {

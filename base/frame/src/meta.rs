@@ -56,6 +56,9 @@ pub struct FrameMeta {
     /// Whether the large frame was joined from received segments by the device it
     /// came in on, so that not every receiver wants it.
     pub is_coalesced: bool,
+    /// Whether the segments of the large frame all have its IPv4 identification,
+    /// as those it was joined from had. Otherwise they count up from it.
+    pub has_fixed_identification: bool,
     /// The 802.1Q tag, if the frame has one; the bytes never hold it while the
     /// frame is inside the switch.
     pub tag: Option<VlanTag>,

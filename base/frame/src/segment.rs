@@ -2,24 +2,31 @@
 //! IPv6, so that the result is what Linux' own engine makes of the same frame.
 //!
 //! Every segment repeats the headers, with these changes:
-//! - IPv4: total length, identification counting up by one per segment whether
-//!   or not fragmentation is forbidden, header checksum. IPv6: payload length.
+//! - IPv4: total length, identification, header checksum. The identification
+//!   counts up by one per segment whether or not fragmentation is forbidden,
+//!   unless the frame was joined from segments that all had the same one. IPv6:
+//!   payload length.
 //! - TCP: the sequence number; FIN and PSH on the last segment only, CWR on the
 //!   first only. UDP: the length.
 //! - The checksum of TCP or UDP. Its pseudo-header sum is derived from the one
 //!   the sender left in the field, not from the addresses, because with an IPv6
 //!   routing header the addresses in sight are not those that are summed.
+//!
+//! No payload is copied: a segment is a window of the large frame, with its
+//! headers written over the end of the segment before, which has been sent by
+//! then. What was overwritten is put back before the next segment and at the end,
+//! so that the large frame is whole again for the next egress.
 
 use thiserror::Error;
 
-use crate::Frame;
-use crate::checksum::{Sum, field, ipv4_header_checksum};
+use crate::checksum::{Sum, field};
 use crate::headers::{HeaderError, Headers, Transport};
 use crate::ip::{IPV6_HEADER_BYTES, Network};
-use crate::meta::{Checksum, GsoKind};
+use crate::meta::{Checksum, FrameMeta, Gso, GsoKind};
 use crate::octets::{put, u8_at, u16_at, u32_at};
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 use crate::udp::{UDP_CHECKSUM_AT, UDP_LENGTH_AT};
+use crate::{Frame, GSO_HEADER_BYTES_MAX};
 
 /// Why a frame cannot be segmented. None of this happens to frames that
 /// [`Frame::admit`] let in.
@@ -28,7 +35,8 @@ pub enum SegmentError {
     /// The frame is not a large one.
     #[error("the frame has no segment size: it is not a large frame")]
     NotLarge,
-    /// The metadata announce other headers than the frame has.
+    /// The metadata announce other headers than the frame has, or its headers
+    /// are longer than [`GSO_HEADER_BYTES_MAX`].
     #[error("the frame is not what its metadata call it: {headers:?}")]
     Headers {
         /// What the frame holds.
@@ -39,7 +47,8 @@ pub enum SegmentError {
     Malformed(#[from] HeaderError),
 }
 
-/// Cuts the large frame `frame` into segments, one at a time, in `scratch`.
+/// Cuts the large frame `frame` into segments, one at a time, within its own
+/// buffer. When the [`Segments`] are dropped, `frame` is as it was.
 ///
 /// With `partial_checksum`, segments carry a partial transport checksum, for an
 /// egress that completes it; otherwise a full one. The tag in the metadata stays
@@ -47,11 +56,7 @@ pub enum SegmentError {
 ///
 /// # Errors
 /// The metadata are not true of the frame.
-pub fn segment<'a>(
-    frame: &'a Frame,
-    scratch: &'a mut Frame,
-    partial_checksum: bool,
-) -> Result<Segments<'a>, SegmentError> {
+pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>, SegmentError> {
     let bytes = frame.bytes();
     let gso = frame.meta.gso.filter(|gso| gso.segment_bytes > 0).ok_or(SegmentError::NotLarge)?;
     let headers = Headers::parse(bytes)?;
@@ -60,142 +65,248 @@ pub fn segment<'a>(
         GsoKind::Tcp6 => (headers.network, headers.transport) == (Network::Ipv6, Transport::Tcp),
         GsoKind::Udp => headers.transport == Transport::Udp,
     };
-    let (front, payload) = bytes.split_at_checked(headers.payload_at).unwrap_or((bytes, &[]));
-    if !is_of_kind || payload.is_empty() {
+    let header_bytes = headers.payload_at;
+    let mut front = [0; GSO_HEADER_BYTES_MAX];
+    let (Some(room), Some(given)) = (front.get_mut(..header_bytes), bytes.get(..header_bytes))
+    else {
+        return Err(SegmentError::Headers { headers });
+    };
+    room.copy_from_slice(given);
+    if !is_of_kind || bytes.len() == header_bytes {
         return Err(SegmentError::Headers { headers });
     }
-    let (checksum_at, offset) = match gso.kind {
-        GsoKind::Udp => (headers.transport_at + UDP_CHECKSUM_AT, UDP_CHECKSUM_AT),
-        _ => (headers.transport_at + TCP_CHECKSUM_AT, TCP_CHECKSUM_AT),
-    };
-    scratch.fill(front);
-    scratch.meta = frame.meta;
-    scratch.meta.gso = None;
-    scratch.meta.checksum = if partial_checksum {
-        Checksum::Partial { start: headers.transport_at as u16, offset: offset as u16 }
-    } else {
-        Checksum::Verified
-    };
-    // Without its own length the pseudo-header's sum is the same for each segment.
-    let transport_bytes = bytes.len() - headers.transport_at;
-    let pseudo = Sum::of_word(field(bytes, checksum_at)).minus(transport_bytes as u16);
-    Ok(Segments {
-        scratch,
-        rest: payload,
-        segment_bytes: usize::from(gso.segment_bytes),
+    let sums = Sums::of(&front, &headers, bytes.len());
+    let meta = frame.meta;
+    let whole = (frame.start(), frame.len());
+    let segments = Segments {
+        whole,
+        meta,
+        frame,
+        gso,
         headers,
-        checksum_at,
+        sums,
         partial_checksum,
-        pseudo,
-        is_first: true,
-        identification: u16_at(front, headers.network_at + 4).unwrap_or_default(),
-        sequence: u32_at(front, headers.transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
-        tcp_flags: u8_at(front, headers.transport_at + TCP_FLAGS_AT).unwrap_or_default(),
-    })
+        sent_bytes: 0,
+        identification: u16_at(&front, headers.network_at + 4).unwrap_or_default(),
+        sequence: u32_at(&front, headers.transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
+        tcp_flags: u8_at(&front, headers.transport_at + TCP_FLAGS_AT).unwrap_or_default(),
+        front,
+        covered: [0; GSO_HEADER_BYTES_MAX],
+        is_covering: false,
+    };
+    segments.frame.meta = segments.segment_meta();
+    Ok(segments)
+}
+
+/// The sums of what does not change from segment to segment.
+#[derive(Clone, Copy, Debug)]
+struct Sums {
+    /// IPv4 header without total length, identification and checksum.
+    network: Sum,
+    /// Pseudo-header without length.
+    pseudo: Sum,
+    /// The same and the transport header without what changes in it.
+    transport: Sum,
+}
+
+impl Sums {
+    fn of(front: &[u8], headers: &Headers, frame_bytes: usize) -> Self {
+        let Headers { network_at, transport_at, payload_at, .. } = *headers;
+        let sum_between = |from, to| Sum::of(front.get(from..to).unwrap_or_default());
+        let network = match headers.network {
+            Network::Ipv4 => {
+                let header_bytes = usize::from(u8_at(front, network_at).unwrap_or_default() & 15);
+                sum_between(network_at, network_at + header_bytes * 4)
+                    .minus(field(front, network_at + 2))
+                    .minus(field(front, network_at + 4))
+                    .minus(field(front, network_at + 10))
+            }
+            _ => Sum::ZERO,
+        };
+        let checksum_at = transport_at + checksum_offset(headers);
+        // Without its own length the pseudo-header's sum is the same for each
+        // segment. IP lets no packet be so long that this cuts its length.
+        let length = (frame_bytes - transport_at) as u16;
+        let pseudo = Sum::of_word(field(front, checksum_at)).minus(length);
+        let fixed = sum_between(transport_at, payload_at).minus(field(front, checksum_at));
+        let fixed = match headers.transport {
+            Transport::Udp => fixed.minus(field(front, transport_at + UDP_LENGTH_AT)),
+            _ => fixed
+                .minus(field(front, transport_at + TCP_SEQUENCE_AT))
+                .minus(field(front, transport_at + TCP_SEQUENCE_AT + 2))
+                .minus(field(front, transport_at + TCP_FLAGS_AT - 1)),
+        };
+        Self { network, pseudo, transport: pseudo.then(fixed) }
+    }
 }
 
 /// The segments of one large frame; see [`segment`].
 #[derive(Debug)]
 pub struct Segments<'a> {
-    scratch: &'a mut Frame,
-    rest: &'a [u8],
-    segment_bytes: usize,
+    frame: &'a mut Frame,
+    /// Start and length of the large frame in its buffer.
+    whole: (usize, usize),
+    /// Its metadata.
+    meta: FrameMeta,
+    gso: Gso,
     headers: Headers,
-    checksum_at: usize,
+    sums: Sums,
     partial_checksum: bool,
-    pseudo: Sum,
-    is_first: bool,
+    sent_bytes: usize,
     identification: u16,
     sequence: u32,
     tcp_flags: u8,
+    /// The headers, as the present segment has them.
+    front: [u8; GSO_HEADER_BYTES_MAX],
+    /// The large frame's bytes that the present segment's headers cover.
+    covered: [u8; GSO_HEADER_BYTES_MAX],
+    is_covering: bool,
 }
 
 impl Segments<'_> {
     /// How many segments are still to come.
     pub fn remaining(&self) -> usize {
-        self.rest.len().div_ceil(self.segment_bytes)
+        self.payload_left().div_ceil(usize::from(self.gso.segment_bytes))
     }
 
     /// The next segment; `None` after the last.
     pub fn next_segment(&mut self) -> Option<&Frame> {
-        if self.rest.is_empty() {
+        self.uncover();
+        let left = self.payload_left();
+        if left == 0 {
             return None;
         }
-        let taken = self.rest.len().min(self.segment_bytes);
-        let (payload, rest) = self.rest.split_at_checked(taken)?;
-        self.rest = rest;
+        let taken = left.min(usize::from(self.gso.segment_bytes));
         let len = self.headers.payload_at + taken;
-        self.scratch.set_len(len);
-        put(self.scratch.bytes_mut(), self.headers.payload_at, payload);
         self.write_network(len);
-        self.write_transport(len);
-        self.write_checksum(len, payload);
-        self.is_first = false;
-        self.identification = self.identification.wrapping_add(1);
+        self.write_transport(len, taken == left);
+        self.write_checksum(len, taken);
+        self.cover(len);
+        self.sent_bytes += taken;
+        if !self.meta.has_fixed_identification {
+            self.identification = self.identification.wrapping_add(1);
+        }
         self.sequence = self.sequence.wrapping_add(taken as u32);
-        Some(self.scratch)
+        Some(self.frame)
+    }
+
+    fn payload_left(&self) -> usize {
+        self.whole.1 - self.headers.payload_at - self.sent_bytes
+    }
+
+    fn segment_meta(&self) -> FrameMeta {
+        let checksum = if self.partial_checksum {
+            // Both fit: headers are no longer than GSO_HEADER_BYTES_MAX.
+            let start = self.headers.transport_at as u16;
+            Checksum::Partial { start, offset: checksum_offset(&self.headers) as u16 }
+        } else {
+            Checksum::Verified
+        };
+        FrameMeta { gso: None, checksum, has_fixed_identification: false, ..self.meta }
     }
 
     fn write_network(&mut self, len: usize) {
         let Headers { network, network_at: at, .. } = self.headers;
-        let bytes = self.scratch.bytes_mut();
         match network {
             Network::Ipv4 => {
-                put(bytes, at + 2, &length(len - at));
-                put(bytes, at + 4, &self.identification.to_be_bytes());
-                put(bytes, at + 10, &[0, 0]);
-                let header_bytes = usize::from(u8_at(bytes, at).unwrap_or_default() & 0x0f) * 4;
-                let header = bytes.get(at..at + header_bytes).unwrap_or_default();
-                let checksum = ipv4_header_checksum(header);
-                put(bytes, at + 10, &checksum.to_be_bytes());
+                let total = length(len - at);
+                let identification = self.identification;
+                put(&mut self.front, at + 2, &total.to_be_bytes());
+                put(&mut self.front, at + 4, &identification.to_be_bytes());
+                let checksum = self.sums.network.plus(total).plus(identification).checksum();
+                put(&mut self.front, at + 10, &checksum.to_be_bytes());
             }
             Network::Ipv6 => {
-                put(bytes, at + 4, &length(len - at - IPV6_HEADER_BYTES));
+                let payload = length(len - at - IPV6_HEADER_BYTES);
+                put(&mut self.front, at + 4, &payload.to_be_bytes());
             }
             Network::Other => {}
         }
     }
 
-    fn write_transport(&mut self, len: usize) {
+    fn write_transport(&mut self, len: usize, is_last: bool) {
         let Headers { transport, transport_at: at, .. } = self.headers;
-        let bytes = self.scratch.bytes_mut();
         if transport == Transport::Udp {
-            put(bytes, at + UDP_LENGTH_AT, &length(len - at));
+            put(&mut self.front, at + UDP_LENGTH_AT, &length(len - at).to_be_bytes());
             return;
         }
         let mut flags = self.tcp_flags;
-        if !self.rest.is_empty() {
+        if !is_last {
             flags &= !(tcp_flags::FIN | tcp_flags::PSH);
         }
-        if !self.is_first {
+        if self.sent_bytes > 0 {
             flags &= !tcp_flags::CWR;
         }
-        put(bytes, at + TCP_SEQUENCE_AT, &self.sequence.to_be_bytes());
-        put(bytes, at + TCP_FLAGS_AT, &[flags]);
+        put(&mut self.front, at + TCP_SEQUENCE_AT, &self.sequence.to_be_bytes());
+        put(&mut self.front, at + TCP_FLAGS_AT, &[flags]);
     }
 
-    fn write_checksum(&mut self, len: usize, payload: &[u8]) {
-        let Headers { transport, transport_at, payload_at, .. } = self.headers;
-        let pseudo = self.pseudo.plus((len - transport_at) as u16);
-        let bytes = self.scratch.bytes_mut();
-        // The field takes part in the sum with the pseudo-header's.
-        put(bytes, self.checksum_at, &pseudo.word().to_be_bytes());
-        if self.partial_checksum {
-            return;
-        }
-        let header = Sum::of(bytes.get(transport_at..payload_at).unwrap_or_default());
-        let sum = header.then(Sum::of(payload));
-        let checksum = match transport {
-            Transport::Udp => sum.checksum_nonzero(),
-            _ => sum.checksum(),
+    fn write_checksum(&mut self, len: usize, payload_bytes: usize) {
+        let Headers { transport, transport_at: at, payload_at, .. } = self.headers;
+        let transport_bytes = length(len - at);
+        let checksum = if self.partial_checksum {
+            self.sums.pseudo.plus(transport_bytes).word()
+        } else {
+            let header = self.sums.transport.plus(transport_bytes);
+            let from = payload_at + self.sent_bytes;
+            let payload = self.frame.bytes_of(self.whole).get(from..from + payload_bytes);
+            let payload = Sum::of(payload.unwrap_or_default());
+            match transport {
+                Transport::Udp => header.plus(transport_bytes).then(payload).checksum_nonzero(),
+                _ => {
+                    let flags_at = at + TCP_FLAGS_AT - 1;
+                    let [high, low] = [self.sequence >> 16, self.sequence].map(|word| word as u16);
+                    let header = header.plus(high).plus(low).plus(field(&self.front, flags_at));
+                    header.then(payload).checksum()
+                }
+            }
         };
-        put(bytes, self.checksum_at, &checksum.to_be_bytes());
+        put(&mut self.front, at + checksum_offset(&self.headers), &checksum.to_be_bytes());
+    }
+
+    /// Makes the frame the present segment: its headers before its payload.
+    fn cover(&mut self, len: usize) {
+        let header_bytes = self.headers.payload_at;
+        self.frame.set_window((self.whole.0 + self.sent_bytes, len));
+        let place = self.frame.bytes_mut().get_mut(..header_bytes);
+        if let (Some(place), Some(front), Some(covered)) =
+            (place, self.front.get(..header_bytes), self.covered.get_mut(..header_bytes))
+        {
+            covered.copy_from_slice(place);
+            place.copy_from_slice(front);
+            self.is_covering = true;
+        }
+    }
+
+    /// Makes the frame the large one again.
+    fn uncover(&mut self) {
+        let header_bytes = self.headers.payload_at;
+        if self.is_covering {
+            put(self.frame.bytes_mut(), 0, self.covered.get(..header_bytes).unwrap_or_default());
+            self.is_covering = false;
+        }
+        self.frame.set_window(self.whole);
+    }
+}
+
+impl Drop for Segments<'_> {
+    fn drop(&mut self) {
+        self.uncover();
+        self.frame.meta = self.meta;
+    }
+}
+
+/// Where the checksum field lies in the transport header.
+const fn checksum_offset(headers: &Headers) -> usize {
+    match headers.transport {
+        Transport::Udp => UDP_CHECKSUM_AT,
+        _ => TCP_CHECKSUM_AT,
     }
 }
 
 /// A length that IP can state. [`Frame::admit`] lets no longer packet in.
-fn length(bytes: usize) -> [u8; 2] {
-    (bytes as u16).to_be_bytes()
+const fn length(bytes: usize) -> u16 {
+    bytes as u16
 }
 
 #[cfg(test)]

@@ -50,7 +50,6 @@ pub(crate) struct Engine {
     ways: Vec<Way>,
     post: Post,
     outbox: Outbox,
-    scratch: Frame,
     notices: Arc<Notices>,
 }
 
@@ -69,7 +68,6 @@ impl Engine {
             expected: BTreeMap::new(),
             ways: Vec::new(),
             outbox: Outbox::default(),
-            scratch: Frame::new(0),
             notices,
         };
         engine.adopt(published);
@@ -213,7 +211,7 @@ impl Engine {
         if !sink.is_touched() {
             self.touched.push(at);
         }
-        if let Err(fault) = sink.transmit(frame, &mut self.scratch) {
+        if let Err(fault) = sink.transmit(frame) {
             self.give_up_sink(at, fault);
         }
     }

@@ -51,6 +51,11 @@ impl OwnedSource {
         self.tally.bytes.add(bytes);
         self.shared.tally.rx_frames.add(frames);
         self.shared.tally.rx_bytes.add(bytes);
+        self.count_malformed();
+    }
+
+    /// Counts what the source had to drop since it was last asked.
+    pub(crate) fn count_malformed(&mut self) {
         let malformed = self.source.malformed();
         self.shared.tally.drop_rx(DropReason::Malformed, malformed.saturating_sub(self.malformed));
         self.malformed = malformed;
@@ -96,11 +101,7 @@ impl OwnedSink {
     }
 
     /// Hands a frame over, after doing in software what this egress lacks.
-    pub(crate) fn transmit(
-        &mut self,
-        frame: &mut Frame,
-        scratch: &mut Frame,
-    ) -> Result<(), PortFault> {
+    pub(crate) fn transmit(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
         let is_plain = frame.meta.gso.is_none()
             && !matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
         if is_plain {
@@ -117,19 +118,12 @@ impl OwnedSink {
                 self.shared.tally.software_checksummed.add(1);
                 self.hand_over(frame)
             }
-            EgressStep::Segment { partial_checksum } => {
-                self.segment(frame, scratch, partial_checksum)
-            }
+            EgressStep::Segment { partial_checksum } => self.segment(frame, partial_checksum),
         }
     }
 
-    fn segment(
-        &mut self,
-        frame: &Frame,
-        scratch: &mut Frame,
-        partial_checksum: bool,
-    ) -> Result<(), PortFault> {
-        match segment(frame, scratch, partial_checksum) {
+    fn segment(&mut self, frame: &mut Frame, partial_checksum: bool) -> Result<(), PortFault> {
+        match segment(frame, partial_checksum) {
             Ok(mut segments) => {
                 self.shared.tally.software_segmented.add(1);
                 while let Some(piece) = segments.next_segment() {

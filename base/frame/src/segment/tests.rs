@@ -25,24 +25,23 @@ fn large() -> Frame {
 
 #[test]
 fn fin_and_psh_stand_on_the_last_and_cwr_on_the_first() {
-    let (frame, mut scratch) = (large(), Frame::new(1));
-    let mut segments = segment(&frame, &mut scratch, false).unwrap();
+    let mut frame = large();
+    let tag = frame.meta.tag;
+    let mut segments = segment(&mut frame, false).unwrap();
     let mut seen = Vec::new();
     while let Some(piece) = segments.next_segment() {
         seen.push((piece.len(), piece.bytes()[47], piece.meta.tag));
     }
-    let tag = frame.meta.tag;
     assert_eq!(seen, [(454, 0xf6, tag), (454, 0x76, tag), (254, 0x7f, tag)]);
     assert!(segments.next_segment().is_none());
 }
 
 #[test]
 fn metadata_that_are_not_true_are_errors() {
-    let mut scratch = Frame::new(1);
-    let mut try_with = |gso| {
+    let try_with = |gso| {
         let mut frame = large();
         frame.meta.gso = gso;
-        segment(&frame, &mut scratch, false).map(|_| ()).unwrap_err()
+        segment(&mut frame, false).map(|_| ()).unwrap_err()
     };
     assert_eq!(try_with(None), SegmentError::NotLarge);
     let gso = Gso { kind: GsoKind::Tcp6, segment_bytes: 400, ecn: false };
@@ -51,10 +50,10 @@ fn metadata_that_are_not_true_are_errors() {
     assert_eq!(try_with(Some(no_size)), SegmentError::NotLarge);
     let mut cut = large();
     cut.set_len(40);
-    let error = segment(&cut, &mut scratch, false).map(|_| ()).unwrap_err();
+    let error = segment(&mut cut, false).map(|_| ()).unwrap_err();
     assert!(matches!(error, SegmentError::Malformed(_)));
     cut.set_len(54);
-    let error = segment(&cut, &mut scratch, false).map(|_| ()).unwrap_err();
+    let error = segment(&mut cut, false).map(|_| ()).unwrap_err();
     assert!(matches!(error, SegmentError::Headers { .. }));
 }
 
@@ -69,14 +68,74 @@ fn a_checksum_of_zero_is_ones_in_udp_only() {
         frame.bytes_mut()[23] = protocol;
         frame.meta.gso = Some(Gso { kind, segment_bytes: 400, ecn: false });
         frame.meta.tag = None;
-        let first_checksum = |frame: &Frame| {
-            let mut scratch = Frame::new(1);
-            let mut segments = segment(frame, &mut scratch, false).unwrap();
+        let first_checksum = |frame: &mut Frame| {
+            let mut segments = segment(frame, false).unwrap();
             segments.next_segment().map(|piece| field(piece.bytes(), field_at)).unwrap()
         };
-        let checksum = first_checksum(&frame);
+        let checksum = first_checksum(&mut frame);
         assert!(checksum != 0 && checksum != 0xffff);
         put(frame.bytes_mut(), payload_at, &checksum.to_be_bytes());
-        assert_eq!(first_checksum(&frame), zero, "{kind:?}");
+        assert_eq!(first_checksum(&mut frame), zero, "{kind:?}");
     }
+}
+
+/// Segments are windows of the large frame; headers that are longer than a segment's
+/// payload cover several segments before. Whenever the caller stops, the large frame
+/// is whole again.
+#[test]
+fn the_large_frame_is_whole_again_wherever_the_caller_stops() {
+    for segment_bytes in [8, 53, 54, 55, 400, 999] {
+        let mut frame = large();
+        frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, segment_bytes, ecn: true });
+        for (at, byte) in frame.bytes_mut().iter_mut().skip(54).enumerate() {
+            *byte = at as u8;
+        }
+        let (bytes, meta) = (frame.bytes().to_vec(), frame.meta);
+        let count = segment(&mut frame, false).unwrap().remaining();
+        assert_eq!(count, 1000_usize.div_ceil(usize::from(segment_bytes)));
+        for stop in 0..=count + 1 {
+            let mut segments = segment(&mut frame, stop % 2 == 0).unwrap();
+            let mut payload: Vec<u8> = Vec::new();
+            for _ in 0..stop {
+                payload
+                    .extend(segments.next_segment().map_or(&[][..], |piece| &piece.bytes()[54..]));
+            }
+            drop(segments);
+            assert_eq!((frame.bytes(), frame.meta), (&bytes[..], meta), "stopped after {stop}");
+            assert_eq!(payload, bytes[54..54 + payload.len()]);
+        }
+    }
+}
+
+#[test]
+fn a_fixed_identification_stays_on_every_segment() {
+    for (is_fixed, expected) in [(false, [0xffff, 0, 1]), (true, [0xffff; 3])] {
+        let mut frame = large();
+        put(frame.bytes_mut(), 18, &[0xff, 0xff]);
+        frame.meta.has_fixed_identification = is_fixed;
+        let mut segments = segment(&mut frame, false).unwrap();
+        for identification in expected {
+            let piece = segments.next_segment().unwrap();
+            assert_eq!(field(piece.bytes(), 18), identification);
+            assert_eq!(Sum::of(&piece.bytes()[14..34]).word(), 0xffff);
+            assert!(!piece.meta.has_fixed_identification);
+        }
+    }
+}
+
+#[test]
+fn headers_longer_than_may_be_repeated_are_an_error() {
+    let mut frame = Frame::new(0);
+    let mut bytes = vec![0; 14 + 40 + 600 + 20 + 1000];
+    bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
+    bytes[14] = 0x60;
+    // One destination option header of 600 bytes before TCP.
+    bytes[20] = 60;
+    bytes[54..56].copy_from_slice(&[6, 74]);
+    bytes[54 + 600 + 12] = 0x50;
+    frame.fill(&bytes);
+    frame.meta.checksum = Checksum::Partial { start: 654, offset: 16 };
+    frame.meta.gso = Some(Gso { kind: GsoKind::Tcp6, segment_bytes: 100, ecn: false });
+    let error = segment(&mut frame, false).map(|_| ()).unwrap_err();
+    assert!(matches!(error, SegmentError::Headers { .. }), "{error}");
 }
