@@ -21,6 +21,8 @@ pub struct Sample {
     pub tcp_option_words: usize,
     /// TCP flags.
     pub tcp_flags: u8,
+    /// Source port.
+    pub source_port: u16,
     /// TCP sequence number.
     pub sequence: u32,
     /// IPv4 identification.
@@ -41,6 +43,7 @@ impl Default for Sample {
             extensions: Vec::new(),
             tcp_option_words: 3,
             tcp_flags: 0x18,
+            source_port: 12_345,
             sequence: 1,
             identification: 1,
             segment_bytes: None,
@@ -140,7 +143,8 @@ impl Sample {
     }
 
     fn transport(&self) -> Vec<u8> {
-        let mut header = vec![0x30, 0x39, 0, 80];
+        let [high, low] = self.source_port.to_be_bytes();
+        let mut header = vec![high, low, 0, 80];
         let at = if self.is_udp {
             header.extend(((8 + self.payload.len()) as u16).to_be_bytes());
             header.extend([0, 0]);

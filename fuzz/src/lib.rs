@@ -8,6 +8,7 @@
 //! local; an input that found a bug is checked in as `corpus/<target>/bug-<what>`.
 #![forbid(unsafe_code)]
 
+pub mod coalesce_oracle;
 pub mod frame_oracle;
 pub mod frame_sample;
 pub mod ring_oracle;

@@ -26,6 +26,7 @@
 mod batch;
 mod buffer;
 mod checksum;
+mod coalesce;
 mod egress;
 mod ethernet;
 mod flow;
@@ -44,6 +45,7 @@ mod vnet_header;
 pub use batch::{BATCH_BYTES_MAX, BATCH_FRAMES_MAX, FrameBatch};
 pub use buffer::{FRAME_BYTES_MAX, Frame};
 pub use checksum::{Sum, complete_checksum, update};
+pub use coalesce::{Coalesced, Lane, coalesce};
 pub use egress::Wire;
 pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
 pub use flow::flow_hash;

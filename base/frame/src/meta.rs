@@ -53,8 +53,8 @@ pub struct FrameMeta {
     /// Set if the frame still has to be segmented. Then `checksum` is
     /// [`Checksum::Partial`].
     pub gso: Option<Gso>,
-    /// Whether the large frame was joined from received segments by the device it
-    /// came in on, so that not every receiver wants it.
+    /// Whether the large frame was joined from segments, by the device it came in
+    /// on or by [`coalesce`](crate::coalesce), so that not every receiver wants it.
     pub is_coalesced: bool,
     /// Whether the segments of the large frame all have its IPv4 identification,
     /// as those it was joined from had. Otherwise they count up from it.
@@ -118,6 +118,27 @@ impl Offloads {
         }
     }
 
+    /// One bit for each form, from the lowest in the order of the fields.
+    pub const fn to_bits(self) -> u8 {
+        self.checksum as u8
+            | (self.tcp4_segmentation as u8) << 1
+            | (self.tcp6_segmentation as u8) << 2
+            | (self.tcp_ecn_segmentation as u8) << 3
+            | (self.udp_segmentation as u8) << 4
+    }
+
+    /// The forms whose bits are set, as [`Offloads::to_bits`] sets them.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self {
+            checksum: bits & 1 != 0,
+            tcp4_segmentation: bits & 2 != 0,
+            tcp6_segmentation: bits & 4 != 0,
+            tcp_ecn_segmentation: bits & 8 != 0,
+            udp_segmentation: bits & 16 != 0,
+        }
+    }
+
     /// Whether an egress with these offloads takes a frame with this `gso` as
     /// it is. Segmentation implies that the checksum is completed too.
     pub const fn takes(self, gso: Gso) -> bool {
@@ -128,5 +149,19 @@ impl Offloads {
                 GsoKind::Tcp6 => self.tcp6_segmentation,
                 GsoKind::Udp => self.udp_segmentation,
             }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_has_a_bit_of_its_own() {
+        assert_eq!(Offloads::NONE.to_bits(), 0);
+        assert_eq!(Offloads::TCP.to_bits().count_ones(), 4);
+        for bits in 0..32 {
+            assert_eq!(Offloads::from_bits(bits).to_bits(), bits);
+        }
     }
 }

@@ -16,8 +16,16 @@ pub(crate) const TCP_CHECKSUM_AT: usize = 16;
 pub mod tcp_flags {
     /// No more data.
     pub const FIN: u8 = 0x01;
+    /// The connection begins.
+    pub const SYN: u8 = 0x02;
+    /// The connection is broken off.
+    pub const RST: u8 = 0x04;
     /// Push.
     pub const PSH: u8 = 0x08;
+    /// The acknowledgement number holds.
+    pub const ACK: u8 = 0x10;
+    /// The urgent pointer holds.
+    pub const URG: u8 = 0x20;
     /// Congestion window reduced (RFC 3168).
     pub const CWR: u8 = 0x80;
 }

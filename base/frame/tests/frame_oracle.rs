@@ -123,6 +123,7 @@ fn sample() -> impl Strategy<Value = Sample> {
             extensions: headers.1,
             tcp_option_words: headers.2,
             tcp_flags: headers.3,
+            source_port: 12_345,
             sequence: numbers.0,
             identification: numbers.1,
             segment_bytes: segment_bytes.map(|bytes| bytes.max(8)),

@@ -1,0 +1,203 @@
+//! What coalescing needs to know of one frame.
+
+use crate::Frame;
+use crate::checksum::{Sum, field};
+use crate::headers::{Headers, Transport};
+use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Network};
+use crate::meta::{Checksum, Gso, GsoKind};
+use crate::octets::{array, u8_at, u16_at, u32_at};
+use crate::protocol;
+use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
+
+/// Don't fragment, in the word of IPv4's flags and offset.
+const FORBIDS_FRAGMENTS: u16 = 0x4000;
+/// Control bits that no joined segment has.
+const NEVER_JOINED: u8 = tcp_flags::SYN | tcp_flags::RST | tcp_flags::URG;
+
+/// What a frame is to coalescing.
+pub(super) enum Kind {
+    /// Of no flow that is joined.
+    NotTcp,
+    /// A fragment, or a frame whose headers contradict themselves: it may belong to
+    /// any flow.
+    Unreadable,
+    /// Of a flow that is joined, but to be left as it is.
+    Alone(SegmentView),
+    /// One or more segments with payload, to be joined if the checksum is right.
+    Data(SegmentView),
+}
+
+/// Where the fields of a TCP segment lie and what they say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentView {
+    pub(super) is_ipv6: bool,
+    pub(super) network_at: usize,
+    pub(super) transport_at: usize,
+    pub(super) payload_at: usize,
+    pub(super) payload_bytes: usize,
+    /// Payload of one segment; of all but the last if there are several.
+    pub(super) segment_bytes: u16,
+    pub(super) gso: Option<Gso>,
+    pub(super) sequence: u32,
+    pub(super) flags: u8,
+    /// IPv4's; 0 for IPv6.
+    pub(super) identification: u16,
+    pub(super) forbids_fragments: bool,
+    /// Whether several segments have the same identification; `None` for one.
+    pub(super) has_fixed_identification: Option<bool>,
+    /// The pseudo-header's sum without length.
+    pub(super) pseudo: Sum,
+}
+
+/// Reads a frame.
+pub(super) fn classify(frame: &Frame) -> Kind {
+    let bytes = frame.bytes();
+    let Ok(headers) = Headers::parse(bytes) else { return Kind::Unreadable };
+    if headers.fragment.is_some() {
+        return Kind::Unreadable;
+    }
+    if headers.transport != Transport::Tcp {
+        return Kind::NotTcp;
+    }
+    let view = SegmentView::of(frame, &headers);
+    if view.is_joinable(frame) { Kind::Data(view) } else { Kind::Alone(view) }
+}
+
+impl SegmentView {
+    fn of(frame: &Frame, headers: &Headers) -> Self {
+        let bytes = frame.bytes();
+        let Headers { network_at, transport_at, payload_at, .. } = *headers;
+        let is_ipv6 = headers.network == Network::Ipv6;
+        let identification = if is_ipv6 { 0 } else { field(bytes, network_at + 4) };
+        let payload_bytes = bytes.len() - payload_at;
+        let gso = frame.meta.gso;
+        let segment_bytes = gso.map_or(payload_bytes, |gso| usize::from(gso.segment_bytes));
+        Self {
+            is_ipv6,
+            network_at,
+            transport_at,
+            payload_at,
+            payload_bytes,
+            // Longer payloads are not joined.
+            segment_bytes: u16::try_from(segment_bytes).unwrap_or(0),
+            gso,
+            sequence: u32_at(bytes, transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
+            flags: u8_at(bytes, transport_at + TCP_FLAGS_AT).unwrap_or_default(),
+            identification,
+            forbids_fragments: !is_ipv6 && field(bytes, network_at + 6) & FORBIDS_FRAGMENTS != 0,
+            has_fixed_identification: gso.map(|_| frame.meta.has_fixed_identification),
+            pseudo: pseudo(bytes, network_at, is_ipv6),
+        }
+    }
+
+    /// Whether the segment is one that cutting a large frame gives again, if its
+    /// checksum is right.
+    fn is_joinable(&self, frame: &Frame) -> bool {
+        let bytes = frame.bytes();
+        self.segment_bytes > 0
+            && self.payload_bytes > 0
+            && self.flags & NEVER_JOINED == 0
+            && self.flags & tcp_flags::ACK != 0
+            && self.gso.is_none_or(|gso| gso.kind == self.kind())
+            && self.is_network_plain(bytes)
+    }
+
+    /// No options, no extensions, lengths that match, a header checksum that is right.
+    fn is_network_plain(&self, bytes: &[u8]) -> bool {
+        let at = self.network_at;
+        let stated = bytes.len() - self.counted_from();
+        if self.is_ipv6 {
+            return self.transport_at == at + IPV6_HEADER_BYTES
+                && u16_at(bytes, at + 4).map(usize::from) == Some(stated);
+        }
+        self.transport_at == at + IPV4_HEADER_BYTES
+            && u16_at(bytes, at + 2).map(usize::from) == Some(stated)
+            && Sum::of(bytes.get(at..self.transport_at).unwrap_or_default()).word() == 0xffff
+            // The other form of zero, which no sum gives.
+            && field(bytes, at + 10) != 0xffff
+    }
+
+    /// Whether the checksum of `frame`, whose view this is, is right: known to be,
+    /// or found to be here.
+    pub(super) fn is_checksum_right(&self, frame: &Frame) -> bool {
+        let bytes = frame.bytes();
+        let stored = field(bytes, self.transport_at + TCP_CHECKSUM_AT);
+        let transport = bytes.get(self.transport_at..).unwrap_or_default();
+        let pseudo = self.pseudo.plus(transport.len() as u16);
+        match frame.meta.checksum {
+            Checksum::Partial { start, offset } => {
+                usize::from(start) == self.transport_at
+                    && usize::from(offset) == TCP_CHECKSUM_AT
+                    && stored == pseudo.word()
+            }
+            Checksum::Verified => stored != 0xffff,
+            Checksum::Unknown => {
+                stored != 0xffff && pseudo.then(Sum::of(transport)).word() == 0xffff
+            }
+        }
+    }
+
+    /// What IP's length counts from.
+    pub(super) fn counted_from(&self) -> usize {
+        if self.is_ipv6 { self.network_at + IPV6_HEADER_BYTES } else { self.network_at }
+    }
+
+    pub(super) fn kind(&self) -> GsoKind {
+        if self.is_ipv6 { GsoKind::Tcp6 } else { GsoKind::Tcp4 }
+    }
+
+    /// Segments the frame stands for. At most as many as [`Frame::admit`] lets in.
+    pub(super) fn segments(&self) -> u16 {
+        let count = self.payload_bytes.div_ceil(usize::from(self.segment_bytes.max(1)));
+        u16::try_from(count).unwrap_or(u16::MAX)
+    }
+
+    /// Whether addresses and ports are those of `other`, which is in `frame_of_other`.
+    pub(super) fn is_same_flow(&self, frame: &Frame, other: &Self, frame_of_other: &Frame) -> bool {
+        let (bytes, others) = (frame.bytes(), frame_of_other.bytes());
+        let are_equal = |from: usize, other_from: usize, len: usize| {
+            bytes.get(from..from + len) == others.get(other_from..other_from + len)
+        };
+        let (at, other_at) = (self.network_at, other.network_at);
+        self.is_ipv6 == other.is_ipv6
+            && are_equal(self.transport_at, other.transport_at, 4)
+            && match self.is_ipv6 {
+                true => are_equal(at + 8, other_at + 8, 32),
+                false => are_equal(at + 12, other_at + 12, 8),
+            }
+    }
+
+    /// Whether all headers are those of `first`, which is in `head`, except for what
+    /// differs from segment to segment. Addresses and ports are known to be equal.
+    pub(super) fn has_same_headers(&self, frame: &Frame, first: &Self, head: &Frame) -> bool {
+        let (bytes, others) = (frame.bytes(), head.bytes());
+        let are_equal = |from: usize, to: usize| bytes.get(from..to) == others.get(from..to);
+        let (network, tcp) = (self.network_at, self.transport_at);
+        let but_last_and_first = tcp_flags::CWR | tcp_flags::FIN | tcp_flags::PSH;
+        (network, tcp, self.payload_at) == (first.network_at, first.transport_at, first.payload_at)
+            && frame.meta.tag == head.meta.tag
+            && are_equal(0, network)
+            && match self.is_ipv6 {
+                // Class and label; next header and hop limit.
+                true => are_equal(network, network + 4) && are_equal(network + 6, network + 8),
+                // Type of service; don't fragment; time to live and protocol.
+                false => {
+                    are_equal(network + 1, network + 2) && are_equal(network + 6, network + 10)
+                }
+            }
+            // Acknowledgement, header length; window; urgent pointer, options.
+            && are_equal(tcp + 8, tcp + TCP_FLAGS_AT)
+            && (self.flags ^ first.flags) & !but_last_and_first == 0
+            && are_equal(tcp + TCP_FLAGS_AT + 1, tcp + TCP_CHECKSUM_AT)
+            && are_equal(tcp + TCP_CHECKSUM_AT + 2, self.payload_at)
+    }
+}
+
+fn pseudo(bytes: &[u8], network_at: usize, is_ipv6: bool) -> Sum {
+    let addresses = if is_ipv6 {
+        array::<32>(bytes, network_at + 8).map(|addresses| Sum::of(addresses))
+    } else {
+        array::<8>(bytes, network_at + 12).map(|addresses| Sum::of(addresses))
+    };
+    addresses.unwrap_or_default().plus(u16::from(protocol::TCP))
+}

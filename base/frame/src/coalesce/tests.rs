@@ -1,0 +1,89 @@
+use super::*;
+use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
+
+const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
+
+/// The segment of a TCP/IPv4 stream that begins `sent` bytes after the stream, as a
+/// sender leaves it that does not complete checksums.
+fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
+    let mut bytes = vec![0; 54 + payload_bytes];
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    bytes[14] = 0x45;
+    bytes[16..18].copy_from_slice(&(40 + payload_bytes as u16).to_be_bytes());
+    let identification = sent / usize::from(segment_bytes);
+    bytes[18..20].copy_from_slice(&(identification as u16).to_be_bytes());
+    bytes[23] = 6;
+    let checksum = Sum::of(&bytes[14..34]).checksum();
+    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+    bytes[38..42].copy_from_slice(&(sent as u32).to_be_bytes());
+    bytes[46..48].copy_from_slice(&[0x50, tcp_flags::ACK]);
+    let pseudo = Sum::pseudo_ipv4([0; 4], [0; 4], 6, 20 + payload_bytes as u16);
+    bytes[50..52].copy_from_slice(&pseudo.word().to_be_bytes());
+    bytes[54..].fill(7);
+    let is_large = payload_bytes > usize::from(segment_bytes);
+    let header = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: if is_large { VnetHeader::GSO_TCPV4 } else { 0 },
+        gso_size: if is_large { segment_bytes } else { 0 },
+        csum_start: 34,
+        csum_offset: 16,
+        ..VnetHeader::default()
+    };
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame.admit(&header, Offloads::TCP).unwrap();
+    frame
+}
+
+/// Two large frames of many tiny segments each would be one that no port lets in.
+#[test]
+fn no_unit_has_more_segments_than_a_frame_may_have() {
+    let mut frames = [0, 8000].map(|sent| part(sent, 8000, 1));
+    coalesce(&mut frames, |_| EGRESS);
+    for frame in &mut frames {
+        let count = segment(frame, false).unwrap().remaining();
+        assert!(count <= GSO_SEGMENTS_MAX, "{count} segments");
+    }
+}
+
+#[test]
+fn places_of_units_and_of_what_they_absorbed_are_told() {
+    let mut frames: Vec<_> = (0..4).map(|nth| part(nth * 1000, 1000, 1000)).collect();
+    let lanes = [Lane::Apart, EGRESS, Lane::Apart, Lane::Egress(1, Offloads::TCP)];
+    assert!(coalesce(&mut frames, |at| lanes[at]).is_empty());
+    let mut frames: Vec<_> = [0, 0, 1, 2].map(|nth| part(nth * 1000, 1000, 1000)).into();
+    let lanes = [Lane::Apart, EGRESS, EGRESS, EGRESS];
+    let coalesced = coalesce(&mut frames, |at| lanes[at]);
+    let told = [0, 1, 2, 3, 32].map(|at| (coalesced.is_unit(at), coalesced.is_absorbed(at)));
+    assert_eq!(told, [(false, false), (true, false), (false, true), (false, true), (false, false)]);
+    assert_eq!((coalesced.absorbed(), frames[1].len()), (2, 3054));
+}
+
+/// What a batch of small frames costs is one comparison each: nobody asks where
+/// they go.
+#[test]
+fn batches_in_which_nothing_can_begin_are_left_alone() {
+    let mut small: Vec<_> = (0..32).map(|nth| part(nth * 255, 255, 255)).collect();
+    assert!(coalesce(&mut small, |_| panic!("small frames only")).is_empty());
+    let mut one = [part(0, 1000, 1000)];
+    assert!(coalesce(&mut one, |_| panic!("one frame only")).is_empty());
+    let mut last = [part(0, 10, 10), part(10, 1000, 1000)];
+    assert!(coalesce(&mut last, |_| panic!("nothing follows")).is_empty());
+}
+
+/// Whoever was let begin a unit unchecked is looked at before anything joins.
+#[test]
+fn nothing_joins_a_segment_whose_checksum_is_wrong() {
+    for damaged in 0..3 {
+        let mut frames: Vec<_> = (0..3).map(|nth| part(nth * 1000, 1000, 1000)).collect();
+        for frame in &mut frames {
+            complete_checksum(frame);
+            frame.meta.checksum = Checksum::Unknown;
+        }
+        frames[damaged].bytes_mut()[500] ^= 1;
+        let coalesced = coalesce(&mut frames, |_| EGRESS);
+        let absorbed = [0, 1, 2].map(|at| coalesced.is_absorbed(at));
+        let expected = [[false, false, true], [false, false, false], [false, true, false]][damaged];
+        assert_eq!(absorbed, expected, "the damaged one is {damaged}");
+    }
+}

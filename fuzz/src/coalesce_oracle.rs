@@ -1,0 +1,279 @@
+//! Judges what `suimon-frame` joins of one batch.
+//!
+//! The input is a list of orders, [`ORDER_BYTES`] each: which flow sends, how much,
+//! with which flags, whether something in its headers is altered (with checksums
+//! that fit) or damaged (with checksums that do not), and to which egress it goes.
+//! The batch is joined; then everything is cut and completed as for an egress
+//! without offloads, before and after. Each flow must show the same bytes in the same
+//! order.
+
+use suimon_frame::{
+    BATCH_FRAMES_MAX, Checksum, Coalesced, Frame, Lane, Offloads, VnetHeader, coalesce,
+    complete_checksum, segment,
+};
+
+use super::frame_oracle::naive_sum;
+use super::frame_sample::Sample;
+
+/// Bytes of one order.
+pub const ORDER_BYTES: usize = 8;
+
+const FLOWS: usize = 4;
+const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
+
+/// What became of the batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Joined {
+    /// Frames of the batch.
+    pub frames: usize,
+    /// Frames that were absorbed.
+    pub absorbed: usize,
+}
+
+/// What flows remember from one frame to the next.
+#[derive(Clone, Copy)]
+struct Flow {
+    sequence: u32,
+    identification: u16,
+    segment_bytes: u16,
+}
+
+/// One frame as it is seen at an egress without offloads: the tag and the bytes.
+type Shown = (Option<u16>, Vec<u8>);
+
+/// Joins the batch that `input` orders.
+///
+/// # Panics
+/// The code under test got something wrong.
+pub fn check(input: &[u8]) -> Joined {
+    let mut flows: [Flow; FLOWS] = std::array::from_fn(|nth| Flow {
+        // One flow wraps around, in both of its numbers.
+        sequence: [7, u32::MAX - 3000, 1 << 31, 0][nth],
+        identification: [0xfffe, 0, 77, 0][nth],
+        segment_bytes: [1448, 300, 1428, 257][nth],
+    });
+    let (mut frames, mut lanes) = (Vec::new(), Vec::new());
+    for order in input.chunks_exact(ORDER_BYTES).take(BATCH_FRAMES_MAX + 3) {
+        let order: &[u8; ORDER_BYTES] = order.try_into().expect("a whole order");
+        if let Some(frame) = frame_of(order, &mut flows, frames.len()) {
+            frames.push(frame);
+            lanes.push(lane_of(order));
+        }
+    }
+    let before: Vec<Vec<Shown>> = frames.iter_mut().map(show).collect();
+    let coalesced = coalesce(&mut frames, |at| lanes[at]);
+    check_forms(&frames, &lanes, coalesced);
+    let after: Vec<Vec<Shown>> = frames
+        .iter_mut()
+        .enumerate()
+        .map(|(at, frame)| if coalesced.is_absorbed(at) { Vec::new() } else { show(frame) })
+        .collect();
+    check_order(&lanes, &before, &after);
+    Joined { frames: frames.len(), absorbed: coalesced.absorbed() as usize }
+}
+
+fn lane_of(order: &[u8; ORDER_BYTES]) -> Lane {
+    match order[7] {
+        0..=0xdf => Lane::Egress(1, ALL),
+        0xe0..=0xe7 => Lane::Egress(2, ALL),
+        0xe8..=0xeb => Lane::Egress(3, Offloads { tcp_ecn_segmentation: false, ..ALL }),
+        0xec..=0xef => Lane::Egress(4, Offloads { tcp6_segmentation: false, ..ALL }),
+        0xf0..=0xf3 => Lane::Egress(5, Offloads::NONE),
+        0xf4..=0xf9 => Lane::Apart,
+        _ => Lane::All,
+    }
+}
+
+/// The next frame of a flow; `None` if it is none that a port lets in.
+fn frame_of(
+    order: &[u8; ORDER_BYTES],
+    flows: &mut [Flow; FLOWS],
+    position: usize,
+) -> Option<Frame> {
+    let [who, size, flags, state, alter_at, alter_by, damage, _] = *order;
+    let nth = usize::from(who & 3);
+    let flow = &mut flows[nth];
+    let step = usize::from(flow.segment_bytes);
+    // Mostly whole segments; several as one large frame; something else.
+    let (payload_bytes, segment_bytes) = match size {
+        0..=0x9f => (step, None),
+        0xa0..=0xaf => (step * usize::from(size - 0x9d), Some(flow.segment_bytes)),
+        0xb0..=0xb7 => (step * usize::from(size - 0xae) - 9, Some(flow.segment_bytes)),
+        0xb8..=0xbb => (65_000 - step, Some(flow.segment_bytes)),
+        _ => (usize::from(size - 0xbc) * step / 60, None),
+    };
+    let sample = Sample {
+        is_ipv6: nth >= 2,
+        is_udp: who & 0xf0 == 0xf0,
+        tags: if who & 0x0c == 0x0c { vec![(0x8100, u16::from(nth == 0) + 5)] } else { Vec::new() },
+        tcp_flags: match flags {
+            0..=0x9f => 0x10,
+            0xa0..=0xbf => 0x18,
+            0xc0..=0xc7 => 0x11,
+            0xc8..=0xcf => 0x90,
+            0xd0..=0xd7 => 0x50,
+            _ => flags,
+        },
+        source_port: 1000 + nth as u16,
+        sequence: flow.sequence,
+        identification: flow.identification,
+        segment_bytes,
+        payload: (0..payload_bytes).map(|at| (at * 7 + position) as u8).collect(),
+        ..Sample::default()
+    };
+    flow.sequence = flow.sequence.wrapping_add(payload_bytes as u32);
+    if who & 0x40 == 0 {
+        let segments = segment_bytes.map_or(1, |step| payload_bytes.div_ceil(step.into()));
+        flow.identification = flow.identification.wrapping_add(segments as u16);
+    }
+    let mut header = sample.header();
+    let mut bytes = sample.bytes();
+    let transport_at = usize::from(header.csum_start);
+    if alter_at >= 0xc0 {
+        let at = usize::from(alter_at - 0xc0) + transport_at - 34;
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= alter_by;
+        }
+    }
+    let is_large = segment_bytes.is_some_and(|step| payload_bytes > usize::from(step));
+    let is_partial = is_large || state & 1 == 0;
+    seal(&mut bytes, &sample, transport_at, is_partial);
+    let mut is_intact = true;
+    if damage >= 0xf0 {
+        let at = usize::from(damage & 15) * 5 + transport_at - 20;
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= alter_by;
+            is_intact = alter_by == 0;
+        }
+    }
+    if !is_partial {
+        let flags = if state & 2 == 0 && is_intact { VnetHeader::DATA_VALID } else { 0 };
+        header = VnetHeader { flags, gso_type: 0, ..header };
+    }
+    let mut frame = Frame::new(position);
+    frame.fill(&bytes);
+    frame.admit(&header, ALL).ok().map(|()| frame)
+}
+
+/// Makes the checksums fit whatever the headers say now.
+fn seal(bytes: &mut [u8], sample: &Sample, transport_at: usize, is_partial: bool) {
+    let network_at = 14 + 4 * sample.tags.len();
+    let mut addresses = network_at + 8..network_at + 40;
+    if !sample.is_ipv6 {
+        addresses = network_at + 12..network_at + 20;
+        put(bytes, network_at + 10, 0);
+        put(bytes, network_at + 10, !naive_sum(&bytes[network_at..network_at + 20]));
+    }
+    let (protocol, field_at) = if sample.is_udp { (17, 6) } else { (6, 16) };
+    let length = ((bytes.len() - transport_at) as u32).to_be_bytes();
+    let pseudo = [&bytes[addresses], &length, &[0, 0, 0, protocol]].concat();
+    put(bytes, transport_at + field_at, 0);
+    let sum = match is_partial {
+        true => naive_sum(&pseudo),
+        false => !naive_sum(&[&pseudo, &bytes[transport_at..]].concat()),
+    };
+    put(bytes, transport_at + field_at, sum);
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+/// What an egress without offloads sends of a frame. The frame stays as it is.
+fn show(frame: &mut Frame) -> Vec<Shown> {
+    let tag = frame.meta.tag.map(suimon_frame::VlanTag::tci);
+    if frame.meta.gso.is_none() {
+        let mut plain = Frame::new(0);
+        plain.copy_from(frame);
+        complete_checksum(&mut plain);
+        return vec![(tag, plain.bytes().to_vec())];
+    }
+    let mut shown = Vec::new();
+    let mut segments = segment(frame, false).expect("what was let in or joined can be cut");
+    while let Some(piece) = segments.next_segment() {
+        shown.push((tag, piece.bytes().to_vec()));
+    }
+    shown
+}
+
+/// Whatever was joined is a frame that its egress takes and that a peer lets in.
+fn check_forms(frames: &[Frame], lanes: &[Lane], coalesced: Coalesced) {
+    for (at, frame) in frames.iter().enumerate() {
+        assert_eq!(frame.meta.is_coalesced, coalesced.is_unit(at), "at {at}");
+        if !frame.meta.is_coalesced {
+            continue;
+        }
+        assert!(!coalesced.is_absorbed(at), "a unit was absorbed by another");
+        let Lane::Egress(_, takes) = lanes[at] else { panic!("joined for no egress") };
+        let gso = frame.meta.gso.expect("a joined frame is a large one");
+        assert!(takes.takes(gso), "a frame that its egress does not take");
+        assert!(matches!(frame.meta.checksum, Checksum::Partial { .. }));
+        let wire = frame.wire();
+        let tag = wire.tag.iter().flatten().copied();
+        let bytes: Vec<u8> =
+            wire.front.iter().copied().chain(tag).chain(wire.rest.iter().copied()).collect();
+        let mut again = Frame::new(0);
+        again.fill(&bytes);
+        again.admit(&wire.header, ALL).expect("a peer lets a joined frame in");
+        assert_eq!((again.bytes(), again.meta.gso), (frame.bytes(), frame.meta.gso));
+        assert_eq!(again.meta.checksum, frame.meta.checksum);
+    }
+}
+
+/// Per egress, each flow together with what nothing may overtake shows the same.
+fn check_order(lanes: &[Lane], before: &[Vec<Shown>], after: &[Vec<Shown>]) {
+    let keys: Vec<Key> = before.iter().map(|shown| Key::of(shown)).collect();
+    for (lane, key) in lanes.iter().zip(&keys) {
+        let of_flow = |shown: &[Vec<Shown>]| -> Vec<Shown> {
+            let places = (0..shown.len()).filter(|at| {
+                lanes[*at] == Lane::All
+                    || (lanes[*at] == *lane && (keys[*at] == *key || keys[*at] == Key::Fragment))
+            });
+            places.flat_map(|at| shown[at].clone()).collect()
+        };
+        let (expected, found) = (of_flow(before), of_flow(after));
+        assert_eq!(expected.len(), found.len(), "frames of {key:?} to {lane:?}");
+        for (nth, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            assert_eq!(expected, found, "frame {nth} of {key:?} to {lane:?}");
+        }
+    }
+    let count = |shown: &[Vec<Shown>]| shown.iter().map(Vec::len).sum::<usize>();
+    assert_eq!(count(before), count(after));
+}
+
+/// What keeps its order.
+#[derive(Debug, PartialEq, Eq)]
+enum Key {
+    /// A TCP connection's direction: addresses and ports.
+    Tcp(Vec<u8>),
+    Fragment,
+    Other,
+}
+
+impl Key {
+    fn of(shown: &[Shown]) -> Self {
+        let Some((_, bytes)) = shown.first() else { return Self::Other };
+        let mut at = 12;
+        while matches!(bytes.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8])) {
+            at += 4;
+        }
+        match bytes.get(at..at + 2) {
+            Some([0x08, 0x00]) => {
+                let ip = &bytes[at + 2..];
+                let header_bytes = 4 * usize::from(ip[0] & 15);
+                match (ip[9], ip[6] & 0x3f, ip[7], ip[0] >> 4) {
+                    (6, 0, 0, 4) if header_bytes >= 20 && ip.len() >= header_bytes + 20 => {
+                        Self::Tcp([&ip[12..20], &ip[header_bytes..header_bytes + 4]].concat())
+                    }
+                    (6, ..) => Self::Fragment,
+                    _ => Self::Other,
+                }
+            }
+            Some([0x86, 0xdd]) if bytes.get(at + 8) == Some(&6) => {
+                let ip = &bytes[at + 2..];
+                Self::Tcp(ip[8..44].to_vec())
+            }
+            _ => Self::Other,
+        }
+    }
+}
