@@ -130,7 +130,8 @@ fn frame_of(
     let mut bytes = sample.bytes();
     let transport_at = usize::from(header.csum_start);
     if alter_at >= 0xc0 {
-        let at = usize::from(alter_at - 0xc0) + transport_at - 34;
+        let network_bytes = if sample.is_ipv6 { 40 } else { 20 };
+        let at = usize::from(alter_at - 0xc0) + transport_at - network_bytes - 14;
         if let Some(byte) = bytes.get_mut(at) {
             *byte ^= alter_by;
         }

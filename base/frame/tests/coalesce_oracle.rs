@@ -41,6 +41,7 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
     let flags = |flags| order(|order| order[2] = flags);
     let sized = |size| order(|order| order[1] = size);
     let altered = |at, by| order(|order| (order[4], order[5]) = (at, by));
+    let altered_v6 = |at| order(|order| (order[0], order[4], order[5]) = (2, at, 1));
     let to = |egress| order(|order| order[7] = egress);
     vec![
         ("stream", vec![PLAIN; 32], 31),
@@ -64,6 +65,9 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
         ("other-tos", vec![PLAIN, altered(0xc0 + 15, 3), PLAIN], 0),
         ("other-window", vec![PLAIN, altered(0xc0 + 48, 1), PLAIN], 0),
         ("other-option", vec![PLAIN, altered(0xc0 + 56, 1), PLAIN], 0),
+        // Of IPv6: the flow label, the hop limit.
+        ("other-label", vec![of_flow(2), altered_v6(0xc0 + 16), of_flow(2)], 0),
+        ("other-hop-limit", vec![of_flow(2), altered_v6(0xc0 + 21), of_flow(2)], 0),
         ("damaged", vec![PLAIN, PLAIN, order(|o| (o[5], o[6]) = (1, 0xff)), PLAIN], 1),
         ("two-egresses", vec![PLAIN, to(0xe0), PLAIN, to(0xe0)], 0),
         ("apart", vec![to(0xf4); 4], 0),
