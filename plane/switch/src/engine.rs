@@ -1,7 +1,8 @@
 //! What one processor does with a batch of frames.
 //!
-//! Frames are decided in one go, then handed to the egress queues: at once if the
-//! queue is here, in a parcel if another processor owns it.
+//! Frames are decided in one go, segments of a stream are joined for ports that want
+//! it, then all are handed to the egress queues: at once if the queue is here, in a
+//! parcel if another processor owns it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, VlanId, flow_hash};
 use suimon_ports::PortFault;
 use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
 
+use crate::coalescing::coalesce_decided;
 use crate::handover::{Route, Routes};
 use crate::link::{Latch, Link, Mail, Outbox};
 use crate::notice::{Notices, PlaneNotice};
@@ -111,7 +113,11 @@ impl Engine {
             }
         }
         self.forwarder.decide(&published.tables, now, ingress, frames, &mut self.verdicts);
+        let coalesced = coalesce_decided(&published, &self.verdicts, frames);
         for (at, frame) in frames.iter_mut().enumerate() {
+            if coalesced.is_absorbed(at) {
+                continue;
+            }
             match self.verdicts[at] {
                 Verdict::Unicast { egress } => self.deliver(now, &published, egress, frame, true),
                 Verdict::Flood { vlan, kind } => {

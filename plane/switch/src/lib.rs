@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod coalescing;
 mod engine;
 mod handover;
 mod link;

@@ -68,7 +68,7 @@ pub(crate) struct OwnedSink {
     pub sink: Box<dyn FrameSink>,
     pub shared: Arc<PortShared>,
     pub tally: Arc<QueueTally>,
-    /// Whether its port takes large frames that a device joined on reception.
+    /// Whether its port takes large frames that were joined from segments.
     pub takes_coalesced: bool,
     unflushed: Unflushed,
     discarded: u64,
@@ -92,6 +92,7 @@ impl OwnedSink {
     ) -> Self {
         let discarded = sink.discarded();
         let unflushed = Unflushed::default();
+        shared.egress_forms.set(sink.offloads());
         Self { id, sink, shared, tally, takes_coalesced: true, unflushed, discarded }
     }
 
@@ -151,6 +152,7 @@ impl OwnedSink {
     /// Makes everything handed over visible, and counts it.
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
         let flushed = self.sink.flush();
+        self.shared.egress_forms.set(self.sink.offloads());
         let unflushed = std::mem::take(&mut self.unflushed);
         let discarded = self.sink.discarded();
         self.shared.tally.drop_tx(DropReason::EgressDown, discarded.saturating_sub(self.discarded));

@@ -8,6 +8,7 @@ use suimon_forwarding::{Limit, LimitState, Tables};
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 
 use crate::capture::CaptureTap;
+use crate::coalescing::EgressForms;
 use crate::link::Link;
 use crate::notice::Told;
 use crate::tally::PortTally;
@@ -50,6 +51,7 @@ pub(crate) struct PortRuntime {
 pub(crate) struct PortShared {
     pub id: PortId,
     pub tally: PortTally,
+    pub egress_forms: EgressForms,
     pub bandwidth: SharedLimit,
     pub storm: SharedLimit,
     pub storm_told: Told,
@@ -61,6 +63,7 @@ impl PortShared {
         Self {
             id,
             tally: PortTally::default(),
+            egress_forms: EgressForms::default(),
             bandwidth: SharedLimit::default(),
             storm: SharedLimit::default(),
             storm_told: Told::default(),

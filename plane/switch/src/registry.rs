@@ -320,6 +320,8 @@ impl Registry {
             flooded: tally.flooded.value(),
             software_segmented: tally.software_segmented.value(),
             software_checksummed: tally.software_checksummed.value(),
+            software_coalesced_segments: tally.coalesced_segments.value(),
+            software_coalesced_units: tally.coalesced_units.value(),
         }
     }
 }

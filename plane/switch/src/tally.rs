@@ -40,6 +40,8 @@ pub(crate) struct PortTally {
     pub flooded: Tally,
     pub software_segmented: Tally,
     pub software_checksummed: Tally,
+    pub coalesced_segments: Tally,
+    pub coalesced_units: Tally,
     rx_dropped: [Tally; DropReason::COUNT],
     tx_dropped: [Tally; DropReason::COUNT],
 }
@@ -54,6 +56,8 @@ impl Default for PortTally {
             flooded: Tally::default(),
             software_segmented: Tally::default(),
             software_checksummed: Tally::default(),
+            coalesced_segments: Tally::default(),
+            coalesced_units: Tally::default(),
             rx_dropped: std::array::from_fn(|_| Tally::default()),
             tx_dropped: std::array::from_fn(|_| Tally::default()),
         }

@@ -24,7 +24,8 @@ pub struct PortTopology {
     /// Most frames per second it may cause to be flooded; the rest is dropped.
     pub storm_limit_fps: Option<u32>,
     /// Whether it may be given large frames that an uplink's device joined from
-    /// received segments. Else they are segmented again for it.
+    /// received segments, and segments of one stream joined here. Else those of a
+    /// device are segmented again for it, and nothing is joined.
     pub receive_coalescing: bool,
 }
 

@@ -66,6 +66,10 @@ pub struct PortCountersView {
     pub software_segmented: u64,
     /// Frames whose checksum was completed in software on their way out here.
     pub software_checksummed: u64,
+    /// Frames that were joined with others of their stream on their way out here.
+    pub software_coalesced_segments: u64,
+    /// The large frames they became, which are among the frames out.
+    pub software_coalesced_units: u64,
 }
 
 /// One line of a switch's forwarding table.

@@ -64,7 +64,8 @@ pub enum Switch {
     RxIpChecksum,
     /// Large frames, both ways.
     Segmentation,
-    /// What an uplink received and joined may reach the guest joined.
+    /// Segments of a stream that an uplink's device or the switch joined may reach
+    /// the guest joined.
     ReceiveCoalescing,
 }
 

@@ -1,0 +1,326 @@
+//! Coalescing as an engine does it: what leaves each port is what leaves it without,
+//! once large frames are cut again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec, Tables};
+use suimon_frame::{FrameBatch, Offloads, Sum, VnetHeader, complete_checksum, segment};
+use suimon_ports::{FrameSink, PortFault, Sent};
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
+
+use super::*;
+use crate::engine::Engine;
+use crate::link::{Link, Mail};
+use crate::notice::Notices;
+use crate::owned::OwnedSink;
+use crate::published::{PortRuntime, PortShared};
+
+/// Sends.
+const SENDER: u8 = 0;
+/// Takes large frames.
+const TAKER: u8 = 1;
+/// Takes none.
+const PLAIN: u8 = 2;
+/// Takes large frames, at another processor.
+const REMOTE: u8 = 3;
+/// Takes large frames, but no joined ones.
+const REFUSER: u8 = 4;
+const PORTS: u8 = 5;
+const EVERYBODY: u8 = 0xff;
+
+type Sunk = Arc<Mutex<Vec<Frame>>>;
+
+struct MemorySink {
+    offloads: Arc<EgressForms>,
+    sunk: Sunk,
+}
+
+impl FrameSink for MemorySink {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let mut copy = Frame::new(0);
+        copy.copy_from(frame);
+        self.sunk.lock().unwrap().push(copy);
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        self.offloads.get()
+    }
+}
+
+/// Two processors with five ports. Frames come in at the first.
+struct World {
+    engine: Engine,
+    other: Engine,
+    links: [Arc<Link>; 2],
+    shared: Vec<Arc<PortShared>>,
+    offloads: Vec<Arc<EgressForms>>,
+    sunk: Vec<Sunk>,
+}
+
+impl World {
+    fn new(receive_coalescing: bool) -> Self {
+        let links = [0, 1].map(|id| Arc::new(Link::new(ProcessorId(id), id)));
+        let shared: Vec<_> =
+            (0..PORTS).map(|id| Arc::new(PortShared::new(PortId(id.into())))).collect();
+        // Queues are published when they have been attached.
+        let without_queues = publish(&[], &links, receive_coalescing);
+        let notices = Notices::new();
+        let engine = |id: usize| {
+            Engine::new(Arc::clone(&links[id]), Arc::clone(&without_queues), Arc::clone(&notices))
+        };
+        let (mut engine, mut other) = (engine(0), engine(1));
+        let (mut sunk, mut offloads) = (Vec::new(), Vec::new());
+        for id in 0..PORTS {
+            let takes = Arc::new(EgressForms::default());
+            takes.set(if id == PLAIN { Offloads::NONE } else { Offloads::TCP });
+            let frames = Sunk::default();
+            let sink = MemorySink { offloads: Arc::clone(&takes), sunk: Arc::clone(&frames) };
+            let shared = Arc::clone(&shared[usize::from(id)]);
+            let sink = OwnedSink::new(queue(id), Box::new(sink), shared, Arc::default());
+            let owner = if id == REMOTE { &mut other } else { &mut engine };
+            owner.attach_sink(Box::new(sink));
+            sunk.push(frames);
+            offloads.push(takes);
+        }
+        let mut world = Self { engine, other, links, shared, offloads, sunk };
+        world.set_receive_coalescing(receive_coalescing);
+        for id in 0..PORTS {
+            world.send_from(id, &[Order::new(EVERYBODY, 0, 10)]);
+        }
+        world.take();
+        world
+    }
+
+    fn set_receive_coalescing(&mut self, is_on: bool) {
+        let published = publish(&self.shared, &self.links, is_on);
+        self.engine.adopt(Arc::clone(&published));
+        self.other.adopt(published);
+    }
+
+    fn send(&mut self, orders: &[Order]) {
+        self.send_from(SENDER, orders);
+    }
+
+    fn send_from(&mut self, from: u8, orders: &[Order]) {
+        let mut batch = FrameBatch::new();
+        let mut sent = BTreeMap::new();
+        for order in orders {
+            let frame = batch.spare().expect("room in the batch");
+            order.write(from, sent.entry((order.to, order.flow)).or_default(), frame);
+            batch.commit();
+        }
+        let slot = self.engine.published().tables.slot(PortId(from.into())).unwrap();
+        self.engine.handle_batch(Time::ZERO, slot, &mut batch);
+        self.engine.flush();
+        while let Some(mail) = self.links[1].poll_mail() {
+            match mail {
+                Mail::Parcel(parcel) => self.other.handle_parcel(parcel),
+                Mail::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
+                _ => panic!("mail of a hand-over"),
+            }
+        }
+        self.other.flush();
+    }
+
+    /// What left each port since the last time.
+    fn take(&mut self) -> Vec<Vec<Frame>> {
+        self.sunk.iter().map(|sunk| std::mem::take(&mut *sunk.lock().unwrap())).collect()
+    }
+
+    fn coalesced(&self, port: u8) -> (u64, u64) {
+        let tally = &self.shared[usize::from(port)].tally;
+        (tally.coalesced_segments.value(), tally.coalesced_units.value())
+    }
+}
+
+fn queue(id: u8) -> QueueId {
+    QueueId { port: PortId(id.into()), direction: Direction::Egress, index: 0 }
+}
+
+fn publish(
+    shared: &[Arc<PortShared>],
+    links: &[Arc<Link>; 2],
+    receive_coalescing: bool,
+) -> Arc<Published> {
+    let ids = 0..shared.len() as u8;
+    let spec = |id: u8| PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
+    let specs: Vec<_> = ids.clone().map(spec).collect();
+    let tables = Tables::build(&[SwitchSpec::new(SwitchId(1))], &specs).unwrap();
+    let owner = |id: u8| ProcessorId(u16::from(id == REMOTE));
+    let owners = ids.clone().map(|id| (queue(id), owner(id))).collect();
+    let mut ports: Vec<_> = ids
+        .map(|id| {
+            let slot = tables.slot(PortId(id.into())).unwrap().index();
+            let runtime = PortRuntime {
+                shared: Arc::clone(&shared[usize::from(id)]),
+                bandwidth: None,
+                storm: None,
+                receive_coalescing: receive_coalescing && id != REFUSER,
+                is_uplink: false,
+                capture: None,
+                egress: usize::from(id)..usize::from(id) + 1,
+            };
+            (slot, runtime)
+        })
+        .collect();
+    ports.sort_by_key(|(slot, _)| *slot);
+    Arc::new(Published {
+        tables,
+        ports: ports.into_iter().map(|(_, runtime)| runtime).collect(),
+        owners,
+        links: links.iter().cloned().map(Some).collect(),
+    })
+}
+
+/// One frame of a TCP stream.
+#[derive(Clone, Debug)]
+struct Order {
+    to: u8,
+    flow: u8,
+    payload_bytes: usize,
+    pushes: bool,
+}
+
+impl Order {
+    fn new(to: u8, flow: u8, payload_bytes: usize) -> Self {
+        Self { to, flow, payload_bytes, pushes: false }
+    }
+
+    fn write(&self, from: u8, sent: &mut (u32, u16), frame: &mut Frame) {
+        let mut bytes = vec![0xff; 6];
+        if self.to != EVERYBODY {
+            bytes = vec![2, 0, 0, 0, 0, self.to];
+        }
+        bytes.extend([2, 0, 0, 0, 0, from, 0x08, 0x00, 0x45, 0]);
+        bytes.extend((40 + self.payload_bytes as u16).to_be_bytes());
+        bytes.extend(sent.1.to_be_bytes());
+        bytes.extend([0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, self.to]);
+        let checksum = Sum::of(&bytes[14..]).checksum();
+        bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+        bytes.extend([0x10, self.flow, 0, 80]);
+        bytes.extend(sent.0.to_be_bytes());
+        bytes.extend([0, 0, 0, 1, 0x50, if self.pushes { 0x18 } else { 0x10 }, 0xff, 0xff]);
+        let transport_bytes = 20 + self.payload_bytes as u16;
+        let addresses = [[10, 0, 0, from], [10, 0, 0, self.to]];
+        let pseudo = Sum::pseudo_ipv4(addresses[0], addresses[1], 6, transport_bytes);
+        bytes.extend(pseudo.word().to_be_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend((0..self.payload_bytes).map(|at| (at as u32 + sent.0) as u8));
+        *sent = (sent.0 + self.payload_bytes as u32, sent.1 + 1);
+        frame.fill(&bytes);
+        let header = VnetHeader {
+            flags: VnetHeader::NEEDS_CSUM,
+            csum_start: 34,
+            csum_offset: 16,
+            ..VnetHeader::default()
+        };
+        frame.admit(&header, Offloads::TCP).unwrap();
+    }
+}
+
+/// What a wire would carry of these frames, by the stream's port.
+fn streams(frames: Vec<Frame>) -> BTreeMap<u8, Vec<Vec<u8>>> {
+    let mut streams: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
+    for mut frame in frames {
+        let stream = streams.entry(frame.bytes()[35]).or_default();
+        if frame.meta.gso.is_none() {
+            complete_checksum(&mut frame);
+            stream.push(frame.bytes().to_vec());
+            continue;
+        }
+        let mut segments = segment(&mut frame, false).unwrap();
+        while let Some(piece) = segments.next_segment() {
+            stream.push(piece.bytes().to_vec());
+        }
+    }
+    streams
+}
+
+fn bytes_of(frames: &[Frame]) -> Vec<Vec<u8>> {
+    frames.iter().map(|frame| frame.bytes().to_vec()).collect()
+}
+
+fn orders() -> impl Strategy<Value = Vec<Order>> {
+    let to = prop_oneof![8 => TAKER..PORTS, 1 => Just(EVERYBODY)];
+    let payload_bytes = prop_oneof![8 => Just(1000), 1 => Just(0), 1 => 1_usize..1460];
+    let order = (to, 0_u8..2, payload_bytes, prop::bool::weighted(0.1));
+    let order = order.prop_map(|(to, flow, payload_bytes, pushes)| Order {
+        pushes,
+        ..Order::new(to, flow, payload_bytes)
+    });
+    prop::collection::vec(order, 1..=32)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_port_is_given_what_it_would_be_given_without(
+        batches in prop::collection::vec(orders(), 1..3),
+    ) {
+        let (mut with, mut without) = (World::new(true), World::new(false));
+        for orders in &batches {
+            with.send(orders);
+            without.send(orders);
+        }
+        let (found, expected) = (with.take(), without.take());
+        for (id, (found, expected)) in (0..PORTS).zip(found.into_iter().zip(expected)) {
+            let (segments, units) = with.coalesced(id);
+            let absorbed = (segments - units) as usize;
+            prop_assert_eq!(found.len() + absorbed, expected.len(), "port {}", id);
+            prop_assert_eq!(without.coalesced(id), (0, 0));
+            let joined = found.iter().filter(|frame| frame.meta.is_coalesced).count();
+            prop_assert_eq!(joined as u64, units);
+            if id == PLAIN || id == REFUSER {
+                prop_assert_eq!(bytes_of(&found), bytes_of(&expected), "port {}", id);
+            }
+            prop_assert_eq!(streams(found), streams(expected), "port {}", id);
+        }
+    }
+}
+
+#[test]
+fn a_stream_becomes_one_frame_where_that_is_wanted() {
+    let mut world = World::new(true);
+    let send_to_each = |world: &mut World| {
+        for to in TAKER..PORTS {
+            world.send(&vec![Order::new(to, 0, 1000); 32]);
+        }
+        world.take()[usize::from(TAKER)..].iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(send_to_each(&mut world), [1, 32, 1, 32]);
+    let counted: Vec<_> = (TAKER..PORTS).map(|id| world.coalesced(id)).collect();
+    assert_eq!(counted, [(32, 1), (0, 0), (32, 1), (0, 0)]);
+    world.set_receive_coalescing(false);
+    assert_eq!(send_to_each(&mut world), [32; 4], "the switch is off");
+    world.set_receive_coalescing(true);
+    world.offloads[usize::from(TAKER)].set(Offloads::TCP.without_segmentation());
+    assert_eq!(send_to_each(&mut world), [32, 32, 1, 32], "cut again by who knows better");
+    assert_eq!(world.shared[usize::from(TAKER)].tally.software_segmented.value(), 1);
+    assert_eq!(send_to_each(&mut world), [32, 32, 1, 32]);
+    assert_eq!(world.shared[usize::from(TAKER)].tally.software_segmented.value(), 1, "known now");
+    world.offloads[usize::from(TAKER)].set(Offloads::TCP);
+    send_to_each(&mut world);
+    assert_eq!(send_to_each(&mut world), [1, 32, 1, 32], "it takes them again");
+}
+
+/// Streams to several ports in one batch: each port counts its own.
+#[test]
+fn ports_count_their_own() {
+    let mut world = World::new(true);
+    let orders: Vec<_> = (0..30).map(|nth| Order::new([TAKER, REMOTE][nth % 2], 0, 1000)).collect();
+    world.send(&orders);
+    assert_eq!((world.coalesced(TAKER), world.coalesced(REMOTE)), ((15, 1), (15, 1)));
+    let orders: Vec<_> = (0..30).map(|nth| Order::new(TAKER, nth % 3, 1000)).collect();
+    world.send(&orders);
+    assert_eq!(world.coalesced(TAKER), (45, 4));
+    let lengths: Vec<_> = world.take()[usize::from(TAKER)].iter().map(Frame::len).collect();
+    assert_eq!(lengths, [15_054, 10_054, 10_054, 10_054]);
+}
