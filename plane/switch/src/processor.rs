@@ -236,6 +236,8 @@ impl Processor {
     /// Lets one queue wait for its notification, unless something just came.
     fn arm(&mut self, token: usize) -> Wakeup {
         let Some(Some(source)) = self.sources.get_mut(token) else { return Wakeup::Armed };
+        // Perhaps all that came since the last frame was dropped by the source.
+        source.owned.count_malformed();
         let wakeup = source.owned.source.arm();
         match wakeup {
             Wakeup::Armed => source.owned.readiness = Readiness::Waiting,
