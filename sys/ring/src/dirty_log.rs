@@ -91,3 +91,7 @@ impl RingLog {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "dirty_log_tests.rs"]
+mod tests;

@@ -6,7 +6,8 @@ use virtio_bindings::virtio_config::{
 };
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_ECN, VIRTIO_NET_F_GUEST_TSO4,
-    VIRTIO_NET_F_GUEST_TSO6, VIRTIO_NET_F_HOST_ECN, VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_HOST_TSO6,
+    VIRTIO_NET_F_GUEST_TSO6, VIRTIO_NET_F_GUEST_USO4, VIRTIO_NET_F_GUEST_USO6,
+    VIRTIO_NET_F_HOST_ECN, VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_HOST_TSO6, VIRTIO_NET_F_HOST_USO,
     VIRTIO_NET_F_MRG_RXBUF,
 };
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
@@ -90,7 +91,7 @@ impl RingFeatures {
             tcp4_segmentation: checksum && self.has(VIRTIO_NET_F_HOST_TSO4),
             tcp6_segmentation: checksum && self.has(VIRTIO_NET_F_HOST_TSO6),
             tcp_ecn_segmentation: checksum && self.has(VIRTIO_NET_F_HOST_ECN),
-            udp_segmentation: false,
+            udp_segmentation: checksum && self.has(VIRTIO_NET_F_HOST_USO),
         }
     }
 
@@ -102,7 +103,11 @@ impl RingFeatures {
             tcp4_segmentation: checksum && self.has(VIRTIO_NET_F_GUEST_TSO4),
             tcp6_segmentation: checksum && self.has(VIRTIO_NET_F_GUEST_TSO6),
             tcp_ecn_segmentation: checksum && self.has(VIRTIO_NET_F_GUEST_ECN),
-            udp_segmentation: false,
+            // One switch for both versions of IP: a guest that takes only one of
+            // them gets segments.
+            udp_segmentation: checksum
+                && self.has(VIRTIO_NET_F_GUEST_USO4)
+                && self.has(VIRTIO_NET_F_GUEST_USO6),
         }
     }
 }

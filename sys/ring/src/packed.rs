@@ -136,6 +136,10 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         self.side.check_memory()?;
         self.ahead.filled = 0;
         self.ahead.taken = 0;
+        // Lines that the driver is about to write are left to it.
+        if self.available(0).is_none() {
+            return Ok(());
+        }
         self.cells.prefetch(self.next.index, PREFETCH_DESCRIPTORS);
         // A driver that offers a descriptor again before it was returned is not
         // followed around the ring.

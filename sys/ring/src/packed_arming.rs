@@ -94,3 +94,7 @@ pub(crate) fn wants_interrupt(
     let behind = returned.used.index.wrapping_sub(at.index.wrapping_sub(lap)).wrapping_sub(1);
     behind < returned.descriptors
 }
+
+#[cfg(test)]
+#[path = "packed_arming_tests.rs"]
+mod tests;

@@ -153,13 +153,12 @@ impl PackedCells {
         }
     }
 
-    /// Asks for the lines of `count` descriptors from `index` on. They will be
-    /// read and then written.
+    /// Asks for the lines of `count` descriptors from `index` on.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: u16, count: u16) {
         const PER_LINE: usize = 64 / DESCRIPTOR_BYTES;
         for ahead in (0..count).step_by(PER_LINE) {
-            prefetch::<true>(self.at(index.wrapping_add(ahead)));
+            prefetch::<false>(self.at(index.wrapping_add(ahead)));
         }
     }
 

@@ -100,6 +100,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let header = view.write_words(addr, low, high);
         let body_addr = addr.wrapping_add(VNET_HEADER_BYTES as u64);
         if header.and_then(|()| view.write(body_addr, body)).is_err() {
+            // The header may have been written.
+            self.queue.note_written(addr, VNET_HEADER_BYTES);
             return Err(self.queue.outside(head.index, addr, bytes));
         }
         self.queue.note_written(addr, bytes);

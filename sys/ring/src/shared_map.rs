@@ -70,6 +70,12 @@ impl SharedMap {
         }
     }
 
+    /// Takes a byte out and leaves 0, as the reader of a log does.
+    #[cfg(test)]
+    pub(crate) fn take_8(&self, at: usize) -> u8 {
+        self.cell_8(at).map_or(0, |cell| cell.swap(0, Ordering::AcqRel))
+    }
+
     #[inline]
     pub(crate) fn load_8(&self, at: usize) -> u8 {
         self.cell_8(at).map_or(0, |cell| cell.load(Ordering::Acquire))

@@ -1,0 +1,184 @@
+//! Every interleaving of device and driver, on a machine whose processors keep
+//! their stores in a buffer for a while (as x86 does; it is the reordering that
+//! loses wake-ups).
+//!
+//! A side is run up to its next memory access by running it from the start again:
+//! accesses already made are answered from a log, the next one is carried out,
+//! the one after it unwinds.
+
+use std::cell::{Cell as Slot, RefCell};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Cells of the memory.
+pub(crate) const CELLS: usize = 6;
+
+/// Memory, and each processor's stores that are not in it yet.
+#[derive(Clone)]
+struct Machine {
+    memory: [u32; CELLS],
+    buffers: [VecDeque<(usize, u32)>; 2],
+}
+
+impl Machine {
+    fn drain_one(&mut self, processor: usize) {
+        if let Some((cell, value)) = self.buffers[processor].pop_front() {
+            self.memory[cell] = value;
+        }
+    }
+}
+
+/// One processor while it runs its side.
+pub(crate) struct Processor {
+    machine: RefCell<Machine>,
+    number: usize,
+    has_barriers: bool,
+    log: RefCell<Vec<u32>>,
+    at: Slot<usize>,
+    may_go_on: Slot<bool>,
+}
+
+struct Paused;
+
+impl Processor {
+    fn access(&self, act: impl FnOnce(&mut Machine) -> u32) -> u32 {
+        let at = self.at.replace(self.at.get() + 1);
+        if let Some(value) = self.log.borrow().get(at) {
+            return *value;
+        }
+        if !self.may_go_on.replace(false) {
+            resume_unwind(Box::new(Paused));
+        }
+        let value = act(&mut self.machine.borrow_mut());
+        self.log.borrow_mut().push(value);
+        value
+    }
+
+    pub(crate) fn store(&self, cell: usize, value: u32) {
+        self.access(|machine| {
+            machine.buffers[self.number].push_back((cell, value));
+            0
+        });
+    }
+
+    pub(crate) fn load(&self, cell: usize) -> u32 {
+        self.access(|machine| {
+            let own = machine.buffers[self.number].iter().rev().find(|(at, _)| *at == cell);
+            own.map_or(machine.memory[cell], |(_, value)| *value)
+        })
+    }
+
+    pub(crate) fn barrier(&self) {
+        if self.has_barriers {
+            self.access(|machine| {
+                while !machine.buffers[self.number].is_empty() {
+                    machine.drain_one(self.number);
+                }
+                0
+            });
+        }
+    }
+}
+
+const DEVICE: usize = 0;
+const DRIVER: usize = 1;
+
+/// One side: what it runs, how far it is, and its result when it is done.
+#[derive(Clone)]
+struct Side {
+    run: fn(&Processor) -> bool,
+    number: usize,
+    has_barriers: bool,
+    log: Vec<u32>,
+    result: Option<bool>,
+}
+
+impl Side {
+    /// Makes the next access.
+    fn step(&mut self, machine: &mut Machine) {
+        let processor = Processor {
+            machine: RefCell::new(machine.clone()),
+            number: self.number,
+            has_barriers: self.has_barriers,
+            log: RefCell::new(core::mem::take(&mut self.log)),
+            at: Slot::new(0),
+            may_go_on: Slot::new(true),
+        };
+        match catch_unwind(AssertUnwindSafe(|| (self.run)(&processor))) {
+            Ok(result) => self.result = Some(result),
+            Err(payload) if payload.is::<Paused>() => {}
+            Err(payload) => resume_unwind(payload),
+        }
+        *machine = processor.machine.into_inner();
+        self.log = processor.log.into_inner();
+    }
+}
+
+/// What was found over all interleavings.
+#[derive(Debug, Default)]
+struct Found {
+    executions: usize,
+    losses: usize,
+}
+
+fn search(
+    machine: &Machine,
+    sides: &[Side; 2],
+    is_loss: fn(bool, bool) -> bool,
+    found: &mut Found,
+) {
+    if let [Some(device), Some(driver)] = [sides[0].result, sides[1].result] {
+        found.executions += 1;
+        found.losses += usize::from(is_loss(device, driver));
+        return;
+    }
+    for number in [DEVICE, DRIVER] {
+        if sides[number].result.is_none() {
+            let (mut machine, mut sides) = (machine.clone(), sides.clone());
+            sides[number].step(&mut machine);
+            search(&machine, &sides, is_loss, found);
+        }
+        if !machine.buffers[number].is_empty() {
+            let mut machine = machine.clone();
+            machine.drain_one(number);
+            search(&machine, sides, is_loss, found);
+        }
+    }
+}
+
+/// Runs `device` and `driver` in every interleaving, each with a store buffer
+/// that is written back at any moment.
+fn explore(
+    memory: [u32; CELLS],
+    has_barriers: bool,
+    device: fn(&Processor) -> bool,
+    driver: fn(&Processor) -> bool,
+    is_loss: fn(bool, bool) -> bool,
+) -> Found {
+    let machine = Machine { memory, buffers: [VecDeque::new(), VecDeque::new()] };
+    let side = |run, number, has_barriers| Side {
+        run,
+        number,
+        has_barriers,
+        log: Vec::new(),
+        result: None,
+    };
+    let sides = [side(device, DEVICE, has_barriers), side(driver, DRIVER, true)];
+    let mut found = Found::default();
+    search(&machine, &sides, is_loss, &mut found);
+    found
+}
+
+/// A kick that a device without barriers loses, a device with them does not.
+pub(crate) fn check(
+    memory: [u32; CELLS],
+    device: fn(&Processor) -> bool,
+    driver: fn(&Processor) -> bool,
+    is_loss: fn(bool, bool) -> bool,
+) {
+    let found = explore(memory, true, device, driver, is_loss);
+    assert!(found.executions > 50, "{found:?}");
+    assert_eq!(found.losses, 0, "{found:?}");
+    let without = explore(memory, false, device, driver, is_loss);
+    assert!(without.losses > 0, "the search is too weak to prove anything: {without:?}");
+}

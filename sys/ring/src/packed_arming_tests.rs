@@ -1,0 +1,159 @@
+//! No interleaving of device and driver loses a notification in a packed ring. The
+//! device's side is the code under test; the driver's side is written after virtio
+//! 1.3, sections 2.8.10 and 2.8.21.
+
+use super::*;
+use crate::interleaving::{CELLS, Processor, check};
+
+/// Whether the descriptor at the device's position is available.
+const AVAILABLE: usize = 0;
+const DEVICE_EVENT: usize = 1;
+/// Whether the descriptor at the driver's position was used.
+const USED: usize = 2;
+const DRIVER_EVENT: usize = 3;
+
+const SIZE: u16 = 8;
+/// The last descriptor of a lap.
+const START: Place = Place { index: SIZE - 1, wrap: true };
+
+impl PackedNotifyCells for Processor {
+    fn is_available(&self, place: Place) -> bool {
+        assert_eq!(place, START);
+        self.load(AVAILABLE) != 0
+    }
+    fn store_device_event(&self, event: u32) {
+        self.store(DEVICE_EVENT, event);
+    }
+    fn driver_event(&self) -> u32 {
+        self.load(DRIVER_EVENT)
+    }
+    fn full_barrier(&self) {
+        self.barrier();
+    }
+}
+
+/// Everything consumed, nobody wants to hear of anything.
+fn parked() -> [u32; CELLS] {
+    let mut memory = [0; CELLS];
+    memory[DEVICE_EVENT] = event(0, DISABLE);
+    memory[DRIVER_EVENT] = event(0, DISABLE);
+    memory
+}
+
+/// The driver makes one descriptor available and kicks if it has to.
+fn driver_offers(driver: &Processor) -> bool {
+    driver.store(AVAILABLE, 1);
+    driver.barrier();
+    let wanted = driver.load(DEVICE_EVENT);
+    match (wanted >> 16) as u16 {
+        ENABLE => true,
+        AT_POSITION => wanted as u16 == START.number(),
+        _ => false,
+    }
+}
+
+fn device_arms<const EVENT_IDX: bool>(device: &Processor) -> bool {
+    arm(device, EVENT_IDX, START) == Wakeup::Armed
+}
+
+/// Asleep with a descriptor waiting and no kick under way: nobody would ever come.
+fn loses_kick(armed: bool, kicked: bool) -> bool {
+    armed && !kicked
+}
+
+/// The driver asks for an interrupt and goes to sleep if nothing was used.
+fn driver_sleeps<const EVENT_IDX: bool>(driver: &Processor) -> bool {
+    let flags = if EVENT_IDX { AT_POSITION } else { ENABLE };
+    driver.store(DRIVER_EVENT, event(START.number(), flags));
+    driver.barrier();
+    driver.load(USED) == 0
+}
+
+fn device_uses<const EVENT_IDX: bool>(device: &Processor) -> bool {
+    device.store(USED, 1);
+    let returned = Returned { used: START.ahead(1, SIZE), descriptors: 1, is_first: false };
+    wants_interrupt(device, EVENT_IDX, SIZE, returned)
+}
+
+fn loses_interrupt(interrupted: bool, sleeps: bool) -> bool {
+    sleeps && !interrupted
+}
+
+#[test]
+fn no_interleaving_loses_a_kick() {
+    check(parked(), device_arms::<true>, driver_offers, loses_kick);
+    check(parked(), device_arms::<false>, driver_offers, loses_kick);
+}
+
+#[test]
+fn no_interleaving_loses_an_interrupt() {
+    check(parked(), device_uses::<true>, driver_sleeps::<true>, loses_interrupt);
+    check(parked(), device_uses::<false>, driver_sleeps::<false>, loses_interrupt);
+}
+
+/// Cells that hold still.
+struct Still(u32);
+
+impl PackedNotifyCells for Still {
+    fn is_available(&self, _place: Place) -> bool {
+        false
+    }
+    fn store_device_event(&self, _event: u32) {}
+    fn driver_event(&self) -> u32 {
+        self.0
+    }
+    fn full_barrier(&self) {}
+}
+
+/// Whether the positions `from` (inclusive) to `to` (exclusive) contain `at`.
+fn passes(size: u16, from: Place, to: Place, at: Place) -> bool {
+    let mut place = from;
+    while place != to {
+        if place == at {
+            return true;
+        }
+        place = place.ahead(1, size);
+    }
+    false
+}
+
+#[test]
+fn passing_is_judged_at_every_position_of_small_rings() {
+    for size in 1..9_u16 {
+        let places = || (0..2 * size).map(|n| Place { index: n % size, wrap: n < size });
+        for from in places() {
+            for descriptors in 1..=size {
+                let used = from.ahead(descriptors, size);
+                let returned = Returned { used, descriptors, is_first: false };
+                for at in places() {
+                    let cells = Still(event(at.number(), AT_POSITION));
+                    let wanted = wants_interrupt(&cells, true, size, returned);
+                    let expected = passes(size, from, used, at);
+                    assert_eq!(wanted, expected, "{size}: {from:?} to {used:?}, {at:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nonsense_positions_and_flags_are_borne() {
+    for wanted in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
+        for descriptors in [1, 7, 8] {
+            let used = Place { index: 3, wrap: true };
+            let returned = Returned { used, descriptors, is_first: false };
+            let _ = wants_interrupt(&Still(wanted), true, SIZE, returned);
+        }
+    }
+}
+
+#[test]
+fn places_go_around() {
+    let at = |index, wrap| Place { index, wrap };
+    assert_eq!(at(3, true).ahead(4, 8), at(7, true));
+    assert_eq!(at(3, true).ahead(5, 8), at(0, false));
+    assert_eq!(at(0, false).ahead(8, 8), at(0, true));
+    assert_eq!(Place::from_number(0x8005), at(5, true));
+    assert_eq!(at(5, true).number(), 0x8005);
+    assert_eq!(at(5, false).number(), 5);
+}
