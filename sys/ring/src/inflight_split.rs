@@ -26,20 +26,44 @@ pub(crate) struct SplitInflight {
     last: u16,
     /// Heads completed and not yet returned; never more than the ring is long.
     batch: Vec<u16>,
+    /// Heads of an earlier device that are still to be returned. They come first.
+    left_over: usize,
 }
 
-/// Where a ring goes on that was abandoned.
-pub(crate) struct SplitRecovery {
-    /// The used index, which is the position to go on at.
-    pub(crate) used: u16,
-    /// Heads to take before those in the available ring, and instead of as many
-    /// entries of it.
-    pub(crate) heads: Vec<u16>,
+/// Heads that an earlier device took and did not return, oldest first. A ring takes
+/// them before those in the available ring, and instead of as many entries of it.
+#[derive(Default)]
+pub(crate) struct SplitReplay {
+    /// The position of the first.
+    from: u16,
+    heads: Vec<u16>,
+}
+
+impl SplitReplay {
+    /// The head to take at this position instead of what the available ring says.
+    #[inline]
+    pub(crate) fn head(&self, at: u16) -> Option<u16> {
+        self.heads.get(usize::from(at.wrapping_sub(self.from))).copied()
+    }
+
+    /// All chains before position `next` were returned. Once these are among them
+    /// they are forgotten: positions come around again after 65536 chains.
+    pub(crate) fn go_on(&mut self, next: u16) {
+        if usize::from(next.wrapping_sub(self.from)) >= self.heads.len() {
+            self.heads.clear();
+        }
+    }
+
+    /// Whether everything was returned.
+    pub(crate) fn is_done(&self) -> bool {
+        self.heads.is_empty()
+    }
 }
 
 impl SplitInflight {
     /// Starts to use the part. `used` is the used index in the ring, `avail` the
-    /// available index. If the ring was abandoned, says how to go on.
+    /// available index. If the ring was abandoned, it goes on at `used`, with what
+    /// is returned here.
     ///
     /// # Errors
     /// The part does not fit the ring, or says what cannot be.
@@ -49,12 +73,12 @@ impl SplitInflight {
         size: u16,
         used: u16,
         avail: u16,
-    ) -> Result<(Self, Option<SplitRecovery>), RingFault> {
+    ) -> Result<(Self, Option<SplitReplay>), RingFault> {
         inflight.check(queue, size, false)?;
         let part = inflight.part();
         let was_abandoned = inflight.was_abandoned();
-        let mut opened =
-            Self { part, counter: 0, last: 0, batch: Vec::with_capacity(usize::from(size)) };
+        let batch = Vec::with_capacity(usize::from(size));
+        let mut opened = Self { part, counter: 0, last: 0, batch, left_over: 0 };
         if !was_abandoned {
             opened.reset(size, used);
             return Ok((opened, None));
@@ -65,7 +89,8 @@ impl SplitInflight {
             let reason = "more buffers are in flight than were made available";
             return Err(RingFault::Inflight { queue, reason });
         }
-        Ok((opened, Some(SplitRecovery { used, heads })))
+        opened.left_over = heads.len();
+        Ok((opened, Some(SplitReplay { from: used, heads })))
     }
 
     /// Makes an empty part of whatever it was.
@@ -122,11 +147,15 @@ impl SplitInflight {
 
     /// The completed chains are about to be returned.
     pub(crate) fn enter_batch(&mut self) {
-        for head in &self.batch {
+        for (nth, head) in self.batch.iter().enumerate() {
             let at = entry_at(*head);
-            self.part.store_64(at + COUNTER_AT, self.counter);
-            self.counter = self.counter.wrapping_add(1);
-            self.part.store_8(at, 1);
+            // Left-over heads are entered already, and keep their place in the order:
+            // with a new counter one would seem younger than those behind it.
+            if nth >= self.left_over {
+                self.part.store_64(at + COUNTER_AT, self.counter);
+                self.counter = self.counter.wrapping_add(1);
+                self.part.store_8(at, 1);
+            }
             self.part.store_16(at + NEXT_AT, self.last);
             self.last = *head;
             self.part.store_16(LAST_BATCH_HEAD_AT, *head);
@@ -139,6 +168,7 @@ impl SplitInflight {
             self.part.store_8(entry_at(*head), 0);
         }
         self.part.store_16(USED_IDX_AT, used);
+        self.left_over = self.left_over.saturating_sub(self.batch.len());
         self.batch.clear();
     }
 

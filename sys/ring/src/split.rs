@@ -16,7 +16,7 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor, RingCells, USED_ENTRY_BYTES, US
 use crate::chain::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
-use crate::inflight_split::SplitInflight;
+use crate::inflight_split::{SplitInflight, SplitReplay};
 use crate::memory::GuestMemory;
 use crate::setup::{RingRecords, RingSetup};
 use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
@@ -53,9 +53,7 @@ pub(crate) struct SplitQueue<const RECORDS: bool> {
     parked: Option<u16>,
     log: Option<RingLog>,
     inflight: Option<SplitInflight>,
-    /// Heads to take instead of the first entries behind `replay_from`.
-    replay: Vec<u16>,
-    replay_from: u16,
+    replay: SplitReplay,
     /// The head of the last chain completed, where one entry returns a batch.
     batch_head: u16,
     returns_batches: bool,
@@ -70,13 +68,13 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     ) -> Result<Self, RingFault> {
         let cells = RingCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
         let used = cells.used_idx();
-        let (mut base, mut replay, mut inflight) = (setup.base, Vec::new(), None);
+        let (mut base, mut replay, mut inflight) = (setup.base, SplitReplay::default(), None);
         if let Some(part) = &records.inflight {
             let (size, avail) = (cells.size(), cells.avail_idx());
             let (opened, recovery) = SplitInflight::open(part, setup.queue, size, used, avail)?;
             inflight = Some(opened);
             if let Some(recovery) = recovery {
-                (base, replay) = (recovery.used, recovery.heads);
+                (base, replay) = (used, recovery);
             }
         }
         let mut queue = Self {
@@ -92,7 +90,6 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             log: records.log,
             inflight,
             replay,
-            replay_from: base,
             batch_head: 0,
             returns_batches: setup.features.in_order() && access == Access::Read,
         };
@@ -123,9 +120,8 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     #[inline(always)]
     fn head_at(&self, at: u16) -> u16 {
         if RECORDS {
-            let replayed = self.replay.get(usize::from(at.wrapping_sub(self.replay_from)));
-            if let Some(head) = replayed {
-                return *head;
+            if let Some(head) = self.replay.head(at) {
+                return head;
             }
         }
         self.cells.avail_entry(at)
@@ -201,6 +197,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         if let Some(inflight) = &mut self.inflight {
             inflight.leave_batch(self.next_used);
         }
+        self.replay.go_on(self.next_avail);
     }
 
     /// Kicks were asked for or declined.
@@ -396,8 +393,7 @@ impl<const RECORDS: bool> Drop for SplitQueue<RECORDS> {
         self.publish();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(inflight) = &mut self.inflight {
-            let replayed = usize::from(self.next_avail.wrapping_sub(self.replay_from));
-            if replayed >= self.replay.len() {
+            if self.replay.is_done() {
                 inflight.close();
             }
         }

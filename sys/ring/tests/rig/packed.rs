@@ -1,0 +1,324 @@
+//! The driver's side of a packed ring, written after virtio 1.3, section 2.8: it
+//! shares nothing with the engine under test but the guest's memory.
+//!
+//! Buffer ids are handed out in an order of their own, so that a device which
+//! takes positions for ids is found out.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use suimon_ring::{CallLine, RingAddresses, RingFeatures, RingSetup};
+use vm_memory::{Bytes, GuestAddress};
+
+use super::{
+    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
+};
+
+const AVAIL: u16 = 1 << 7;
+const USED: u16 = 1 << 15;
+pub const RING_PACKED: u64 = 1 << 34;
+pub const IN_ORDER: u64 = 1 << 35;
+
+/// What the driver knows of a chain that it offered.
+#[derive(Clone, Debug, Default)]
+struct Offered {
+    descriptors: u16,
+    pieces: Vec<Piece>,
+    len: u32,
+}
+
+/// The driver of one packed ring.
+pub struct PackedDriver<'a> {
+    pub vm: &'a Vm,
+    pub size: u16,
+    pub next_avail: u16,
+    pub avail_wrap: bool,
+    pub next_used: u16,
+    pub used_wrap: bool,
+    /// Buffers are returned in order, perhaps several by one element.
+    pub in_order: bool,
+    free_ids: VecDeque<u16>,
+    pub free_descriptors: u16,
+    offered: Vec<Offered>,
+    /// Ids in the order they were offered.
+    order: VecDeque<u16>,
+}
+
+impl<'a> PackedDriver<'a> {
+    pub fn new(vm: &'a Vm, size: u16) -> Self {
+        Self::starting_at(vm, size, 0x8000)
+    }
+
+    /// A ring that stands at this position (the wrap counter is bit 15), as one
+    /// does that was driven up to there.
+    pub fn starting_at(vm: &'a Vm, size: u16, base: u16) -> Self {
+        let (next, wrap) = (base & 0x7fff, base & 0x8000 != 0);
+        let mut ids: Vec<u16> = (0..size).rev().collect();
+        ids.rotate_left(usize::from(size) / 3);
+        let driver = Self {
+            vm,
+            size,
+            next_avail: next,
+            avail_wrap: wrap,
+            next_used: next,
+            used_wrap: wrap,
+            in_order: false,
+            free_ids: ids.into(),
+            free_descriptors: size,
+            offered: vec![Offered::default(); usize::from(size)],
+            order: VecDeque::new(),
+        };
+        // Before the position this lap's descriptors were used; behind it the lap
+        // before left its own.
+        for index in 0..size {
+            let lap = if index < next { wrap } else { !wrap };
+            driver.store_flags(index, if lap { AVAIL | USED } else { 0 });
+        }
+        driver
+    }
+
+    /// The same driver in a copy of its VM.
+    pub fn in_copy<'b>(&self, vm: &'b Vm) -> PackedDriver<'b> {
+        PackedDriver {
+            vm,
+            free_ids: self.free_ids.clone(),
+            offered: self.offered.clone(),
+            order: self.order.clone(),
+            ..*self
+        }
+    }
+
+    pub fn base(&self) -> u16 {
+        self.next_avail | if self.avail_wrap { 0x8000 } else { 0 }
+    }
+
+    pub fn setup(
+        &self,
+        features: u64,
+        kick: Option<&Arc<OwnedFd>>,
+        call: &Arc<CallLine>,
+    ) -> RingSetup {
+        RingSetup {
+            queue: 0,
+            size: u32::from(self.size),
+            addresses: RingAddresses {
+                descriptors: USER_BASE,
+                available: USER_BASE + self.driver_event_at() - GUEST_BASE,
+                used: USER_BASE + self.device_event_at() - GUEST_BASE,
+            },
+            base: self.base(),
+            features: RingFeatures(features | RING_PACKED),
+            kick: kick.cloned(),
+            call: Arc::clone(call),
+            error: Arc::default(),
+        }
+    }
+
+    pub fn descriptor_at(&self, index: u16) -> GuestAddress {
+        GuestAddress(GUEST_BASE + 16 * u64::from(index))
+    }
+
+    /// Guest address of the driver's event suppression structure.
+    pub fn driver_event_at(&self) -> u64 {
+        GUEST_BASE + 16 * u64::from(self.size)
+    }
+
+    /// Guest address of the device's.
+    pub fn device_event_at(&self) -> u64 {
+        self.driver_event_at() + 4
+    }
+
+    fn tables(&self) -> u64 {
+        GUEST_BASE + 0x10_0000
+    }
+
+    /// Where the chain `id` keeps its buffers.
+    pub fn area(&self, id: u16) -> u64 {
+        self.tables() + u64::from(self.size) * TABLE_BYTES + u64::from(id) * AREA_BYTES
+    }
+
+    fn store_flags(&self, index: u16, flags: u16) {
+        let at = GuestAddress(self.descriptor_at(index).0 + 14);
+        self.vm.memory.write_obj(flags.to_le(), at).unwrap();
+    }
+
+    /// Writes a descriptor as it is, flags and all.
+    pub fn store(&self, index: u16, addr: u64, len: u32, id: u16, flags: u16) {
+        let rest = u64::from(len) | u64::from(id) << 32 | u64::from(flags) << 48;
+        let at = self.descriptor_at(index);
+        self.vm.memory.write_obj(addr.to_le(), at).unwrap();
+        self.vm.memory.write_obj(rest.to_le(), GuestAddress(at.0 + 8)).unwrap();
+    }
+
+    /// The flags that make a descriptor available on this lap.
+    pub fn available_flags(&self) -> u16 {
+        if self.avail_wrap { AVAIL } else { USED }
+    }
+
+    fn step_avail(&mut self) {
+        self.next_avail += 1;
+        if self.next_avail == self.size {
+            self.next_avail = 0;
+            self.avail_wrap = !self.avail_wrap;
+        }
+    }
+
+    /// Makes a chain of buffers with these lengths available, filled with
+    /// `bytes`, and returns its id. `None` if ids or descriptors are short.
+    pub fn add(
+        &mut self,
+        lens: &[u32],
+        indirect: bool,
+        writable: bool,
+        bytes: &[u8],
+    ) -> Option<u16> {
+        let descriptors = if indirect { 1 } else { lens.len() as u16 };
+        if self.free_descriptors < descriptors {
+            return None;
+        }
+        let id = self.free_ids.pop_front()?;
+        let mut at = self.area(id) + 3;
+        let mut left = bytes;
+        let mut pieces = Vec::new();
+        for len in lens {
+            let (now, later) = left.split_at(left.len().min(*len as usize));
+            self.vm.memory.write_slice(now, GuestAddress(at)).unwrap();
+            left = later;
+            pieces.push(Piece { addr: at, len: *len });
+            at += u64::from(*len) + 5;
+        }
+        assert!(at < self.area(id) + AREA_BYTES, "a test chain is too long");
+        self.lay_out(id, indirect, if writable { WRITE } else { 0 }, &pieces);
+        self.free_descriptors -= descriptors;
+        self.order.push_back(id);
+        let len = lens.iter().sum();
+        self.offered[usize::from(id)] = Offered { descriptors, pieces, len };
+        Some(id)
+    }
+
+    /// Writes the chain; its first descriptor's flags last (section 2.8.21.1).
+    fn lay_out(&mut self, id: u16, indirect: bool, flag: u16, pieces: &[Piece]) {
+        let (first, first_flags) = (self.next_avail, self.available_flags());
+        if indirect {
+            let table = self.tables() + u64::from(id) * TABLE_BYTES;
+            for (nth, piece) in pieces.iter().enumerate() {
+                // Everything but WRITE is reserved in a table; a device ignores it.
+                let junk = u64::from(flag | NEXT | INDIRECT | AVAIL) << 48 | 0xbad << 32;
+                let at = GuestAddress(table + 16 * nth as u64);
+                self.vm.memory.write_obj(piece.addr.to_le(), at).unwrap();
+                let rest = (u64::from(piece.len) | junk).to_le();
+                self.vm.memory.write_obj(rest, GuestAddress(at.0 + 8)).unwrap();
+            }
+            let bytes = 16 * pieces.len() as u32;
+            self.store(first, table, bytes, id, first_flags | INDIRECT);
+            self.step_avail();
+            return;
+        }
+        let last = pieces.len() - 1;
+        for (nth, piece) in pieces.iter().enumerate() {
+            let more = if nth < last { NEXT } else { 0 };
+            // Only the last descriptor's id counts (section 2.8.6).
+            let said = if nth < last { 0x7777 } else { id };
+            let turn =
+                if nth == 0 { !first_flags & (AVAIL | USED) } else { self.available_flags() };
+            self.store(self.next_avail, piece.addr, piece.len, said, flag | more | turn);
+            self.step_avail();
+        }
+        let more = if last > 0 { NEXT } else { 0 };
+        self.store_flags(first, flag | more | first_flags);
+    }
+
+    /// Takes back what the device has used.
+    pub fn reap(&mut self) -> Vec<Used> {
+        let mut used = Vec::new();
+        loop {
+            let at = GuestAddress(self.descriptor_at(self.next_used).0 + 8);
+            let tail = u64::from_le(self.vm.memory.read_obj(at).unwrap());
+            let flags = (tail >> 48) as u16;
+            if (flags & AVAIL != 0) != self.used_wrap || (flags & USED != 0) != self.used_wrap {
+                return used;
+            }
+            let (id, len) = ((tail >> 32) as u16, tail as u32);
+            assert_eq!(len != 0, flags & WRITE != 0, "WRITE says whether bytes were written");
+            let expected = *self.order.front().expect("returned but not offered");
+            if !self.in_order {
+                assert_eq!(id, expected, "our device returns buffers in order");
+            }
+            loop {
+                let next = self.order.pop_front().expect("an id that was not offered");
+                let skipped = next != id;
+                // A buffer that was skipped counts as filled to its end.
+                let len = if skipped { self.offered[usize::from(next)].len } else { len };
+                used.push(self.release(next, len));
+                if !skipped {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, id: u16, len: u32) -> Used {
+        let descriptors = self.offered[usize::from(id)].descriptors;
+        self.free_descriptors += descriptors;
+        self.free_ids.push_back(id);
+        self.next_used += descriptors;
+        if self.next_used >= self.size {
+            self.next_used -= self.size;
+            self.used_wrap = !self.used_wrap;
+        }
+        Used { head: id, len }
+    }
+
+    /// The first `len` bytes of the buffers of a chain.
+    pub fn contents(&self, id: u16, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for piece in &self.offered[usize::from(id)].pieces {
+            let mut part = vec![0; piece.len as usize];
+            self.vm.memory.read_slice(&mut part, GuestAddress(piece.addr)).unwrap();
+            bytes.extend(part);
+        }
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// Ids offered and not returned, in order.
+    pub fn outstanding(&self) -> Vec<u16> {
+        self.order.iter().copied().collect()
+    }
+
+    /// What the driver wants to be interrupted for: flags, and a position.
+    pub fn set_driver_event(&self, position: u16, flags: u16) {
+        let event = u32::from(position) | u32::from(flags) << 16;
+        self.vm.memory.write_obj(event.to_le(), GuestAddress(self.driver_event_at())).unwrap();
+    }
+
+    /// Whether a kick is due after the ring moved on from `old` (section
+    /// 2.8.10.1), said by walking from position to position.
+    pub fn wants_kick(&self, old: u16) -> bool {
+        let event: u32 = self.vm.memory.read_obj(GuestAddress(self.device_event_at())).unwrap();
+        let event = u32::from_le(event);
+        match event >> 16 {
+            0 => self.base() != old,
+            1 => false,
+            _ => passes(self.size, old, self.base(), event as u16),
+        }
+    }
+
+    pub fn used_position(&self) -> u16 {
+        self.next_used | if self.used_wrap { 0x8000 } else { 0 }
+    }
+}
+
+/// Whether going from one position to another, descriptor by descriptor, touches
+/// `event`.
+pub fn passes(size: u16, from: u16, to: u16, event: u16) -> bool {
+    let mut at = from;
+    while at != to {
+        if at == event {
+            return true;
+        }
+        at = if (at & 0x7fff) + 1 == size { (at & 0x8000) ^ 0x8000 } else { at + 1 };
+    }
+    false
+}

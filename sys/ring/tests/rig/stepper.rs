@@ -1,0 +1,186 @@
+//! Runs something in a process of its own and stops it after each store to memory
+//! that it shares with this one.
+//!
+//! What stands there between any two of its stores is what a `kill -9` at that
+//! moment leaves behind. The shared pages are write-protected in the child. A
+//! store faults; a handler lifts the protection; the one instruction is carried
+//! out as a single step; then the pages are protected again. All other
+//! instructions run freely, which makes thousands of deaths affordable.
+#![allow(unsafe_code, reason = "fork, ptrace and signal handlers")]
+
+use std::cell::Cell;
+use std::fs::{File, read_to_string};
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+/// More stores than any operation under test makes.
+const STORES_MAX: usize = 10_000;
+/// Processor time that no operation under test needs, in seconds. One that hangs
+/// ends the test.
+const SECONDS_MAX: libc::rlim_t = 10;
+const PAGE_BYTES: usize = 4096;
+/// The store that faulted may be carried out.
+const UNPROTECTED: libc::c_int = libc::SIGUSR1;
+/// Asks for the protection.
+const PROTECT: libc::c_int = libc::SIGUSR2;
+
+/// A file whose first bytes, up to a page's end, are watched in every mapping
+/// that there is.
+pub struct Watched<'a> {
+    pub file: &'a File,
+    pub bytes: usize,
+}
+
+/// Runs `operation` in a fork of this process and calls `look` after each
+/// instruction of it that stores to what is `watched`. Returns how many there
+/// were.
+///
+/// Nothing but shared memory comes back. The fork has this thread only, so the
+/// operation must not wait for another; what it maps itself is not watched.
+pub fn step_through(
+    watched: &[Watched<'_>],
+    operation: impl FnOnce(),
+    mut look: impl FnMut(),
+) -> usize {
+    let pages = watched.iter().flat_map(pages_of).collect();
+    // SAFETY: the child runs Rust code that allocates; glibc leaves its locks
+    // usable after a fork, and no other lock is taken.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
+    if child == 0 {
+        run_traced(pages, operation);
+    }
+    let child = Child { pid: child, has_ended: Cell::new(false) };
+    assert_eq!(child.wait(), libc::SIGSTOP, "the child did not come to its start");
+    let mut signal = PROTECT;
+    for stores in 0..STORES_MAX {
+        // A protected page is about to be written, ...
+        match child.resume(libc::PTRACE_CONT, signal) {
+            libc::SIGSEGV => {}
+            libc::SIGSTOP => return stores,
+            other => panic!("the operation failed after {stores} stores: signal {other}"),
+        }
+        // ... its protection is lifted, ...
+        assert_eq!(child.resume(libc::PTRACE_CONT, libc::SIGSEGV), UNPROTECTED, "a wild access");
+        // ... and it is written.
+        assert_eq!(child.resume(libc::PTRACE_SINGLESTEP, 0), libc::SIGTRAP);
+        look();
+        signal = PROTECT;
+    }
+    panic!("the operation does not end");
+}
+
+/// Start and length of the pages to watch, wherever the file is mapped.
+fn pages_of(watched: &Watched<'_>) -> Vec<(usize, usize)> {
+    let inode = watched.file.metadata().unwrap().ino().to_string();
+    let mut pages = Vec::new();
+    for line in read_to_string("/proc/self/maps").unwrap().lines() {
+        // Addresses, access, offset, device, inode (proc_pid_maps(5)).
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_start = usize::from_str_radix(fields[2], 16) == Ok(0);
+        if fields[4] == inode && line.contains("memfd:") && is_start {
+            let start = fields[0].split('-').next().unwrap();
+            let start = usize::from_str_radix(start, 16).unwrap();
+            pages.push((start, watched.bytes.next_multiple_of(PAGE_BYTES)));
+        }
+    }
+    assert!(!pages.is_empty(), "the file is not mapped");
+    pages
+}
+
+/// The pages, in the child.
+static PAGES: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
+
+fn set_protection(access: libc::c_int) {
+    for (start, bytes) in PAGES.get().into_iter().flatten() {
+        // SAFETY: the pages are mapped; faults are answered by `lift`.
+        unsafe { libc::mprotect(*start as *mut libc::c_void, *bytes, access) };
+    }
+}
+
+/// Answers a fault: the store is tried again, after a stop.
+extern "C" fn lift(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel passes the fault's description. The signal that is raised
+    // is blocked until this handler is left, so it stops the child at the store.
+    unsafe {
+        let at = (*info).si_addr() as usize;
+        let pages = PAGES.get().into_iter().flatten();
+        if !pages.into_iter().any(|(start, bytes)| (*start..start + bytes).contains(&at)) {
+            libc::_exit(102);
+        }
+        set_protection(libc::PROT_READ | libc::PROT_WRITE);
+        libc::raise(UNPROTECTED);
+    }
+}
+
+extern "C" fn protect(_: libc::c_int) {
+    set_protection(libc::PROT_READ);
+}
+
+/// The child: stops itself before and after the operation.
+fn run_traced(pages: Vec<(usize, usize)>, operation: impl FnOnce()) -> ! {
+    let was_set = PAGES.set(pages).is_ok();
+    // SAFETY: plain system calls and handlers that make nothing else; the child
+    // never returns to the test.
+    unsafe {
+        if !was_set {
+            libc::_exit(103);
+        }
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = protect as *const () as libc::sighandler_t;
+        libc::sigaction(PROTECT, &raw const action, core::ptr::null_mut());
+        action.sa_sigaction = lift as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaddset(&raw mut action.sa_mask, UNPROTECTED);
+        libc::sigaction(libc::SIGSEGV, &raw const action, core::ptr::null_mut());
+        let limit = libc::rlimit { rlim_cur: SECONDS_MAX, rlim_max: SECONDS_MAX };
+        libc::setrlimit(libc::RLIMIT_CPU, &raw const limit);
+        libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+        libc::raise(libc::SIGSTOP);
+        let failed = catch_unwind(AssertUnwindSafe(operation)).is_err();
+        if !failed {
+            libc::raise(libc::SIGSTOP);
+        }
+        libc::_exit(101)
+    }
+}
+
+/// A child that is traced by this thread.
+struct Child {
+    pid: libc::pid_t,
+    has_ended: Cell<bool>,
+}
+
+impl Child {
+    /// Lets it go on with this signal until it stops, and returns the signal that
+    /// stopped it.
+    fn resume(&self, how: libc::c_uint, signal: libc::c_int) -> libc::c_int {
+        // SAFETY: the child is stopped and traced by this thread.
+        let resumed = unsafe { libc::ptrace(how, self.pid, 0, signal) };
+        assert_eq!(resumed, 0, "resume: {}", std::io::Error::last_os_error());
+        self.wait()
+    }
+
+    /// The signal that stops it; 0 if it ended.
+    fn wait(&self) -> libc::c_int {
+        let mut status = 0;
+        // SAFETY: `status` is valid.
+        let waited = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
+        assert_eq!(waited, self.pid, "wait: {}", std::io::Error::last_os_error());
+        self.has_ended.set(!libc::WIFSTOPPED(status));
+        if libc::WIFSTOPPED(status) { libc::WSTOPSIG(status) } else { 0 }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.has_ended.get() {
+            // SAFETY: our own child, whose end was not waited for yet.
+            unsafe {
+                libc::kill(self.pid, libc::SIGKILL);
+                libc::waitpid(self.pid, core::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
