@@ -7,69 +7,160 @@
 #[path = "../tests/rig/mod.rs"]
 mod rig;
 
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::{Driver, Vm, call_line, event};
 use rustix::time::{ClockId, clock_gettime};
 use suimon_frame::{FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, Sent};
-use suimon_ring::{OffloadMask, RxRing, TxRing};
+use suimon_ports::Sent;
+use suimon_ring::{
+    CallLine, DirtyLog, Inflight, InflightShape, OffloadMask, RingLog, RingRecords, RingSetup,
+    RxRing, TxRing,
+};
 
 const BATCH: usize = 32;
 const ROUNDS: usize = 20_000;
+const SIZE: u16 = 256;
 /// `VERSION_1`, `EVENT_IDX`, `MRG_RXBUF`.
 const FEATURES: u64 = 1 << 32 | 1 << 29 | 1 << 15;
 
+/// A driver of either form that never wants to be interrupted.
+trait BenchDriver {
+    fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup;
+    fn add(&mut self, bytes: u32, writable: bool);
+    fn reap(&mut self, features: u64) -> usize;
+}
+
+impl BenchDriver for Driver<'_> {
+    fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup {
+        self.setup(features, kick, call)
+    }
+    fn add(&mut self, bytes: u32, writable: bool) {
+        self.add(&[bytes], false, writable, &[]).expect("room");
+    }
+    fn reap(&mut self, features: u64) -> usize {
+        self.set_used_event(self.used.wrapping_sub(1));
+        if features & IN_ORDER != 0 { self.reap_in_order().len() } else { self.reap().len() }
+    }
+}
+
+impl BenchDriver for PackedDriver<'_> {
+    fn setup(&self, features: u64, kick: Option<&Arc<OwnedFd>>, call: &Arc<CallLine>) -> RingSetup {
+        self.setup(features, kick, call)
+    }
+    fn add(&mut self, bytes: u32, writable: bool) {
+        self.add(&[bytes], false, writable, &[]).expect("room");
+    }
+    fn reap(&mut self, features: u64) -> usize {
+        self.in_order = features & IN_ORDER != 0;
+        self.set_driver_event(0, 1);
+        self.reap().len()
+    }
+}
+
 fn main() {
+    let forms = [
+        ("split", FEATURES),
+        ("split, in order", FEATURES | IN_ORDER),
+        ("packed", FEATURES | RING_PACKED),
+        ("packed, in order", FEATURES | RING_PACKED | IN_ORDER),
+    ];
+    for (name, features) in forms {
+        for frame_bytes in [64, 128, 512, 1514] {
+            measure(name, features, frame_bytes, &RingRecords::default());
+        }
+    }
+    // Not clipped to the memory in use: a bit for each page of 4 GB.
+    let log_bytes = 0x2_0000;
+    let file =
+        File::from(rustix::fs::memfd_create("log", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(log_bytes).unwrap();
+    let log = Arc::new(DirtyLog::map(file.as_fd(), 0, log_bytes).expect("a good log"));
+    for (name, features) in [forms[0], forms[2]] {
+        let log = RingLog { log: log.clone(), used_addr: Some(rig::GUEST_BASE) };
+        let records = RingRecords { log: Some(log), inflight: None };
+        measure(&format!("{name}, logged"), features, 64, &records);
+        let is_packed = features & RING_PACKED != 0;
+        let shape = InflightShape { queues: 1, queue_size: SIZE, is_packed };
+        let (region, _fd) = Inflight::create(shape).expect("a region");
+        // One part serves one ring: it is measured with the transmit ring.
+        let records = RingRecords { log: None, inflight: region.queue(0) };
+        measure(&format!("{name}, in-flight kept"), features, 64, &records);
+    }
+}
+
+fn measure(name: &str, features: u64, frame_bytes: usize, records: &RingRecords) {
+    let (sender, receiver) = (Vm::new(SIZE), Vm::new(SIZE));
+    if features & RING_PACKED == 0 {
+        let drivers = (Driver::new(&sender, SIZE), Driver::new(&receiver, SIZE));
+        run(name, features, frame_bytes, records, (&sender, &receiver), drivers);
+    } else {
+        let drivers = (PackedDriver::new(&sender, SIZE), PackedDriver::new(&receiver, SIZE));
+        run(name, features, frame_bytes, records, (&sender, &receiver), drivers);
+    }
+}
+
+fn run<D: BenchDriver>(
+    name: &str,
+    features: u64,
+    frame_bytes: usize,
+    records: &RingRecords,
+    (sender, receiver): (&Vm, &Vm),
+    (mut tx, mut rx): (D, D),
+) {
+    let clock = clock_cost();
+    let (call, _far) = call_line();
+    let kick = Arc::new(event());
+    let mask = Arc::new(OffloadMask::new(Offloads::TCP));
+    let tx_setup = tx.setup(features, Some(&kick), &call);
+    let mut source =
+        TxRing::recording(sender.map(), &tx_setup, records.clone()).expect("a ring").into_source();
+    let rx_setup = rx.setup(features, None, &call);
+    let rx_records = RingRecords { inflight: None, ..records.clone() };
+    let mut sink =
+        RxRing::recording(receiver.map(), &rx_setup, rx_records, mask).expect("a ring").into_sink();
+    let mut batch = FrameBatch::new();
+    let (mut receiving, mut transmitting) = (Duration::ZERO, Duration::ZERO);
+    for _ in 0..ROUNDS {
+        for _ in 0..BATCH {
+            tx.add(12 + frame_bytes as u32, false);
+            rx.add(2048, true);
+        }
+        let start = cpu_time();
+        batch.clear();
+        assert_eq!(source.receive(&mut batch).expect("frames"), BATCH);
+        let middle = cpu_time();
+        for frame in batch.frames() {
+            assert_eq!(sink.transmit(frame).expect("room"), Sent::Accepted);
+        }
+        sink.flush().expect("a good ring");
+        let end = cpu_time();
+        receiving += (middle - start).saturating_sub(clock);
+        transmitting += (end - middle).saturating_sub(clock);
+        assert_eq!((tx.reap(features), rx.reap(features)), (BATCH, BATCH));
+    }
+    let ns = |time: Duration| time.as_nanos() as f64 / (ROUNDS * BATCH) as f64;
+    let (receive, transmit) = (ns(receiving), ns(transmitting));
+    println!(
+        "{name:24} {frame_bytes:5} bytes: receive {receive:5.1} ns, transmit {transmit:5.1} ns, \
+         together {:5.1} ns",
+        receive + transmit
+    );
+}
+
+/// What reading the clock costs. Each of the two spans measured contains one
+/// reading.
+fn clock_cost() -> Duration {
     let calls = 100_000;
     let start = cpu_time();
     for _ in 0..calls {
         std::hint::black_box(cpu_time());
     }
-    // Each of the two spans below contains one reading of the clock.
-    let clock = (cpu_time() - start) / calls;
-    for frame_bytes in [64, 128, 512, 1514] {
-        let (sender, receiver) = (Vm::new(256), Vm::new(256));
-        let (mut tx, mut rx) = (Driver::new(&sender, 256), Driver::new(&receiver, 256));
-        let (call, _far) = call_line();
-        let kick = Arc::new(event());
-        let mask = Arc::new(OffloadMask::new(Offloads::TCP));
-        let tx_setup = tx.setup(FEATURES, Some(&kick), &call);
-        let mut source = TxRing::new(sender.map(), &tx_setup).expect("a good ring");
-        let mut sink = RxRing::new(receiver.map(), &rx.setup(FEATURES, None, &call), mask)
-            .expect("a good ring");
-        let mut batch = FrameBatch::new();
-        let (mut receiving, mut transmitting) = (Duration::ZERO, Duration::ZERO);
-        let length = 12 + frame_bytes as u32;
-        for _ in 0..ROUNDS {
-            for _ in 0..BATCH {
-                tx.add(&[length], false, false, &[]).expect("room");
-                rx.add(&[2048], false, true, &[]).expect("room");
-            }
-            let start = cpu_time();
-            batch.clear();
-            assert_eq!(source.receive(&mut batch).expect("frames"), BATCH);
-            let middle = cpu_time();
-            for frame in batch.frames() {
-                assert_eq!(sink.transmit(frame).expect("room"), Sent::Accepted);
-            }
-            sink.flush().expect("a good ring");
-            let end = cpu_time();
-            receiving += (middle - start).saturating_sub(clock);
-            transmitting += (end - middle).saturating_sub(clock);
-            tx.set_used_event(tx.used.wrapping_sub(1));
-            rx.set_used_event(rx.used.wrapping_sub(1));
-            assert_eq!((tx.reap().len(), rx.reap().len()), (BATCH, BATCH));
-        }
-        let ns = |time: Duration| time.as_nanos() as f64 / (ROUNDS * BATCH) as f64;
-        let (receive, transmit) = (ns(receiving), ns(transmitting));
-        println!(
-            "{frame_bytes:5} bytes: receive {receive:.1} ns, transmit {transmit:.1} ns, \
-             together {:.1} ns",
-            receive + transmit
-        );
-    }
+    (cpu_time() - start) / calls
 }
 
 fn cpu_time() -> Duration {

@@ -2,14 +2,19 @@
 
 mod rig;
 
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use rig::{Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Vm, WRITE, call_line, count, event};
-use rustix::fs::ftruncate;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
-use suimon_ring::{CallLine, OffloadMask, RingSetup, RxRing, TxRing};
+use suimon_ring::{
+    CallLine, DirtyLog, OffloadMask, RingLog, RingRecords, RingSetup, RxRing, TxRing,
+};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
 use vm_memory::{Bytes, GuestAddress};
@@ -262,6 +267,36 @@ fn memory_cut_short_ends_the_ring_and_not_the_process() {
     };
     assert_eq!(fault.kind, FaultKind::Hostile);
     drop(ring);
+}
+
+/// What was written before a buffer turns out to leave memory is in the log all the
+/// same: a copy of the VM would miss it otherwise.
+#[test]
+fn a_header_written_before_a_fault_is_logged() {
+    let vm = Vm::new(16);
+    let mut driver = Driver::new(&vm, 16);
+    let end = vm.file.metadata().unwrap().len();
+    driver.store(0, GUEST_BASE + end - 12, 500, WRITE, 0);
+    vm.memory.write_slice(&[0xff; 12], GuestAddress(GUEST_BASE + end - 12)).unwrap();
+    let bytes = (GUEST_BASE + end).div_ceil(8 * 4096);
+    let file = File::from(memfd_create("log", MemfdFlags::CLOEXEC).unwrap());
+    file.set_len(bytes).unwrap();
+    let log = Arc::new(DirtyLog::map(file.as_fd(), 0, bytes).unwrap());
+    let records =
+        RingRecords { log: Some(RingLog { log, used_addr: None }), ..RingRecords::default() };
+    let mask = Arc::new(OffloadMask::new(Offloads::TCP));
+    let setup = driver.setup(VERSION_1, None, &call_line().0);
+    let mut ring = RxRing::recording(vm.map(), &setup, records, mask).unwrap();
+    driver.offer(0);
+    let fault = ring.transmit(&frame(60)).unwrap_err();
+    assert!(fault.detail.contains("outside the VM's memory"), "{}", fault.detail);
+    let mut header = [0; 12];
+    vm.memory.read_slice(&mut header, GuestAddress(GUEST_BASE + end - 12)).unwrap();
+    assert_ne!(header, [0xff; 12], "the header was written");
+    let page = (GUEST_BASE + end - 12) / 4096;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, page / 8).unwrap();
+    assert_eq!(byte[0], 1 << (page % 8));
 }
 
 proptest! {

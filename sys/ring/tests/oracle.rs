@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rig::{Driver, Vm, call_line, count, event};
 use suimon_frame::{Checksum, Frame, FrameBatch, Gso, GsoKind, Offloads, VlanId, VlanTag};
 use suimon_ports::{FrameSink, FrameSource, Sent, Wakeup};
-use suimon_ring::{OffloadMask, RxRing, TxRing};
+use suimon_ring::{OffloadMask, RxRing, TxRing, used_position};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_MRG_RXBUF};
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
@@ -350,4 +350,24 @@ fn a_polled_ring_suppresses_kicks_and_an_armed_one_asks_for_them() {
         batch.clear();
         assert_eq!(ring.receive(&mut batch).unwrap(), 2);
     }
+}
+
+#[test]
+fn the_used_position_is_read_from_the_ring() {
+    let vm = Vm::new(16);
+    let mut driver = Driver::starting_at(&vm, 16, 0xffff);
+    let (call, _far) = call_line();
+    let setup = driver.setup(VERSION_1, None, &call);
+    assert_eq!(used_position(&vm.map(), &setup).unwrap(), 0xffff);
+    let mut ring = TxRing::new(vm.map(), &setup).unwrap();
+    for _ in 0..3 {
+        driver.add(&[72], false, false, &[]).unwrap();
+    }
+    assert_eq!(used_position(&vm.map(), &setup).unwrap(), 0xffff, "made available is not used");
+    assert_eq!(ring.receive(&mut FrameBatch::new()).unwrap(), 3);
+    assert_eq!(used_position(&vm.map(), &setup).unwrap(), 2);
+    let mut outside = setup.clone();
+    outside.addresses.used = 0;
+    let fault = used_position(&vm.map(), &outside).unwrap_err().to_string();
+    assert!(fault.contains("used ring"), "{fault}");
 }
