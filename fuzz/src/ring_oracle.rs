@@ -1,28 +1,25 @@
-//! Rings in memory that holds any bytes at all.
+//! Split rings in memory that holds any bytes at all.
 //!
 //! The first bytes choose the ring, the rest is the VM's memory from its start:
 //! descriptor table, available ring, used ring. Checked: nothing hangs or
-//! crashes, no frame is longer than one may be, and no byte changes outside the
-//! used ring and the buffers that the driver described as writable.
+//! crashes, no frame is longer than one may be, no byte changes outside the used
+//! ring and the buffers that the driver described as writable, and every change
+//! is in the log of written pages.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use suimon_frame::{FRAME_BYTES_MAX, FrameBatch, Offloads};
 use suimon_ports::{FrameSink, FrameSource};
-use suimon_ring::{
-    CallLine, GuestMemory, OffloadMask, RegionSpec, RingAddresses, RingFeatures, RingSetup, RxRing,
-    TxRing,
-};
+use suimon_ring::{OffloadMask, RingAddresses, RxRing, TxRing};
 
-const MEMORY_BYTES: usize = 0x4_0000;
+use crate::guest_image::{GuestImage, MEMORY_BYTES, Records};
+
 const INDIRECT_DESC: u64 = 1 << 28;
 const EVENT_IDX: u64 = 1 << 29;
 const MERGEABLE: u64 = 1 << 15;
 const VERSION_1: u64 = 1 << 32;
+const IN_ORDER: u64 = 1 << 35;
 const WRITE: u64 = 2;
 
 thread_local! {
@@ -33,22 +30,19 @@ thread_local! {
 /// Runs both kinds of ring over the memory described by `input`.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
-    let [size_log, flags, base, near] = *choice;
+    let [size_log, flags, base, how] = *choice;
     let size = 1_u16 << (size_log % 7);
-    let mut memory = vec![0_u8; MEMORY_BYTES];
-    let used = image.len().min(MEMORY_BYTES);
-    memory[..used].copy_from_slice(&image[..used]);
+    let mut memory = GuestImage::new(image);
     // Random addresses are hardly ever inside memory; bring them near it.
-    if near & 1 != 0 {
-        for descriptor in memory[..16 * usize::from(size)].chunks_exact_mut(16) {
-            descriptor[3..8].fill(0);
-            descriptor[2] &= 7;
-        }
+    if how & 1 != 0 {
+        memory.bring_near(16 * usize::from(size));
     }
     let features = [EVENT_IDX, INDIRECT_DESC, MERGEABLE, VERSION_1, 1, 2, 1 << 7, 1 << 11];
     let bits = features.iter().enumerate();
     let features = bits.filter(|(nth, _)| flags >> nth & 1 != 0).fold(0, |all, (_, bit)| all | bit);
-    let ring = Ring { size, features, base: u16::from(base), memory };
+    let features = features | if how & 8 != 0 { IN_ORDER } else { 0 };
+    let records = Records::chosen_by(how);
+    let ring = Ring { size, features, base: u16::from(base), records, memory };
     ring.check_transmit();
     ring.check_receive();
 }
@@ -57,7 +51,8 @@ struct Ring {
     size: u16,
     features: u64,
     base: u16,
-    memory: Vec<u8>,
+    records: Records,
+    memory: GuestImage,
 }
 
 impl Ring {
@@ -65,42 +60,24 @@ impl Ring {
         (18 * usize::from(self.size) + 6).next_multiple_of(4)
     }
 
-    fn map(&self) -> (File, Arc<GuestMemory>, RingSetup) {
-        let fd = rustix::fs::memfd_create("ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        let file = File::from(fd);
-        file.write_all_at(&self.memory, 0).unwrap();
-        let half = MEMORY_BYTES as u64 / 2;
-        let spec = |at: u64| RegionSpec {
-            guest_addr: at,
-            size: half,
-            user_addr: at,
-            mmap_offset: at,
-            fd: file.as_fd(),
-        };
-        let memory = Arc::new(GuestMemory::map(&[spec(0), spec(half)]).unwrap());
-        let setup = RingSetup {
-            queue: 0,
-            size: u32::from(self.size),
-            addresses: RingAddresses {
-                descriptors: 0,
-                available: 16 * u64::from(self.size),
-                used: self.used_at() as u64,
-            },
-            base: self.base,
-            features: RingFeatures(self.features),
-            kick: None,
-            call: Arc::new(CallLine::new()),
-            error: Arc::new(CallLine::new()),
-        };
-        (file, memory, setup)
+    fn addresses(&self) -> RingAddresses {
+        RingAddresses {
+            descriptors: 0,
+            available: 16 * u64::from(self.size),
+            used: self.used_at() as u64,
+        }
     }
 
     fn check_transmit(&self) {
-        let (file, memory, setup) = self.map();
-        let Ok(mut ring) = TxRing::new(memory, &setup) else { return };
+        let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
+        let records = guest.records(self.records, false, self.used_at() as u64);
+        let Ok(mut ring) = TxRing::recording(guest.memory.clone(), &guest.setup, records) else {
+            return;
+        };
         BATCH.with_borrow_mut(|batch| Self::receive_all(&mut ring, batch));
         drop(ring);
-        self.check_unchanged(&file, false);
+        guest.check_log(&self.memory);
+        self.check_unchanged(&guest.bytes(), false);
     }
 
     fn receive_all(ring: &mut TxRing, batch: &mut FrameBatch) {
@@ -118,9 +95,11 @@ impl Ring {
     }
 
     fn check_receive(&self) {
-        let (file, memory, setup) = self.map();
+        let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
         let mask = Arc::new(OffloadMask::new(Offloads::TCP));
-        let Ok(mut ring) = RxRing::new(memory, &setup, mask) else { return };
+        let records = guest.records(self.records, false, self.used_at() as u64);
+        let made = RxRing::recording(guest.memory.clone(), &guest.setup, records, mask);
+        let Ok(mut ring) = made else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
             let frame = batch.spare().expect("an empty batch has room");
@@ -134,23 +113,23 @@ impl Ring {
             }
         });
         drop(ring);
-        self.check_unchanged(&file, true);
+        guest.check_log(&self.memory);
+        self.check_unchanged(&guest.bytes(), true);
     }
 
     /// Every byte outside the used ring and the writable buffers is as it was.
     /// Buffers of indirect tables are not known here, so those rings are let off.
-    fn check_unchanged(&self, file: &File, may_fill_buffers: bool) {
+    fn check_unchanged(&self, after: &[u8], may_fill_buffers: bool) {
         if may_fill_buffers && self.features & INDIRECT_DESC != 0 {
             return;
         }
-        let mut after = vec![0; MEMORY_BYTES];
-        file.read_exact_at(&mut after, 0).unwrap();
         let ring_end = self.used_at() + 8 * usize::from(self.size) + 6;
         let mut may_change: Vec<_> = std::iter::once(self.used_at()..ring_end).collect();
         if may_fill_buffers {
             // A driver may place a buffer over the descriptor table itself; what
             // the table says then depends on when it is read.
-            for descriptor in self.memory[..16 * usize::from(self.size)].chunks_exact(16) {
+            let table = &self.memory.bytes()[..16 * usize::from(self.size)];
+            for descriptor in table.chunks_exact(16) {
                 let word =
                     |at: usize| u64::from_le_bytes(descriptor[at..at + 8].try_into().unwrap());
                 let (addr, rest) = (word(0), word(8));
@@ -164,14 +143,6 @@ impl Ring {
                 may_change.push(addr as usize..end);
             }
         }
-        let mut before = self.memory.clone();
-        for range in may_change {
-            before[range.clone()].fill(0);
-            after[range].fill(0);
-        }
-        if before != after {
-            let changed = before.iter().zip(&after).position(|(before, after)| before != after);
-            panic!("byte {changed:x?} was changed");
-        }
+        self.memory.check_unchanged(after, &may_change);
     }
 }

@@ -1,58 +1,37 @@
-//! Rings, judged by the fuzzer's oracle: its corpus is replayed, whole, cut short
-//! and damaged.
+//! Rings, judged by the fuzzers' oracles: their corpora are replayed, whole, cut
+//! short and damaged.
 
-use std::path::Path;
-
-use proptest::prelude::*;
-use proptest::sample::Index;
-
+#[allow(unreachable_pub, reason = "public for the fuzz targets")]
+#[path = "../../../fuzz/src/guest_image.rs"]
+mod guest_image;
+#[allow(unreachable_pub, reason = "public for the fuzz target")]
+#[path = "../../../fuzz/src/packed_oracle.rs"]
+mod packed_oracle;
+#[allow(unreachable_pub, reason = "shared by several crates' tests")]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
 #[allow(unreachable_pub, reason = "public for the fuzz target")]
 #[path = "../../../fuzz/src/ring_oracle.rs"]
 mod ring_oracle;
 
-use ring_oracle::check;
-
-fn corpus() -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/ring");
-    let entries = std::fs::read_dir(directory).unwrap();
-    let mut inputs: Vec<_> =
-        entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
-    inputs.sort();
-    inputs
+#[test]
+fn the_corpora_pass() {
+    replay::corpus_passes("ring", ring_oracle::check);
+    replay::corpus_passes("ring_packed", packed_oracle::check);
 }
 
 #[test]
-fn the_corpus_passes() {
-    let corpus = corpus();
-    assert!(corpus.len() >= 3, "the seeds are gone");
-    for input in corpus {
-        check(&input);
-    }
+fn damaged_split_seeds_pass() {
+    replay::damaged_corpus_passes("ring", ring_oracle::check);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+#[test]
+fn damaged_packed_seeds_pass() {
+    replay::damaged_corpus_passes("ring_packed", packed_oracle::check);
+}
 
-    #[test]
-    fn damaged_seeds_pass(
-        seed in any::<Index>(),
-        changes in prop::collection::vec((any::<Index>(), any::<u8>()), 0..12),
-        cut in prop::option::weighted(0.2, any::<Index>()),
-    ) {
-        let corpus = corpus();
-        let mut input = seed.get(&corpus).clone();
-        for (at, byte) in changes {
-            let len = input.len();
-            input[at.index(len)] = byte;
-        }
-        if let Some(cut) = cut {
-            input.truncate(cut.index(input.len()));
-        }
-        check(&input);
-    }
-
-    #[test]
-    fn any_bytes_pass(input in prop::collection::vec(any::<u8>(), 0..700)) {
-        check(&input);
-    }
+#[test]
+fn any_bytes_pass() {
+    replay::any_bytes_pass(ring_oracle::check);
+    replay::any_bytes_pass(packed_oracle::check);
 }

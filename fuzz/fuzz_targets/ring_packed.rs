@@ -1,0 +1,9 @@
+//! Packed rings in memory that holds any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use suimon_fuzz::packed_oracle::check;
+
+fuzz_target!(|input: &[u8]| {
+    check(input);
+});

@@ -1,0 +1,294 @@
+//! Packed rings in memory that holds any bytes at all.
+//!
+//! The first bytes choose the ring, the rest is the VM's memory from its start:
+//! descriptor ring, driver's and device's event suppression. Before each call the
+//! frames that a device must find are worked out from the memory as it stands, by
+//! a plain reading of virtio 1.3, section 2.8. Checked: the ring finds these and
+//! nothing else and faults only where the driver broke a rule; no byte changes
+//! that may not; every change is in the log of written pages.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
+use suimon_ports::{FrameSink, FrameSource};
+use suimon_ring::{OffloadMask, RingAddresses, RxRing, TxRing};
+
+use crate::guest_image::{GuestImage, MEMORY_BYTES, Records};
+
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+const AVAIL: u16 = 1 << 7;
+const USED: u16 = 1 << 15;
+
+const MERGEABLE: u64 = 1 << 15;
+const INDIRECT_DESC: u64 = 1 << 28;
+const EVENT_IDX: u64 = 1 << 29;
+const VERSION_1: u64 = 1 << 32;
+const RING_PACKED: u64 = 1 << 34;
+const IN_ORDER: u64 = 1 << 35;
+/// The longest indirect table that is always accepted.
+const TABLE_ENTRIES_MAX: usize = 1024;
+
+thread_local! {
+    /// Made once: its buffers are large.
+    static BATCH: RefCell<FrameBatch> = RefCell::new(FrameBatch::new());
+}
+
+/// Runs both kinds of ring over the memory described by `input`.
+pub fn check(input: &[u8]) {
+    let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
+    let [size, flags, base, how] = *choice;
+    let size = u16::from(size % 65);
+    let bits = [EVENT_IDX, INDIRECT_DESC, MERGEABLE, IN_ORDER, 1, 2, 1 << 7, 1 << 11];
+    let chosen = bits.iter().enumerate().filter(|(nth, _)| flags >> nth & 1 != 0);
+    let features = chosen.fold(VERSION_1 | RING_PACKED, |all, (_, bit)| all | bit);
+    let mut memory = GuestImage::new(image);
+    // Random addresses are hardly ever inside memory; bring them near it.
+    if how & 1 != 0 {
+        memory.bring_near(16 * usize::from(size));
+    }
+    let base = u16::from(base & 0x7f) | u16::from(base & 0x80) << 8;
+    let ring = Ring { size, features, base, records: Records::chosen_by(how), memory };
+    ring.check_transmit();
+    ring.check_receive();
+}
+
+/// A descriptor as it stands in memory.
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    addr: u64,
+    len: usize,
+    flags: u16,
+}
+
+/// What stands in the ring from some position on.
+#[derive(Debug, Default)]
+struct Expected {
+    /// The bytes of each chain, and the descriptors it takes.
+    chains: Vec<(Vec<u8>, u16)>,
+    /// The driver broke a rule behind them.
+    is_broken: bool,
+}
+
+struct Ring {
+    size: u16,
+    features: u64,
+    base: u16,
+    records: Records,
+    memory: GuestImage,
+}
+
+impl Ring {
+    fn events_at(&self) -> usize {
+        16 * usize::from(self.size)
+    }
+
+    fn addresses(&self) -> RingAddresses {
+        let at = self.events_at() as u64;
+        RingAddresses { descriptors: 0, available: at, used: at + 4 }
+    }
+
+    fn check_transmit(&self) {
+        let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
+        let records = guest.records(self.records, true, self.events_at() as u64 + 4);
+        let Ok(mut ring) = TxRing::recording(guest.memory.clone(), &guest.setup, records) else {
+            return;
+        };
+        // What an in-flight region of any content makes a ring do first is not
+        // worked out here.
+        let is_known = !self.records.has_inflight();
+        BATCH.with_borrow_mut(|batch| {
+            for _ in 0..8 {
+                let (at, malformed) = (ring.state().next_avail(), ring.malformed());
+                let expected = self.read_ring(&guest.bytes(), at);
+                batch.clear();
+                let received = ring.receive(batch);
+                assert!(batch.frames().iter().all(|frame| frame.len() <= FRAME_BYTES_MAX));
+                let taken = batch.len() + (ring.malformed() - malformed) as usize;
+                if is_known {
+                    compare(&expected, batch.frames(), taken, received.is_err());
+                    assert_eq!(ring.state().next_avail(), self.position(at, &expected, taken));
+                }
+                let _ = ring.arm();
+                ring.disarm();
+                if received.map_or(true, |count| count == 0) && taken == 0 {
+                    break;
+                }
+            }
+        });
+        drop(ring);
+        guest.check_log(&self.memory);
+        self.check_unchanged(&guest.bytes(), false);
+    }
+
+    /// The position behind so many chains.
+    fn position(&self, from: u16, expected: &Expected, chains: usize) -> u16 {
+        let steps: u32 =
+            expected.chains[..chains].iter().map(|(_, descriptors)| u32::from(*descriptors)).sum();
+        let at = u32::from(from & 0x7fff) + steps;
+        let turns = at / u32::from(self.size);
+        (at % u32::from(self.size)) as u16 | (from & 0x8000) ^ ((turns % 2) as u16) << 15
+    }
+
+    /// Reads what is available from a position on, once around at most.
+    fn read_ring(&self, memory: &[u8], from: u16) -> Expected {
+        let mut expected = Expected::default();
+        let mut at = from & 0x7fff;
+        let mut wrap = from & 0x8000 != 0;
+        let mut left = self.size;
+        while left > 0 {
+            let first = descriptor(memory, 16 * usize::from(at));
+            if (first.flags & AVAIL != 0) != wrap || (first.flags & USED != 0) == wrap {
+                return expected;
+            }
+            let mut chain = vec![first];
+            while chain[chain.len() - 1].flags & NEXT != 0 {
+                if chain.len() == usize::from(left) {
+                    expected.is_broken = true;
+                    return expected;
+                }
+                let next = (usize::from(at) + chain.len()) % usize::from(self.size);
+                chain.push(descriptor(memory, 16 * next));
+            }
+            let Some(bytes) = self.read_chain(memory, &chain) else {
+                expected.is_broken = true;
+                return expected;
+            };
+            let descriptors = chain.len() as u16;
+            expected.chains.push((bytes, descriptors));
+            left -= descriptors;
+            if at + descriptors >= self.size {
+                wrap = !wrap;
+            }
+            at = (at + descriptors) % self.size;
+        }
+        expected
+    }
+
+    /// The bytes of a transmit chain; `None` if the driver broke a rule.
+    fn read_chain(&self, memory: &[u8], chain: &[Descriptor]) -> Option<Vec<u8>> {
+        let mut buffers = Vec::new();
+        for part in chain {
+            if part.flags & INDIRECT == 0 {
+                buffers.push(*part);
+                continue;
+            }
+            let entries = part.len / 16;
+            let is_allowed = self.features & INDIRECT_DESC != 0
+                && part.flags & NEXT == 0
+                && part.len % 16 == 0
+                && entries > 0
+                && entries <= TABLE_ENTRIES_MAX.max(self.size.into());
+            let table = part.addr;
+            let end = table.checked_add(part.len as u64)?;
+            if !is_allowed {
+                return None;
+            }
+            // A table may leave memory behind the point where the chain is refused
+            // for its length.
+            let inside = (end.min(MEMORY_BYTES as u64)).saturating_sub(table) / 16;
+            for nth in 0..inside {
+                buffers.push(descriptor(memory, (table + 16 * nth) as usize));
+            }
+            if end > MEMORY_BYTES as u64 {
+                return None;
+            }
+        }
+        let mut bytes = Vec::new();
+        for buffer in &buffers {
+            let end = buffer.addr.checked_add(buffer.len as u64)?;
+            // No byte is needed of a buffer that has none.
+            if buffer.flags & WRITE != 0 || (end > MEMORY_BYTES as u64 && buffer.len > 0) {
+                return None;
+            }
+            if buffer.len > 0 {
+                bytes.extend_from_slice(&memory[buffer.addr as usize..end as usize]);
+            }
+            if bytes.len() > 12 + FRAME_BYTES_MAX {
+                return None;
+            }
+        }
+        Some(bytes)
+    }
+
+    fn check_receive(&self) {
+        let guest = self.memory.open(self.size.into(), self.features, self.base, self.addresses());
+        let mask = Arc::new(OffloadMask::new(Offloads::TCP));
+        let records = guest.records(self.records, true, self.events_at() as u64 + 4);
+        let made = RxRing::recording(guest.memory.clone(), &guest.setup, records, mask);
+        let Ok(mut ring) = made else { return };
+        BATCH.with_borrow_mut(|batch| {
+            batch.clear();
+            let frame = batch.spare().expect("an empty batch has room");
+            for len in [60, 1514, 9000, FRAME_BYTES_MAX, 60] {
+                frame.reset();
+                frame.set_len(len);
+                frame.bytes_mut().fill(0xa5);
+                if ring.transmit(frame).is_err() || ring.flush().is_err() {
+                    break;
+                }
+            }
+        });
+        drop(ring);
+        guest.check_log(&self.memory);
+        self.check_unchanged(&guest.bytes(), true);
+    }
+
+    /// Every byte is as it was but the device's event suppression, the tails of
+    /// descriptors and the writable buffers. Buffers of indirect tables and of an
+    /// in-flight region are not known here, so those rings are let off.
+    fn check_unchanged(&self, after: &[u8], may_fill_buffers: bool) {
+        let is_let_off = self.features & INDIRECT_DESC != 0 || self.records.has_inflight();
+        if may_fill_buffers && is_let_off {
+            return;
+        }
+        let events = self.events_at();
+        let mut may_change: Vec<_> = std::iter::once(events + 4..events + 8).collect();
+        for at in (0..events).step_by(16) {
+            may_change.push(at + 8..at + 16);
+            let described = descriptor(self.memory.bytes(), at);
+            if !may_fill_buffers || described.flags & WRITE == 0 {
+                continue;
+            }
+            let start = described.addr.min(MEMORY_BYTES as u64);
+            let end = (start + described.len as u64).min(MEMORY_BYTES as u64);
+            // A buffer over the ring changes what the ring says.
+            if start < events as u64 + 8 {
+                return;
+            }
+            may_change.push(start as usize..end as usize);
+        }
+        self.memory.check_unchanged(after, &may_change);
+    }
+}
+
+/// What was received is what stood there, in order, less what is no frame.
+fn compare(expected: &Expected, frames: &[Frame], taken: usize, failed: bool) {
+    assert!(taken <= expected.chains.len(), "{taken} chains out of nowhere");
+    if failed {
+        assert!(expected.is_broken, "a fault without reason");
+    } else if taken == 0 {
+        assert!(expected.chains.is_empty() && !expected.is_broken, "nothing was taken");
+    }
+    let mut chains = expected.chains[..taken].iter();
+    for frame in frames {
+        let wire = frame.wire();
+        let mut bytes = wire.front.to_vec();
+        bytes.extend(wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice()));
+        bytes.extend(wire.rest);
+        let found = chains.any(|(chain, _)| chain.len() > 12 && chain[12..] == bytes[..]);
+        assert!(found, "a frame that nobody sent");
+    }
+}
+
+fn descriptor(memory: &[u8], at: usize) -> Descriptor {
+    let number = |from: usize, bytes: usize| {
+        memory[at + from..at + from + bytes]
+            .iter()
+            .rev()
+            .fold(0_u64, |all, b| all << 8 | u64::from(*b))
+    };
+    Descriptor { addr: number(0, 8), len: number(8, 4) as usize, flags: number(14, 2) as u16 }
+}
