@@ -42,6 +42,7 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
     let sized = |size| order(|order| order[1] = size);
     let altered = |at, by| order(|order| (order[4], order[5]) = (at, by));
     let altered_v6 = |at| order(|order| (order[0], order[4], order[5]) = (2, at, 1));
+    let fixed_and_fragmentable = [0x40, 0, 0, 1, 0xc0 + 20, 0x40, 0, 0];
     let to = |egress| order(|order| order[7] = egress);
     vec![
         ("stream", vec![PLAIN; 32], 31),
@@ -60,6 +61,12 @@ fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
         ("large-ones", vec![sized(0xa0), sized(0xa3), PLAIN, sized(0xb2), PLAIN], 3),
         ("odd-large-one", vec![sized(0xb8), PLAIN, PLAIN, PLAIN], 2),
         ("full", vec![sized(0xa8); 5], 3),
+        // 65 535 bytes are what IPv4 can say; a frame has room for some more.
+        ("just-fits", [vec![sized(0xa8); 4], vec![PLAIN, sized(0xc1)]].concat(), 5),
+        ("too-long", [vec![sized(0xa8); 4], vec![PLAIN, sized(0xca)]].concat(), 4),
+        ("other-segment-size", vec![sized(0xff), sized(0xa0)], 0),
+        ("may-be-fragmented", vec![altered(0xc0 + 20, 0x40); 4], 3),
+        ("identification-is-needed", vec![fixed_and_fragmentable; 4], 0),
         // The time to live, the type of service, the window, an option.
         ("other-ttl", vec![PLAIN, altered(0xc0 + 22, 1), PLAIN], 0),
         ("other-tos", vec![PLAIN, altered(0xc0 + 15, 3), PLAIN], 0),
