@@ -1,5 +1,6 @@
-//! How many 64-byte frames a second one processor takes from an ingress to an
-//! egress queue when both cost nothing: the engine's own share of a frame.
+//! How many frames a second one processor takes from an ingress to an egress queue
+//! when both cost nothing: the engine's own share of a frame. First 64-byte frames
+//! of no stream, then of one, then segments of a stream as they are and joined.
 //!
 //! `cargo run --release -p suimon-processor-tests --example engine_rate`
 
@@ -7,13 +8,40 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::Offloads;
 use suimon_ports::{ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{Bottomless, Endless};
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::PinnedThreads;
 
+const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let no_stream = |id: usize| {
+        let mut bytes = [0; 64];
+        bytes[..12].copy_from_slice(&[MACS[1 - id], MACS[id]].concat());
+        bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+        Endless::new(bytes)
+    };
+    let stream = |payload_bytes: u16| {
+        move |id: usize| Endless::stream([MACS[1 - id], MACS[id]], 32, payload_bytes)
+    };
+    for takes in [Offloads::TCP.without_segmentation(), Offloads::TCP] {
+        println!("to an egress that takes {takes:?}:");
+        measure("64 bytes, no stream", no_stream, takes)?;
+        measure("64 bytes of a stream", stream(10), takes)?;
+        measure("1514 bytes of a stream", stream(1460), takes)?;
+    }
+    Ok(())
+}
+
+/// Frames that come in; those that go out may be fewer.
+fn measure(
+    what: &str,
+    source: impl Fn(usize) -> Endless,
+    takes: Offloads,
+) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Arc::new(PinnedThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
@@ -28,20 +56,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         switches: vec![SwitchSpec::new(switch)],
         ports: vec![port(0), port(1)],
     })?;
-    for id in 0..2_u8 {
-        let queue = |direction| QueueId { port: PortId(u32::from(id)), direction, index: 0 };
-        let mut bytes = [0; 64];
-        bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1 - id, 2, 0, 0, 0, 0, id, 0x88, 0xb5]);
-        plane.attach_sink(queue(Direction::Egress), Box::new(Bottomless));
-        plane.attach_source(queue(Direction::Ingress), Box::new(Endless::new(bytes)));
+    for id in 0..2_u32 {
+        let queue = |direction| QueueId { port: PortId(id), direction, index: 0 };
+        plane.attach_sink(queue(Direction::Egress), Box::new(Bottomless(takes)));
+        plane.attach_source(queue(Direction::Ingress), Box::new(source(id as usize)));
     }
-    for _ in 0..5 {
+    for _ in 0..3 {
         let before = plane.processors()[0].frames;
         let began = Instant::now();
         std::thread::sleep(Duration::from_secs(1));
         let frames = (plane.processors()[0].frames - before) as f64;
         let ns = began.elapsed().as_nanos() as f64;
-        println!("{:.2} million frames/s, {:.1} ns a frame", frames * 1e3 / ns, ns / frames);
+        let rate = frames * 1e3 / ns;
+        println!("  {what}: {rate:.2} million frames/s, {:.1} ns a frame", ns / frames);
     }
     plane.stop();
     Ok(())

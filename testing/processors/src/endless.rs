@@ -3,12 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
-use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
+use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
 use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
 
-/// Always has another batch of the same frame.
+/// Always has another batch of the same frames.
 pub struct Endless {
-    bytes: [u8; 64],
+    frames: Vec<Vec<u8>>,
+    header: VnetHeader,
     never: OwnedFd,
 }
 
@@ -18,17 +19,54 @@ impl Endless {
     /// # Panics
     /// The host has no eventfd left.
     pub fn new(bytes: [u8; 64]) -> Self {
-        Self { bytes, never: eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd") }
+        Self::of(vec![bytes.to_vec()], VnetHeader::default())
+    }
+
+    /// A source of batches, each of them this many segments in sequence of a TCP/IPv4
+    /// stream that was sent with these MAC addresses, the destination's first.
+    /// Checksums are partial, as a guest leaves them.
+    ///
+    /// # Panics
+    /// The host has no eventfd left.
+    pub fn stream(macs: [[u8; 6]; 2], segments: u32, payload_bytes: u16) -> Self {
+        let segment = |nth: u32| {
+            let mut bytes = [&macs.concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
+            bytes.extend((40 + payload_bytes).to_be_bytes());
+            bytes.extend((nth as u16).to_be_bytes());
+            bytes.extend([0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            let checksum = Sum::of(&bytes[14..]).checksum();
+            bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+            bytes.extend([0x10, 0x10, 0, 80]);
+            bytes.extend((nth * u32::from(payload_bytes)).to_be_bytes());
+            bytes.extend([0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff]);
+            let pseudo = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, 20 + payload_bytes);
+            bytes.extend(pseudo.word().to_be_bytes());
+            bytes.resize(bytes.len() + 2 + usize::from(payload_bytes), 0);
+            bytes
+        };
+        let header = VnetHeader {
+            flags: VnetHeader::NEEDS_CSUM,
+            csum_start: 34,
+            csum_offset: 16,
+            ..VnetHeader::default()
+        };
+        Self::of((0..segments).map(segment).collect(), header)
+    }
+
+    fn of(frames: Vec<Vec<u8>>, header: VnetHeader) -> Self {
+        let never = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
+        Self { frames, header, never }
     }
 }
 
 impl FrameSource for Endless {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
-        while let Some(frame) = batch.spare() {
-            frame.space_mut()[..64].copy_from_slice(&self.bytes);
-            frame.set_len(64);
-            if frame.admit(&VnetHeader::default(), Offloads::TCP).is_ok() {
+        for bytes in self.frames.iter().cycle() {
+            let Some(frame) = batch.spare() else { break };
+            frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
+            frame.set_len(bytes.len());
+            if frame.admit(&self.header, Offloads::TCP).is_ok() {
                 batch.commit();
             }
         }
@@ -54,8 +92,9 @@ impl FrameSource for Endless {
     }
 }
 
-/// Takes everything.
-pub struct Bottomless;
+/// Takes everything, in these forms.
+#[derive(Clone, Copy, Default)]
+pub struct Bottomless(pub Offloads);
 
 impl FrameSink for Bottomless {
     fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
@@ -68,6 +107,6 @@ impl FrameSink for Bottomless {
     }
 
     fn offloads(&self) -> Offloads {
-        Offloads::NONE
+        self.0
     }
 }
