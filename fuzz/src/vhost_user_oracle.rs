@@ -2,10 +2,12 @@
 //!
 //! The input is cut into messages: request, flags, descriptors, payload. Checked:
 //! nothing crashes, no queue is handed over twice, none is left when the device
-//! is gone.
+//! is gone, and an answer is as long as its header says. What is no request stands
+//! for what happens beside them: a fault is asked for, the MTU changes.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,10 +16,12 @@ use suimon_frame::Offloads;
 use suimon_ports::{FrameSink, FrameSource, OffloadSwitches, QueueHost};
 use suimon_quantity::{PortId, QueueId};
 use suimon_ring::OffloadMask;
-use suimon_vhost_user::{Device, DeviceLink, HEADER_BYTES, Header, Message, Offer};
+use suimon_vhost_user::{Device, DeviceLink, HEADER_BYTES, Header, Message, Offer, Request};
 
 const MESSAGES_MAX: usize = 64;
 const MEMORY_BYTES: u64 = 0x1_0000;
+/// No request has a code from here on.
+const BESIDE: u8 = 0xf0;
 
 /// Keeps track of queues, and of nothing else.
 #[derive(Default)]
@@ -70,10 +74,21 @@ pub fn check(input: &[u8]) {
         let head = [u32::from(*request), u32::from(*flags), payload_bytes as u32];
         let head: [u8; HEADER_BYTES] =
             head.map(u32::to_ne_bytes).as_flattened().try_into().unwrap();
+        if *request >= BESIDE {
+            device.set_mtu(68 + u16::from(*flags));
+            assert!(device.take_fault().is_none(), "no ring was driven");
+            continue;
+        }
         let Ok(header) = Header::decode(&head) else { continue };
         let Ok(message) = Message::parse(&header, payload, descriptors(*kinds)) else { continue };
         match device.handle(message) {
-            Ok(Some(reply)) => assert!(reply.encode(header.request).len() >= HEADER_BYTES),
+            Ok(Some(reply)) => {
+                let bytes = reply.encode(header.request);
+                let size = u32::from_ne_bytes(bytes[8..12].try_into().unwrap());
+                assert_eq!(bytes.len(), HEADER_BYTES + size as usize);
+                let has_fd = header.request == Request::GetInflightFd;
+                assert_eq!(reply.fd().is_some(), has_fd);
+            }
             Ok(None) => {}
             Err(fault) => assert!(!fault.to_string().is_empty()),
         }
@@ -83,11 +98,13 @@ pub fn check(input: &[u8]) {
     assert!(host.0.lock().unwrap().is_empty(), "a queue was left behind");
 }
 
-/// Up to seven descriptors, eventfds or memory.
+/// Up to seven descriptors: eventfds, memory or sockets.
 fn descriptors(kinds: u8) -> Vec<OwnedFd> {
     (0..kinds & 7)
         .map(|_| {
-            if kinds & 8 == 0 {
+            if kinds & 16 != 0 {
+                UnixStream::pair().unwrap().0.into()
+            } else if kinds & 8 == 0 {
                 eventfd(0, EventfdFlags::CLOEXEC).unwrap()
             } else {
                 let fd = memfd_create("vm", MemfdFlags::CLOEXEC).unwrap();

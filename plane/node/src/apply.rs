@@ -259,6 +259,7 @@ impl Controller {
         for key in before.keys().filter(|key| !to.wanted.contains_key(key)) {
             if let Some(port) = self.shared.ports.remove(key) {
                 Devices::close(&port);
+                self.devices.promises.forget(key);
             }
         }
         self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));

@@ -1,5 +1,7 @@
 //! Opening and closing devices.
 
+mod promises;
+
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -9,6 +11,7 @@ use suimon_quantity::PortId;
 
 use crate::belongings::Belongings;
 use crate::control::Command;
+use crate::devices::promises::Promises;
 use crate::port_table::Port;
 use crate::shared::Shared;
 
@@ -18,6 +21,8 @@ pub(crate) struct Devices {
     notices: SyncSender<Command>,
     /// What on the host is ours.
     pub(crate) belongings: Belongings,
+    /// What VMs rely on when they come back.
+    pub(crate) promises: Promises,
     retry_first: Duration,
 }
 
@@ -28,8 +33,9 @@ impl Devices {
         notices: SyncSender<Command>,
         retry_first: Duration,
     ) -> Result<Self, StoreError> {
+        let promises = Promises::load(store.clone())?;
         let belongings = Belongings::load(shared.clone(), store)?;
-        Ok(Self { shared, notices, belongings, retry_first })
+        Ok(Self { shared, notices, belongings, promises, retry_first })
     }
 
     /// Opens the device of a port that has none.
@@ -39,6 +45,7 @@ impl Devices {
             state.generation += 1;
             (state.spec.clone(), state.generation)
         };
+        let spec = self.promises.add_to(&port.key, spec);
         let observer = Arc::new(NoticeSender { generation, notices: self.notices.clone() });
         let queues = self.shared.plane.queue_host();
         let device = self.shared.devices.open(port.id, &spec, queues, observer)?;

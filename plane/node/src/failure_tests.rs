@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_contract::{Health, HostConfig, OperationState, Severity};
-use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, VhostUserPromise};
 use suimon_quantity::{Direction, QueueId};
 use suimon_switch::PlaneNotice;
 
@@ -55,9 +55,14 @@ fn a_device_that_is_missing_at_start_up_is_tried_again() {
 fn a_queue_that_faults_costs_its_port_only() {
     let harness = two();
     let ports = harness.ports();
-    let web = *ports.values().min().unwrap();
+    let vm = ports[r#"Socket("/run/vm.sock")"#];
+    let web = *ports.values().find(|id| **id != vm).unwrap();
     let other: Vec<_> = ports.values().filter(|id| **id != web).copied().collect();
     let queue = |index| QueueId { port: web, direction: Direction::Ingress, index };
+    // A VM's NIC tells of this itself, and stays open: nothing happens here.
+    let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 9".to_owned() };
+    let of_vm = QueueId { port: vm, direction: Direction::Ingress, index: 0 };
+    harness.plane.tell(PlaneNotice::QueueFault { queue: of_vm, fault });
     // Both queues of a device fault; that is one failure.
     for index in 0..2 {
         let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 7".to_owned() };
@@ -88,6 +93,46 @@ fn notices_become_events_and_a_flood_of_them_is_cut() {
         harness.events(3004).iter().any(|event| event.subject == "nic/web")
     });
     assert!(harness.node.events(0, usize::MAX, Severity::Info).events.len() < 100);
+}
+
+/// What a VM relies on is known to the next process, until the NIC is deleted or
+/// the VM gives it up. The NIC does not count as changed by it.
+#[test]
+fn what_a_vm_relies_on_survives_the_process() {
+    let promise = VhostUserPromise { features: 0x1_3000_0000, queue_pairs: 2 };
+    let of_vm = |harness: &Harness| {
+        let open = harness.devices.open_devices();
+        let vms = open.iter().find_map(|(_, spec)| match spec {
+            PortSpec::VhostUser(spec) => Some(spec.promise),
+            _ => None,
+        });
+        vms.unwrap()
+    };
+    let harness = two();
+    let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
+    assert_eq!(of_vm(&harness), VhostUserPromise::default());
+    harness.devices.tell(vm, DeviceNotice::Promised(promise));
+    // Notices are heard in their order.
+    harness.devices.tell(vm, DeviceNotice::LinkUp);
+    wait_until("heard", || !harness.events(3004).is_empty());
+    let (store, devices) = harness.kill();
+    let harness = Harness::start(store, devices);
+    assert_eq!(of_vm(&harness), promise);
+    // It is no part of what is desired: the same host is no change.
+    harness.apply_well(&host(TWO));
+    assert_eq!(of_vm(&harness), promise);
+
+    harness.devices.tell(vm, DeviceNotice::Promised(VhostUserPromise::default()));
+    harness.devices.tell(vm, DeviceNotice::LinkUp);
+    wait_until("heard", || harness.events(3004).len() == 2);
+    let (store, devices) = harness.kill();
+    let harness = Harness::start(store, devices);
+    assert_eq!(of_vm(&harness), VhostUserPromise::default());
+
+    harness.devices.tell(vm, DeviceNotice::Promised(promise));
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("vm"))));
+    harness.apply_well(&host(TWO));
+    assert_eq!(of_vm(&harness), VhostUserPromise::default(), "another NIC of that name");
 }
 
 #[test]

@@ -34,6 +34,10 @@ impl Controller {
                 DeviceNotice::Promised(_) => {}
             }
         }
+        if let DeviceNotice::Promised(promise) = notice {
+            self.devices.promises.keep(&port.key, promise);
+            return;
+        }
         let is_new_link = notice == DeviceNotice::LinkUp;
         if let Some(draft) = device_event(&port.key, notice) {
             self.push_bounded(&port, draft);

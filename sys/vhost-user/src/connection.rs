@@ -19,7 +19,7 @@ use crate::request::Request;
 
 /// How long the rest of a message, or room for an answer, is waited for. Both
 /// sides are processes of one host; who takes longer than this is stuck.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a connection ended.
 #[derive(Debug, Error)]

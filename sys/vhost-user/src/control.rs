@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Arc<dyn PortObserver>,
     pub(crate) mask: Arc<OffloadMask>,
     /// Readable once the thread is to end.
-    pub(crate) stop: OwnedFd,
+    pub(crate) stop: Arc<OwnedFd>,
     /// Readable when what is desired has changed.
     pub(crate) wake: OwnedFd,
     /// Readable when a ring met a fault.

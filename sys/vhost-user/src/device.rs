@@ -8,14 +8,14 @@ use suimon_frame::MacAddr;
 use suimon_ports::QueueHost;
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, REGIONS_MAX, RingAddresses, RingFault, RingFeatures};
-use virtio_bindings::virtio_config::VIRTIO_F_RING_PACKED;
 
 use crate::backend_channel::BackendChannel;
 use crate::config_space::ConfigSpace;
 use crate::fault::DeviceFault;
 use crate::features::{Offer, check_negotiated, protocol};
 use crate::memory_table::{Change, MemoryTable};
-use crate::message::{Message, RegionInfo, VringFd};
+use crate::message::{InflightInfo, LogInfo, Message, RegionInfo, VringFd};
+use crate::records::Records;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::vring::{Kick, RingPlace, Vring};
@@ -51,6 +51,7 @@ pub struct Device {
     /// To be announced when a transmit ring runs.
     announcement: Option<MacAddr>,
     channel: Option<BackendChannel>,
+    records: Records,
 }
 
 impl Device {
@@ -65,6 +66,7 @@ impl Device {
             memory: MemoryTable::default(),
             announcement: None,
             channel: None,
+            records: Records::default(),
         }
     }
 
@@ -102,6 +104,10 @@ impl Device {
         let _ = rustix::io::read(&*self.link.faults, &mut [0; 8]);
         let fault = self.vrings.iter_mut().find_map(Vring::take_fault)?;
         self.stop_all();
+        // One that was met at the same time has the same cause.
+        for vring in &mut self.vrings {
+            let _ = vring.take_fault();
+        }
         Some(fault)
     }
 
@@ -181,9 +187,17 @@ impl Device {
             M::SetConfig { offset, bytes } => {
                 return Err(DeviceFault::ReadOnly { offset, bytes: bytes.len() });
             }
-            M::SetLogBase(..) | M::SetLogFd(_) | M::GetInflightFd(_) | M::SetInflightFd(..) => {
-                check_negotiated(Request::SetLogBase, self.protocol)?;
+            M::SetLogBase(info, fd) => return self.set_log(info, &fd),
+            // Front-ends look at the log when they want to; none waits for this.
+            M::SetLogFd(fd) => {
+                check_negotiated(Request::SetLogFd, self.protocol)?;
+                checked(Request::SetLogFd, 0, fd)?;
             }
+            M::GetInflightFd(info) => {
+                check_negotiated(Request::GetInflightFd, self.protocol)?;
+                return Records::new_inflight(info, RingFeatures(self.features)).map(Some);
+            }
+            M::SetInflightFd(info, fd) => self.set_inflight(info, &fd)?,
         }
         Ok(None)
     }
@@ -220,8 +234,14 @@ impl Device {
         // Without protocol features a ring starts enabled.
         let starts_enabled = !features.has(protocol::FEATURES_BIT);
         let link = &self.link;
-        let place =
-            RingPlace { port: link.port, host: &*link.host, memory, features, mask: &link.mask };
+        let place = RingPlace {
+            port: link.port,
+            host: &*link.host,
+            memory,
+            features,
+            mask: &link.mask,
+            records: &self.records,
+        };
         for vring in &mut self.vrings {
             if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
                 vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;
@@ -235,9 +255,23 @@ impl Device {
         check_offered(Request::SetFeatures, bits, self.link.offer.features)?;
         if bits != self.features {
             self.stop_all();
+            self.tell_of_short_log();
             self.features = bits;
         }
         self.start_rings(Request::SetFeatures)
+    }
+
+    /// A front-end whose log is too short has copied its guest incompletely.
+    fn tell_of_short_log(&self) {
+        let beyond = self.records.beyond_log();
+        if beyond > 0 {
+            tracing::warn!(
+                port = self.link.port.0,
+                beyond,
+                "writes behind the end of the front-end's log of written pages; the guest's \
+                 memory may arrive incomplete"
+            );
+        }
     }
 
     fn set_channel(&mut self, socket: OwnedFd) -> Result<(), DeviceFault> {
@@ -245,6 +279,24 @@ impl Device {
         let channel = BackendChannel::new(socket);
         self.channel = Some(channel.map_err(|reason| DeviceFault::Channel { reason })?);
         Ok(())
+    }
+
+    /// The answer is empty: front-ends wait for one, and expect nothing in it.
+    fn set_log(&mut self, info: LogInfo, fd: &OwnedFd) -> Result<Option<Reply>, DeviceFault> {
+        let request = Request::SetLogBase;
+        check_negotiated(request, self.protocol)?;
+        self.stop_all();
+        self.records.set_log(info, fd)?;
+        self.start_rings(request)?;
+        Ok(Some(Reply::Done))
+    }
+
+    fn set_inflight(&mut self, info: InflightInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
+        let request = Request::SetInflightFd;
+        check_negotiated(request, self.protocol)?;
+        self.stop_all();
+        self.records.set_inflight(info, fd, RingFeatures(self.features))?;
+        self.start_rings(request)
     }
 
     /// Size, addresses or position of a vring.
@@ -262,8 +314,7 @@ impl Device {
             }
             Message::SetVringBase { index, base } => {
                 let request = Request::SetVringBase;
-                let is_packed = RingFeatures(self.features).has(VIRTIO_F_RING_PACKED);
-                if !is_packed && base > u32::from(u16::MAX) {
+                if !RingFeatures(self.features).packed() && base > u32::from(u16::MAX) {
                     return Err(DeviceFault::Base { request, index, base });
                 }
                 self.stopped(request, index)?.base = base;
@@ -306,6 +357,7 @@ impl Device {
                 vring.kick = None;
                 vring.repair();
             }
+            self.records.reset();
         }
     }
 
@@ -322,6 +374,7 @@ impl Device {
         self.vrings = vrings(&self.link);
         self.status = 0;
         self.announcement = None;
+        self.records.reset();
     }
 
     /// Adds the region with this file, or removes it.

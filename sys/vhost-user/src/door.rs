@@ -6,8 +6,12 @@
 //! others are turned away, as is everybody who comes while it is served.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,18 +31,33 @@ const SHORTAGE_MS: u32 = 200;
 pub(crate) enum Door {
     /// We listen.
     Listens(Listener),
-    /// The front-end listens.
+    /// The front-end listens. A thread of its own makes the connections: it reads
+    /// nothing that a front-end says, and the thread that does can reach no file.
     Connects {
-        /// Its socket.
-        path: PathBuf,
-        /// The wait before the next attempt.
-        retry_ms: u32,
+        /// Asks for a connection.
+        wants: Sender<()>,
+        /// Where it comes from.
+        sockets: Receiver<OwnedFd>,
     },
 }
 
 impl Door {
-    pub(crate) fn connects(path: PathBuf) -> Self {
-        Self::Connects { path, retry_ms: RETRY_MS_MIN }
+    /// A way in to a front-end that listens on `path`, and the thread that makes the
+    /// connections; it ends when the door is dropped or `stop` becomes readable.
+    ///
+    /// # Errors
+    /// No thread could be made.
+    pub(crate) fn connects(
+        path: PathBuf,
+        port: PortId,
+        stop: Arc<OwnedFd>,
+    ) -> io::Result<(Self, JoinHandle<()>)> {
+        let (wants, requests) = channel();
+        let (made, sockets) = sync_channel(1);
+        let thread = Builder::new()
+            .name(format!("reach-{}", port.0))
+            .spawn(move || reach(&path, &requests, &made, &stop))?;
+        Ok((Self::Connects { wants, sockets }, thread))
     }
 
     /// The next front-end: one that has connected and said something, or left
@@ -46,16 +65,10 @@ impl Door {
     pub(crate) fn next(&mut self, port: PortId, stop: &OwnedFd) -> Option<OwnedFd> {
         match self {
             Self::Listens(listener) => await_speaker(listener, port, stop),
-            Self::Connects { path, retry_ms } => loop {
-                if let Ok(socket) = endpoint::connect_to(path) {
-                    *retry_ms = RETRY_MS_MIN;
-                    return Some(socket);
-                }
-                if !pause(stop, *retry_ms) {
-                    return None;
-                }
-                *retry_ms = (*retry_ms * 2).min(RETRY_MS_MAX);
-            },
+            Self::Connects { wants, sockets } => {
+                wants.send(()).ok()?;
+                sockets.recv().ok()
+            }
         }
     }
 
@@ -82,6 +95,25 @@ impl Door {
                 tracing::warn!(port = port.0, %error, "cannot turn a second front-end away");
                 false
             }
+        }
+    }
+}
+
+/// Makes a connection for each request, however long that takes.
+fn reach(path: &Path, requests: &Receiver<()>, made: &SyncSender<OwnedFd>, stop: &OwnedFd) {
+    while requests.recv().is_ok() {
+        let mut retry_ms = RETRY_MS_MIN;
+        let socket = loop {
+            if let Ok(socket) = endpoint::connect_to(path) {
+                break socket;
+            }
+            if !pause(stop, retry_ms) {
+                return;
+            }
+            retry_ms = (retry_ms * 2).min(RETRY_MS_MAX);
+        };
+        if made.send(socket).is_err() {
+            return;
         }
     }
 }

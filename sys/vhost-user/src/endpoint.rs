@@ -17,10 +17,15 @@ const SOCKET_MODE: u32 = 0o660;
 /// Front-ends that may wait to be accepted or turned away.
 const BACKLOG: i32 = 4;
 
-/// A listening socket. Its file is removed when it is dropped, unless somebody
-/// replaced it.
+/// A listening socket.
 pub(crate) struct Listener {
     socket: OwnedFd,
+}
+
+/// The file of a listening socket. It is removed when this is dropped, unless
+/// somebody replaced it. Apart from the socket, because the thread that listens can
+/// reach no file.
+pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode of the file we made.
     file: Option<(u64, u64)>,
@@ -31,20 +36,20 @@ impl Listener {
     ///
     /// # Errors
     /// Somebody listens there, or something else lies there, or the host refuses.
-    pub(crate) fn bind(path: &Path) -> Result<Self, DeviceError> {
+    pub(crate) fn bind(path: &Path) -> Result<(Self, SocketFile), DeviceError> {
         clear_path(path, true)?;
         let failed = |action: &'static str| move |error: io::Error| refused(path, action, &error);
         let address = address(path)?;
         let socket = new_socket().map_err(failed("make"))?;
         bind(&socket, &address).map_err(io::Error::from).map_err(failed("bind"))?;
         let file = fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()));
-        let listener = Self { socket, path: path.to_owned(), file };
+        let (listener, file) = (Self { socket }, SocketFile { path: path.to_owned(), file });
         // Nobody can connect before `listen`, so nobody slips in under the mode
         // that the process's umask happened to give.
         fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))
             .map_err(failed("set the mode of"))?;
         listen(&listener.socket, BACKLOG).map_err(io::Error::from).map_err(failed("listen on"))?;
-        Ok(listener)
+        Ok((listener, file))
     }
 
     /// A front-end that waits, if there is one.
@@ -68,7 +73,7 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         let found = fs::symlink_metadata(&self.path).ok().map(|found| (found.dev(), found.ino()));
         if found.is_some() && found == self.file {

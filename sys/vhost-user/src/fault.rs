@@ -1,7 +1,7 @@
 //! Why a message that could be read was not carried out.
 
 use suimon_ports::PortFault;
-use suimon_ring::MemoryError;
+use suimon_ring::{InflightError, LogError, MemoryError};
 use thiserror::Error;
 
 use crate::request::Request;
@@ -54,6 +54,18 @@ pub enum DeviceFault {
         index: u32,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The log of written pages cannot be used as described.
+    #[error("SET_LOG_BASE: {source}")]
+    Log {
+        /// What is wrong.
+        source: LogError,
+    },
+    /// The record of what is in flight cannot be made or used as described.
+    #[error("in-flight record: {source}")]
+    Inflight {
+        /// What is wrong.
+        source: InflightError,
     },
     /// A request whose protocol feature was not negotiated.
     #[error("{request}: its protocol feature, bit {bit}, was not negotiated")]

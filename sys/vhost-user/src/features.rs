@@ -3,13 +3,15 @@
 use suimon_frame::Offloads;
 use suimon_ports::OffloadSwitches;
 use virtio_bindings::virtio_config::{
-    VIRTIO_F_ANY_LAYOUT, VIRTIO_F_NOTIFY_ON_EMPTY, VIRTIO_F_VERSION_1,
+    VIRTIO_F_ANY_LAYOUT, VIRTIO_F_IN_ORDER, VIRTIO_F_NOTIFY_ON_EMPTY, VIRTIO_F_RING_PACKED,
+    VIRTIO_F_VERSION_1,
 };
 use virtio_bindings::virtio_net::{
-    VIRTIO_NET_F_CSUM, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_ECN,
-    VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_GUEST_TSO6, VIRTIO_NET_F_HOST_ECN,
-    VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_HOST_TSO6, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ,
-    VIRTIO_NET_F_MRG_RXBUF, VIRTIO_NET_F_MTU, VIRTIO_NET_F_STATUS,
+    VIRTIO_NET_F_CSUM, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_GUEST_ANNOUNCE, VIRTIO_NET_F_GUEST_CSUM,
+    VIRTIO_NET_F_GUEST_ECN, VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_GUEST_TSO6,
+    VIRTIO_NET_F_GUEST_USO4, VIRTIO_NET_F_GUEST_USO6, VIRTIO_NET_F_HOST_ECN,
+    VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_HOST_TSO6, VIRTIO_NET_F_HOST_USO, VIRTIO_NET_F_MAC,
+    VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF, VIRTIO_NET_F_MTU, VIRTIO_NET_F_STATUS,
 };
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
 
@@ -89,9 +91,17 @@ impl Offer {
             VIRTIO_NET_F_MRG_RXBUF,
             VIRTIO_NET_F_MTU,
             VIRTIO_NET_F_STATUS,
+            VIRTIO_F_RING_PACKED,
+            VIRTIO_F_IN_ORDER,
+            // A guest that has it announces itself after a migration; for others
+            // the front-end asks us to (`SEND_RARP`).
+            VIRTIO_NET_F_GUEST_ANNOUNCE,
+            protocol::LOG_ALL_BIT,
             protocol::FEATURES_BIT,
         ]);
         let mut protocol = protocol::MQ
+            | protocol::LOG_SHMFD
+            | protocol::INFLIGHT_SHMFD
             | protocol::RARP
             | protocol::REPLY_ACK
             | protocol::NET_MTU
@@ -121,15 +131,24 @@ fn offload_bits(switches: &OffloadSwitches) -> u64 {
     if switches.tx_checksum {
         features |= bits(&[VIRTIO_NET_F_CSUM]);
         if switches.segmentation {
-            features |=
-                bits(&[VIRTIO_NET_F_HOST_TSO4, VIRTIO_NET_F_HOST_TSO6, VIRTIO_NET_F_HOST_ECN]);
+            features |= bits(&[
+                VIRTIO_NET_F_HOST_TSO4,
+                VIRTIO_NET_F_HOST_TSO6,
+                VIRTIO_NET_F_HOST_ECN,
+                VIRTIO_NET_F_HOST_USO,
+            ]);
         }
     }
     if switches.rx_checksum {
         features |= bits(&[VIRTIO_NET_F_GUEST_CSUM]);
         if switches.segmentation {
-            features |=
-                bits(&[VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_GUEST_TSO6, VIRTIO_NET_F_GUEST_ECN]);
+            features |= bits(&[
+                VIRTIO_NET_F_GUEST_TSO4,
+                VIRTIO_NET_F_GUEST_TSO6,
+                VIRTIO_NET_F_GUEST_ECN,
+                VIRTIO_NET_F_GUEST_USO4,
+                VIRTIO_NET_F_GUEST_USO6,
+            ]);
         }
     }
     features

@@ -10,15 +10,19 @@
 //!   [`PortDevice`](suimon_ports::PortDevice).
 //!
 //! What it does not do: it moves no frames (the rings do, on the switch's
-//! processors) and implements no packed ring, memory logging, postcopy, IOMMU or
-//! in-band notification; none of them is offered, and a front-end that uses one
-//! anyway is cut off.
+//! processors) and implements no control queue, postcopy, IOMMU or in-band
+//! notification; the latter three are not offered, and a front-end that uses one
+//! anyway is cut off. The control queue is served by the front-end: QEMU, Cloud
+//! Hypervisor and DPDK's virtio-user all do so, and tell us of what concerns us by
+//! messages.
 //!
 //! Lifecycle of a ring: a front-end describes it (size, addresses, base, kick,
 //! enabled); as soon as all of that and the VM's memory are known it is handed to
 //! the [`QueueHost`](suimon_ports::QueueHost); it is taken back when it is
-//! stopped, disabled or changed, when the memory changes, and when the front-end
-//! leaves. Its position survives in the device and is told to the front-end.
+//! stopped, disabled or changed, when the memory or the log changes, when any ring
+//! of the NIC meets a fault, and when the front-end leaves. Its position survives in
+//! the device and is told to the front-end; if this process dies, it survives in the
+//! used ring and in the in-flight record that the front-end keeps.
 //!
 //! Invariants
 //! - A front-end can harm its own VM only. A message that breaks the protocol
@@ -26,10 +30,14 @@
 //!   waits for the next front-end.
 //! - When a front-end is gone, no queue of it is with the host and none of its
 //!   memory is mapped.
-//! - One front-end at a time; another one is turned away at once.
+//! - Whoever connects is noticed when his first message makes sense, and not before.
+//!   One front-end at a time; another one is turned away at once.
 //! - Features that a VM has negotiated are offered to it again after a
-//!   reconnection, whatever was switched off meanwhile: a guest cannot lose a
-//!   feature while it runs. What is switched off is then done in software.
+//!   reconnection, also by the next process
+//!   ([`VhostUserPromise`](suimon_ports::VhostUserPromise)), whatever was switched
+//!   off meanwhile: a guest cannot lose a feature while it runs. What is switched
+//!   off is then done in software. A NIC that could not keep this is not opened. The
+//!   promise ends when a front-end stops its rings and leaves.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -47,6 +55,7 @@ mod message;
 mod nic;
 mod pace;
 mod payload;
+mod records;
 mod reply;
 mod request;
 mod vring;

@@ -1,20 +1,21 @@
 //! A VM's NIC: what its owner sees of it.
 
 use std::io;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    VhostUserMode, VhostUserPromise, VhostUserSpec,
+    ThreadStart, VhostUserMode, VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
 use crate::control::{Changing, Shared};
 use crate::door::Door;
-use crate::endpoint::{self, Listener};
+use crate::endpoint::{self, Listener, SocketFile};
 use crate::features::{Offer, egress_allowed};
 
 /// A NIC over vhost-user. Dropping it takes its queues back, closes the
@@ -22,6 +23,10 @@ use crate::features::{Offer, egress_allowed};
 pub struct VhostUserNic {
     shared: Arc<Shared>,
     control: Option<JoinHandle<()>>,
+    /// Makes connections, if the front-end listens.
+    reach: Option<JoinHandle<()>>,
+    /// Removed when the NIC is closed.
+    file: Option<SocketFile>,
 }
 
 impl VhostUserNic {
@@ -37,14 +42,40 @@ impl VhostUserNic {
         host: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
+        let nothing: ThreadStart = Arc::new(|| Ok(()));
+        Self::open_with(port, spec, host, observer, &nothing)
+    }
+
+    /// The same; the thread that reads the front-end's messages calls `on_start`
+    /// first. It is handed all descriptors it needs, and opens nothing by name.
+    ///
+    /// # Errors
+    /// As [`VhostUserNic::open`], or what `on_start` said.
+    pub fn open_with(
+        port: PortId,
+        spec: &VhostUserSpec,
+        host: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+        on_start: &ThreadStart,
+    ) -> Result<Self, DeviceError> {
         check(spec)?;
-        let mut door = match spec.mode {
-            VhostUserMode::Server => Door::Listens(Listener::bind(&spec.socket)?),
-            VhostUserMode::Client => Door::connects(spec.socket.clone()),
-        };
+        suimon_ring::watch_memory_faults()
+            .map_err(|error| host_error("watch over guests' memory", &error))?;
         let event = || {
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                 .map_err(|errno| host_error("make an eventfd", &errno.into()))
+        };
+        let stop = Arc::new(event()?);
+        let (mut door, file, reach) = match spec.mode {
+            VhostUserMode::Server => {
+                let (listener, file) = Listener::bind(&spec.socket)?;
+                (Door::Listens(listener), Some(file), None)
+            }
+            VhostUserMode::Client => {
+                let (door, thread) = Door::connects(spec.socket.clone(), port, Arc::clone(&stop))
+                    .map_err(|error| host_error("start a thread", &error))?;
+                (door, None, Some(thread))
+            }
         };
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
         let shared = Arc::new(Shared {
@@ -52,17 +83,33 @@ impl VhostUserNic {
             host,
             observer,
             mask: Arc::new(OffloadMask::new(egress_allowed(&spec.offload))),
-            stop: event()?,
+            stop,
             wake: event()?,
             faults: Arc::new(event()?),
             changing: Mutex::new(Changing { spec: spec.clone(), status, promise: spec.promise }),
         });
         let inside = Arc::clone(&shared);
+        let on_start = Arc::clone(on_start);
+        let (report, outcome) = sync_channel(1);
         let control = std::thread::Builder::new()
             .name(format!("vhost-{}", port.0))
-            .spawn(move || inside.run(&mut door))
+            .spawn(move || {
+                let started = on_start();
+                let is_started = started.is_ok();
+                // The opener waits for this one message, so sending cannot fail.
+                let _ = report.send(started);
+                if is_started {
+                    inside.run(&mut door);
+                }
+            })
             .map_err(|error| host_error("start a thread", &error))?;
-        Ok(Self { shared, control: Some(control) })
+        // Closes what is open if the thread did not start.
+        let nic = Self { shared, control: Some(control), reach, file };
+        match outcome.recv() {
+            Ok(Ok(())) => Ok(nic),
+            Ok(Err(error)) => Err(host_error("confine the thread", &error)),
+            Err(_) => Err(host_error("start a thread", &io::ErrorKind::BrokenPipe.into())),
+        }
     }
 
     /// Looks whether [`VhostUserNic::open`] could succeed, without changing
@@ -110,8 +157,9 @@ impl PortDevice for VhostUserNic {
 impl Drop for VhostUserNic {
     fn drop(&mut self) {
         let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
-        if let Some(control) = self.control.take() {
-            let _ = control.join();
+        self.file = None;
+        for thread in [self.control.take(), self.reach.take()].into_iter().flatten() {
+            let _ = thread.join();
         }
         // The thread has taken its rings back; this covers one that panicked.
         self.shared.host.detach_port(self.shared.port);

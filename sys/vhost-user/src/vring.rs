@@ -9,8 +9,10 @@ use suimon_ports::{PortFault, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_ring::{
     Announcer, CallLine, GuestMemory, OffloadMask, RingAddresses, RingFault, RingFeatures,
-    RingSetup, RingState, RxRing, TxRing,
+    RingSetup, RingState, RxRing, TxRing, used_position,
 };
+
+use crate::records::Records;
 
 /// How the driver's kicks arrive.
 #[derive(Clone, Debug)]
@@ -28,6 +30,7 @@ pub(crate) struct RingPlace<'a> {
     pub(crate) memory: &'a Arc<GuestMemory>,
     pub(crate) features: RingFeatures,
     pub(crate) mask: &'a Arc<OffloadMask>,
+    pub(crate) records: &'a Records,
 }
 
 /// A vring. Even ones receive (egress of the switch), odd ones transmit.
@@ -46,6 +49,10 @@ pub(crate) struct Vring {
     running: Option<Running>,
     /// It met a fault and was not stopped in order since.
     is_broken: bool,
+    /// A fault that it met and nobody has heard of.
+    untold: Option<RingFault>,
+    /// The form of the ring that ran last.
+    is_packed: bool,
 }
 
 struct Running {
@@ -69,6 +76,8 @@ impl Vring {
             error: Arc::new(CallLine::watched(Arc::clone(faults))),
             running: None,
             is_broken: false,
+            untold: None,
+            is_packed: false,
         }
     }
 
@@ -96,12 +105,18 @@ impl Vring {
         self.is_broken
     }
 
-    /// The fault that the running ring met, once. From now on it is broken.
+    /// The fault that the ring met, once. From now on it is broken.
     pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
-        let fault = self.running.as_ref()?.state.fault()?;
-        let is_new = !self.is_broken;
-        self.is_broken = true;
-        is_new.then_some(fault)
+        self.note_fault();
+        self.untold.take()
+    }
+
+    fn note_fault(&mut self) {
+        let fault = self.running.as_ref().and_then(|running| running.state.fault());
+        if fault.is_some() && !self.is_broken {
+            self.is_broken = true;
+            self.untold = fault;
+        }
     }
 
     /// The driver gave the ring up: it may start anew.
@@ -112,11 +127,11 @@ impl Vring {
     /// Hands the ring to the host.
     pub(crate) fn start(&mut self, place: &RingPlace<'_>) -> Result<(), PortFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
-        let setup = RingSetup {
+        let mut setup = RingSetup {
             queue: self.index,
             size: self.size,
             addresses,
-            base: self.base as u16,
+            base: place.features.ring_base(self.base),
             features: place.features,
             kick: match &self.kick {
                 Some(Kick::Fd(fd)) => Some(Arc::clone(fd)),
@@ -127,17 +142,23 @@ impl Vring {
         };
         let id = self.queue_id(place.port);
         let memory = Arc::clone(place.memory);
+        if !place.features.packed() {
+            setup.base = used_position(&memory, &setup)?;
+        }
+        let records = place.records.of_ring(self.index, place.features, self.log_addr);
+        self.is_packed = place.features.packed();
         self.running = Some(match id.direction {
             Direction::Ingress => {
-                let ring = TxRing::new(memory, &setup)?;
+                let ring = TxRing::recording(memory, &setup, records)?;
                 let running = Running { state: ring.state(), announcer: Some(ring.announcer()) };
-                place.host.attach_source(id, Box::new(ring));
+                place.host.attach_source(id, ring.into_source());
                 running
             }
             Direction::Egress => {
-                let ring = RxRing::new(memory, &setup, Arc::clone(place.mask))?;
+                let mask = Arc::clone(place.mask);
+                let ring = RxRing::recording(memory, &setup, records, mask)?;
                 let running = Running { state: ring.state(), announcer: None };
-                place.host.attach_sink(id, Box::new(ring));
+                place.host.attach_sink(id, ring.into_sink());
                 running
             }
         });
@@ -149,11 +170,15 @@ impl Vring {
 
     /// Takes the ring back, if it runs, and remembers where it stands.
     pub(crate) fn stop(&mut self, port: PortId, host: &dyn QueueHost) {
-        if let Some(running) = self.running.take() {
+        if self.running.is_some() {
             host.detach(self.queue_id(port));
-            self.base = u32::from(running.state.next_avail());
             // It may have met its fault only now.
-            self.is_broken |= running.state.is_faulted();
+            self.note_fault();
+        }
+        if let Some(running) = self.running.take() {
+            let next = u32::from(running.state.next_avail());
+            // All that a packed ring took is returned: both positions are one.
+            self.base = if self.is_packed { next | next << 16 } else { next };
         }
     }
 

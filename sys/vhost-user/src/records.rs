@@ -1,0 +1,90 @@
+//! What a device's rings write down beside their work: the log of written pages,
+//! for a migration, and the record of what is in flight, for whoever comes after
+//! us if this process dies.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use suimon_ring::{DirtyLog, Inflight, InflightShape, RingFeatures, RingLog, RingRecords};
+
+use crate::fault::DeviceFault;
+use crate::features::protocol;
+use crate::message::{InflightInfo, LogInfo};
+use crate::reply::Reply;
+
+/// The log and the record, as far as the front-end gave them.
+#[derive(Default)]
+pub(crate) struct Records {
+    log: Option<Arc<DirtyLog>>,
+    inflight: Option<Arc<Inflight>>,
+}
+
+impl Records {
+    /// From now on written pages are marked there, while the feature
+    /// `VHOST_F_LOG_ALL` is on.
+    pub(crate) fn set_log(&mut self, info: LogInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
+        self.log = None;
+        let log = DirtyLog::map(fd.as_fd(), info.mmap_offset, info.size)
+            .map_err(|source| DeviceFault::Log { source })?;
+        self.log = Some(Arc::new(log));
+        Ok(())
+    }
+
+    /// A new, empty record, for the front-end to keep and to give back to us.
+    pub(crate) fn new_inflight(
+        info: InflightInfo,
+        features: RingFeatures,
+    ) -> Result<Reply, DeviceFault> {
+        let shape = shape(info, features);
+        let (_, file) =
+            Inflight::create(shape).map_err(|source| DeviceFault::Inflight { source })?;
+        let info = InflightInfo { size: shape.bytes(), mmap_offset: 0, ..info };
+        Ok(Reply::Inflight(info, Arc::new(file)))
+    }
+
+    /// From now on rings go by this record.
+    pub(crate) fn set_inflight(
+        &mut self,
+        info: InflightInfo,
+        fd: &OwnedFd,
+        features: RingFeatures,
+    ) -> Result<(), DeviceFault> {
+        self.inflight = None;
+        let InflightInfo { size, mmap_offset, .. } = info;
+        let inflight = Inflight::map(fd.as_fd(), mmap_offset, size, shape(info, features))
+            .map_err(|source| DeviceFault::Inflight { source })?;
+        self.inflight = Some(inflight);
+        Ok(())
+    }
+
+    /// The device is reset: nothing is in flight, nothing is logged.
+    pub(crate) fn reset(&mut self) {
+        if let Some(inflight) = &self.inflight {
+            inflight.clear();
+        }
+        self.log = None;
+    }
+
+    /// What vring `index` writes down.
+    pub(crate) fn of_ring(
+        &self,
+        index: u16,
+        features: RingFeatures,
+        used_addr: Option<u64>,
+    ) -> RingRecords {
+        let log = self.log.as_ref().filter(|_| features.has(protocol::LOG_ALL_BIT));
+        RingRecords {
+            log: log.map(|log| RingLog { log: Arc::clone(log), used_addr }),
+            inflight: self.inflight.as_ref().and_then(|inflight| inflight.queue(index)),
+        }
+    }
+
+    /// How often something was written that the log has no bit for.
+    pub(crate) fn beyond_log(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.beyond())
+    }
+}
+
+fn shape(info: InflightInfo, features: RingFeatures) -> InflightShape {
+    InflightShape { queues: info.queues, queue_size: info.queue_size, is_packed: features.packed() }
+}
