@@ -1,7 +1,7 @@
 //! `host`: the host and its daemon.
 
 use clap::Subcommand;
-use suimon_contract::HostStatus;
+use suimon_contract::{ConfinementStatus, HostStatus};
 
 use crate::exit::Failure;
 use crate::output::Context;
@@ -23,7 +23,7 @@ impl HostVerb {
 }
 
 fn details(host: &HostStatus) -> String {
-    format!(
+    let mut text = format!(
         "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
          nics      {}\n",
         host.name,
@@ -33,5 +33,31 @@ fn details(host: &HostStatus) -> String {
         host.switches,
         host.uplinks,
         host.nics
-    )
+    );
+    text += &confinement(&host.confinement);
+    text
+}
+
+fn confinement(status: &ConfinementStatus) -> String {
+    let mut text = format!("confined  {}\n", status.mode.as_str());
+    for layer in &status.layers {
+        let capabilities = match layer.capabilities.as_slice() {
+            [] => "none".to_owned(),
+            some => some.join(" "),
+        };
+        text += &format!(
+            "  {}: capabilities {capabilities}; system calls {}; Landlock {}\n",
+            layer.threads, layer.system_calls, layer.landlock
+        );
+    }
+    for lacking in &status.lacking {
+        text += &format!("  missing: {lacking}\n");
+    }
+    if status.refused_calls > 0 {
+        text += &format!(
+            "  refused system calls: {} (see `suimon event list`)\n",
+            status.refused_calls
+        );
+    }
+    text
 }

@@ -32,6 +32,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FILTER", default_value = "info", env = "SUIMON_LOG")]
     pub log: String,
 
+    /// For debugging only: give nothing up, so that the daemon and its processors keep
+    /// all privileges and system calls. `suimon host show` and an event say so.
+    #[arg(long)]
+    pub no_confine: bool,
+
     /// Only check the host file, without looking at the host.
     #[arg(long, requires = "config")]
     pub check: bool,

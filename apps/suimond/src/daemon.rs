@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, locate_errors, parse_toml};
 use suimon_node::{Node, NodeParts, stored_processors};
 use suimon_ports::ProcessorRuntime;
@@ -19,6 +20,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::{self, ApiState, News, NewsSender};
 use crate::cli::Arguments;
+use crate::confinement;
 use crate::device_factory::HostDevices;
 use crate::host_file;
 use crate::notify::notify;
@@ -128,28 +130,34 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         .with_context(|| format!("--state-dir {}", state_dir.display()))?;
     // The process has no other thread yet: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
+    let confinement = confine(arguments)?;
 
-    let runtime = Arc::new(PinnedThreads);
+    let runtime = Arc::new(ConfinedProcessors::new(PinnedThreads, confinement.clone()));
     let cpus = runtime.cpus();
     let wanted = stored_processors(&store).context("desired state cannot be restored")?;
     let wanted = wanted.or_else(|| from_file.and_then(|config| config.host.processors));
     let plane = start_plane(wanted, &cpus, runtime)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
+    let reader = confinement.clone();
+    let devices = HostDevices::new(confinement.clone());
+    let devices = devices.context("the host's links cannot be watched")?;
     let node = Node::open(NodeParts {
         store: Arc::new(store),
-        devices: Arc::new(HostDevices::new().context("the host's links cannot be watched")?),
+        devices: Arc::new(devices),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
         cpus,
         host_name: host_name(),
+        confinement: Arc::new(move || confinement::status(&reader)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         retry_first: RETRY_FIRST,
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
-    let result = serve_node(arguments, &node, &socket, &sender, news);
+    let served = Served { node: &node, socket: &socket, sender: &sender, confinement };
+    let result = serve_node(arguments, &served, news);
     node.stop();
     plane.stop();
     result
@@ -160,7 +168,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 fn start_plane(
     wanted: Option<Vec<u16>>,
     cpus: &[u16],
-    runtime: Arc<PinnedThreads>,
+    runtime: Arc<dyn ProcessorRuntime>,
 ) -> Result<DataPlane> {
     let last = cpus.last().copied().context("the daemon may not run on any CPU")?;
     let wanted = wanted.unwrap_or_else(|| vec![last]);
@@ -169,13 +177,29 @@ fn start_plane(
         .context("the data plane cannot be started")
 }
 
-fn serve_node(
-    arguments: &Arguments,
-    node: &Arc<Node>,
-    socket: &ApiSocket,
-    sender: &NewsSender,
-    news: News,
-) -> Result<(), Stopped> {
+/// Gives up what the daemon does not need, while it has one thread; the API's socket
+/// is open by then.
+fn confine(arguments: &Arguments) -> Result<Confinement> {
+    if arguments.no_confine {
+        tracing::warn!("--no-confine: the daemon keeps all privileges");
+        return Ok(Confinement::off());
+    }
+    let hint = "the daemon cannot be confined (--no-confine starts it all the same)";
+    let confinement = Confinement::new().context(hint)?;
+    confinement.confine_process().context(hint)?;
+    Ok(confinement)
+}
+
+/// What is served, and with what.
+struct Served<'a> {
+    node: &'a Arc<Node>,
+    socket: &'a ApiSocket,
+    sender: &'a NewsSender,
+    confinement: Confinement,
+}
+
+fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<(), Stopped> {
+    let Served { node, socket, sender, confinement } = served;
     if let Some(file) = &arguments.config {
         host_file::apply(node, file)?;
     }
@@ -184,7 +208,7 @@ fn serve_node(
         None => None,
     };
     let openapi = api::openapi_document().context("the OpenAPI document cannot be written")?;
-    let state = ApiState { node: node.clone(), news: news.clone(), openapi: openapi.into() };
+    let state = ApiState { node: Arc::clone(node), news: news.clone(), openapi: openapi.into() };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .max_blocking_threads(BLOCKING_THREADS)
@@ -198,15 +222,16 @@ fn serve_node(
             let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
             tokio::spawn(serve(listener, guarded(router.clone(), token), news.clone()));
         }
+        tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         let listener = socket.listener().context("--socket")?;
         let serving = tokio::spawn(serve(listener, router, news.clone()));
-        let signals = wait_for_end(arguments, node.clone(), news);
+        let signals = wait_for_end(arguments, Arc::clone(node), news);
         notify("READY=1");
         tracing::info!(socket = %arguments.socket.display(), "serving");
         let result = signals.await;
         notify("STOPPING=1");
         // Followers are given the last event before their streams end.
-        let stopping = node.clone();
+        let stopping = Arc::clone(node);
         let _ = tokio::task::spawn_blocking(move || stopping.stop()).await;
         sender.end();
         let _ = serving.await;

@@ -3,14 +3,19 @@
 use std::io;
 use std::sync::Arc;
 
+use suimon_confine::{Confinement, Role};
 use suimon_netdev::NetDevices;
-use suimon_ports::{DeviceError, DeviceFactory, PortDevice, PortObserver, PortSpec, QueueHost};
+use suimon_ports::{
+    DeviceError, DeviceFactory, PortDevice, PortObserver, PortSpec, QueueHost, ThreadStart,
+};
 use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
 
 /// The devices of this host: vhost-user sockets, TAPs and packet sockets.
 pub struct HostDevices {
     net: NetDevices,
+    /// Confines the threads that read what front-ends say.
+    on_front_end_start: ThreadStart,
 }
 
 impl HostDevices {
@@ -18,8 +23,10 @@ impl HostDevices {
     ///
     /// # Errors
     /// The host is out of descriptors or threads.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self { net: NetDevices::new()? })
+    pub fn new(confinement: Confinement) -> io::Result<Self> {
+        let on_front_end_start: ThreadStart =
+            Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
+        Ok(Self { net: NetDevices::new()?, on_front_end_start })
     }
 }
 
@@ -41,7 +48,8 @@ impl DeviceFactory for HostDevices {
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
         match spec {
             PortSpec::VhostUser(spec) => {
-                Ok(Box::new(VhostUserNic::open(port, spec, queues, observer)?))
+                let on_start = &self.on_front_end_start;
+                Ok(Box::new(VhostUserNic::open_with(port, spec, queues, observer, on_start)?))
             }
             PortSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
             PortSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),

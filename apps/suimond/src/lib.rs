@@ -21,6 +21,7 @@
 
 pub mod api;
 pub mod cli;
+pub mod confinement;
 pub mod daemon;
 pub mod device_factory;
 mod host_file;

@@ -116,6 +116,12 @@ const COMMON_METRICS: &[PortMetric] = &[
         "Frames whose checksum was completed in software on their way to it",
         |c| c.software_checksummed,
     ),
+    (
+        "coalesced_segments",
+        "Frames joined with others of their stream in software on their way to it",
+        |c| c.software_coalesced_segments,
+    ),
+    ("coalesced_units", "Large frames they became", |c| c.software_coalesced_units),
 ];
 
 impl Collector for Readings {
@@ -149,6 +155,13 @@ impl Readings {
             let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(signed(value)).encode(family)?;
         }
+        let refused = encoder.encode_descriptor(
+            "suimon_refused_system_calls",
+            "System calls that threads of the daemon were refused; any means a defect or worse",
+            None,
+            MetricType::Counter,
+        )?;
+        ConstCounter::new(self.host.confinement.refused_calls).encode(refused)?;
         Ok(())
     }
 

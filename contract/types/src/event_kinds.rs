@@ -56,6 +56,12 @@ catalogue! {
         "A change failed; everything is as it was before.";
     1005 StoreOpened "store_opened" Info
         "Desired state was read from the state directory, after a crash too.";
+    1010 ConfinementInEffect "confinement_in_effect" Info
+        "The daemon and its processors have given up what they do not need; the fields say what is in effect.";
+    1011 ConfinementIncomplete "confinement_incomplete" Warning
+        "The daemon is not confined, or not fully: it was started so, or the kernel lacks something.";
+    1012 SystemCallRefused "system_call_refused" Error
+        "A thread of the daemon tried a system call that it never needs: it has a defect or is in somebody else's hand. At most one in 10 s.";
     2001 SwitchCreated "switch_created" Info
         "A switch was made.";
     2002 SwitchChanged "switch_changed" Info

@@ -56,6 +56,7 @@ pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 
 mod claims;
 mod config;
+mod confinement;
 mod diff;
 mod document;
 mod error;
@@ -85,6 +86,7 @@ pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
     SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
+pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
 pub use event_kinds::EventKind;

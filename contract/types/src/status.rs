@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
-use crate::{Name, NicConfig, SwitchConfig, UplinkConfig};
+use crate::{ConfinementStatus, Name, NicConfig, SwitchConfig, UplinkConfig};
 
 /// `GET /1.0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +23,9 @@ pub struct HostStatus {
     pub uplinks: usize,
     /// Number of NICs.
     pub nics: usize,
+    /// What the daemon's threads can no longer ask of the kernel.
+    #[serde(default)]
+    pub confinement: ConfinementStatus,
 }
 
 /// Whether desired and observed state agree for one resource.
@@ -69,6 +72,11 @@ pub struct PortCounters {
     pub software_segmented: u64,
     /// Frames whose checksum was completed in software on their way out here.
     pub software_checksummed: u64,
+    /// Frames that were joined with others of their TCP stream in software on their
+    /// way out here.
+    pub software_coalesced_segments: u64,
+    /// The large frames they became, which are among the frames out.
+    pub software_coalesced_units: u64,
 }
 
 /// Drops of one kind.

@@ -32,6 +32,7 @@ mod apply;
 mod belongings;
 mod capture;
 mod checks;
+mod confinement;
 mod control;
 mod devices;
 mod edit;
@@ -53,6 +54,7 @@ mod topology;
 mod wanted;
 
 pub use capture::{CAPTURES_MAX, Capture};
+pub use confinement::{ConfinementReader, RefusedCall};
 pub use edit::{Edit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
 pub use node::{NoListener, Node, NodeListener, NodeParts, stored_processors};

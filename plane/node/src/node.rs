@@ -14,6 +14,7 @@ use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
 use crate::capture::{Capture, Captures};
+use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
 use crate::events::{EventLog, EventPage};
 use crate::records::load_state;
@@ -63,6 +64,8 @@ pub struct NodeParts {
     pub cpus: Vec<u16>,
     /// Name of the host unless configured.
     pub host_name: String,
+    /// Tells what the daemon's threads have given up.
+    pub confinement: ConfinementReader,
     /// Version of the daemon.
     pub version: String,
     /// The pause before a failed device is tried again for the first time; later
@@ -100,6 +103,7 @@ impl Node {
             clock: parts.clock,
             cpus: parts.cpus,
             host_name: parts.host_name,
+            confinement: parts.confinement,
             version: parts.version,
             desired: stored.unwrap_or_default(),
         }));
@@ -300,6 +304,11 @@ impl Node {
         timeout: Duration,
     ) -> EventPage {
         self.shared.events.wait(after, limit, severity, timeout)
+    }
+
+    /// Writes an event of a system call that a thread of the daemon was refused.
+    pub fn tell_refused_call(&self, refused: &RefusedCall) {
+        self.shared.events.append(vec![confinement::refused(refused)]);
     }
 
     /// The operations under way and the last that ended.

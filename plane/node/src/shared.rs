@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use suimon_contract::HostConfig;
 use suimon_ports::{DeviceFactory, SocketFiles};
 
+use crate::confinement::ConfinementReader;
 use crate::events::EventLog;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     /// Logical CPUs that processors may run on, ascending.
     pub(crate) cpus: Vec<u16>,
     pub(crate) host_name: String,
+    pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
     pub(crate) started_unix_ms: u64,
     desired: RwLock<Arc<StoredState>>,
@@ -45,6 +47,7 @@ pub(crate) struct SharedParts {
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
     pub(crate) host_name: String,
+    pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
     pub(crate) desired: StoredState,
 }
@@ -63,6 +66,7 @@ impl Shared {
             clock: parts.clock,
             cpus: parts.cpus,
             host_name: parts.host_name,
+            confinement: parts.confinement,
             version: parts.version,
             desired: RwLock::new(Arc::new(parts.desired)),
             ids: RwLock::default(),

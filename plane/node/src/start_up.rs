@@ -8,6 +8,7 @@ use suimon_contract::EventKind;
 use suimon_ports::{StateStore, StoreError};
 use thiserror::Error;
 
+use crate::confinement;
 use crate::control::{Command, Controller};
 use crate::devices::Devices;
 use crate::event_texts::failed;
@@ -79,6 +80,7 @@ pub(crate) fn start_up(
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
     let text = format!("The daemon was started, version {}.", shared.version);
     controller.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
+    controller.drafts.push(confinement::in_effect(&(shared.confinement)()));
     let drafts = std::mem::take(&mut controller.drafts);
     shared.events.commit(drafts, vec![clear_intent()])?;
     Ok(controller)

@@ -28,6 +28,7 @@ impl Shared {
             switches: config.switches.len(),
             uplinks: config.uplinks.len(),
             nics: config.nics.len(),
+            confinement: (self.confinement)(),
         }
     }
 
@@ -266,5 +267,7 @@ fn counters(view: PortCountersView) -> PortCounters {
         flooded: view.flooded,
         software_segmented: view.software_segmented,
         software_checksummed: view.software_checksummed,
+        software_coalesced_segments: view.software_coalesced_segments,
+        software_coalesced_units: view.software_coalesced_units,
     }
 }

@@ -125,12 +125,3 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
-
-/// The same where the VM listens and the thread connects to it.
-pub(crate) fn of_connecting_front_ends() -> Vec<Call> {
-    let mut calls = of_front_ends();
-    let unix = vec![When::Is(0, libc::AF_UNIX as u32)];
-    calls.push(Call::when(libc::SYS_socket, vec![unix]));
-    calls.push(Call::always(libc::SYS_connect));
-    calls
-}

@@ -20,10 +20,7 @@ pub enum Role {
     /// Moves frames between queues that it was handed.
     Processor,
     /// Reads the messages of a front-end on a socket that it was handed.
-    FrontEnd {
-        /// Whether it makes the connection itself, to a Unix socket.
-        connects: bool,
-    },
+    FrontEnd,
 }
 
 /// Why a layer could not be put in place. What a kernel merely lacks is no error.
@@ -79,7 +76,6 @@ struct Lists {
     missing: Program,
     processor: Program,
     front_end: Program,
-    connecting: Program,
 }
 
 impl Program {
@@ -101,7 +97,6 @@ impl Confinement {
             missing: Program::new(List::Missing, &refused_calls::missing())?,
             processor: Program::new(List::Allowed, &allowed_calls::of_processors())?,
             front_end: Program::new(List::Allowed, &allowed_calls::of_front_ends())?,
-            connecting: Program::new(List::Allowed, &allowed_calls::of_connecting_front_ends())?,
         };
         Ok(Self(Arc::new(Inner { lists: Some(lists), report: Mutex::default() })))
     }
@@ -142,8 +137,7 @@ impl Confinement {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let (label, program) = match role {
             Role::Processor => (1, &lists.processor),
-            Role::FrontEnd { connects: false } => (2, &lists.front_end),
-            Role::FrontEnd { connects: true } => (2, &lists.connecting),
+            Role::FrontEnd => (2, &lists.front_end),
         };
         warm_up();
         refusals::mark_thread(label);
@@ -155,7 +149,7 @@ impl Confinement {
         let mut report = self.report_mut();
         match role {
             Role::Processor => report.processors = Some(layer),
-            Role::FrontEnd { .. } => report.front_ends = Some(layer),
+            Role::FrontEnd => report.front_ends = Some(layer),
         }
         Ok(())
     }

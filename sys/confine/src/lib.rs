@@ -51,5 +51,5 @@ mod warm_up;
 pub use confinement::{ConfineError, Confinement, Role};
 pub use privileges::KEPT;
 pub use processors::ConfinedProcessors;
-pub use refusals::{Refusal, wake_fd as refusal_fd};
+pub use refusals::{Refusal, wake_pipe as refusal_pipe};
 pub use report::{FileRule, LayerReport, Report};

@@ -2,8 +2,8 @@
 //!
 //! Filters raise `SIGSYS` in the thread that made the call. The handler writes down
 //! what was tried and lets the thread go on with `EPERM`. It does what a handler may:
-//! atomics, its thread's own plain memory, and one write to an eventfd. Whoever waits
-//! on that reads the count.
+//! atomics, its thread's own plain memory, and one write to a pipe. Whoever waits at
+//! its other end reads the count.
 //!
 //! A thread that blocks `SIGSYS` and makes a refused call is ended by the kernel,
 //! with the process.
@@ -13,10 +13,10 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::call_names::call_name;
 
@@ -31,7 +31,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 static LAST_CALL: AtomicI64 = AtomicI64::new(-1);
 static LAST_THREAD: AtomicU32 = AtomicU32::new(0);
 static LAST_LABEL: AtomicU32 = AtomicU32::new(0);
-/// The eventfd; -1 before it exists.
+/// The end of the pipe that is written to; -1 before it exists.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
 thread_local! {
@@ -79,13 +79,24 @@ pub(crate) fn last() -> Option<Refusal> {
     })
 }
 
-/// Readable when calls were refused since it was read last; `None` before the first
-/// [`Confinement`](crate::Confinement) was made.
-pub fn wake_fd() -> Option<BorrowedFd<'static>> {
-    INSTALLED.get().and_then(|installed| installed.as_ref().ok()).map(AsFd::as_fd)
+/// A pipe that becomes readable, with a byte or more, when calls were refused; `None`
+/// before the first [`Confinement`](crate::Confinement) was made. Of several readers
+/// one hears.
+///
+/// # Errors
+/// Out of descriptors.
+pub fn wake_pipe() -> io::Result<Option<OwnedFd>> {
+    let installed = INSTALLED.get().and_then(|installed| installed.as_ref().ok());
+    installed.map(|pipe| pipe.read.try_clone()).transpose()
 }
 
-static INSTALLED: OnceLock<Result<OwnedFd, i32>> = OnceLock::new();
+/// Never closed, so that the handler's end stays good.
+struct Pipe {
+    read: OwnedFd,
+    _write: OwnedFd,
+}
+
+static INSTALLED: OnceLock<Result<Pipe, i32>> = OnceLock::new();
 
 /// Installs the handler, once for the process.
 ///
@@ -93,9 +104,9 @@ static INSTALLED: OnceLock<Result<OwnedFd, i32>> = OnceLock::new();
 /// Out of descriptors, or the kernel refuses.
 pub(crate) fn install() -> io::Result<()> {
     let installed = INSTALLED.get_or_init(|| {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
             .map_err(rustix::io::Errno::raw_os_error)?;
-        WAKE.store(wake.as_raw_fd(), Relaxed);
+        WAKE.store(write.as_raw_fd(), Relaxed);
         // SAFETY: sigaction is called with one filled structure and no place for the
         // old action; the handler does only what a signal handler may do.
         let done = unsafe {
@@ -106,7 +117,7 @@ pub(crate) fn install() -> io::Result<()> {
             libc::sigemptyset(&raw mut action.sa_mask);
             libc::sigaction(libc::SIGSYS, &raw const action, core::ptr::null_mut())
         };
-        if done == 0 { Ok(wake) } else { Err(last_errno()) }
+        if done == 0 { Ok(Pipe { read, _write: write }) } else { Err(last_errno()) }
     });
     installed.as_ref().map(drop).map_err(|errno| io::Error::from_raw_os_error(*errno))
 }
@@ -128,8 +139,8 @@ extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context:
     LAST_LABEL.store(LABEL.get(), Relaxed);
     LAST_THREAD.store(THREAD.get(), Relaxed);
     COUNT.fetch_add(1, Relaxed);
-    let one = 1_u64.to_ne_bytes();
-    // SAFETY: eight readable bytes; a descriptor that is never closed. The call is
+    let one = [1_u8];
+    // SAFETY: one readable byte; a descriptor that is never closed. The call is
     // on every list. Its errno does not reach the interrupted code, which gets its
     // own below and reads it from the result.
     unsafe {

@@ -16,8 +16,9 @@ const CHUNKS: usize = 64;
 
 /// Makes the libraries look, now.
 pub(crate) fn warm_up() {
-    // Finds the vDSO through the auxiliary vector.
+    // Both find what they need through the auxiliary vector.
     black_box(clock_gettime(ClockId::Monotonic));
+    black_box(rustix::param::page_size());
     // When glibc's allocator gives memory of a thread's own arena back for the first
     // time, it reads /proc/sys/vm/overcommit_memory.
     let chunks: Vec<Vec<u8>> = (0..CHUNKS).map(|_| Vec::with_capacity(CHUNK_BYTES)).collect();

@@ -48,6 +48,19 @@ pub struct Daemon {
     file: String,
     socket: String,
     count: u32,
+    expects_refusals: bool,
+}
+
+/// What the daemon logs when one of its threads was refused a system call.
+const REFUSAL: &str = "which it never needs, and was refused";
+
+/// Nothing that a test has the daemon do may need a system call that it gave up.
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check_refusals();
+        }
+    }
 }
 
 impl Daemon {
@@ -83,7 +96,8 @@ impl Daemon {
         ]);
         words.extend(options.arguments.iter().cloned());
         let process = Process::start(rig, "suimond", &words)?;
-        let mut daemon = Self { process, words, folder, file, socket, count: 0 };
+        let mut daemon =
+            Self { process, words, folder, file, socket, count: 0, expects_refusals: false };
         daemon.wait_answering()?;
         Ok(daemon)
     }
@@ -232,13 +246,24 @@ impl Daemon {
     /// It did not start; with the end of its log.
     pub fn restart(&mut self, rig: &Rig) -> Result<()> {
         self.process.kill();
+        self.check_refusals();
         self.process = Process::start(rig, "suimond", &self.words)?;
         self.wait_answering()
+    }
+
+    /// From now on the daemon may be refused system calls.
+    pub fn expect_refusals(&mut self) {
+        self.expects_refusals = true;
     }
 
     /// The host file it was started with.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    fn check_refusals(&self) {
+        let log = self.process.log();
+        assert!(self.expects_refusals || !log.contains(REFUSAL), "{}", log.trim());
     }
 
     fn wait_answering(&mut self) -> Result<()> {

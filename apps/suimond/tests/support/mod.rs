@@ -52,6 +52,7 @@ impl Server {
             listener: sender.clone(),
             cpus,
             host_name: "test".to_owned(),
+            confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
             retry_first: Duration::from_secs(1),
         });

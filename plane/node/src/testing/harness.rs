@@ -40,6 +40,7 @@ impl Harness {
             listener: Arc::new(NoListener),
             cpus: vec![0, 1, 2, 3],
             host_name: "test".to_owned(),
+            confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
         });

@@ -1,0 +1,109 @@
+//! The daemon's confinement: put in place at the start, shown, and watched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_confine::{Confinement, FileRule, LayerReport, Report};
+use suimon_contract::{ConfinementLayer, ConfinementMode, ConfinementStatus};
+use suimon_node::{Node, RefusedCall};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+
+/// Refused calls are told at most this often.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// What is in effect, in the API's words.
+pub fn status(confinement: &Confinement) -> ConfinementStatus {
+    in_words(&confinement.report())
+}
+
+fn in_words(report: &Report) -> ConfinementStatus {
+    let lacking: Vec<String> = report.lacking().into_iter().map(str::to_owned).collect();
+    let mode = match (report.is_off, lacking.is_empty()) {
+        (true, _) => ConfinementMode::Off,
+        (false, true) => ConfinementMode::Full,
+        (false, false) => ConfinementMode::Partial,
+    };
+    let layers = report.layers().map(|(threads, layer)| in_words_of(threads, layer)).collect();
+    ConfinementStatus { mode, lacking, layers, refused_calls: report.refused_calls }
+}
+
+fn in_words_of(threads: &str, layer: &LayerReport) -> ConfinementLayer {
+    let system_calls = match (layer.is_filtered, threads) {
+        (false, _) => "all".to_owned(),
+        (true, "process") => format!("all but {}", layer.listed_calls),
+        (true, _) => format!("{} allowed", layer.listed_calls),
+    };
+    let landlock = match layer.files {
+        FileRule::Full { abi } => format!("full, version {abi}"),
+        FileRule::Partial { abi } => format!("partial, version {abi}"),
+        FileRule::Off => "off".to_owned(),
+    };
+    ConfinementLayer {
+        threads: threads.to_owned(),
+        capabilities: layer.capabilities.iter().map(|name| (*name).to_owned()).collect(),
+        system_calls,
+        landlock,
+    }
+}
+
+/// Writes an event when a thread was refused a call, until it is dropped.
+pub async fn watch(confinement: Confinement, node: Arc<Node>) {
+    let pipe = suimon_confine::refusal_pipe()
+        .and_then(|pipe| pipe.map(Receiver::from_owned_fd).transpose());
+    let mut pipe = match pipe {
+        Ok(Some(pipe)) => pipe,
+        Ok(None) => return,
+        Err(error) => {
+            tracing::warn!(%error, "refused system calls are counted but not told");
+            return;
+        }
+    };
+    // The count is read after the bytes, so none is missed.
+    while pipe.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
+        if let Some(last) = confinement.refusals() {
+            let refused = RefusedCall {
+                call: last.call,
+                by: last.by.to_owned(),
+                thread: last.thread,
+                count: last.count,
+            };
+            let node = Arc::clone(&node);
+            let _ = tokio::task::spawn_blocking(move || node.tell_refused_call(&refused)).await;
+        }
+        tokio::time::sleep(TOLD_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_full_only_if_nothing_is_lacking() {
+        let layer = LayerReport {
+            capabilities: Vec::new(),
+            bounding_is_empty: true,
+            is_filtered: true,
+            listed_calls: 40,
+            files: FileRule::Full { abi: 7 },
+        };
+        let mut report = Report { processors: Some(layer.clone()), ..Report::default() };
+        let full = in_words(&report);
+        assert_eq!((full.mode, full.lacking.len()), (ConfinementMode::Full, 0));
+        assert_eq!(full.layers[0].system_calls, "40 allowed");
+        assert_eq!(full.layers[0].landlock, "full, version 7");
+
+        report.process = Some(LayerReport {
+            capabilities: vec!["CAP_NET_ADMIN"],
+            files: FileRule::Off,
+            ..layer
+        });
+        let partial = in_words(&report);
+        assert_eq!((partial.mode, partial.lacking.len()), (ConfinementMode::Partial, 1));
+        assert!(partial.lacking[0].contains("Landlock"), "{partial:?}");
+        assert_eq!(partial.layers[0].system_calls, "all but 40");
+
+        assert_eq!(status(&Confinement::off()).mode, ConfinementMode::Off);
+    }
+}

@@ -1,0 +1,188 @@
+//! The layer of the whole process, and that of front-ends' threads on top of it.
+//!
+//! A program of its own: it confines itself, and then sees what works and what does
+//! not.
+#![allow(unsafe_code, reason = "makes system calls that nothing would make by mistake")]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::sync::mpsc::channel;
+
+use suimon_confine::{ConfineError, Confinement, KEPT, Role};
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
+}
+
+macro_rules! refused {
+    ($number:ident $(, $argument:expr)*) => {{
+        // SAFETY: calls that are refused, or would fail without harm.
+        let result = unsafe { libc::syscall(libc::$number $(, $argument)*) };
+        assert_eq!((result, errno()), (-1, libc::EPERM), stringify!($number));
+    }};
+}
+
+macro_rules! works {
+    ($number:ident $(, $argument:expr)*) => {{
+        // SAFETY: calls with valid arguments that change nothing of others.
+        let result = unsafe { libc::syscall(libc::$number $(, $argument)*) };
+        assert!(result >= 0, concat!(stringify!($number), ": errno {}"), errno());
+        result
+    }};
+}
+
+fn main() {
+    let confinement = Confinement::new().expect("filters");
+    needs_to_be_alone(&confinement);
+    let namespace = File::open("/proc/self/ns/net").expect("our namespace");
+    assert!(Command::new("/bin/true").status().is_ok_and(|status| status.success()));
+
+    confinement.confine_process().expect("the process is confined");
+    let before = confinement.report().refused_calls;
+    has_given_up_privileges(&confinement);
+    cannot_leave(&namespace);
+    assert!(confinement.report().refused_calls > before + 20);
+    assert_eq!(confinement.refusals().expect("refusals").by, "control plane");
+    can_do_its_work(&namespace, &confinement);
+    front_ends_read_their_socket_and_nothing_else(&confinement);
+    println!("process: ok");
+}
+
+fn needs_to_be_alone(confinement: &Confinement) {
+    let (end, wait) = channel::<()>();
+    let other = std::thread::spawn(move || wait.recv());
+    let error = confinement.confine_process().expect_err("there are two threads");
+    assert!(matches!(error, ConfineError::NotAlone { threads: 2 }), "{error}");
+    drop(end);
+    let _ = other.join();
+    // The kernel takes a thread off the list a moment after it was joined.
+    while std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        std::thread::yield_now();
+    }
+}
+
+fn status(key: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("status");
+    let line = status.lines().find(|line| line.starts_with(&format!("{key}:"))).expect("a line");
+    u64::from_str_radix(line.split_whitespace().nth(1).expect("a value"), 16).expect("a number")
+}
+
+fn has_given_up_privileges(confinement: &Confinement) {
+    let layer = confinement.report().process.expect("the layer");
+    assert!(layer.capabilities.len() <= KEPT.len() && !layer.capabilities.contains(&"others"));
+    let kept = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 21;
+    assert_eq!(status("CapPrm") & !kept, 0);
+    assert_eq!((status("CapInh"), status("CapAmb"), status("NoNewPrivs")), (0, 0, 1));
+    assert_eq!(status("Seccomp"), 2);
+    if layer.bounding_is_empty {
+        assert_eq!(status("CapBnd"), 0);
+    }
+}
+
+fn cannot_leave(namespace: &File) {
+    let fd = namespace.as_raw_fd();
+    assert!(Command::new("/bin/true").status().is_err(), "no program can be run");
+    refused!(SYS_execve, c"/bin/true".as_ptr(), 0, 0);
+    refused!(SYS_execveat, fd, c"".as_ptr(), 0, 0, 0);
+    refused!(SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
+    refused!(SYS_clone, libc::CLONE_THREAD | libc::CLONE_NEWNET, 0, 0, 0, 0);
+    refused!(SYS_unshare, libc::CLONE_NEWNET);
+    refused!(SYS_setns, fd, 0);
+    refused!(SYS_setns, fd, libc::CLONE_NEWNS);
+    refused!(SYS_kill, 1, 0);
+    refused!(SYS_tgkill, 1, 1, 0);
+    refused!(SYS_pidfd_open, std::process::id(), 0);
+    refused!(SYS_ptrace, libc::PTRACE_TRACEME, 0, 0, 0);
+    refused!(SYS_process_vm_writev, 1, 0, 0, 0, 0, 0);
+    refused!(SYS_setuid, 0);
+    refused!(SYS_mount, 0, 0, 0, 0, 0);
+    refused!(SYS_chroot, c"/".as_ptr());
+    refused!(SYS_mknodat, libc::AT_FDCWD, c"/tmp/x".as_ptr(), libc::S_IFREG, 0);
+    refused!(SYS_bpf, 0, 0, 0);
+    refused!(SYS_io_uring_setup, 1, 0);
+    refused!(SYS_perf_event_open, 0, 0, 0, 0, 0);
+    refused!(SYS_init_module, 0, 0, 0);
+    refused!(SYS_keyctl, 0, 0, 0, 0, 0);
+    refused!(SYS_reboot, 0, 0, 0, 0);
+    refused!(SYS_personality, 0xffff_ffff_u32);
+    refused!(SYS_ioctl, 0, libc::TIOCSTI, 0);
+    for family in [libc::AF_BLUETOOTH, libc::AF_VSOCK, libc::AF_ALG] {
+        refused!(SYS_socket, family, libc::SOCK_STREAM, 0);
+    }
+    let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let run = libc::PROT_READ | libc::PROT_EXEC;
+    refused!(SYS_mmap, 0, 4096, run, anonymous, -1, 0);
+    let page = works!(SYS_mmap, 0, 4096, libc::PROT_READ, anonymous, -1, 0);
+    refused!(SYS_mprotect, page, 4096, run);
+    #[cfg(target_arch = "x86_64")]
+    {
+        refused!(SYS_fork);
+        refused!(SYS_vfork);
+    }
+}
+
+fn can_do_its_work(namespace: &File, confinement: &Confinement) {
+    let before = confinement.report().refused_calls;
+    for (family, kind) in [
+        (libc::AF_UNIX, libc::SOCK_STREAM),
+        (libc::AF_INET, libc::SOCK_STREAM),
+        (libc::AF_INET6, libc::SOCK_STREAM),
+        (libc::AF_NETLINK, libc::SOCK_RAW),
+    ] {
+        works!(SYS_socket, family, kind, 0);
+    }
+    let directory = std::env::temp_dir().join(format!("suimon-confine-{}", std::process::id()));
+    std::fs::create_dir(&directory).expect("a directory");
+    let path = directory.join("state");
+    File::create(&path).and_then(|mut file| file.write_all(b"kept")).expect("a file");
+    std::fs::rename(&path, directory.join("state.new")).expect("renaming");
+    std::fs::remove_dir_all(&directory).expect("removing");
+    let inside = namespace.try_clone().expect("a descriptor");
+    let thread = std::thread::spawn(move || {
+        let may_enter = status("CapEff") & 1 << 21 != 0;
+        if may_enter {
+            works!(SYS_setns, inside.as_raw_fd(), libc::CLONE_NEWNET);
+        }
+    });
+    thread.join().expect("threads are made, and enter a network namespace");
+    assert_eq!(confinement.report().refused_calls, before);
+}
+
+fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
+    let (mut near, far) = UnixStream::pair().expect("a pair");
+    let before = confinement.report().refused_calls;
+    let inside = confinement.clone();
+    let thread = std::thread::spawn(move || {
+        inside.confine_thread(Role::FrontEnd).expect("the thread is confined");
+        let mut word = [0; 5];
+        (&far).read_exact(&mut word).expect("a word");
+        // Memory of a VM, from a descriptor.
+        let file = works!(SYS_memfd_create, c"vm".as_ptr(), 0);
+        works!(SYS_ftruncate, file, 8192);
+        let shared = libc::PROT_READ | libc::PROT_WRITE;
+        let at = works!(SYS_mmap, 0, 8192, shared, libc::MAP_SHARED, file, 0);
+        works!(SYS_munmap, at, 8192);
+        assert_eq!(inside.report().refused_calls, before, "what it needs works");
+        refused!(SYS_mmap, 0, 4096, shared | libc::PROT_EXEC, libc::MAP_SHARED, file, 0);
+        refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
+        refused!(SYS_socket, libc::AF_UNIX, libc::SOCK_STREAM, 0);
+        refused!(SYS_connect, far.as_raw_fd(), 0, 0);
+        refused!(SYS_bind, far.as_raw_fd(), 0, 0);
+        refused!(SYS_setns, far.as_raw_fd(), libc::CLONE_NEWNET);
+        refused!(SYS_ioctl, far.as_raw_fd(), libc::FIONREAD, 0);
+        refused!(SYS_pwrite64, file, 0, 0, 0);
+        refused!(SYS_clone, libc::CLONE_THREAD, 0, 0, 0, 0);
+        assert_eq!(inside.refusals().expect("refusals").by, "front-end");
+        (&far).write_all(&word).expect("an answer");
+    });
+    near.write_all(b"hello").expect("a word");
+    let mut answer = [0; 5];
+    near.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"hello");
+    thread.join().expect("the thread");
+    let layer = confinement.report().front_ends.expect("the layer");
+    assert!(layer.is_filtered && layer.capabilities.is_empty());
+}

@@ -1,0 +1,5 @@
+//! What tests of this folder share.
+#![allow(unreachable_pub, reason = "a module of several test binaries")]
+
+#[cfg(target_arch = "x86_64")]
+pub mod hijack;
