@@ -24,6 +24,8 @@ pub struct TestpmdSpec {
     pub macs: [String; 2],
     /// Whether it listens and the switch connects.
     pub listens: bool,
+    /// Queue pairs of each port.
+    pub queues: u16,
     /// The CPU of its command line and the CPU it forwards on.
     pub cpus: [u16; 2],
     /// Forwarding mode: `mac`, `io`, `rxonly`, `txonly`, `flowgen`, …
@@ -41,6 +43,7 @@ impl TestpmdSpec {
             sockets,
             macs,
             listens: false,
+            queues: 1,
             cpus: [0, 1],
             mode: "mac".to_owned(),
             extra: Vec::new(),
@@ -94,8 +97,8 @@ impl Testpmd {
         for (index, (socket, mac)) in spec.sockets.iter().zip(&spec.macs).enumerate() {
             words.push("--vdev".into());
             words.push(format!(
-                "net_virtio_user{index},mac={mac},path={socket},queues=1,queue_size=1024{side}{}",
-                spec.device_extra
+                "net_virtio_user{index},mac={mac},path={socket},queues={},queue_size=1024{side}{}",
+                spec.queues, spec.device_extra
             ));
         }
         words.extend(
@@ -112,6 +115,10 @@ impl Testpmd {
             ]
             .map(str::to_owned),
         );
+        if spec.queues > 1 {
+            let queues = spec.queues;
+            words.extend([format!("--rxq={queues}"), format!("--txq={queues}")]);
+        }
         words.extend(spec.extra.iter().cloned());
         let mut process = Process::start(rig, "testpmd", &words)?;
         let input = process.take_stdin().context("testpmd has no input")?;

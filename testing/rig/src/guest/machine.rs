@@ -6,19 +6,23 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use serde_json::json;
 
 use crate::command::Output;
 use crate::guest::channel::Channel;
 use crate::guest::files::guest_files;
+use crate::guest::monitor::Monitor;
 use crate::process::Process;
 use crate::rig::Rig;
-use crate::wait::until_some;
+use crate::wait::{until, until_some};
 
 /// Booting takes three seconds without hardware virtualization on an idle
 /// machine; a busy one is given its time.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// A guest under KVM that does not answer within this runs nothing at all.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
+/// What moving a guest may take.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(90);
 /// What a command in a guest may take unless its caller says otherwise.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
@@ -42,6 +46,8 @@ pub struct GuestNic {
     pub queues: u16,
     /// Whether QEMU listens and the switch connects.
     pub listens: bool,
+    /// More properties of the device, like `,packed=on`.
+    pub properties: String,
 }
 
 /// A VM to be started.
@@ -58,7 +64,13 @@ pub struct GuestSpec {
 impl GuestNic {
     /// A NIC of one queue pair that connects to the switch.
     pub fn new(socket: impl Into<String>, mac: impl Into<String>) -> Self {
-        Self { socket: socket.into(), mac: mac.into(), queues: 1, listens: false }
+        Self {
+            socket: socket.into(),
+            mac: mac.into(),
+            queues: 1,
+            listens: false,
+            properties: String::new(),
+        }
     }
 }
 
@@ -68,6 +80,8 @@ pub struct Guest {
     name: String,
     channel: Channel,
     process: Process,
+    /// QEMU's own control socket.
+    monitor: String,
 }
 
 impl Guest {
@@ -86,14 +100,8 @@ impl Guest {
         limit: Duration,
     ) -> Result<Self> {
         let console = rig.path(&rig.unique("console"));
-        let line = rig.path(&rig.unique("serial"));
-        let words = command_line(spec, accelerator, &console, &line)?;
-        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
-        // QEMU lets the guest run only once somebody is on the line.
-        let mut channel = until_some("serial line of the guest", Duration::from_secs(20), || {
-            process.check_running()?;
-            Ok(Channel::connect(Path::new(&line)).ok())
-        })?;
+        let mut guest = Self::launch(rig, spec, accelerator, &console, &[])?;
+        let Self { process, channel, .. } = &mut guest;
         let booted = channel.wait_ready(limit, || process.check_running());
         if let Err(error) = booted {
             // If QEMU itself ended, its words say why.
@@ -104,7 +112,67 @@ impl Guest {
             let tail = lines[lines.len().saturating_sub(10)..].join("\n");
             bail!("{error:#}; QEMU ({status}): {}; console:\n{tail}", process.last_words());
         }
-        Ok(Self { name: spec.name.clone(), channel, process })
+        Ok(guest)
+    }
+
+    /// Starts QEMU and gets on its lines.
+    fn launch(
+        rig: &Rig,
+        spec: &GuestSpec,
+        accelerator: Accelerator,
+        console: &str,
+        extra: &[String],
+    ) -> Result<Self> {
+        let line = rig.path(&rig.unique("serial"));
+        let monitor = rig.path(&rig.unique("monitor"));
+        let mut words = command_line(spec, accelerator, console, &line)?;
+        words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
+        words.extend_from_slice(extra);
+        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
+        // QEMU lets the guest run only once somebody is on the line.
+        let channel = until_some("serial line of the guest", Duration::from_secs(20), || {
+            process.check_running()?;
+            Ok(Channel::connect(Path::new(&line)).ok())
+        })?;
+        Ok(Self { name: spec.name.clone(), channel, process, monitor })
+    }
+
+    /// Starts the QEMU that a running VM is to move into: the same machine, whose
+    /// NICs are at other ports of the switch. [`Guest::migrate`] moves the VM.
+    ///
+    /// # Errors
+    /// QEMU refused.
+    pub fn destination(rig: &Rig, spec: &GuestSpec, address: &str) -> Result<Self> {
+        let console = rig.path(&rig.unique("console"));
+        let extra = ["-incoming".to_owned(), format!("unix:{address}")];
+        let mut guest = Self::launch(rig, spec, accelerator()?, &console, &extra)?;
+        until("place for the moving guest", Duration::from_secs(20), || {
+            guest.process.check_running()?;
+            Ok(Path::new(address).exists())
+        })?;
+        Ok(guest)
+    }
+
+    /// Moves this VM, while it runs, into the QEMU that waits at `address`, and
+    /// returns how long the guest stood still. At most `bytes_per_second` are
+    /// copied, so that the guest writes to its memory meanwhile.
+    ///
+    /// # Errors
+    /// QEMU says why it did not.
+    pub fn migrate(&mut self, address: &str, bytes_per_second: u64) -> Result<Duration> {
+        let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
+        let limits = json!({ "max-bandwidth": bytes_per_second, "downtime-limit": 200 });
+        monitor.ask("migrate-set-parameters", &limits)?;
+        monitor.ask("migrate", &json!({ "uri": format!("unix:{address}") }))?;
+        let ended = until_some("end of the migration", MIGRATION_LIMIT, || {
+            let said = monitor.ask("query-migrate", &json!({}))?;
+            match said["status"].as_str() {
+                Some("completed") => Ok(Some(said)),
+                Some("failed" | "cancelled") => bail!("the migration failed: {said}"),
+                _ => Ok(None),
+            }
+        })?;
+        Ok(Duration::from_millis(ended["downtime"].as_u64().unwrap_or(0)))
     }
 
     /// Runs one line of shell and returns what it said.
@@ -235,8 +303,8 @@ fn command_line(
             "-device",
             format!(
                 "virtio-net-pci,netdev=net{index},mac={},rx_queue_size=1024,\
-                 tx_queue_size=1024,vectors={vectors}{multiqueue}",
-                nic.mac
+                 tx_queue_size=1024,vectors={vectors}{multiqueue}{}",
+                nic.mac, nic.properties
             ),
         );
     }

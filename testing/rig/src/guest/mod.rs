@@ -5,6 +5,7 @@ mod channel;
 mod files;
 mod kernel;
 mod machine;
+mod monitor;
 
 pub use files::{GuestFiles, guest_files};
 pub use machine::{Accelerator, Guest, GuestNic, GuestSpec, accelerator};
