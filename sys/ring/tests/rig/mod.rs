@@ -120,6 +120,11 @@ pub struct Used {
     pub len: u32,
 }
 
+/// Moves the areas of neighbouring slots or ids into different cache sets.
+fn stagger(slot: u16) -> u64 {
+    u64::from(slot % 64) * 192
+}
+
 /// An eventfd that does not block.
 pub fn event() -> OwnedFd {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()

@@ -12,7 +12,7 @@ use suimon_ring::{CallLine, RingAddresses, RingFeatures, RingSetup};
 use vm_memory::{Bytes, GuestAddress};
 
 use super::{
-    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
+    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE, stagger,
 };
 
 const AVAIL: u16 = 1 << 7;
@@ -38,7 +38,9 @@ pub struct PackedDriver<'a> {
     pub used_wrap: bool,
     /// Buffers are returned in order, perhaps several by one element.
     pub in_order: bool,
-    free_ids: VecDeque<u16>,
+    /// The last one returned is the next to be used, as by a driver that keeps a
+    /// list: few buffers are in use, which stay in the cache.
+    free_ids: Vec<u16>,
     pub free_descriptors: u16,
     offered: Vec<Offered>,
     /// Ids in the order they were offered.
@@ -64,7 +66,7 @@ impl<'a> PackedDriver<'a> {
             next_used: next,
             used_wrap: wrap,
             in_order: false,
-            free_ids: ids.into(),
+            free_ids: ids,
             free_descriptors: size,
             offered: vec![Offered::default(); usize::from(size)],
             order: VecDeque::new(),
@@ -135,7 +137,10 @@ impl<'a> PackedDriver<'a> {
 
     /// Where the chain `id` keeps its buffers.
     pub fn area(&self, id: u16) -> u64 {
-        self.tables() + u64::from(self.size) * TABLE_BYTES + u64::from(id) * AREA_BYTES
+        self.tables()
+            + u64::from(self.size) * TABLE_BYTES
+            + u64::from(id) * AREA_BYTES
+            + stagger(id)
     }
 
     fn store_flags(&self, index: u16, flags: u16) {
@@ -177,7 +182,7 @@ impl<'a> PackedDriver<'a> {
         if self.free_descriptors < descriptors {
             return None;
         }
-        let id = self.free_ids.pop_front()?;
+        let id = self.free_ids.pop()?;
         let mut at = self.area(id) + 3;
         let mut left = bytes;
         let mut pieces = Vec::new();
@@ -188,7 +193,7 @@ impl<'a> PackedDriver<'a> {
             pieces.push(Piece { addr: at, len: *len });
             at += u64::from(*len) + 5;
         }
-        assert!(at < self.area(id) + AREA_BYTES, "a test chain is too long");
+        assert!(at < self.area(id) + AREA_BYTES - stagger(63), "a test chain is too long");
         self.lay_out(id, indirect, if writable { WRITE } else { 0 }, &pieces);
         self.free_descriptors -= descriptors;
         self.order.push_back(id);
@@ -261,7 +266,7 @@ impl<'a> PackedDriver<'a> {
     fn release(&mut self, id: u16, len: u32) -> Used {
         let descriptors = self.offered[usize::from(id)].descriptors;
         self.free_descriptors += descriptors;
-        self.free_ids.push_back(id);
+        self.free_ids.push(id);
         self.next_used += descriptors;
         if self.next_used >= self.size {
             self.next_used -= self.size;

@@ -10,7 +10,7 @@ use virtio_queue::{Queue, QueueT};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use super::{
-    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
+    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE, stagger,
 };
 
 /// The driver of one split ring.
@@ -313,9 +313,4 @@ impl<'a> Driver<'a> {
     pub fn used_flags(&self) -> u16 {
         u16::from_le(self.vm.memory.read_obj(self.used_at).unwrap())
     }
-}
-
-/// Moves the areas of neighbouring slots into different cache sets.
-fn stagger(slot: u16) -> u64 {
-    u64::from(slot % 64) * 192
 }
