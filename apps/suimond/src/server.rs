@@ -1,5 +1,8 @@
 //! Serves HTTP on connections, with bounds on their number and their patience.
 
+mod connections;
+mod patience;
+
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -11,14 +14,19 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 
 use crate::api::News;
+use crate::server::connections::{Attended, Connections, Place};
+use crate::server::patience::Patient;
 
-/// Connections of one listener at a time; others wait to be accepted.
-const CONNECTIONS_MAX: usize = 256;
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections of one listener at a time. One more takes the place of the one that
+/// has been idle longest; if none is idle, it waits.
+pub const CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to send a request's head, from the connection's start
+/// or from the answer before.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may read nothing of its answer while there is no room for more.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long answers may take to end when the daemon stops.
 const LINGER: Duration = Duration::from_secs(3);
 /// The pause after accepting failed, for want of descriptors as a rule.
@@ -80,47 +88,51 @@ impl Listener for TlsListener {
 /// Serves until the daemon stops; returns when all connections have ended.
 pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
     let listener = Arc::new(listener);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Connections::new(CONNECTIONS_MAX);
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&*listener, &places) => accepted,
+            accepted = listener.accept() => accepted,
             () = news.wait_end() => break,
         };
-        match accepted {
-            Ok((accepted, place)) => {
-                let (listener, router, news) = (listener.clone(), router.clone(), news.clone());
-                tokio::spawn(async move {
-                    let _place = place;
-                    match listener.prepare(accepted).await {
-                        Ok(connection) => serve_connection(connection, router, news).await,
-                        Err(error) => tracing::debug!(%error, "a connection came to nothing"),
-                    }
-                });
-            }
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
             }
-        }
+        };
+        let place = tokio::select! {
+            place = connections.place() => Arc::new(place),
+            () = news.wait_end() => break,
+        };
+        let (listener, router, news) = (listener.clone(), router.clone(), news.clone());
+        tokio::spawn(async move {
+            let served = async {
+                match listener.prepare(accepted).await {
+                    Ok(connection) => serve_connection(connection, &place, router, news).await,
+                    Err(error) => tracing::debug!(%error, "a connection came to nothing"),
+                }
+            };
+            tokio::select! {
+                () = served => {}
+                () = place.turned_away() => {
+                    tracing::debug!("an idle connection was closed, for others have come");
+                }
+            }
+        });
     }
-    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
     // Those that linger longer are cut off when the runtime ends.
-    let _ = tokio::time::timeout(LINGER, places.acquire_many(all)).await;
+    let _ = tokio::time::timeout(LINGER, connections.wait_end()).await;
 }
 
-async fn accept<L: Listener>(
-    listener: &L,
-    places: &Arc<Semaphore>,
-) -> io::Result<(L::Accepted, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-    Ok((listener.accept().await?, place))
-}
-
-async fn serve_connection<C>(connection: C, router: Router, mut news: News)
+async fn serve_connection<C>(connection: C, place: &Arc<Place>, router: Router, mut news: News)
 where
     C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = TowerToHyperService::new(router);
+    let service = Attended { service, place: place.clone() };
+    let connection = Patient::new(connection, place.clone(), READ_TIMEOUT);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

@@ -1,0 +1,192 @@
+//! The connections of one listener: how many there may be, and who has to go when
+//! there are too many.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{Request, Response};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::service::Service;
+use tokio::sync::Notify;
+
+/// A bounded number of connections. One that has no request under way and no answer
+/// to be read is idle; a new connection takes the place of the one that has been
+/// idle longest if there is no other place.
+#[derive(Clone)]
+pub(super) struct Connections(Arc<Shared>);
+
+struct Shared {
+    connections_max: usize,
+    all: Mutex<All>,
+    /// A connection ended or became idle.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct All {
+    /// Counts connections and the times that one became idle.
+    turn: u64,
+    entries: BTreeMap<u64, Entry>,
+}
+
+struct Entry {
+    /// What it does now: requests, and answers that wait to be read.
+    busy: usize,
+    idle_since: u64,
+    turned_away: Arc<Notify>,
+}
+
+impl Connections {
+    pub(super) fn new(connections_max: usize) -> Self {
+        let changed = Notify::new();
+        Self(Arc::new(Shared { connections_max, all: Mutex::default(), changed }))
+    }
+
+    /// A place for a new connection, which begins idle. Waits only if nobody is
+    /// idle. Nothing is lost if the call is dropped before it is done.
+    pub(super) async fn place(&self) -> Place {
+        loop {
+            if let Some(place) = self.try_place() {
+                return place;
+            }
+            self.0.changed.notified().await;
+        }
+    }
+
+    fn try_place(&self) -> Option<Place> {
+        let mut all = self.0.all();
+        if all.entries.len() >= self.0.connections_max {
+            let idle = all.entries.iter().filter(|(_, entry)| entry.busy == 0);
+            let (id, _) = idle.min_by_key(|(_, entry)| entry.idle_since)?;
+            let id = *id;
+            all.entries.remove(&id)?.turned_away.notify_one();
+        }
+        let id = all.next_turn();
+        let turned_away = Arc::new(Notify::new());
+        all.entries.insert(id, Entry { busy: 0, idle_since: id, turned_away: turned_away.clone() });
+        Some(Place { shared: self.0.clone(), id, turned_away })
+    }
+
+    /// Returns when there is no connection.
+    pub(super) async fn wait_end(&self) {
+        while !self.0.all().entries.is_empty() {
+            self.0.changed.notified().await;
+        }
+    }
+}
+
+impl Shared {
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl All {
+    fn next_turn(&mut self) -> u64 {
+        self.turn = self.turn.wrapping_add(1);
+        self.turn
+    }
+}
+
+/// The place of one connection.
+pub(super) struct Place {
+    shared: Arc<Shared>,
+    id: u64,
+    turned_away: Arc<Notify>,
+}
+
+impl Place {
+    /// Returns when somebody else has been given the place.
+    pub(super) async fn turned_away(&self) {
+        self.turned_away.notified().await;
+    }
+
+    /// Marks the connection as busy.
+    pub(super) fn begin(&self) -> Busy {
+        if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
+            entry.busy = entry.busy.saturating_add(1);
+        }
+        Busy { shared: self.shared.clone(), id: self.id }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.all().entries.remove(&self.id);
+        self.shared.changed.notify_one();
+    }
+}
+
+/// Something that a connection does; over when it is dropped.
+pub(super) struct Busy {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut all = self.shared.all();
+        let turn = all.next_turn();
+        if let Some(entry) = all.entries.get_mut(&self.id) {
+            entry.busy = entry.busy.saturating_sub(1);
+            entry.idle_since = turn;
+        }
+        drop(all);
+        self.shared.changed.notify_one();
+    }
+}
+
+/// A service whose connection is busy from a request until the end of its answer.
+pub(super) struct Attended<S> {
+    pub(super) service: S,
+    pub(super) place: Arc<Place>,
+}
+
+impl<S> Service<Request<Incoming>> for Attended<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<AttendedBody>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let busy = self.place.begin();
+        let answer = self.service.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(answer.map(|body| AttendedBody { body, _busy: busy }))
+        })
+    }
+}
+
+/// The body of an answer. HTTP drops it when it has been handed to the connection.
+pub(super) struct AttendedBody {
+    body: Body,
+    _busy: Busy,
+}
+
+impl HttpBody for AttendedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

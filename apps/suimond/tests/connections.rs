@@ -1,0 +1,191 @@
+//! Bounds on connections and on the patience with them. The clock is the tests': it
+//! goes on only when nobody has anything left to do.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::routing::get;
+use suimond::api::NewsSender;
+use suimond::server::{CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, serve};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
+
+/// Room in a connection for what was not read.
+const ROOM_BYTES: usize = 4096;
+const LARGE_BYTES: usize = 4 << 20;
+/// An endless answer says something this often.
+const SAYS_EVERY: Duration = Duration::from_secs(7);
+
+struct InMemory(Mutex<mpsc::UnboundedReceiver<DuplexStream>>);
+
+impl Listener for InMemory {
+    type Connection = DuplexStream;
+    type Accepted = DuplexStream;
+
+    async fn accept(&self) -> io::Result<DuplexStream> {
+        match self.0.lock().await.recv().await {
+            Some(stream) => Ok(stream),
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn prepare(&self, accepted: DuplexStream) -> io::Result<DuplexStream> {
+        Ok(accepted)
+    }
+}
+
+struct Server {
+    connect: mpsc::UnboundedSender<DuplexStream>,
+    _news: NewsSender,
+}
+
+impl Server {
+    fn start() -> Self {
+        let (connect, accepted) = mpsc::unbounded_channel();
+        let (sender, news) = NewsSender::new();
+        let follow = || async {
+            let words = futures_util::stream::unfold((), |()| async {
+                tokio::time::sleep(SAYS_EVERY).await;
+                Some((Ok::<_, io::Error>(Bytes::from_static(b"word\n")), ()))
+            });
+            Body::from_stream(words)
+        };
+        let router = Router::new()
+            .route("/short", get(|| async { "short" }))
+            .route("/large", get(|| async { vec![b'x'; LARGE_BYTES] }))
+            .route("/follow", get(follow));
+        tokio::spawn(serve(InMemory(Mutex::new(accepted)), router, news));
+        Self { connect, _news: sender }
+    }
+
+    fn connect(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(ROOM_BYTES);
+        self.connect.send(theirs).unwrap();
+        ours
+    }
+
+    async fn ask(&self, path: &str) -> DuplexStream {
+        let mut stream = self.connect();
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        stream
+    }
+}
+
+/// Reads until the end of an answer's head.
+async fn head(stream: &mut DuplexStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("an answer"));
+    }
+    String::from_utf8(head).unwrap()
+}
+
+async fn is_closed(stream: &mut DuplexStream) -> bool {
+    let mut byte = [0];
+    let read = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut byte)).await;
+    matches!(read, Ok(Ok(0)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_connections_make_room_at_once_and_the_oldest_goes_first() {
+    let server = Server::start();
+    let begun = Instant::now();
+    let mut idle: VecDeque<_> = (0..600).map(|_| server.connect()).collect();
+    let mut used = server.ask("/short").await;
+    assert!(head(&mut used).await.starts_with("HTTP/1.1 200"));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "it waited for somebody's time to run out");
+    let turned_away = 601 - CONNECTIONS_MAX;
+    for (index, stream) in idle.iter_mut().enumerate() {
+        assert_eq!(is_closed(stream).await, index < turned_away, "connection {index}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_asked_something_is_not_idle() {
+    let server = Server::start();
+    let mut followers = Vec::new();
+    for _ in 0..CONNECTIONS_MAX - 1 {
+        let mut follower = server.ask("/follow").await;
+        head(&mut follower).await;
+        followers.push(follower);
+    }
+    // The one place that is left is everybody else's.
+    let mut kept = server.ask("/short").await;
+    assert!(head(&mut kept).await.starts_with("HTTP/1.1 200"));
+    for _ in 0..20 {
+        let mut other = server.ask("/short").await;
+        assert!(head(&mut other).await.starts_with("HTTP/1.1 200"));
+    }
+    let mut rest = Vec::new();
+    kept.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"short");
+    for follower in &mut followers {
+        assert!(!is_closed(follower).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_nobody_idle_a_connection_waits_for_an_end() {
+    let server = Server::start();
+    let mut followers = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        let mut follower = server.ask("/follow").await;
+        head(&mut follower).await;
+        followers.push(follower);
+    }
+    let mut late = server.ask("/short").await;
+    let mut byte = [0];
+    let wait = tokio::time::timeout(Duration::from_secs(600), late.read(&mut byte));
+    assert!(wait.await.is_err(), "there was a place");
+    // A follower that reads nothing has room enough for ten minutes' words.
+    followers.pop();
+    assert!(head(&mut late).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_says_nothing_is_closed_and_also_between_requests() {
+    let server = Server::start();
+    let begun = Instant::now();
+    let mut silent = server.connect();
+    let mut cut = server.connect();
+    cut.write_all(b"GET /short HTTP/1.1\r\nho").await.unwrap();
+    let mut done = server.ask("/short").await;
+    for stream in [&mut silent, &mut cut, &mut done] {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.unwrap();
+    }
+    let waited = begun.elapsed();
+    assert!((HEAD_TIMEOUT..HEAD_TIMEOUT * 2).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_is_ended_and_who_reads_slowly_is_not() {
+    let server = Server::start();
+    let mut unread = server.ask("/large").await;
+    let mut slow = server.ask("/large").await;
+    head(&mut slow).await;
+    let mut piece = vec![0; 1 << 10];
+    for _ in 0..20 {
+        tokio::time::sleep(READ_TIMEOUT / 2).await;
+        slow.read_exact(&mut piece).await.unwrap();
+    }
+    // Only what was on its way is left of the one that did not read.
+    let mut rest = Vec::new();
+    unread.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.len() <= ROOM_BYTES, "{}", rest.len());
+    let mut rest = Vec::new();
+    let whole = tokio::time::timeout(READ_TIMEOUT / 2, async {
+        while rest.len() < LARGE_BYTES - 20 * piece.len() {
+            slow.read_buf(&mut rest).await.unwrap();
+        }
+    });
+    whole.await.expect("the slow reader gets the whole answer");
+}
