@@ -32,7 +32,7 @@ const RING_BYTES: usize = 0x400;
 
 /// The driver of either form.
 enum AnyDriver<'a> {
-    Split(Driver<'a>),
+    Split(Box<Driver<'a>>),
     Packed(PackedDriver<'a>),
 }
 
@@ -40,7 +40,7 @@ impl<'a> AnyDriver<'a> {
     /// A ring that is about to pass its end.
     fn new(vm: &'a Vm, features: u64) -> Self {
         if features & RING_PACKED == 0 {
-            return Self::Split(Driver::starting_at(vm, SIZE, 0xfffa));
+            return Self::Split(Box::new(Driver::starting_at(vm, SIZE, 0xfffa)));
         }
         let mut driver = PackedDriver::starting_at(vm, SIZE, SIZE - 6);
         driver.in_order = features & IN_ORDER != 0;
@@ -49,7 +49,7 @@ impl<'a> AnyDriver<'a> {
 
     fn in_copy<'b>(&self, vm: &'b Vm) -> AnyDriver<'b> {
         match self {
-            Self::Split(driver) => AnyDriver::Split(driver.in_copy(vm)),
+            Self::Split(driver) => AnyDriver::Split(Box::new(driver.in_copy(vm))),
             Self::Packed(driver) => AnyDriver::Packed(driver.in_copy(vm)),
         }
     }
