@@ -200,6 +200,9 @@ impl Lines {
         self.add("flooded", units::count(counters.flooded));
         self.add("software segmented", units::count(counters.software_segmented));
         self.add("software checksummed", units::count(counters.software_checksummed));
+        let segments = units::count(counters.software_coalesced_segments);
+        let joined = units::count(counters.software_coalesced_units);
+        self.add("software coalesced", format!("{segments} into {joined}"));
     }
 
     fn drops(&mut self, title: &str, drops: &[DropCounter]) {

@@ -94,6 +94,7 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     flooded                 0
     software segmented      0
     software checksummed    0
+    software coalesced      0 into 0
 
     OFFLOAD      SUPPORTED  USED  REASON
     tx_checksum  yes        no    switched off in the host file
@@ -152,5 +153,6 @@ fn switches_and_uplinks_are_shown_too() {
     flooded                 0
     software segmented      0
     software checksummed    0
+    software coalesced      0 into 0
     ");
 }
