@@ -1,0 +1,132 @@
+//! Frames as a device has them, read and written with their virtio-net headers.
+#![allow(unsafe_code, reason = "packet sockets and UDP_SEGMENT have no safe form")]
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use libc::{c_int, c_void, sockaddr_ll, socklen_t};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use suimon_frame::{VNET_HEADER_SHORT_BYTES, VnetHeader};
+use suimon_rig::Namespace;
+
+/// Room for the frames of a whole test.
+const RECEIVE_BYTES: c_int = 256 << 20;
+/// `UDP_SEGMENT` of linux/udp.h.
+const UDP_SEGMENT: c_int = 103;
+
+/// A frame with its header.
+pub type Headed = (VnetHeader, Vec<u8>);
+
+/// Does `work` on a thread of its own inside a namespace.
+///
+/// # Panics
+/// The namespace is gone, or `work` panics.
+pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(format!("/run/netns/{}", namespace.name())).unwrap();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// Lets the kernel's stack send datagrams of more than one segment as large frames.
+///
+/// # Panics
+/// The kernel refuses.
+pub fn set_udp_segment(socket: &impl AsRawFd, segment_bytes: u16) {
+    set(socket, libc::SOL_UDP, UDP_SEGMENT, c_int::from(segment_bytes));
+}
+
+/// A packet socket on one device, which sees what it sends and what it receives.
+pub struct PacketTap(OwnedFd);
+
+impl PacketTap {
+    /// Opens one on a device in a namespace.
+    ///
+    /// # Panics
+    /// There is no such device, or the kernel refuses.
+    pub fn open(namespace: &Namespace, device: &str) -> Self {
+        inside(namespace, || Self::open_here(device))
+    }
+
+    fn open_here(device: &str) -> Self {
+        // Nothing is received before `bind` names the device.
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        check(fd);
+        // SAFETY: the call just returned it; nobody else has it.
+        let tap = Self(unsafe { OwnedFd::from_raw_fd(fd) });
+        set(&tap.0, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1);
+        set(&tap.0, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BYTES);
+        let name = CString::new(device).unwrap();
+        // SAFETY: `name` ends with a zero byte.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        assert!(index > 0, "no device {device}");
+        // SAFETY: all zero is a valid address.
+        let mut address: sockaddr_ll = unsafe { zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = index as c_int;
+        // SAFETY: `address` is readable for the length given.
+        check(unsafe {
+            libc::bind(
+                tap.0.as_raw_fd(),
+                core::ptr::from_ref(&address).cast(),
+                size_of::<sockaddr_ll>() as socklen_t,
+            )
+        });
+        tap
+    }
+
+    /// Sends a frame by the device, as its own stack would.
+    ///
+    /// # Panics
+    /// The kernel refuses it.
+    pub fn send(&self, header: &VnetHeader, bytes: &[u8]) {
+        let whole = [&header.encode_short()[..], bytes].concat();
+        let sent = rustix::io::write(&self.0, &whole);
+        assert_eq!(sent, Ok(whole.len()), "{header:?} and {} bytes", bytes.len());
+    }
+
+    /// The next frame; `None` if there is none for so long.
+    ///
+    /// # Panics
+    /// The kernel reports an error.
+    pub fn receive(&self, patience: Duration) -> Option<Headed> {
+        let mut waited = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry that is writable.
+        let ready = unsafe { libc::poll(&raw mut waited, 1, patience.as_millis() as c_int) };
+        check(ready);
+        if ready == 0 {
+            return None;
+        }
+        let mut room = vec![0; 70_000];
+        let len = rustix::io::read(&self.0, &mut room).unwrap();
+        let (header, bytes) = room[..len].split_first_chunk::<VNET_HEADER_SHORT_BYTES>().unwrap();
+        Some((VnetHeader::decode_short(header), bytes.to_vec()))
+    }
+}
+
+fn set(socket: &impl AsRawFd, level: c_int, option: c_int, value: c_int) {
+    // SAFETY: `value` is readable for its size.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            core::ptr::from_ref(&value).cast::<c_void>(),
+            size_of::<c_int>() as socklen_t,
+        )
+    });
+}
+
+fn check(returned: c_int) {
+    assert!(returned >= 0, "{}", io::Error::last_os_error());
+}
