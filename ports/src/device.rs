@@ -110,6 +110,12 @@ pub enum DeviceNotice {
         /// Why, as far as it is known.
         reason: String,
     },
+    /// What was opened is no longer what the port stands on; it has to be closed and
+    /// opened again.
+    Lost {
+        /// Why.
+        reason: String,
+    },
     /// The guest's driver started with these features.
     Negotiated {
         /// Virtio feature bits.

@@ -95,6 +95,22 @@ fn notices_become_events_and_a_flood_of_them_is_cut() {
     assert!(harness.node.events(0, usize::MAX, Severity::Info).events.len() < 100);
 }
 
+#[test]
+fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
+    let harness = two();
+    let ports = harness.ports();
+    let vm = ports[r#"Socket("/run/vm.sock")"#];
+    let web = *ports.values().find(|id| **id != vm).unwrap();
+    let reason = "network namespace blue was deleted".to_owned();
+    harness.devices.tell(web, DeviceNotice::Lost { reason });
+    wait_until("opened again", || !harness.events(3009).is_empty());
+    let failed = harness.events(3008);
+    assert_eq!((failed.len(), failed[0].subject.as_str()), (1, "nic/web"));
+    assert!(failed[0].text.contains("namespace blue was deleted"), "{}", failed[0].text);
+    assert_eq!(harness.ports(), ports);
+    harness.assert_consistent(&[]);
+}
+
 /// What a VM relies on is known to the next process, until the NIC is deleted or
 /// the VM gives it up. The NIC does not count as changed by it.
 #[test]

@@ -31,11 +31,15 @@ impl Controller {
                 DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
                 DeviceNotice::Violation { detail } => state.down_reason = Some(detail.clone()),
-                DeviceNotice::Promised(_) => {}
+                DeviceNotice::Lost { .. } | DeviceNotice::Promised(_) => {}
             }
         }
         if let DeviceNotice::Promised(promise) = notice {
             self.devices.promises.keep(&port.key, promise);
+            return;
+        }
+        if let DeviceNotice::Lost { reason } = notice {
+            self.fail_port(&port, reason);
             return;
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
@@ -132,7 +136,7 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)
         }
-        (_, DeviceNotice::Promised(_)) => return None,
+        (_, DeviceNotice::Lost { .. } | DeviceNotice::Promised(_)) => return None,
         (_, DeviceNotice::Violation { detail }) => {
             let text = format!("Cut off, it broke the protocol: {detail}.");
             Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)

@@ -30,6 +30,7 @@ mod gather;
 mod ioctl;
 mod link;
 mod namespace;
+mod namespace_names;
 mod net_devices;
 mod netlink;
 mod offload;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use rustix::fs::{Mode, OFlags, fstat};
+use rustix::fs::{Mode, OFlags, fstat, stat};
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use suimon_ports::{DeviceError, DeviceErrorKind};
@@ -14,7 +14,7 @@ use suimon_ports::{DeviceError, DeviceErrorKind};
 use crate::explain::{error, host};
 
 /// Where `ip netns` keeps its namespaces.
-const DIRECTORY: &str = "/run/netns";
+pub(crate) const DIRECTORY: &str = "/run/netns";
 const OURS: &str = "/proc/self/ns/net";
 
 /// Names a namespace for as long as it exists.
@@ -28,6 +28,7 @@ pub(crate) struct NamespaceId {
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace {
     id: NamespaceId,
+    name: Option<Arc<str>>,
     /// `None` if it is the one this process is in.
     other: Option<Arc<OwnedFd>>,
 }
@@ -40,7 +41,7 @@ impl Namespace {
     /// it may not be opened.
     pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
         let ours = id_of(Path::new(OURS)).map_err(|cause| host("netns", OURS, &cause))?.0;
-        let Some(name) = name else { return Ok(Self { id: ours, other: None }) };
+        let Some(name) = name else { return Ok(Self { id: ours, name: None, other: None }) };
         if name.is_empty()
             || name.len() > 255
             || name.starts_with('.')
@@ -63,12 +64,26 @@ impl Namespace {
                 host("netns", &format!("opening network namespace {name}"), &cause)
             }
         })?;
-        Ok(Self { id, other: (id != ours).then(|| Arc::new(fd)) })
+        Ok(Self { id, name: Some(name.into()), other: (id != ours).then(|| Arc::new(fd)) })
     }
 
     /// Which namespace this is.
     pub(crate) fn id(&self) -> NamespaceId {
         self.id
+    }
+
+    /// The name it was opened by, if it was one.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.name.as_ref()
+    }
+
+    /// Whether this is the namespace that the name stands for now.
+    pub(crate) fn is_named(id: NamespaceId, name: &str) -> bool {
+        match stat(Path::new(DIRECTORY).join(name)) {
+            Ok(stat) => id == NamespaceId { device: stat.st_dev, inode: stat.st_ino },
+            // What cannot be looked at is not known to have gone.
+            Err(errno) => !matches!(errno, Errno::NOENT | Errno::NOTDIR),
+        }
     }
 
     /// Runs `work` with the calling thread in this namespace: in place if it is

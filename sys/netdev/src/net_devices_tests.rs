@@ -82,6 +82,42 @@ fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     devices.remove_tap("tap0", Some("suimon-none")).unwrap();
 }
 
+/// The namespace lives on, for we hold it, but nobody finds it any more.
+#[test]
+fn a_tap_whose_namespace_loses_its_name_is_told_to_be_lost() {
+    let inside = TestNetns::new();
+    let name = inside.name().to_owned();
+    let devices = NetDevices::new().unwrap();
+    let (observer, notices) = Notices::new();
+    let spec = tap_spec("tap0", &inside);
+    let queues = Arc::new(Shelf::default());
+    let device = devices.open_tap(PortId(1), &spec, queues.clone(), observer).unwrap();
+    // Names of others do not matter.
+    drop(TestNetns::new());
+    let lost = |notice: &DeviceNotice| match notice {
+        DeviceNotice::Lost { reason } => {
+            assert!(reason.contains(&name) && reason.contains("deleted"), "{reason}");
+            true
+        }
+        _ => false,
+    };
+    run(&format!("ip netns delete {name}"));
+    expect_notice(&notices, lost);
+    drop(device);
+    let (observer, notices) = Notices::new();
+    let refused = devices.open_tap(PortId(1), &spec, queues.clone(), observer.clone());
+    assert_eq!(refused.err().unwrap().kind, DeviceErrorKind::Missing);
+    run(&format!("ip netns add {name}"));
+    let device = devices.open_tap(PortId(1), &spec, queues, observer).unwrap();
+    expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    assert!(inside.run("ip link show tap0").contains("tap0"));
+    // Under the same name there is now another namespace.
+    run(&format!("ip netns delete {name}"));
+    run(&format!("ip netns add {name}"));
+    expect_notice(&notices, lost);
+    drop(device);
+}
+
 #[test]
 fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
     let inside = TestNetns::new();

@@ -19,6 +19,7 @@ use suimon_quantity::PortId;
 
 use crate::explain::host;
 use crate::namespace::{Namespace, NamespaceId};
+use crate::namespace_names::{DEAF, NamespaceNames};
 use crate::netlink::{LinkEvent, LinkState, link_messages, state_request};
 
 /// The kernel makes datagrams of at most 32 KB in a dump and less otherwise.
@@ -27,6 +28,7 @@ const DATAGRAM_BYTES: usize = 32 << 10;
 const EVENTS_MAX: usize = 8;
 const DATAGRAMS_PER_TURN: usize = 64;
 const TOKEN_STOP: u64 = u64::MAX;
+const TOKEN_NAMES: u64 = u64::MAX - 1;
 
 /// Starts with the first [`LinkWatcher::new`], ends when it is dropped.
 pub(crate) struct LinkWatcher {
@@ -43,6 +45,8 @@ pub(crate) struct LinkWatch {
 struct Shared {
     epoll: OwnedFd,
     stop: OwnedFd,
+    /// `None` if this user has no more of such watches: all else goes on.
+    names: Option<NamespaceNames>,
     registry: Mutex<Registry>,
 }
 
@@ -60,6 +64,9 @@ struct NetlinkSocket {
 
 struct WatchedLink {
     token: u64,
+    namespace: NamespaceId,
+    /// The name of the namespace, if it was opened by name.
+    netns: Option<Arc<str>>,
     index: u32,
     device: String,
     port: PortId,
@@ -72,6 +79,8 @@ struct Seen {
     state: LinkState,
     /// What the observer was told last.
     told: Option<bool>,
+    /// The observer was told that the namespace has lost its name.
+    is_lost: bool,
 }
 
 impl LinkWatcher {
@@ -81,7 +90,15 @@ impl LinkWatcher {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &stop, EventData::new_u64(TOKEN_STOP), EventFlags::IN)?;
-        let shared = Arc::new(Shared { epoll, stop, registry: Mutex::default() });
+        let names = NamespaceNames::new();
+        match &names {
+            Ok(names) => {
+                epoll::add(&epoll, names, EventData::new_u64(TOKEN_NAMES), EventFlags::IN)?;
+            }
+            Err(errno) => tracing::warn!(%errno, "{DEAF}"),
+        }
+        let names = names.ok();
+        let shared = Arc::new(Shared { epoll, stop, names, registry: Mutex::default() });
         let for_thread = Arc::clone(&shared);
         let thread =
             thread::Builder::new().name("link-watch".to_owned()).spawn(move || for_thread.run())?;
@@ -104,14 +121,26 @@ impl LinkWatcher {
     ) -> Result<LinkWatch, DeviceError> {
         let mut registry = self.shared.registry();
         let token = self.shared.socket_in(&mut registry, namespace)?;
-        let device = device.to_owned();
-        let seen = Mutex::new(Seen { state: present, told: None });
-        let link = Arc::new(WatchedLink { token, index, device, port, observer, seen });
+        let link = Arc::new(WatchedLink {
+            token,
+            namespace: namespace.id(),
+            netns: namespace.name().cloned(),
+            index,
+            device: device.to_owned(),
+            port,
+            observer,
+            seen: Mutex::new(Seen { state: present, told: None, is_lost: false }),
+        });
         registry.links.push(Arc::clone(&link));
         if let Some(socket) = registry.sockets.get(&token) {
             socket.ask(Some(index));
         }
         drop(registry);
+        if link.netns.is_some() {
+            self.shared.names.iter().for_each(NamespaceNames::watch);
+            // The name may have gone before anybody heard of it.
+            link.check_name();
+        }
         Ok(LinkWatch { shared: Arc::clone(&self.shared), link })
     }
 }
@@ -189,6 +218,12 @@ impl Shared {
                 if token == TOKEN_STOP {
                     return;
                 }
+                if token == TOKEN_NAMES {
+                    self.names.iter().for_each(NamespaceNames::clear);
+                    let links = self.registry().links.clone();
+                    links.iter().for_each(|link| link.check_name());
+                    continue;
+                }
                 let socket = self.registry().sockets.get(&token).cloned();
                 if let Some(socket) = socket {
                     self.read(token, &socket, &mut datagram);
@@ -228,6 +263,20 @@ impl Shared {
 }
 
 impl WatchedLink {
+    /// Tells the observer, once, if the name stands for this namespace no more.
+    fn check_name(&self) {
+        let Some(netns) = &self.netns else { return };
+        if Namespace::is_named(self.namespace, netns) {
+            return;
+        }
+        if std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+            return;
+        }
+        let reason =
+            format!("network namespace {netns} was deleted, and device {} with it", self.device);
+        self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+    }
+
     fn handle(&self, event: &LinkEvent) {
         let (up, reason) = {
             let mut seen = lock(&self.seen);
