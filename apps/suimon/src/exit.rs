@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use suimon_client::ClientError;
 use suimon_contract::{ApiError, ErrorCode, Operation, OperationState};
 use thiserror::Error;
@@ -65,13 +66,34 @@ fn ending(operation: &Operation) -> String {
     }
 }
 
+/// An error as `--json` shows it, in an object like the API's `ErrorBody`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told<'e> {
+    /// What the daemon said, or would have said of a host file.
+    Api(&'e ApiError),
+    /// What only a client can say.
+    Own { code: &'static str, message: String },
+}
+
+/// A line of JSON with these errors.
+fn json_line(errors: &[Told<'_>]) -> String {
+    serde_json::json!({ "errors": errors }).to_string()
+}
+
+/// What `--json` says of a command line that is wrong.
+pub(crate) fn wrong_usage(message: String) -> String {
+    json_line(&[Told::Own { code: "usage", message }])
+}
+
 impl Failure {
     /// Says what is wrong on standard error and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
+            _ if json => eprintln!("{}", json_line(&self.told())),
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
                 for error in errors {
                     eprintln!("{error}");
@@ -81,6 +103,23 @@ impl Failure {
             _ => eprintln!("suimon: {self}"),
         }
         ExitCode::from(self.code())
+    }
+
+    fn told(&self) -> Vec<Told<'_>> {
+        let own = |code| vec![Told::Own { code, message: self.to_string() }];
+        match self {
+            Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
+                errors.iter().map(Told::Api).collect()
+            }
+            Self::Client(_) => own("unreachable"),
+            Self::Operation(operation) => match &operation.error {
+                Some(error) => vec![Told::Api(error)],
+                None => own("cancelled"),
+            },
+            Self::Interrupted { .. } => own("interrupted"),
+            Self::File { .. } | Self::Io(_) => own("file"),
+            Self::Usage(_) => own("usage"),
+        }
     }
 
     /// The exit code.
@@ -121,6 +160,7 @@ const fn code_of(code: ErrorCode) -> u8 {
         ErrorCode::Cancelled => 7,
         ErrorCode::PermissionDenied
         | ErrorCode::HostError
+        | ErrorCode::MethodNotAllowed
         | ErrorCode::Unauthorized
         | ErrorCode::Internal => 1,
     }
@@ -141,6 +181,6 @@ mod tests {
     #[test]
     fn a_reader_that_went_away_is_no_failure() {
         let gone = Failure::Io(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(format!("{:?}", gone.report()), format!("{:?}", ExitCode::SUCCESS));
+        assert_eq!(format!("{:?}", gone.report(false)), format!("{:?}", ExitCode::SUCCESS));
     }
 }

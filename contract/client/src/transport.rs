@@ -133,6 +133,7 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
             let code = match status {
                 401 => ErrorCode::Unauthorized,
                 404 => ErrorCode::NotFound,
+                405 => ErrorCode::MethodNotAllowed,
                 400..=499 => ErrorCode::Malformed,
                 _ => ErrorCode::Internal,
             };

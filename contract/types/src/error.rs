@@ -29,6 +29,8 @@ pub enum ErrorCode {
     UnknownReference,
     /// The resource asked for does not exist.
     NotFound,
+    /// The resource exists and does not take this HTTP method.
+    MethodNotAllowed,
     /// The resource exists already.
     AlreadyExists,
     /// Something else refers to the resource.
@@ -53,7 +55,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, in the order of the reference.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Malformed,
         Self::UnknownKey,
         Self::InvalidValue,
@@ -64,6 +66,7 @@ impl ErrorCode {
         Self::OverlappingVlans,
         Self::UnknownReference,
         Self::NotFound,
+        Self::MethodNotAllowed,
         Self::AlreadyExists,
         Self::InUse,
         Self::DeviceMissing,
@@ -89,6 +92,7 @@ impl ErrorCode {
             Self::OverlappingVlans => "overlapping_vlans",
             Self::UnknownReference => "unknown_reference",
             Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
             Self::AlreadyExists => "already_exists",
             Self::InUse => "in_use",
             Self::DeviceMissing => "device_missing",
@@ -108,6 +112,7 @@ impl ErrorCode {
             Self::Malformed => 400,
             Self::Unauthorized => 401,
             Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
             Self::DuplicateName
             | Self::Conflict
             | Self::AlreadyExists
@@ -141,6 +146,7 @@ impl ErrorCode {
             Self::OverlappingVlans => "VLANs overlap.",
             Self::UnknownReference => "It names a resource that does not exist in the file.",
             Self::NotFound => "The resource asked for does not exist.",
+            Self::MethodNotAllowed => "The resource exists and does not take this HTTP method.",
             Self::AlreadyExists => "The resource exists already.",
             Self::InUse => "Something else refers to the resource.",
             Self::DeviceMissing => {

@@ -64,15 +64,15 @@ pub(super) async fn no_such_endpoint(request: Request) -> Failure {
     ApiError::new(ErrorCode::NotFound, text).into()
 }
 
-/// For an endpoint that exists and does not do this.
+/// For an endpoint that exists and does not do this. What it does is in the header
+/// `Allow`, which the router adds (RFC 9110, section 15.5.6).
 pub(super) async fn no_such_method(request: Request) -> Failure {
     let text = format!(
         "{} does not take {}; /1.0/openapi.json describes what it takes",
         request.uri().path(),
         request.method()
     );
-    let error = ApiError::new(ErrorCode::NotFound, text);
-    Failure::with_status(StatusCode::METHOD_NOT_ALLOWED, error)
+    ApiError::new(ErrorCode::MethodNotAllowed, text).into()
 }
 
 /// A body of at most [`JSON_BYTES_MAX`] bytes, complete.
