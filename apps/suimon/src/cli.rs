@@ -9,7 +9,7 @@ use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 
 use crate::apply::{ApplyFlags, CheckFlags};
 use crate::event::EventVerb;
-use crate::exit::{CODES, Failure};
+use crate::exit::{CODES, Failure, wrong_usage};
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host::HostVerb;
 use crate::operation::OperationVerb;
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
         default_value = SOCKET_DEFAULT
     )]
     socket: PathBuf,
-    /// Print data as JSON.
+    /// Print data as JSON, and errors as JSON on standard error.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
     #[command(subcommand)]
@@ -98,6 +98,11 @@ pub(crate) struct ChangeFlags {
 }
 
 impl Cli {
+    /// Whether JSON is asked for.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
     /// Does what the command line says.
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let context = Context { client: Client::unix(self.socket), json: self.json };
@@ -125,7 +130,15 @@ impl Cli {
 
 /// Reads the command line; ends the process if it is wrong or asks for help.
 pub(crate) fn parse() -> Cli {
-    parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    parse_from(std::env::args_os()).unwrap_or_else(|error| {
+        // Where the command line is wrong, nothing is known of its flags.
+        let json = std::env::args_os().any(|word| word == "--json");
+        if json && error.use_stderr() {
+            eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
 }
 
 /// Reads a command line.

@@ -31,13 +31,14 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = cli::parse();
+    let json = cli.json();
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return exit::Failure::from(error).report(),
+            Err(error) => return exit::Failure::from(error).report(json),
         };
     match runtime.block_on(cli.run()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(json),
     }
 }

@@ -210,6 +210,46 @@ fn what_the_daemon_refuses_has_its_own_exit_code() {
 }
 
 #[test]
+fn errors_are_json_too_when_json_is_asked_for() {
+    let refusal = r#"{"errors":[{"code":"in_use","message":"m","resource":"nic/web"},{"code":"conflict","message":"n"}]}"#;
+    let error = r#","error":{"code":"device_busy","message":"eth0 is held","resource":"nic/web"}"#;
+    let daemon = Daemon::new(&[
+        ("DELETE /1.0/nics/", json("409 Conflict", refusal)),
+        ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
+        ("GET /1.0/operations/7/follow", lines(&[operation("failed", error)])),
+        ("GET /1.0/operations/8 ", json("200 OK", &operation("cancelled", ""))),
+    ]);
+    let good = host_file(daemon.dir.path(), GOOD);
+    let wrong = daemon.dir.path().join("wrong.toml");
+    std::fs::write(&wrong, "[[nic]]\nname = 5\n").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    // Exit code, and the code and resource of the first error.
+    let cases: &[(&[&str], i32, &str, Option<&str>)] = &[
+        (&["nic", "delete", "web"], 6, "in_use", Some("nic/web")),
+        (&["apply", "-f", &good], 6, "device_busy", Some("nic/web")),
+        (&["operation", "watch", "8"], 7, "cancelled", None),
+        (&["check", "-f", wrong], 3, "missing_key", Some("nic[0]")),
+        (&["check", "-f", "/no/such/file"], 1, "file", None),
+        (&["nic", "nonsense"], 2, "usage", None),
+        (&["nic", "list", "--socket", "/no/such/socket"], 5, "unreachable", None),
+    ];
+    for (args, exit, code, resource) in cases {
+        let plain = told(&daemon.run(args));
+        let (seen, _, err) = told(&daemon.run(&[*args, &["--json"]].concat()));
+        assert_eq!((seen, plain.0), (*exit, *exit), "{args:?}: {err}");
+        let body: serde_json::Value = serde_json::from_str(&err).expect(&err);
+        let first = &body["errors"][0];
+        assert_eq!((first["code"].as_str(), first["resource"].as_str()), (Some(*code), *resource));
+        assert!(!first["message"].as_str().unwrap().is_empty(), "{err}");
+        assert!(serde_json::from_str::<serde_json::Value>(&plain.2).is_err(), "{}", plain.2);
+    }
+    // What the daemon said is passed on as it was.
+    let (_, _, err) = told(&daemon.run(&["nic", "delete", "web", "--json"]));
+    let said = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(said(&err), said(refusal));
+}
+
+#[test]
 fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
     let (code, out, err) = told(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
     assert_eq!((code, out.as_str()), (5, ""));
