@@ -1,8 +1,10 @@
-//! Metrics in the OpenMetrics text format.
+//! Metrics in Prometheus' text format.
 //!
 //! Names follow Prometheus' conventions: base units, `_total` for what only
 //! grows. Labels are names of configured resources and stable drop reasons, so
 //! the number of series is bounded by the configuration.
+
+mod text_format;
 
 use std::fmt;
 
@@ -18,7 +20,7 @@ use suimon_contract::{
 use suimon_node::Node;
 
 /// The type of what [`render`] writes.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Everything that is measured, read at one time.
 #[derive(Clone, Debug)]
@@ -82,7 +84,7 @@ pub fn render(readings: &Readings) -> Result<String, ApiError> {
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
-    Ok(text)
+    Ok(text_format::from_open_metrics(&text))
 }
 
 /// What one port's counter is called, and what it counts.
