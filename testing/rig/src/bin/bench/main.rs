@@ -32,7 +32,7 @@ fn main() -> Result<()> {
         works.extend(vhost_user::measure(pairs)?);
     }
     if wanted("tcp") {
-        works.push(network_tcp::measure(pairs)?);
+        works.extend(network_tcp::measure(pairs)?);
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     report::write_samples(&root.join("target/bench"), &works)?;

@@ -1,6 +1,8 @@
 //! TCP between two namespaces, offloads on: TAP ports of Suimon, or veth pairs on
 //! the kernel's bridge.
 
+use std::fs;
+
 use anyhow::Result;
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, run};
 
@@ -10,12 +12,23 @@ const SECONDS: u32 = 4;
 /// Between which the distance is taken; the kernel places all threads but the
 /// processor.
 const CPUS: [u16; 2] = [0, 1];
+const LINUX_DEFAULT: &str = "cubic";
 
-/// Runs `pairs` pairs.
-pub(crate) fn measure(pairs: usize) -> Result<Work> {
+/// Runs `pairs` pairs with each congestion control that matters here: Linux' default
+/// and this machine's. They keep the CPUs busy in different ways.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let mut controls = vec![LINUX_DEFAULT.to_owned()];
+    let ours = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+    if ours.trim() != LINUX_DEFAULT {
+        controls.push(ours.trim().to_owned());
+    }
+    controls.iter().map(|control| measure_with(control, pairs)).collect()
+}
+
+fn measure_with(control: &str, pairs: usize) -> Result<Work> {
     let mut work = Work {
-        name: "tcp-between-namespaces".to_owned(),
-        title: "TCP between two namespaces, offloads on, one stream".to_owned(),
+        name: format!("tcp-between-namespaces-{control}"),
+        title: format!("TCP between two namespaces, offloads on, one stream, {control}"),
         peer: "Linux bridge and veth".to_owned(),
         unit: "Gbit/s",
         pairs: Vec::new(),
@@ -23,17 +36,20 @@ pub(crate) fn measure(pairs: usize) -> Result<Work> {
     };
     while is_wanted(&work, pairs) {
         let pair = Pair {
-            peer: Sample::take(CPUS, through_the_bridge)?,
-            suimon: Sample::take(CPUS, through_suimon)?,
+            peer: Sample::take(CPUS, || through_the_bridge(control))?,
+            suimon: Sample::take(CPUS, || through_suimon(control))?,
         };
         work.pairs.push(pair);
         let Pair { peer, suimon } = pair;
-        eprintln!("TCP, pair {}: bridge {peer}, Suimon {suimon} Gbit/s", work.pairs.len());
+        eprintln!(
+            "TCP with {control}, pair {}: bridge {peer}, Suimon {suimon} Gbit/s",
+            work.pairs.len()
+        );
     }
     Ok(work)
 }
 
-fn through_suimon() -> Result<f64> {
+fn through_suimon(control: &str) -> Result<f64> {
     let rig = Rig::new()?;
     let (left, right) = (LightGuest::new(&rig, "left", 1)?, LightGuest::new(&rig, "right", 2)?);
     let host = format!(
@@ -44,21 +60,23 @@ fn through_suimon() -> Result<f64> {
     let _daemon = Daemon::start(&rig, &host)?;
     left.bring_up()?;
     right.bring_up()?;
-    stream(&rig, &left.namespace, &right.namespace, &right.address())
+    stream(&rig, [&left.namespace, &right.namespace], &right.address(), control)
 }
 
-fn through_the_bridge() -> Result<f64> {
+fn through_the_bridge(control: &str) -> Result<f64> {
     let rig = Rig::new()?;
     let bridge = Bridge::new(&rig)?;
     let left = bridge.guest(&rig, "left", "10.77.0.1/24")?;
     let right = bridge.guest(&rig, "right", "10.77.0.2/24")?;
-    stream(&rig, &left, &right, "10.77.0.2")
+    stream(&rig, [&left, &right], "10.77.0.2", control)
 }
 
-fn stream(rig: &Rig, left: &Namespace, right: &Namespace, address: &str) -> Result<f64> {
+fn stream(rig: &Rig, ends: [&Namespace; 2], address: &str, control: &str) -> Result<f64> {
+    let [left, right] = ends;
     anyhow::ensure!(left.reaches(address), "the namespaces do not reach each other");
     let _server = iperf::serve(rig, right)?;
-    Ok(iperf::measure(left, address, SECONDS, &["--omit", "1"])?.bits_per_second / 1e9)
+    let options = ["--omit", "1", "--congestion", control];
+    Ok(iperf::measure(left, address, SECONDS, &options)?.bits_per_second / 1e9)
 }
 
 /// A bridge of the kernel in a namespace of its own, so that the machine's
