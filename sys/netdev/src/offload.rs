@@ -58,21 +58,12 @@ impl SharedOffloads {
     }
 
     pub(crate) fn store(&self, offloads: Offloads) {
-        // The five flags of the kernel fit a byte and say the same.
-        self.0.store(tap_flags(offloads) as u8, Ordering::Relaxed);
+        self.0.store(offloads.to_bits(), Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn load(&self) -> Offloads {
-        let flags = u32::from(self.0.load(Ordering::Relaxed));
-        let on = |flag| flags & flag != 0;
-        Offloads {
-            checksum: on(libc::TUN_F_CSUM),
-            tcp4_segmentation: on(libc::TUN_F_TSO4),
-            tcp6_segmentation: on(libc::TUN_F_TSO6),
-            tcp_ecn_segmentation: on(libc::TUN_F_TSO_ECN),
-            udp_segmentation: on(libc::TUN_F_USO4),
-        }
+        Offloads::from_bits(self.0.load(Ordering::Relaxed))
     }
 }
 

@@ -34,28 +34,13 @@ impl OffloadMask {
 
     /// From now on lets these through.
     pub fn set(&self, offloads: Offloads) {
-        let flags = [
-            offloads.checksum,
-            offloads.tcp4_segmentation,
-            offloads.tcp6_segmentation,
-            offloads.tcp_ecn_segmentation,
-            offloads.udp_segmentation,
-        ];
-        let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
-        self.bits.store(bits, Ordering::Relaxed);
+        self.bits.store(offloads.to_bits(), Ordering::Relaxed);
     }
 
     /// What is let through now.
     #[inline]
     pub fn load(&self) -> Offloads {
-        let bits = self.bits.load(Ordering::Relaxed);
-        Offloads {
-            checksum: bits & 1 != 0,
-            tcp4_segmentation: bits & 2 != 0,
-            tcp6_segmentation: bits & 4 != 0,
-            tcp_ecn_segmentation: bits & 8 != 0,
-            udp_segmentation: bits & 16 != 0,
-        }
+        Offloads::from_bits(self.bits.load(Ordering::Relaxed))
     }
 }
 
