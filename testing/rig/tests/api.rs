@@ -160,9 +160,7 @@ fn metrics_are_as_prometheus_wants_them() {
             );
             let value = line.rsplit(' ').next().unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
-            let family = name.strip_suffix("_total").unwrap_or(name);
-            let known = kinds.get(name).or_else(|| kinds.get(family));
-            let kind = known.unwrap_or_else(|| panic!("no type for {line}"));
+            let kind = kinds.get(name).unwrap_or_else(|| panic!("no type for {line}"));
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
         }
     }
@@ -174,6 +172,12 @@ fn metrics_are_as_prometheus_wants_them() {
     ] {
         assert!(text.contains(wanted), "{wanted} is missing in:\n{text}");
     }
+    // Prometheus' own opinion of syntax, names and help.
+    let file = rig.path("metrics");
+    fs::write(&file, &text).unwrap();
+    let words = ["sh", "-c", "promtool check metrics <\"$0\"", &file];
+    let checked = run_any(&words, Duration::from_secs(30)).unwrap();
+    assert!(checked.is_ok() && checked.stderr.is_empty(), "{checked:?}\n{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_rig::{
-    Daemon, LightGuest, Rig, iperf, private_lan, program, run_any, summarize_capture, until,
+    Daemon, LightGuest, Rig, iperf, private_lan, program, run, run_any, summarize_capture, until,
 };
 
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
@@ -94,6 +94,33 @@ fn a_deleted_tap_is_reported_and_made_again() {
     daemon.wait_up("nic", "a").unwrap();
     guests[0].bring_up().unwrap();
     assert!(guests[0].namespace.reaches(&guests[1].address()));
+}
+
+#[test]
+fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
+    let rig = Rig::new().unwrap();
+    let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    let name = guests[0].namespace.name();
+    run(&["ip", "netns", "delete", name]).unwrap();
+    until("event of the failure", Duration::from_secs(15), || {
+        let events = daemon.json(&["event", "list"])?;
+        let tells = |event: &serde_json::Value| {
+            event["id"] == 3008
+                && event["subject"] == "nic/a"
+                && event["text"].as_str().is_some_and(|text| text.contains(name))
+        };
+        Ok(events.as_array().is_some_and(|all| all.iter().any(tells)))
+    })
+    .unwrap();
+    let shown = daemon.json(&["nic", "show", "a"]).unwrap();
+    assert_eq!(shown["condition"]["health"], "failed", "{shown}");
+    assert_eq!(daemon.json(&["nic", "show", "b"]).unwrap()["condition"]["health"], "up");
+    run(&["ip", "netns", "add", name]).unwrap();
+    daemon.wait_up("nic", "a").unwrap();
+    guests[0].bring_up().unwrap();
+    assert!(guests[0].namespace.reaches(&guests[1].address()));
+    let events = daemon.ok(&["event", "list"]).unwrap();
+    assert!(events.contains("nic/a: The NIC works again"), "{events}");
 }
 
 #[test]
