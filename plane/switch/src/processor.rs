@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use suimon_frame::FrameBatch;
+use suimon_frame::{BATCH_FRAMES_MAX, FrameBatch};
 use suimon_ports::{Wait, Wakeup};
 use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
 
@@ -36,6 +36,10 @@ const ROUNDS_PER_LOOK: u32 = 16;
 /// Rounds of polling after which a busy processor writes down what it used and
 /// does what is due rarely.
 const ROUNDS_PER_ACCOUNT: u32 = 1024;
+
+/// How old the CPU time that a processor tells may be while it works. Asking for it
+/// is a system call; a processor that sleeps after each frame would make one for each.
+const CPU_TIME_PERIOD: Duration = Duration::from_millis(1);
 
 /// Empty polls in a row after which a ring of a busy processor goes back to
 /// waiting.
@@ -60,6 +64,8 @@ pub(crate) struct Processor {
     now: Time,
     last_work: Time,
     awake_since: Time,
+    /// When the CPU time was last asked for.
+    cpu_time_taken: Time,
     rounds: u32,
     /// Whether a source waited for its notification in this round.
     has_waiting: bool,
@@ -95,6 +101,7 @@ impl Processor {
             now,
             last_work: now,
             awake_since: now,
+            cpu_time_taken: now,
             rounds: 0,
             has_waiting: false,
         }
@@ -217,8 +224,15 @@ impl Processor {
                 // A batch holds less than 2^32 bytes by far.
                 owned.shared.bandwidth.charge(limit, self.now, bytes as u32);
             }
+            let is_drained = owned.source.is_polled_by_fd() && frames < BATCH_FRAMES_MAX;
             if let Some(slot) = owned.slot {
                 self.engine.handle_batch(self.now, slot, &mut self.batch);
+            }
+            // The kernel had no more when it was last asked, and says when it has:
+            // asking it again now would be a system call for each frame of a slow
+            // stream.
+            if is_drained && outcome.is_ok() {
+                self.arm(token);
             }
         } else if outcome.is_ok() {
             source.empty_polls += 1;
@@ -304,7 +318,10 @@ impl Processor {
 
     /// What a processor does now and then that never sleeps.
     fn account(&mut self) {
-        self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+        if self.now.since(self.cpu_time_taken) >= CPU_TIME_PERIOD {
+            self.cpu_time_taken = self.now;
+            self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+        }
         self.link.tally.awake_ns.add(duration_ns(self.now.since(self.awake_since)));
         self.awake_since = self.now;
         self.engine.forwarder().handle_age(self.now);
