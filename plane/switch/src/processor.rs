@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use suimon_frame::{BATCH_FRAMES_MAX, FrameBatch};
+use suimon_frame::FrameBatch;
 use suimon_ports::{Wait, Wakeup};
 use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
 
@@ -224,15 +224,8 @@ impl Processor {
                 // A batch holds less than 2^32 bytes by far.
                 owned.shared.bandwidth.charge(limit, self.now, bytes as u32);
             }
-            let is_drained = owned.source.is_polled_by_fd() && frames < BATCH_FRAMES_MAX;
             if let Some(slot) = owned.slot {
                 self.engine.handle_batch(self.now, slot, &mut self.batch);
-            }
-            // The kernel had no more when it was last asked, and says when it has:
-            // asking it again now would be a system call for each frame of a slow
-            // stream.
-            if is_drained && outcome.is_ok() {
-                self.arm(token);
             }
         } else if outcome.is_ok() {
             source.empty_polls += 1;
