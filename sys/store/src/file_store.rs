@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use redb::{Database, Durability, TableDefinition, TableError};
 use suimon_ports::{StateStore, StoreError};
@@ -29,15 +29,19 @@ pub struct FileStore {
     file: PathBuf,
     // Closed before the lock below is released.
     state: RwLock<State>,
+    /// What commits that failed would have replaced. A disk that failed while it was
+    /// told to keep the last bytes may have kept them all the same. Added to while the
+    /// state is held, so that whoever opens the file again finds it here.
+    replaced: Mutex<Vec<Replaced>>,
     _lock: OwnedFd,
 }
 
 struct State {
     /// `None` after a read or write has failed.
     database: Option<Database>,
-    /// What a commit that failed would have replaced. A disk that failed while it
-    /// was told to keep the last bytes may have kept them all the same.
-    replaced: Vec<Replaced>,
+    /// How often the file was opened: who noticed a failure late must not close it
+    /// after somebody else has opened it again.
+    openings: u64,
 }
 
 /// A key, and the value it had.
@@ -51,8 +55,8 @@ impl FileStore {
     /// is damaged; it is never replaced.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let opened = open::open(directory)?;
-        let state = State { database: Some(opened.database), replaced: Vec::new() };
-        Ok(Self { file: opened.file, state: RwLock::new(state), _lock: opened.directory })
+        let state = RwLock::new(State { database: Some(opened.database), openings: 1 });
+        Ok(Self { file: opened.file, state, replaced: Mutex::default(), _lock: opened.directory })
     }
 
     /// The store's file.
@@ -68,22 +72,33 @@ impl FileStore {
     ) -> Result<T, StoreError> {
         let mut replaced = Vec::new();
         let mut is_over = false;
-        let result = {
-            let state = self.opened()?;
-            let database = state.database.as_ref().ok_or_else(|| explain::closed(&self.file))?;
-            contained(&self.file, || {
-                work(database, &mut replaced).map_err(|error| {
-                    is_over = error.ends_the_file();
-                    explain::transaction(&self.file, error)
-                })
+        let state = self.opened()?;
+        let database = state.database.as_ref().ok_or_else(|| explain::closed(&self.file))?;
+        let result = contained(&self.file, || {
+            work(database, &mut replaced).map_err(|error| {
+                is_over = error.ends_the_file();
+                explain::transaction(&self.file, error)
             })
-        };
+        });
         if is_over {
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            state.database = None;
-            state.replaced.extend(replaced);
+            self.replaced().extend(replaced);
+            let failed = state.openings;
+            drop(state);
+            self.close(failed);
         }
         result
+    }
+
+    /// Closes the file that was opened as the `failed`th, if it is still open.
+    fn close(&self, failed: u64) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.openings == failed {
+            state.database = None;
+        }
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, Vec<Replaced>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state with its file open, unless it failed again at this moment.
@@ -96,12 +111,14 @@ impl FileStore {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.database.is_none() {
             let database = contained(&self.file, || open::open_verified(&self.file))?;
+            let mut replaced = self.replaced();
             contained(&self.file, || {
-                take_back(&database, &state.replaced)
+                take_back(&database, &replaced)
                     .map_err(|error| explain::transaction(&self.file, error))
             })?;
-            state.replaced.clear();
+            replaced.clear();
             state.database = Some(database);
+            state.openings += 1;
         }
         drop(state);
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))

@@ -188,6 +188,22 @@ fn a_commit_that_was_reported_as_failed_is_taken_back() {
     assert_eq!(store.read("t", "gone").unwrap().as_deref(), Some(&b"2"[..]));
 }
 
+/// Two calls met the same failure. The second closes the file when somebody has opened
+/// it again and committed.
+#[test]
+fn a_failure_that_is_noticed_late_closes_nothing() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    let fail = || Err::<(), _>(redb::Error::Io(std::io::Error::from_raw_os_error(5)).into());
+    let failed = store.state.read().unwrap().openings;
+    assert!(store.work(|_, _| fail()).is_err());
+    assert!(store.state.read().unwrap().database.is_none());
+    store.commit(&[put("t", "a", b"1")]).unwrap();
+    store.close(failed);
+    assert!(store.state.read().unwrap().database.is_some());
+    assert_eq!(store.read("t", "a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
