@@ -41,14 +41,7 @@ fn details(host: &HostStatus) -> String {
 fn confinement(status: &ConfinementStatus) -> String {
     let mut text = format!("confined  {}\n", status.mode.as_str());
     for layer in &status.layers {
-        let capabilities = match layer.capabilities.as_slice() {
-            [] => "none".to_owned(),
-            some => some.join(" "),
-        };
-        text += &format!(
-            "  {}: capabilities {capabilities}; system calls {}; Landlock {}\n",
-            layer.threads, layer.system_calls, layer.landlock
-        );
+        text += &format!("  {}: {}\n", layer.threads, layer.in_words());
     }
     for lacking in &status.lacking {
         text += &format!("  missing: {lacking}\n");

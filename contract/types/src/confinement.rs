@@ -55,3 +55,15 @@ pub struct ConfinementLayer {
     /// What Landlock does, like `full, version 7`.
     pub landlock: String,
 }
+
+impl ConfinementLayer {
+    /// What is in effect, in one line for people.
+    pub fn in_words(&self) -> String {
+        let capabilities = match self.capabilities.as_slice() {
+            [] => "none".to_owned(),
+            some => some.join(" "),
+        };
+        let Self { system_calls, landlock, .. } = self;
+        format!("capabilities {capabilities}; system calls {system_calls}; Landlock {landlock}")
+    }
+}

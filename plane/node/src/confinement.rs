@@ -42,15 +42,7 @@ pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
     };
     let mut draft = Draft::new(kind, "host", text).with("mode", status.mode.as_str());
     for layer in &status.layers {
-        let capabilities = match layer.capabilities.as_slice() {
-            [] => "none".to_owned(),
-            some => some.join(" "),
-        };
-        let text = format!(
-            "capabilities {capabilities}; system calls {}; Landlock {}",
-            layer.system_calls, layer.landlock
-        );
-        draft = draft.with(&layer.threads, text);
+        draft = draft.with(&layer.threads, layer.in_words());
     }
     draft
 }
