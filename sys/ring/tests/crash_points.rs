@@ -5,6 +5,8 @@
 //! ring or the region, memory is copied and a new ring is made from the copy. Some
 //! of these are made to die in turn.
 
+#[path = "rig/chains.rs"]
+mod chains;
 mod rig;
 
 use std::fs::File;
@@ -12,6 +14,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use chains::pattern;
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::stepper::{Watched, step_through};
 use rig::{Driver, GUEST_BASE, Used, Vm, call_line, event};
@@ -147,14 +150,6 @@ fn crash_everywhere(vm: &Vm, region: &File, operation: impl FnOnce()) -> Vec<Rem
         }
     });
     remains
-}
-
-/// A frame that can be told from others, not tagged.
-fn pattern(seed: usize, len: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect();
-    bytes[12] = 0x08;
-    bytes[13] = 0x00;
-    bytes
 }
 
 fn receive_all(ring: &mut TxRing, batch: &mut FrameBatch) -> Vec<Vec<u8>> {

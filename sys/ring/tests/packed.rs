@@ -1,10 +1,13 @@
 //! Packed rings against a driver of our own, written after the specification.
 
+#[path = "rig/chains.rs"]
+mod chains;
 mod rig;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use chains::{ChainSpec, chain, frame_bytes, pattern};
 use proptest::prelude::*;
 use rig::packed::{IN_ORDER, PackedDriver, passes};
 use rig::{Vm, call_line, count, event};
@@ -18,41 +21,6 @@ const MERGEABLE: u64 = 1 << 15;
 const BASE: u64 = 1 << 32 | INDIRECT_DESC;
 const HEADER: usize = 12;
 
-/// A chain: the frame's length, where to cut header and frame, indirect or not.
-#[derive(Clone, Debug)]
-struct ChainSpec {
-    frame_bytes: usize,
-    cuts: Vec<u16>,
-    indirect: bool,
-}
-
-impl ChainSpec {
-    /// Buffer lengths that add up to `total`.
-    fn lens(&self, total: usize) -> Vec<u32> {
-        let mut at: Vec<usize> = self.cuts.iter().map(|cut| usize::from(*cut) % total).collect();
-        at.extend([0, total]);
-        at.sort_unstable();
-        at.windows(2).map(|pair| (pair[1] - pair[0]) as u32).collect()
-    }
-}
-
-fn frame_bytes() -> impl Strategy<Value = usize> {
-    prop_oneof![6 => 14..200_usize, 2 => 1400..1600_usize, 1 => 60_000..65_600_usize]
-}
-
-fn chain() -> impl Strategy<Value = ChainSpec> {
-    let cuts = prop_oneof![
-        4 => Just(Vec::new()),
-        2 => prop::collection::vec(0..32_u16, 1..3),
-        1 => prop::collection::vec(any::<u16>(), 1..12),
-    ];
-    (frame_bytes(), cuts, any::<bool>()).prop_map(|(frame_bytes, cuts, indirect)| ChainSpec {
-        frame_bytes,
-        cuts,
-        indirect,
-    })
-}
-
 /// Any size, not only powers of two, and any position in the ring.
 fn place() -> impl Strategy<Value = (u16, u16)> {
     (1..70_u16, any::<u16>(), any::<bool>())
@@ -65,14 +33,6 @@ fn features() -> impl Strategy<Value = u64> {
             | if in_order { IN_ORDER } else { 0 }
             | if mergeable { MERGEABLE } else { 0 }
     })
-}
-
-/// A frame that can be told from others, not tagged.
-fn pattern(seed: usize, len: usize) -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect();
-    bytes[12] = 0x08;
-    bytes[13] = 0x00;
-    bytes
 }
 
 #[derive(Clone, Debug)]
