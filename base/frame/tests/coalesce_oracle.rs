@@ -14,6 +14,9 @@ mod frame_oracle;
 #[allow(unreachable_pub, dead_code, reason = "public for the fuzz target")]
 #[path = "../../../fuzz/src/frame_sample.rs"]
 mod frame_sample;
+#[allow(unreachable_pub, reason = "shared by several crates' tests")]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
 
 use coalesce_oracle::{Joined, ORDER_BYTES, check};
 
@@ -106,13 +109,13 @@ fn what_may_be_joined_is_and_nothing_else() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle() {
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(corpus()).unwrap() {
-        check(&std::fs::read(entry.unwrap().path()).unwrap());
-        replayed += 1;
-    }
-    assert!(replayed >= seeds().len());
+fn the_corpus_passes_the_oracle_whole_and_damaged() {
+    let check = |input: &[u8]| {
+        check(input);
+    };
+    replay::corpus_passes("coalesce", check);
+    replay::damaged_corpus_passes("coalesce", check);
+    replay::any_bytes_pass(check);
 }
 
 /// Mostly the zero of each choice, so that streams are long enough to be joined.

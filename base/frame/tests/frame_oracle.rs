@@ -13,6 +13,9 @@ mod frame_oracle;
 #[allow(unreachable_pub, reason = "public for the fuzz target")]
 #[path = "../../../fuzz/src/frame_sample.rs"]
 mod frame_sample;
+#[allow(unreachable_pub, reason = "shared by several crates' tests")]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
 
 use frame_oracle::{ALLOW_ALL, Outcome, PARTIAL_SEGMENTS, PREFIX_BYTES, check};
 use frame_sample::Sample;
@@ -89,14 +92,13 @@ fn the_corpus_holds_a_seed_of_each_kind() {
 }
 
 #[test]
-fn the_corpus_passes_the_oracle() {
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(corpus()).unwrap() {
-        let input = std::fs::read(entry.unwrap().path()).unwrap();
-        check(&input);
-        replayed += 1;
-    }
-    assert!(replayed >= seeds().len());
+fn the_corpus_passes_the_oracle_whole_and_damaged() {
+    let check = |input: &[u8]| {
+        check(input);
+    };
+    replay::corpus_passes("frame", check);
+    replay::damaged_corpus_passes("frame", check);
+    replay::any_bytes_pass(check);
 }
 
 fn extensions() -> impl Strategy<Value = Vec<(u8, u8)>> {
