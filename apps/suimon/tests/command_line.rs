@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -75,13 +75,26 @@ fn answer(stream: UnixStream, answers: &[(String, String)], log: &Mutex<Vec<Stri
     let answer = answer.map_or_else(|| json("404 Not Found", "{}"), |(_, answer)| answer.clone());
     let mut stream = stream;
     let _ = stream.write_all(answer.as_bytes());
-    // A follower that is to wait keeps its connection.
+    // A follower that is to wait keeps its connection until it leaves.
     if answer.ends_with("WAIT") {
-        thread::spawn(move || {
-            thread::sleep(Duration::from_secs(20));
-            drop(stream);
-        });
+        thread::spawn(move || stream.read(&mut [0]));
     }
+}
+
+/// Waits until something is so.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < limit, "no {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the process has a handler for SIGINT, the second signal.
+fn catches_interrupts(process: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0
 }
 
 fn json(status: &str, body: &str) -> String {
@@ -266,17 +279,9 @@ fn interrupting_the_wait_leaves_the_operation_running() {
     let socket = daemon.socket();
     let args = ["--socket", socket.to_str().unwrap(), "nic", "delete", "web"];
     let child = command(&args).spawn().unwrap();
-    let follows = || daemon.asked().iter().any(|line| line.contains("/follow"));
-    for _ in 0..500 {
-        if follows() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    assert!(follows());
-    // Long enough for the answer to reach it and the signal to be waited for.
-    thread::sleep(Duration::from_millis(300));
     let id = child.id().to_string();
+    wait_for("request to follow", || daemon.asked().iter().any(|line| line.contains("/follow")));
+    wait_for("wait for the signal", || catches_interrupts(&id));
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let (code, _, err) = told(&child.wait_with_output().unwrap());
     assert_eq!(code, 130);

@@ -1,20 +1,22 @@
 //! A temporary folder and unique names.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::leftovers;
 
+/// What was named so far: all rigs of a process share the machine's names.
+static NAMED: AtomicU32 = AtomicU32::new(0);
+
 /// The root of everything a test makes. Keep it alive longest: it deletes the
 /// folder in which logs, sockets and state live.
 #[derive(Debug)]
 pub struct Rig {
     folder: TempDir,
-    count: Cell<u32>,
 }
 
 impl Rig {
@@ -34,7 +36,7 @@ impl Rig {
             .prefix(&format!("{}{}-", leftovers::FOLDER_PREFIX, process::id()))
             .tempdir_in(parent)
             .context("cannot make a temporary folder")?;
-        Ok(Self { folder, count: Cell::new(0) })
+        Ok(Self { folder })
     }
 
     /// The folder.
@@ -52,17 +54,19 @@ impl Rig {
         self.file(name).to_string_lossy().into_owned()
     }
 
-    /// `name` with a number nothing else in this rig has.
+    /// `name` with a number nothing else in this process has.
     pub fn unique(&self, name: &str) -> String {
-        self.count.set(self.count.get() + 1);
-        format!("{name}-{}", self.count.get())
+        format!("{name}-{}", next())
     }
 
     /// A name for a network device that is free on this machine: at most 15
     /// bytes, so `tag` is cut.
     pub fn device(&self, tag: &str) -> String {
-        self.count.set(self.count.get() + 1);
-        let name = format!("s{:x}{}{tag}", process::id(), self.count.get());
+        let name = format!("s{:x}{}{tag}", process::id(), next());
         name.chars().take(15).collect()
     }
+}
+
+fn next() -> u32 {
+    NAMED.fetch_add(1, Ordering::Relaxed) + 1
 }

@@ -65,7 +65,14 @@ fn processors_and_front_ends_have_no_privilege_under_traffic() {
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     thread::scope(|scope| {
         let transfer = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), 3, &[]).unwrap());
-        thread::sleep(Duration::from_secs(1));
+        until("traffic through all of them", Duration::from_secs(10), || {
+            let carried = |nic| {
+                let counters = daemon.json(&["nic", "show", nic])?["counters"].clone();
+                anyhow::Ok(counters["rx_frames"].as_u64().unwrap_or(0))
+            };
+            Ok(carried("a")? > 1000 && carried("vm0")? > 1000 && carried("vm1")? > 1000)
+        })
+        .unwrap();
         let mut kinds = (0, 0);
         for (_, name, status) in threads(daemon.process().id()) {
             assert_eq!(field(&status, "Seccomp"), "2", "{name}");
@@ -127,10 +134,16 @@ fn a_processor_that_is_taken_over_is_refused_and_told_of() {
     let [a, b] = guests.as_slice() else { panic!() };
     assert!(a.namespace.reaches(&b.address()));
     let process = daemon.process().id();
-    // Until it sleeps.
-    thread::sleep(Duration::from_millis(500));
-    let all = threads(process);
-    let processor = all.iter().find(|(_, name, _)| name.starts_with("processor-")).unwrap().0;
+    let processors = || {
+        let mut all = threads(process);
+        all.retain(|(_, name, _)| name.starts_with("processor-"));
+        all
+    };
+    until("sleep of the processor", Duration::from_secs(10), || {
+        Ok(field(&processors()[0].2, "State") == "S")
+    })
+    .unwrap();
+    let processor = processors()[0].0;
     let hijacked = Hijacked::take(processor);
     let stack = hijacked.stack();
     for (name, call, arguments) in [
