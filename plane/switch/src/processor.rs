@@ -29,9 +29,10 @@ use crate::published::Published;
 /// notifications: about what a wake-up costs both sides.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Rounds of polling after which descriptors are looked at, so that waiting
-/// queues are served while others are busy.
-const ROUNDS_PER_LOOK: u32 = 16;
+/// How long a busy processor goes on before it looks at descriptors, so that waiting
+/// queues are served while others are busy. A look is a system call; a round with
+/// large frames takes longer than this.
+const LOOK_PERIOD: Duration = Duration::from_micros(20);
 
 /// Rounds of polling after which a busy processor writes down what it used and
 /// does what is due rarely.
@@ -66,6 +67,8 @@ pub(crate) struct Processor {
     awake_since: Time,
     /// When the CPU time was last asked for.
     cpu_time_taken: Time,
+    /// When descriptors were last looked at.
+    looked: Time,
     rounds: u32,
     /// Whether a source waited for its notification in this round.
     has_waiting: bool,
@@ -102,6 +105,7 @@ impl Processor {
             last_work: now,
             awake_since: now,
             cpu_time_taken: now,
+            looked: now,
             rounds: 0,
             has_waiting: false,
         }
@@ -126,7 +130,7 @@ impl Processor {
             }
             let is_busy = had_mail || had_frames || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
-                if self.has_waiting && self.rounds % ROUNDS_PER_LOOK == 0 {
+                if self.has_waiting && self.now.since(self.looked) >= LOOK_PERIOD {
                     self.look(None);
                 }
                 if self.rounds % ROUNDS_PER_ACCOUNT == 0 {
@@ -293,6 +297,7 @@ impl Processor {
     /// Finds the queues whose descriptors are readable; sleeps until one is, if
     /// `until` is given.
     fn look(&mut self, until: Option<Time>) {
+        self.looked = self.now;
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         if let Err(error) = self.wait.wait(until, &mut ready) {
