@@ -3,9 +3,12 @@
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
+const COMPACT: &str = "/proc/sys/vm/compact_memory";
+/// How often memory is asked for; the kernel gathers it in between.
+const TRIES: u32 = 5;
 
 /// What all live [`Hugepages`] of this process ask for, and what was there before
 /// the first of them.
@@ -36,10 +39,17 @@ impl Hugepages {
         let wanted = all.before + all.pages;
         drop(all);
         let reserved = Self { pages };
-        fs::write(COUNT, wanted.to_string()).context("cannot reserve huge pages")?;
-        let got = read()?;
-        ensure!(got >= wanted, "only {got} of {wanted} huge pages could be reserved");
-        Ok(reserved)
+        let mut got = 0;
+        for _ in 0..TRIES {
+            fs::write(COUNT, wanted.to_string()).context("cannot reserve huge pages")?;
+            got = read()?;
+            if got >= wanted {
+                return Ok(reserved);
+            }
+            // What files left in memory lies about in small pieces.
+            let _ = fs::write(COMPACT, "1");
+        }
+        bail!("only {got} of {wanted} huge pages could be reserved; free some memory")
     }
 }
 
