@@ -8,6 +8,11 @@
 //! `BENCH_PAIRS` sets the number of pairs (5).
 #![forbid(unsafe_code)]
 
+mod checksum;
+mod engine_cost;
+mod idle;
+mod lan;
+mod latency;
 mod machine;
 mod network_tcp;
 mod report;
@@ -16,9 +21,22 @@ mod vhost_user;
 use std::env;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::report::Work;
+
+/// Measures so many pairs of one or more works.
+type Measure = fn(usize) -> Result<Vec<Work>>;
+
+/// All there is; the first argument may name one.
+const PARTS: [(&str, Measure); 6] = [
+    ("vhost-user", vhost_user::measure),
+    ("idle", idle::measure),
+    ("tcp", network_tcp::measure),
+    ("latency", latency::measure),
+    ("checksum", checksum::measure),
+    ("engine", engine_cost::measure),
+];
 
 fn main() -> Result<()> {
     let pairs = match env::var("BENCH_PAIRS") {
@@ -26,14 +44,13 @@ fn main() -> Result<()> {
         Err(_) => 5,
     };
     let only = env::args().nth(1);
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let mut works: Vec<Work> = Vec::new();
-    if wanted("vhost-user") {
-        works.extend(vhost_user::measure(pairs)?);
+    for (name, measure) in PARTS {
+        if only.as_deref().is_none_or(|only| only == name) {
+            works.extend(measure(pairs)?);
+        }
     }
-    if wanted("tcp") {
-        works.extend(network_tcp::measure(pairs)?);
-    }
+    ensure!(!works.is_empty(), "choose from {:?}", PARTS.map(|(name, _)| name));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     report::write_samples(&root.join("target/bench"), &works)?;
     let table = report::render(&works, &machine::describe());

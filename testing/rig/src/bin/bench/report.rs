@@ -13,8 +13,9 @@ use suimon_rig::{Distance, handover_ns};
 pub(crate) struct Sample {
     /// In the unit of its work.
     pub(crate) rate: f64,
-    /// What a cache line took from CPU to CPU before and after, in nanoseconds.
-    pub(crate) handover_ns: [f64; 2],
+    /// What a cache line took from CPU to CPU before and after, in nanoseconds; `None`
+    /// where that has no part in the figure.
+    pub(crate) handover_ns: Option<[f64; 2]>,
 }
 
 impl Sample {
@@ -22,20 +23,28 @@ impl Sample {
     pub(crate) fn take(cpus: [u16; 2], measure: impl FnOnce() -> Result<f64>) -> Result<Self> {
         let before = handover_ns(cpus)?;
         let rate = measure()?;
-        Ok(Self { rate, handover_ns: [before, handover_ns(cpus)?] })
+        Ok(Self { rate, handover_ns: Some([before, handover_ns(cpus)?]) })
     }
 
-    /// `None` if the CPUs moved meanwhile.
+    /// A figure that the CPUs' distance has no part in.
+    pub(crate) fn alone(rate: f64) -> Self {
+        Self { rate, handover_ns: None }
+    }
+
+    /// `None` if the CPUs moved meanwhile, or it does not matter.
     fn distance(&self) -> Option<Distance> {
-        let [before, after] = self.handover_ns.map(Distance::of);
+        let [before, after] = self.handover_ns?.map(Distance::of);
         (before == after).then_some(before)
     }
 }
 
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [before, after] = self.handover_ns;
-        write!(f, "{:.2} (hand-over {before:.0}, {after:.0} ns)", self.rate)
+        write!(f, "{:.2}", self.rate)?;
+        match self.handover_ns {
+            Some([before, after]) => write!(f, " (hand-over {before:.0}, {after:.0} ns)"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -47,14 +56,28 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    fn ratio(&self) -> f64 {
-        self.suimon.rate / self.peer.rate
+    /// Above 1 where Suimon is the better one.
+    fn ratio(&self, better: Better) -> f64 {
+        match better {
+            Better::More => self.suimon.rate / self.peer.rate,
+            Better::Less => self.peer.rate / self.suimon.rate,
+        }
     }
 
     /// Where the CPUs were, if they stayed there for both measurements.
     fn distance(&self) -> Option<Distance> {
         self.peer.distance().filter(|distance| Some(*distance) == self.suimon.distance())
     }
+}
+
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Better {
+    /// A rate.
+    More,
+    /// A time, or what is used up.
+    Less,
 }
 
 /// One kind of work that both did.
@@ -66,8 +89,10 @@ pub(crate) struct Work {
     pub(crate) title: String,
     /// Who the peer is.
     pub(crate) peer: String,
-    /// `Mpps`, `Gbit/s`; more is better.
+    /// `Mpps`, `Gbit/s`, `µs`, …
     pub(crate) unit: &'static str,
+    /// What makes the better of two.
+    pub(crate) better: Better,
     /// In order; empty if not measured.
     pub(crate) pairs: Vec<Pair>,
     /// Why it was not measured.
@@ -87,8 +112,8 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// `None` if there is no pair.
-    fn of(pairs: &[Pair]) -> Option<Self> {
-        let ratios: Vec<f64> = pairs.iter().map(Pair::ratio).collect();
+    fn of(pairs: &[Pair], better: Better) -> Option<Self> {
+        let ratios: Vec<f64> = pairs.iter().map(|pair| pair.ratio(better)).collect();
         Some(Self {
             pairs: pairs.len(),
             peer: median(pairs.iter().map(|pair| pair.peer.rate))?,
@@ -101,6 +126,32 @@ impl Summary {
 }
 
 impl Work {
+    /// A work of which nothing was measured yet.
+    pub(crate) fn new(name: &str, title: &str, peer: &str, unit: &'static str) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            peer: peer.to_owned(),
+            unit,
+            better: Better::More,
+            pairs: Vec::new(),
+            missing: None,
+        }
+    }
+
+    /// The same, where less is better.
+    pub(crate) fn less_is_better(self) -> Self {
+        Self { better: Better::Less, ..self }
+    }
+
+    /// Takes a pair down, and tells whoever waits.
+    pub(crate) fn push(&mut self, pair: Pair) {
+        self.pairs.push(pair);
+        let Self { name, peer, unit, .. } = self;
+        let Pair { peer: theirs, suimon } = pair;
+        eprintln!("{name}, pair {}: {peer} {theirs}, Suimon {suimon} {unit}", self.pairs.len());
+    }
+
     /// The pairs whose measurements found the CPUs at this distance.
     fn at(&self, distance: Distance) -> Vec<Pair> {
         self.pairs.iter().filter(|pair| pair.distance() == Some(distance)).copied().collect()
@@ -144,8 +195,8 @@ pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
 pub(crate) fn render(works: &[Work], machine: &[String]) -> String {
     let mut page = String::from(
         "# Benchmarks\n\nWritten by `make bench`. Peer and Suimon do the same work on the same \
-         machine, alternately, in pairs.\nThe ratio is the median of the pairs' ratios (more is \
-         better for Suimon), with the lowest and the highest pair beside it.\n\nA virtual machine's \
+         machine, alternately, in pairs.\nThe ratio is the median of the pairs' ratios (above 1 \
+         Suimon is better), with the lowest and the highest pair beside it.\n\nA virtual machine's \
          CPUs may share a cache now and not a minute later. Before and after each measurement the \
          time\nis taken that one cache line needs from CPU to CPU: `near` pairs had less than 80 ns \
          in all four, `far` pairs more.\nThe first line of a work has all its pairs, also those \
@@ -174,7 +225,7 @@ fn render_work(page: &mut String, work: &Work) {
     ];
     let mut names = (title.as_str(), peer.as_str());
     for (cpus, pairs) in lines {
-        let Some(summary) = Summary::of(&pairs) else { continue };
+        let Some(summary) = Summary::of(&pairs, work.better) else { continue };
         let Summary { peer: theirs, suimon, ratio, ratio_min, ratio_max, pairs } = summary;
         let (title, peer) = std::mem::take(&mut names);
         let _ = writeln!(
@@ -195,12 +246,13 @@ mod tests {
 
     /// Peer's rate and hand-over time, then Suimon's.
     fn work(pairs: &[[f64; 4]]) -> Work {
-        let sample = |rate, ns| Sample { rate, handover_ns: [ns, ns] };
+        let sample = |rate, ns| Sample { rate, handover_ns: Some([ns, ns]) };
         Work {
             name: "w".to_owned(),
             title: "work".to_owned(),
             peer: "peer".to_owned(),
             unit: "Mpps",
+            better: Better::More,
             pairs: pairs
                 .iter()
                 .map(|&[a, a_ns, b, b_ns]| Pair { peer: sample(a, a_ns), suimon: sample(b, b_ns) })
@@ -213,9 +265,15 @@ mod tests {
     fn the_ratio_is_the_median_of_the_pairs_ratios() {
         // The ratio of the medians would be 3 / 2.
         let work = work(&[[1.0, 30.0, 3.0, 30.0], [2.0, 30.0, 2.0, 30.0], [4.0, 30.0, 4.0, 30.0]]);
-        let summary = Summary::of(&work.pairs).unwrap();
+        let summary = Summary::of(&work.pairs, Better::More).unwrap();
         assert_eq!((summary.ratio, summary.ratio_min, summary.ratio_max), (1.0, 1.0, 3.0));
         assert_eq!((summary.peer, summary.suimon), (2.0, 3.0));
+    }
+
+    #[test]
+    fn where_less_is_better_the_ratio_is_turned_over() {
+        let work = work(&[[4.0, 30.0, 2.0, 30.0]]).less_is_better();
+        assert_eq!(Summary::of(&work.pairs, work.better).unwrap().ratio, 2.0);
     }
 
     #[test]
@@ -235,7 +293,7 @@ mod tests {
     #[test]
     fn a_sample_during_which_the_cpus_moved_is_unlike_any_other() {
         let mut work = work(&[[1.0, 30.0, 1.0, 30.0]]);
-        work.pairs[0].peer.handover_ns[1] = 170.0;
+        work.pairs[0].peer.handover_ns = Some([30.0, 170.0]);
         assert_eq!(work.like_pairs(), 0);
     }
 

@@ -1,5 +1,5 @@
-//! VM to VM with 64-byte frames over vhost-user, one switching CPU: testpmd's two
-//! ports send each other what they receive, through Suimon or Open vSwitch.
+//! VM to VM over vhost-user, one switching CPU: testpmd's two ports send each other what
+//! they receive, through Suimon or Open vSwitch.
 
 use std::time::Duration;
 
@@ -9,63 +9,71 @@ use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, ovs};
 use crate::report::{Pair, Sample, Work, is_wanted};
 
 /// The CPU that switches and the CPU that plays the VMs.
-const SWITCHING: u16 = 0;
-const GUESTS: u16 = 1;
-/// Frames of each port in circulation, in bursts of 32.
-const BURSTS: [u32; 2] = [1, 8];
+pub(crate) const SWITCHING: u16 = 0;
+pub(crate) const GUESTS: u16 = 1;
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(4);
 
 const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
-/// Runs `pairs` pairs; one work for each number of frames in circulation.
-pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works: Vec<Work> = BURSTS
-        .iter()
-        .map(|bursts| Work {
-            name: format!("vhost-user-64-byte-{}", bursts * 32),
-            title: format!(
-                "VM to VM, 64-byte frames, vhost-user, one switching CPU, {} frames of each VM \
-                 under way, both directions together",
-                bursts * 32
-            ),
-            peer: "Open vSwitch with DPDK".to_owned(),
-            unit: "Mpps",
-            pairs: Vec::new(),
-            missing: None,
-        })
-        .collect();
-    if !ovs::is_installed() {
-        for work in &mut works {
-            work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
-        }
-    }
-    for (bursts, work) in BURSTS.iter().zip(&mut works) {
-        while is_wanted(work, pairs) {
-            let peer = through_open_vswitch(*bursts)?;
-            let pair = Pair { peer, suimon: through_suimon(*bursts)? };
-            work.pairs.push(pair);
-            eprintln!(
-                "vhost-user, {} frames, pair {}: Open vSwitch {}, Suimon {} Mpps",
-                bursts * 32,
-                work.pairs.len(),
-                pair.peer,
-                pair.suimon
-            );
-        }
-    }
-    Ok(works)
+/// What circulates.
+#[derive(Clone, Copy, Debug)]
+struct Frames {
+    /// Without the check sequence.
+    bytes: u16,
+    /// From each port, in bursts of 32.
+    bursts: u32,
 }
 
-fn through_open_vswitch(bursts: u32) -> Result<Sample> {
+/// A length with which the copy counts most comes once: what is under way fits a cache.
+const FRAMES: [Frames; 3] = [
+    Frames { bytes: 64, bursts: 1 },
+    Frames { bytes: 64, bursts: 8 },
+    Frames { bytes: 1500, bursts: 8 },
+];
+
+/// Runs `pairs` pairs for each kind of frames.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    FRAMES.iter().map(|frames| measure_with(*frames, pairs)).collect()
+}
+
+fn measure_with(frames: Frames, pairs: usize) -> Result<Work> {
+    let Frames { bytes, bursts } = frames;
+    let under_way = bursts * 32;
+    let mut work = Work::new(
+        &format!("vhost-user-{bytes}-byte-{under_way}"),
+        &format!(
+            "VM to VM, {bytes}-byte frames, vhost-user, one switching CPU, {under_way} frames of \
+             each VM under way, both directions together"
+        ),
+        "Open vSwitch with DPDK",
+        "Mpps",
+    );
+    if !ovs::is_installed() {
+        work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
+    }
+    while is_wanted(&work, pairs) {
+        let peer = through_open_vswitch(frames)?;
+        work.push(Pair { peer, suimon: through_suimon(frames)? });
+    }
+    Ok(work)
+}
+
+fn through_open_vswitch(frames: Frames) -> Result<Sample> {
     let rig = Rig::new()?;
     let switch = ovs::OvsDpdk::start(&rig, SWITCHING, GUESTS)?;
-    rate(&rig, &switch.sockets(), bursts)
+    rate(&rig, &switch.sockets(), frames)
 }
 
-fn through_suimon(bursts: u32) -> Result<Sample> {
+fn through_suimon(frames: Frames) -> Result<Sample> {
     let rig = Rig::new()?;
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
+    let _daemon = Daemon::start(&rig, &host_file(&sockets))?;
+    rate(&rig, &sockets, frames)
+}
+
+/// A host with a NIC for each of these sockets, on which the VMs listen.
+pub(crate) fn host_file(sockets: &[String]) -> String {
     let mut host = format!(
         "[host]\nprocessors = [{SWITCHING}]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n"
     );
@@ -75,19 +83,19 @@ fn through_suimon(bursts: u32) -> Result<Sample> {
              socket = \"{socket}\"\nmode = \"client\"\n"
         ));
     }
-    let _daemon = Daemon::start(&rig, &host)?;
-    rate(&rig, &sockets, bursts)
+    host
 }
 
 /// Millions of frames a second. The CPUs' distance is taken while testpmd is up
 /// but does not forward.
-fn rate(rig: &Rig, sockets: &[String; 2], bursts: u32) -> Result<Sample> {
+fn rate(rig: &Rig, sockets: &[String; 2], frames: Frames) -> Result<Sample> {
     let mut spec = TestpmdSpec::new(sockets.clone(), MACS.map(str::to_owned));
     spec.listens = true;
     spec.cpus = [SWITCHING, GUESTS];
+    spec.extra = vec![format!("--txpkts={}", frames.bytes)];
     let mut testpmd = Testpmd::start(rig, &spec)?;
     Sample::take([SWITCHING, GUESTS], || {
-        testpmd.circulate(bursts)?;
+        testpmd.circulate(frames.bursts)?;
         testpmd.rate(WARM_UP)?;
         let rate = testpmd.rate(WINDOW)? / 1e6;
         testpmd.stop()?;

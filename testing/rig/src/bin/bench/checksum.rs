@@ -1,0 +1,88 @@
+//! The Internet checksum of a packet that lies in the cache, beside DPDK's and a plain
+//! loop's. Both of these are C, compiled for this CPU when the benchmark runs.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use suimon_frame::Sum;
+use suimon_rig::{Rig, run, run_any};
+
+use crate::report::{Pair, Sample, Work};
+
+const SOURCE: &str = include_str!("checksum.c");
+/// A packet of usual size, and a large frame.
+const LENGTHS: [usize; 2] = [1500, 65_536];
+const PEERS: [(&str, &str); 2] =
+    [("dpdk", "DPDK's rte_raw_cksum"), ("scalar", "A loop over 16-bit words, in C")];
+const WINDOW: Duration = Duration::from_millis(500);
+/// Compiling takes longer than anything else here.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Sums between two looks at the clock.
+const ROUNDS: u32 = 1000;
+
+/// Runs `pairs` pairs of each length with each peer.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let rig = Rig::new()?;
+    let program = compile(&rig);
+    let mut works = Vec::new();
+    for (peer, peer_title) in PEERS {
+        for length in LENGTHS {
+            let name = format!("checksum-{length}-{peer}");
+            let title = format!("Internet checksum of {length} bytes in cache");
+            let mut work = Work::new(&name, &title, peer_title, "GB/s");
+            match &program {
+                Ok(program) => {
+                    for _ in 0..pairs {
+                        let theirs = theirs(program, peer, length)?;
+                        let pair = Pair {
+                            peer: Sample::alone(theirs),
+                            suimon: Sample::alone(ours(length)),
+                        };
+                        work.push(pair);
+                    }
+                }
+                Err(error) => work.missing = Some(format!("{error:#}")),
+            }
+            works.push(work);
+        }
+    }
+    Ok(works)
+}
+
+/// DPDK's headers want options of their own, among them an old CPU; ours comes last.
+fn compile(rig: &Rig) -> Result<String> {
+    let source = rig.path("checksum.c");
+    std::fs::write(&source, SOURCE)?;
+    let program = rig.path("checksum");
+    let options =
+        run(&["pkg-config", "--cflags", "libdpdk"]).context("DPDK's headers are not installed")?;
+    let mut words = vec!["gcc", "-O3"];
+    words.extend(options.split_whitespace());
+    words.extend(["-march=native", "-o", &program, &source]);
+    let output = run_any(&words, LIMIT)?;
+    ensure!(output.is_ok(), "gcc: {}", output.stderr.trim());
+    Ok(program)
+}
+
+fn theirs(program: &str, peer: &str, length: usize) -> Result<f64> {
+    let seconds = WINDOW.as_secs_f64().to_string();
+    let said = run(&[program, peer, &length.to_string(), &seconds])?;
+    said.split_whitespace().next().and_then(|rate| rate.parse().ok()).context("no rate")
+}
+
+fn ours(length: usize) -> f64 {
+    let bytes: Vec<u8> = (0..length).map(|at| (at * 7) as u8).collect();
+    let began = Instant::now();
+    let mut rounds = 0_u32;
+    loop {
+        for _ in 0..ROUNDS {
+            black_box(Sum::of(black_box(&bytes)));
+        }
+        rounds += ROUNDS;
+        let took = began.elapsed();
+        if took >= WINDOW {
+            return f64::from(rounds) * length as f64 / took.as_secs_f64() / 1e9;
+        }
+    }
+}

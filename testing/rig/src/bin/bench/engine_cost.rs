@@ -1,0 +1,185 @@
+//! What a frame costs the switch's engine with few and with many ports and addresses.
+//! The queues cost nothing: they are in memory, and nothing is copied out of them.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use rustix::event::{EventfdFlags, eventfd};
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::{FrameBatch, Offloads, VnetHeader};
+use suimon_ports::{FrameSource, PortFault, ProcessorRuntime, QueueHost, Wakeup};
+use suimon_processor_tests::Bottomless;
+use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
+use suimon_switch::{DataPlane, PortTopology, Topology};
+use suimon_wait::PinnedThreads;
+
+use crate::report::{Pair, Sample, Work};
+
+const SWITCH: SwitchId = SwitchId(1);
+const WINDOW: Duration = Duration::from_millis(500);
+/// The most addresses that may be learned on a port.
+const LEARNED_MAX: u32 = 65_536;
+const LEARNING_LIMIT: Duration = Duration::from_secs(20);
+/// Neighbouring frames go to addresses this far apart, so that none helps the next.
+const STRIDE: u32 = 7919;
+
+/// How large a switch is.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    ports: u32,
+    /// Spread over all ports but the first.
+    addresses: u32,
+}
+
+const SMALL: Size = Size { ports: 2, addresses: 2 };
+const MANY_PORTS: Size = Size { ports: 256, addresses: 255 };
+const MANY_ADDRESSES: Size = Size { ports: 3, addresses: 100_000 };
+
+/// Runs `pairs` pairs of each. The peer is the same switch when it is small.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let works = [
+        ("ports", "A 64-byte frame's way through the engine, 256 ports", MANY_PORTS),
+        ("addresses", "The same, 100 000 learned addresses", MANY_ADDRESSES),
+    ];
+    let measure = |(name, title, size)| {
+        let peer = "Suimon with 2 ports and 2 addresses";
+        let mut work = Work::new(&format!("engine-{name}"), title, peer, "ns").less_is_better();
+        for _ in 0..pairs {
+            let peer = Sample::alone(ns_per_frame(SMALL)?);
+            work.push(Pair { peer, suimon: Sample::alone(ns_per_frame(size)?) });
+        }
+        Ok(work)
+    };
+    works.into_iter().map(measure).collect()
+}
+
+fn ns_per_frame(size: Size) -> Result<f64> {
+    let runtime = Arc::new(PinnedThreads);
+    let cpu = runtime.cpus()[0];
+    let plane = DataPlane::start(&[cpu], runtime)?;
+    let ports = (0..size.ports).map(|id| PortTopology {
+        spec: PortSpec {
+            learned_max: LEARNED_MAX,
+            ..PortSpec::new(PortId(id), SWITCH, PortRole::Nic)
+        },
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: false,
+    });
+    let switches = vec![SwitchSpec::new(SWITCH)];
+    plane.publish(Topology { switches, ports: ports.collect() })?;
+    for id in 0..size.ports {
+        let sink = Box::new(Bottomless(Offloads::NONE));
+        plane.attach_sink(queue(id, Direction::Egress), sink);
+    }
+    // Each address is learned on the port that it is then sent to.
+    for id in 1..size.ports {
+        let step = size.ports - 1;
+        let source = Source::new(Order::Once { next: id - 1, step, end: size.addresses })?;
+        plane.attach_source(queue(id, Direction::Ingress), Box::new(source));
+    }
+    let began = Instant::now();
+    while plane.addresses(SWITCH).len() < size.addresses as usize {
+        ensure!(began.elapsed() < LEARNING_LIMIT, "the addresses are not learned");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let source = Source::new(Order::Endless { next: 0, of: size.addresses })?;
+    plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
+    // The first round finds every address for the first time.
+    thread::sleep(WINDOW / 5);
+    let delivered =
+        || (1..size.ports).map(|id| plane.port_counters(PortId(id)).tx_frames).sum::<u64>();
+    let before = [plane.processors()[0].frames, delivered()];
+    let began = Instant::now();
+    thread::sleep(WINDOW);
+    let frames = plane.processors()[0].frames - before[0];
+    let ns = began.elapsed().as_nanos() as f64 / frames as f64;
+    let copies = (delivered() - before[1]) as f64 / frames as f64;
+    plane.stop();
+    ensure!(copies < 1.01, "frames were flooded: an address was forgotten");
+    Ok(ns)
+}
+
+fn queue(port: u32, direction: Direction) -> QueueId {
+    QueueId { port: PortId(port), direction, index: 0 }
+}
+
+/// Which frames come.
+enum Order {
+    /// From addresses `next`, `next + step`, … below `end`, each once.
+    Once { next: u32, step: u32, end: u32 },
+    /// To `of` addresses, again and again.
+    Endless { next: u32, of: u32 },
+}
+
+impl Order {
+    /// Destination and source of the next frame.
+    fn next(&mut self) -> Option<[u32; 2]> {
+        match self {
+            Self::Once { next, end, .. } if *next >= *end => None,
+            Self::Once { next, step, .. } => {
+                *next += *step;
+                Some([u32::MAX, *next - *step])
+            }
+            Self::Endless { next, of } => {
+                *next = (*next + STRIDE) % *of;
+                Some([*next, u32::MAX])
+            }
+        }
+    }
+}
+
+struct Source {
+    order: Order,
+    never: OwnedFd,
+}
+
+impl Source {
+    fn new(order: Order) -> Result<Self> {
+        Ok(Self { order, never: eventfd(0, EventfdFlags::CLOEXEC)? })
+    }
+}
+
+impl FrameSource for Source {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let before = batch.len();
+        while let Some(frame) = batch.spare() {
+            let Some(ends) = self.order.next() else { break };
+            let bytes = frame.space_mut();
+            for (at, end) in ends.into_iter().enumerate() {
+                bytes[6 * at..][..2].copy_from_slice(&[2, 0]);
+                bytes[6 * at + 2..][..4].copy_from_slice(&end.to_be_bytes());
+            }
+            bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+            frame.set_len(64);
+            if frame.admit(&VnetHeader::default(), Offloads::NONE).is_ok() {
+                batch.commit();
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        match self.order {
+            Order::Once { .. } => Wakeup::Armed,
+            Order::Endless { .. } => Wakeup::Pending,
+        }
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.never.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+
+    fn malformed(&self) -> u64 {
+        0
+    }
+}

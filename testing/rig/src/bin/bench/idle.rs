@@ -1,0 +1,67 @@
+//! What a switch costs while its VMs do nothing.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_rig::{Daemon, Process, Rig, Testpmd, TestpmdSpec, ovs};
+
+use crate::report::{Pair, Sample, Work};
+use crate::vhost_user::{GUESTS, SWITCHING, host_file};
+
+const VMS: usize = 8;
+/// After which everybody has gone to sleep who ever will.
+const SETTLE: Duration = Duration::from_secs(2);
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Runs `pairs` pairs. Open vSwitch polls whatever its VMs do, so two are enough there.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let title = format!("CPU used while {VMS} VMs are idle (Open vSwitch: 2), vhost-user");
+    let mut work =
+        Work::new("idle-vms", &title, "Open vSwitch with DPDK", "% of a CPU").less_is_better();
+    if !ovs::is_installed() {
+        work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
+        return Ok(vec![work]);
+    }
+    for _ in 0..pairs {
+        let peer = Sample::alone(open_vswitch()?);
+        work.push(Pair { peer, suimon: Sample::alone(suimon()?) });
+    }
+    Ok(vec![work])
+}
+
+fn open_vswitch() -> Result<f64> {
+    let rig = Rig::new()?;
+    let mut switch = ovs::OvsDpdk::start(&rig, SWITCHING, GUESTS)?;
+    let _vms = vms(&rig, &switch.sockets())?;
+    used(switch.process())
+}
+
+fn suimon() -> Result<f64> {
+    let rig = Rig::new()?;
+    let sockets: Vec<String> = (0..VMS).map(|vm| rig.path(&format!("vh{vm}.sock"))).collect();
+    let mut daemon = Daemon::start(&rig, &host_file(&sockets))?;
+    let _vms = vms(&rig, &sockets)?;
+    used(daemon.process())
+}
+
+/// VMs whose drivers are up and wait.
+fn vms(rig: &Rig, sockets: &[String]) -> Result<Vec<Testpmd>> {
+    let start = |(nth, pair): (usize, &[String])| {
+        let macs = [0, 1].map(|port| format!("02:00:00:00:{nth:02x}:{port:02x}"));
+        let mut spec = TestpmdSpec::new([pair[0].clone(), pair[1].clone()], macs);
+        spec.listens = true;
+        spec.cpus = [SWITCHING, GUESTS];
+        Testpmd::start(rig, &spec)
+    };
+    sockets.chunks_exact(2).enumerate().map(start).collect()
+}
+
+/// Hundredths of a CPU.
+fn used(process: &Process) -> Result<f64> {
+    thread::sleep(SETTLE);
+    let before = process.cpu_time()?;
+    thread::sleep(WINDOW);
+    let used = process.cpu_time()? - before;
+    Ok(used.as_secs_f64() / WINDOW.as_secs_f64() * 100.0)
+}

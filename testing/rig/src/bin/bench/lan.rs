@@ -1,0 +1,88 @@
+//! Namespaces that reach each other, through Suimon's TAP ports or through veth pairs
+//! on the kernel's bridge: the same addresses, devices of the same name.
+
+use anyhow::{Result, ensure};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run};
+
+/// Where the addresses are.
+const NETWORK: &str = "10.77.0.0/24";
+const NAMES: [&str; 4] = ["one", "two", "three", "four"];
+
+/// What carries the frames between the namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Through {
+    Suimon,
+    Bridge,
+}
+
+/// Namespaces that reach each other. The fields go in this order.
+pub(crate) struct Lan {
+    _daemon: Option<Daemon>,
+    guests: Vec<Namespace>,
+    _bridge: Option<Namespace>,
+    pub(crate) rig: Rig,
+}
+
+impl Lan {
+    /// Makes `guests` namespaces, four at most.
+    pub(crate) fn new(through: Through, guests: usize) -> Result<Self> {
+        let rig = Rig::new()?;
+        let names = &NAMES[..guests];
+        let lan = match through {
+            Through::Suimon => {
+                let nics: Vec<_> = names.iter().map(|name| (*name, "")).collect();
+                let (daemon, guests) = private_lan(&rig, &nics)?;
+                let guests = guests.into_iter().map(|guest| guest.namespace).collect();
+                Self { _daemon: Some(daemon), guests, _bridge: None, rig }
+            }
+            Through::Bridge => {
+                // In a namespace of its own, so that the machine's firewall and other
+                // settings have no part in it.
+                let bridge = Namespace::new(&rig, "bridge")?;
+                bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
+                bridge.run(&["ip", "link", "set", "br0", "up"])?;
+                let guests = (0..).zip(names).map(|(nth, name)| {
+                    let guest = bridged(&rig, &bridge, name)?;
+                    guest.address(LightGuest::DEVICE, &format!("{}/24", address(nth)))?;
+                    Ok(guest)
+                });
+                let guests = guests.collect::<Result<_>>()?;
+                Self { _daemon: None, guests, _bridge: Some(bridge), rig }
+            }
+        };
+        for guest in &lan.guests[1..] {
+            ensure!(guest.reaches(&address(0)), "the namespaces do not reach each other");
+        }
+        Ok(lan)
+    }
+
+    /// The namespace with this number, from 0.
+    pub(crate) fn guest(&self, nth: usize) -> &Namespace {
+        &self.guests[nth]
+    }
+
+    /// From now on connections of all namespaces begin with this congestion control.
+    /// iperf3's own option changes it once the connection stands: a socket that began
+    /// with bbr then sends at the pace of a timer whatever it changes to.
+    pub(crate) fn use_congestion_control(&self, control: &str) -> Result<()> {
+        let device = LightGuest::DEVICE;
+        for guest in &self.guests {
+            guest.run(&["ip", "route", "change", NETWORK, "dev", device, "congctl", control])?;
+        }
+        Ok(())
+    }
+}
+
+/// The address of the namespace with this number.
+pub(crate) fn address(nth: usize) -> String {
+    format!("10.77.0.{}", nth + 1)
+}
+
+fn bridged(rig: &Rig, bridge: &Namespace, name: &str) -> Result<Namespace> {
+    let guest = Namespace::new(rig, name)?;
+    let device = LightGuest::DEVICE;
+    let add = ["ip", "-netns", bridge.name(), "link", "add", name, "type", "veth"];
+    run(&[&add[..], &["peer", "name", device, "netns", guest.name()]].concat())?;
+    bridge.run(&["ip", "link", "set", name, "master", "br0", "up"])?;
+    Ok(guest)
+}
