@@ -1,8 +1,7 @@
 //! What software does for ports that lack an offload, beside what the kernel does:
 //! segmentation of TCP and UDP, byte for byte, and receive coalescing.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use suimon_frame::VnetHeader;
@@ -17,14 +16,17 @@ mod frame_sample;
 #[allow(unreachable_pub, reason = "a module of several test binaries")]
 #[path = "support/packet_tap.rs"]
 mod packet_tap;
+#[allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
+#[path = "support/streams.rs"]
+mod streams;
 
 use frame_oracle::naive_sum;
 use frame_sample::Sample;
-use packet_tap::{Headed, PacketTap, inside, set_udp_segment};
+use packet_tap::{Headed, PacketTap, set_udp_segment};
+use streams::{PATIENCE, inside, sample, tcp_stream};
 
 /// A NIC that is given neither large frames nor partial checksums.
 const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
-const PATIENCE: Duration = Duration::from_secs(5);
 /// An EtherType for experiments (RFC 9542, section 2.3.4).
 const MARKER_TYPE: [u8; 2] = [0x88, 0xb5];
 const PORT: u16 = 7007;
@@ -182,26 +184,6 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
     assert!(counter(&status, "software_segmented") >= samples.len() as u64, "{status}");
 }
 
-/// Sends `bytes` in one TCP connection from the first guest to the second.
-fn tcp_stream(from: &LightGuest, to: &LightGuest, address: SocketAddr, bytes: &[u8]) {
-    let listener = inside(&to.namespace, || TcpListener::bind(address).unwrap());
-    std::thread::scope(|scope| {
-        let received = scope.spawn(|| {
-            let mut received = Vec::new();
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            stream.read_to_end(&mut received).unwrap();
-            received
-        });
-        inside(&from.namespace, || {
-            let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-            stream.set_write_timeout(Some(PATIENCE)).unwrap();
-            stream.write_all(bytes).unwrap();
-        });
-        assert!(received.join().unwrap() == bytes, "the stream arrived as something else");
-    });
-}
-
 /// Sends `bytes` as datagrams of 1200 bytes, 36 at a time.
 fn udp_stream(from: &LightGuest, to: &LightGuest, address: SocketAddr, bytes: &[u8]) {
     let receiver = inside(&to.namespace, || UdpSocket::bind(address).unwrap());
@@ -229,13 +211,16 @@ fn streams_of_a_real_stack_become_the_kernels_segments_byte_for_byte() {
     let ours = Way::through_the_switch(a, b);
     let namespace = Namespace::new(&rig, "kernel").unwrap();
     let kernels = Way::through_the_kernel(&namespace, ours.macs);
-    let bytes: Vec<u8> = (0..1_500_000_u64).map(|at| (at * at >> 9) as u8).collect();
+    let bytes = sample(1_500_000);
     for address in [b.address(), b.address_v6()] {
         let address = SocketAddr::new(address.parse().unwrap(), PORT);
-        for (what, send) in [("TCP", tcp_stream as fn(&_, &_, _, &_)), ("UDP", udp_stream)] {
+        for what in ["TCP", "UDP"] {
             ours.left();
             ours.arrived();
-            send(a, b, address, &bytes);
+            match what {
+                "TCP" => tcp_stream(&a.namespace, &b.namespace, address, &bytes, what),
+                _ => udp_stream(a, b, address, &bytes),
+            }
             let left = ours.left();
             let found = ours.arrived();
             let large = left.iter().filter(|(header, _)| header.gso_type != 0).count();

@@ -2,16 +2,16 @@
 #![allow(unsafe_code, reason = "packet sockets and UDP_SEGMENT have no safe form")]
 
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use libc::{c_int, c_void, sockaddr_ll, socklen_t};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use suimon_frame::{VNET_HEADER_SHORT_BYTES, VnetHeader};
 use suimon_rig::Namespace;
+
+use crate::streams::inside;
 
 /// Room for the frames of a whole test.
 const RECEIVE_BYTES: c_int = 256 << 20;
@@ -20,21 +20,6 @@ const UDP_SEGMENT: c_int = 103;
 
 /// A frame with its header.
 pub type Headed = (VnetHeader, Vec<u8>);
-
-/// Does `work` on a thread of its own inside a namespace.
-///
-/// # Panics
-/// The namespace is gone, or `work` panics.
-pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/run/netns/{}", namespace.name())).unwrap();
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            work()
-        });
-        thread.join().unwrap()
-    })
-}
 
 /// Lets the kernel's stack send datagrams of more than one segment as large frames.
 ///
