@@ -368,6 +368,7 @@ impl Unit {
             checksum: Checksum::Partial { start, offset: TCP_CHECKSUM_AT as u16 },
             gso: Some(first.gso()),
             is_coalesced: true,
+            leaves_as: head.meta.leaves_as,
             has_fixed_identification: self.has_fixed_identification == Some(true),
             tag: head.meta.tag,
         };

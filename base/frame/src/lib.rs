@@ -53,7 +53,7 @@ pub use headers::{HeaderError, Headers, Transport};
 pub use ingress::{GSO_HEADER_BYTES_MAX, GSO_SEGMENTS_MAX, MalformedFrame};
 pub use ip::{Fragment, Network, protocol};
 pub use mac::{MacAddr, MacAddrError};
-pub use meta::{Checksum, FrameMeta, Gso, GsoKind, Offloads};
+pub use meta::{Checksum, FrameMeta, Gso, GsoKind, LeavesAs, Offloads};
 pub use segment::{SegmentError, Segments, segment};
 pub use tcp::tcp_flags;
 pub use vlan::{VlanId, VlanTag};

@@ -45,6 +45,19 @@ pub struct Gso {
     pub ecn: bool,
 }
 
+/// The forms in which a frame may leave, as far as the port it came in by has a say.
+/// The later in this order, the fewer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeavesAs {
+    /// Any form that its egress takes.
+    #[default]
+    Any,
+    /// Cut into its segments.
+    Segments,
+    /// Cut into its segments, with their checksums in the bytes.
+    Plain,
+}
+
 /// What is known of a frame beside its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameMeta {
@@ -56,6 +69,8 @@ pub struct FrameMeta {
     /// Whether the large frame was joined from segments, by the device it came in
     /// on or by [`coalesce`](crate::coalesce), so that not every receiver wants it.
     pub is_coalesced: bool,
+    /// What the port it came in by asks of the frame's form.
+    pub leaves_as: LeavesAs,
     /// Whether the segments of the large frame all have its IPv4 identification,
     /// as those it was joined from had. Otherwise they count up from it.
     pub has_fixed_identification: bool,

@@ -104,6 +104,16 @@ impl World {
         self.other.adopt(published);
     }
 
+    /// The sender becomes an uplink.
+    fn set_handing_over_joined(&mut self, is_on: bool) {
+        let mut published = publish(&self.shared, &self.links, true);
+        let new = Arc::get_mut(&mut published).unwrap();
+        let slot = new.tables.slot(PortId(SENDER.into())).unwrap().index();
+        (new.ports[slot].is_uplink, new.ports[slot].hands_over_joined) = (true, is_on);
+        self.engine.adopt(Arc::clone(&published));
+        self.other.adopt(published);
+    }
+
     fn send(&mut self, orders: &[Order]) {
         self.send_from(SENDER, orders);
     }
@@ -163,6 +173,7 @@ fn publish(
                 bandwidth: None,
                 storm: None,
                 receive_coalescing: receive_coalescing && id != REFUSER,
+                hands_over_joined: true,
                 is_uplink: false,
                 capture: None,
                 egress: usize::from(id)..usize::from(id) + 1,
@@ -186,11 +197,13 @@ struct Order {
     flow: u8,
     payload_bytes: usize,
     pushes: bool,
+    /// It stands for segments of 1000 bytes.
+    is_large: bool,
 }
 
 impl Order {
     fn new(to: u8, flow: u8, payload_bytes: usize) -> Self {
-        Self { to, flow, payload_bytes, pushes: false }
+        Self { to, flow, payload_bytes, pushes: false, is_large: false }
     }
 
     fn write(&self, from: u8, sent: &mut (u32, u16), frame: &mut Frame) {
@@ -213,10 +226,13 @@ impl Order {
         bytes.extend(pseudo.word().to_be_bytes());
         bytes.extend([0, 0]);
         bytes.extend((0..self.payload_bytes).map(|at| (at as u32 + sent.0) as u8));
-        *sent = (sent.0 + self.payload_bytes as u32, sent.1 + 1);
+        let segments = if self.is_large { self.payload_bytes.div_ceil(1000) as u16 } else { 1 };
+        *sent = (sent.0 + self.payload_bytes as u32, sent.1 + segments);
         frame.fill(&bytes);
         let header = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,
+            gso_type: if self.is_large { VnetHeader::GSO_TCPV4 } else { VnetHeader::GSO_NONE },
+            gso_size: if self.is_large { 1000 } else { 0 },
             csum_start: 34,
             csum_offset: 16,
             ..VnetHeader::default()
@@ -323,4 +339,26 @@ fn ports_count_their_own() {
     assert_eq!(world.coalesced(TAKER), (45, 4));
     let lengths: Vec<_> = world.take()[usize::from(TAKER)].iter().map(Frame::len).collect();
     assert_eq!(lengths, [15_054, 10_054, 10_054, 10_054]);
+}
+
+/// Both must be on: the switch of the uplink that received, and that of the port.
+#[test]
+fn an_uplink_may_hand_over_segments_only() {
+    let mut world = World::new(true);
+    let large = Order { is_large: true, ..Order::new(TAKER, 1, 3000) };
+    let mut orders = vec![Order::new(TAKER, 0, 1000); 8];
+    orders.extend([large.clone(), Order { to: REMOTE, ..large }]);
+    let mut lengths = |is_on| {
+        world.set_handing_over_joined(is_on);
+        world.send(&orders);
+        let left = world.take();
+        [TAKER, REMOTE].map(|port| {
+            let frames = left[usize::from(port)].iter();
+            frames.map(|frame| (frame.len(), frame.meta.gso.is_some())).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(lengths(true), [vec![(8054, true), (3054, true)], vec![(3054, true)]]);
+    assert_eq!(lengths(false), [vec![(1054, false); 11], vec![(1054, false); 3]]);
+    assert_eq!(world.coalesced(TAKER), (8, 1));
+    assert_eq!(world.shared[usize::from(REMOTE)].tally.software_segmented.value(), 1);
 }

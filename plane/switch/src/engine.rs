@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use suimon_forwarding::{DropReason, FloodKind, Forwarder, Learned, PortSlot, Verdict};
-use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, VlanId, flow_hash};
+use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, FrameBatch, LeavesAs, VlanId, flow_hash};
 use suimon_ports::PortFault;
 use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
 
@@ -110,10 +110,17 @@ impl Engine {
         if port.is_uplink {
             for frame in frames.iter_mut() {
                 frame.meta.is_coalesced = frame.meta.gso.is_some();
+                if frame.meta.is_coalesced && !port.hands_over_joined {
+                    frame.meta.leaves_as = frame.meta.leaves_as.max(LeavesAs::Segments);
+                }
             }
         }
         self.forwarder.decide(&published.tables, now, ingress, frames, &mut self.verdicts);
-        let coalesced = coalesce_decided(&published, &self.verdicts, frames);
+        let coalesced = if port.hands_over_joined {
+            coalesce_decided(&published, &self.verdicts, frames)
+        } else {
+            Coalesced::default()
+        };
         for (at, frame) in frames.iter_mut().enumerate() {
             if coalesced.is_absorbed(at) {
                 continue;

@@ -39,7 +39,10 @@ pub(crate) struct PortRuntime {
     pub shared: Arc<PortShared>,
     pub bandwidth: Option<Limit>,
     pub storm: Option<Limit>,
+    /// Whether it may be given joined frames.
     pub receive_coalescing: bool,
+    /// Whether what it received may be handed on joined.
+    pub hands_over_joined: bool,
     pub is_uplink: bool,
     pub capture: Option<Arc<CaptureTap>>,
     /// Its egress queues, as indices into [`Published::owners`].

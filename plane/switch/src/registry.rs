@@ -143,12 +143,14 @@ impl Registry {
             let first = owners.len();
             owners.extend(egress_queues(&self.queues, id));
             let Some(slot) = tables.slot(id) else { continue };
+            let is_uplink = port.spec.role == PortRole::Uplink;
             ports[slot.index()] = Some(PortRuntime {
                 shared,
                 bandwidth: port.bandwidth.map(bandwidth_limit),
                 storm: storm_limit(port),
-                receive_coalescing: port.receive_coalescing,
-                is_uplink: port.spec.role == PortRole::Uplink,
+                receive_coalescing: is_uplink || port.receive_coalescing,
+                hands_over_joined: !is_uplink || port.receive_coalescing,
+                is_uplink,
                 capture: self.captures.get(&id).cloned(),
                 egress: first..owners.len(),
             });

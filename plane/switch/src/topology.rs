@@ -23,9 +23,10 @@ pub struct PortTopology {
     pub bandwidth: Option<BitRate>,
     /// Most frames per second it may cause to be flooded; the rest is dropped.
     pub storm_limit_fps: Option<u32>,
-    /// Whether it may be given large frames that an uplink's device joined from
-    /// received segments, and segments of one stream joined here. Else those of a
-    /// device are segmented again for it, and nothing is joined.
+    /// A NIC's: whether it may be given large frames that an uplink's device joined
+    /// from received segments, and segments of one stream joined here. Else those of a
+    /// device are segmented again for it, and nothing is joined. An uplink's: whether
+    /// what it received may be handed on so, to whoever wants it.
     pub receive_coalescing: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What has to happen to one frame at one egress.
 
-use suimon_frame::{Checksum, FrameMeta, Offloads};
+use suimon_frame::{Checksum, FrameMeta, LeavesAs, Offloads};
 
 /// What has to happen to a frame before an egress takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,15 @@ pub enum EgressStep {
 }
 
 /// What has to happen to a frame with this metadata before an egress with these
-/// offloads takes it. Called for every frame and egress.
+/// offloads takes it, and the port it came in by lets it go. Called for every frame
+/// and egress.
 #[inline]
 pub const fn plan(frame: &FrameMeta, egress: Offloads) -> EgressStep {
+    let egress = match frame.leaves_as {
+        LeavesAs::Any => egress,
+        LeavesAs::Segments => egress.without_segmentation(),
+        LeavesAs::Plain => Offloads::NONE,
+    };
     match (frame.gso, frame.checksum) {
         (Some(gso), _) if egress.takes(gso) => EgressStep::AsIs,
         (Some(_), _) => EgressStep::Segment { partial_checksum: egress.checksum },

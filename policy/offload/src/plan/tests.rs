@@ -53,6 +53,19 @@ fn a_large_udp_frame_is_segmented_for_an_egress_that_takes_tcp_only() {
     assert_eq!(plan(&meta, Offloads::NONE), EgressStep::Segment { partial_checksum: false });
 }
 
+#[test]
+fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
+    let gso = Gso { kind: GsoKind::Tcp4, segment_bytes: 1000, ecn: false };
+    let checksum = Checksum::Partial { start: 34, offset: 16 };
+    let step = |leaves_as| {
+        let large = FrameMeta { checksum, gso: Some(gso), leaves_as, ..FrameMeta::default() };
+        plan(&large, Offloads::TCP)
+    };
+    assert_eq!(step(LeavesAs::Any), EgressStep::AsIs);
+    assert_eq!(step(LeavesAs::Segments), EgressStep::Segment { partial_checksum: true });
+    assert_eq!(step(LeavesAs::Plain), EgressStep::Segment { partial_checksum: false });
+}
+
 proptest! {
     /// Whatever the egress lacks, the planned step makes frames that it takes.
     #[test]
