@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use suimon_frame::{MacAddr, Offloads};
-use suimon_offload::OffloadSwitches;
+use suimon_offload::{DeviceFeatures, OffloadSwitches};
 use suimon_quantity::PortId;
 use thiserror::Error;
 
@@ -87,6 +87,8 @@ pub struct UplinkSpec {
     pub queue_pairs: u16,
     /// Largest IP packet; `None` keeps the device's own.
     pub mtu: Option<u16>,
+    /// What we may leave to the device, and it to us, seen from us.
+    pub offload: OffloadSwitches,
 }
 
 /// What a port stands on.
@@ -146,9 +148,10 @@ pub struct DeviceStatus {
     pub link_up: bool,
     /// Queue pairs in use.
     pub queue_pairs: u16,
-    /// What the other side may hand us.
+    /// What the other side could hand us. A TAP and a packet socket can do more than
+    /// the switches let them; of a virtio driver only what was negotiated is known.
     pub ingress: Offloads,
-    /// What we may hand the other side.
+    /// What the other side could be handed.
     pub egress: Offloads,
     /// Negotiated virtio features, if it is a virtio device.
     pub features: Option<u64>,
@@ -221,6 +224,14 @@ pub trait DeviceFactory: Send + Sync {
         queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError>;
+
+    /// What the device that `spec` stands on does itself, asked of the kernel now,
+    /// whether or not it is open; `None` if there is no such device behind it, but a
+    /// guest or the kernel. Not for a processor's thread: it may wait.
+    ///
+    /// # Errors
+    /// The device is not there, or the kernel cannot be asked.
+    fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
 
     /// Whether a TAP of that name exists in the namespace.
     fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool;

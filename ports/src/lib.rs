@@ -34,4 +34,4 @@ pub use processor::{ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart,
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use store::{StateStore, StoreError};
-pub use suimon_offload::OffloadSwitches;
+pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};

@@ -12,6 +12,7 @@ use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host::HostVerb;
+use crate::offload::OffloadVerb;
 use crate::operation::OperationVerb;
 use crate::output::Context;
 use crate::queue::{ProcessorVerb, QueueVerb};
@@ -55,6 +56,9 @@ enum Noun {
     /// Virtual NICs.
     #[command(subcommand)]
     Nic(Box<NicVerb>),
+    /// Offloads: what ports leave to whom.
+    #[command(subcommand)]
+    Offload(OffloadVerb),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -112,6 +116,7 @@ impl Cli {
             Noun::Switch(verb) => verb.run(context).await,
             Noun::Uplink(verb) => verb.run(context).await,
             Noun::Nic(verb) => verb.run(context).await,
+            Noun::Offload(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

@@ -30,6 +30,9 @@ fn help_is_as_reviewed() {
         let verb_help = nic.find_subcommand_mut(verb).unwrap().render_help().to_string();
         insta::assert_snapshot!(format!("help_nic_{verb}"), verb_help);
     }
+    let offload = command.find_subcommand_mut("offload").unwrap();
+    let set_help = offload.find_subcommand_mut("set").unwrap().render_help().to_string();
+    insta::assert_snapshot!("help_offload_set", set_help);
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub(crate) enum Failure {
     /// The daemon, or the way to it.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The configuration is refused.
+    /// Refused here, before the daemon was asked: the configuration is wrong, or names
+    /// what is not there.
     #[error("refused")]
     Refused(Vec<ApiError>),
     /// An operation ended, but not well.
@@ -126,9 +127,10 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         let of_errors = |errors: &[ApiError]| errors.first().map_or(1, |error| code_of(error.code));
         match self {
-            Self::Client(ClientError::Refused { errors, .. }) => of_errors(errors),
+            Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
+                of_errors(errors)
+            }
             Self::Client(_) => 5,
-            Self::Refused(_) => 3,
             Self::Operation(operation) if operation.state == OperationState::Cancelled => 7,
             // What was found wrong only when its turn came has the code that it has
             // when it is refused at once.

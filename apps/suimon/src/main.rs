@@ -16,6 +16,7 @@ mod exit;
 mod generate;
 mod host;
 mod key_flags;
+mod offload;
 mod operation;
 mod output;
 mod progress;

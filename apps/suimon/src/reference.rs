@@ -54,27 +54,37 @@ fn host_file() -> String {
          a TAP device and a replacement on vhost-user, where the VM learns the value when it \
          connects; *at start* waits until the daemon starts next.\n\n",
     );
-    for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Nic, Kind::Offload] {
+    for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Nic] {
         let header = match kind {
             Kind::Switch | Kind::Uplink | Kind::Nic => format!("[[{}]]", kind.word()),
-            Kind::Offload => "[nic.offload]".to_owned(),
             _ => format!("[{}]", kind.word()),
         };
-        text.push_str(&format!("## `{header}`\n\n"));
-        text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");
-        for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_))) {
-            text.push_str(&format!(
-                "| `{}` | {} | {} | {} | {} |\n",
-                key.name,
-                cell(&key.form.describe()),
-                default_text(kind, key.name).map_or("required".to_owned(), |text| cell(&text)),
-                effect(key.effect),
-                cell(&meaning_of(kind, key.name).unwrap_or_default()),
-            ));
+        keys(&mut text, &header, kind, None);
+        for key in kind.keys() {
+            if let Form::Table(inner) = key.form {
+                let header = format!("[{}.{}]", kind.word(), key.name);
+                keys(&mut text, &header, inner, Some(key.effect));
+            }
         }
-        text.push('\n');
     }
     text
+}
+
+/// One table of the host file. A table inside another changes as the key that it is.
+fn keys(text: &mut String, header: &str, kind: Kind, of_table: Option<Effect>) {
+    text.push_str(&format!("## `{header}`\n\n"));
+    text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");
+    for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_))) {
+        text.push_str(&format!(
+            "| `{}` | {} | {} | {} | {} |\n",
+            key.name,
+            cell(&key.form.describe()),
+            default_text(kind, key.name).map_or("required".to_owned(), |text| cell(&text)),
+            effect(of_table.unwrap_or(key.effect)),
+            cell(&meaning_of(kind, key.name).unwrap_or_default()),
+        ));
+    }
+    text.push('\n');
 }
 
 const fn effect(effect: Effect) -> &'static str {
@@ -138,6 +148,9 @@ mod tests {
             for key in kind.keys().iter().filter(|key| key.name != "offload") {
                 assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);
             }
+        }
+        for header in ["[uplink.offload]", "[nic.offload]"] {
+            assert_eq!(config.matches(&format!("\n## `{header}`\n")).count(), 1, "{header}");
         }
         assert!(cli.contains("\n#### suimon nic add\n"), "{cli}");
         assert!(!cli.contains("suimon docs --dir"));

@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 use suimon_contract::{
-    Condition, DropCounter, Health, NicBackend, NicConfig, NicStatus, PortCounters, Resource,
-    SwitchConfig, SwitchStatus, UplinkConfig, UplinkStatus,
+    Condition, DropCounter, Health, NicBackend, NicConfig, NicStatus, OffloadStatus, PortCounters,
+    Resource, SwitchConfig, SwitchStatus, UplinkConfig, UplinkStatus,
 };
 
+use crate::offload::offload_table;
 use crate::table::{Table, or_dash};
 use crate::units;
 
@@ -96,6 +97,7 @@ impl Shown for UplinkConfig {
         lines.add("mtu now", one.mtu);
         lines.add("address", or_dash(one.mac));
         lines.counters(&one.counters);
+        lines.offloads(&one.offloads);
         lines.0
     }
 }
@@ -134,20 +136,7 @@ impl Shown for NicConfig {
             lines.add("virtio features", features);
         }
         lines.counters(&one.counters);
-        let mut offloads = Table::new(&["OFFLOAD", "SUPPORTED", "USED", "REASON"]);
-        for offload in &one.offloads {
-            let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-            offloads.row([
-                offload.name.clone(),
-                yes(offload.supported),
-                yes(offload.effective),
-                offload.reason.clone(),
-            ]);
-        }
-        if !one.offloads.is_empty() {
-            lines.0.push('\n');
-            lines.0.push_str(&offloads.render());
-        }
+        lines.offloads(&one.offloads);
         lines.0
     }
 }
@@ -203,6 +192,14 @@ impl Lines {
         let segments = units::count(counters.software_coalesced_segments);
         let joined = units::count(counters.software_coalesced_units);
         self.add("software coalesced", format!("{segments} into {joined}"));
+    }
+
+    /// A table of its own below the lines.
+    fn offloads(&mut self, offloads: &[OffloadStatus]) {
+        if !offloads.is_empty() {
+            self.0.push('\n');
+            self.0.push_str(&offload_table(offloads).render());
+        }
     }
 
     fn drops(&mut self, title: &str, drops: &[DropCounter]) {

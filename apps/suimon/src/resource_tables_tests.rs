@@ -1,4 +1,4 @@
-use suimon_contract::{OffloadStatus, parse_toml};
+use suimon_contract::{DeviceFeaturesStatus, OffloadDoer, OffloadStatus, parse_toml};
 
 use super::*;
 
@@ -56,8 +56,10 @@ fn nics() -> Vec<NicStatus> {
     nics[0].virtio_features = Some("0x130003".to_owned());
     nics[0].offloads = vec![OffloadStatus {
         name: "tx_checksum".to_owned(),
-        supported: true,
+        supported: Some(true),
+        enabled: false,
         effective: false,
+        by: OffloadDoer::Guest,
         reason: "switched off in the host file".to_owned(),
     }];
     nics
@@ -96,8 +98,8 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     software checksummed    0
     software coalesced      0 into 0
 
-    OFFLOAD      SUPPORTED  USED  REASON
-    tx_checksum  yes        no    switched off in the host file
+    OFFLOAD      SUPPORTED  ENABLED  USED  BY     REASON
+    tx_checksum  yes        no       no    guest  switched off in the host file
     "#);
 }
 
@@ -132,6 +134,8 @@ fn switches_and_uplinks_are_shown_too() {
         counters: counters(),
         mtu: 1500,
         mac: None,
+        offloads: Vec::new(),
+        device: DeviceFeaturesStatus::default(),
     };
     insta::assert_snapshot!(UplinkConfig::table(core::slice::from_ref(&uplink)).render(), @r"
     NAME  DEVICE  DRIVER     SWITCH   MTU       RX     TX  DROPS  HEALTH

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use suimon_confine::{Confinement, Role};
 use suimon_netdev::NetDevices;
 use suimon_ports::{
-    DeviceError, DeviceFactory, PortDevice, PortObserver, PortSpec, QueueHost, ThreadStart,
+    DeviceError, DeviceFactory, DeviceFeatures, PortDevice, PortObserver, PortSpec, QueueHost,
+    ThreadStart,
 };
 use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
@@ -53,6 +54,13 @@ impl DeviceFactory for HostDevices {
             }
             PortSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
             PortSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),
+        }
+    }
+
+    fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+        match spec {
+            PortSpec::Uplink(spec) => self.net.uplink_features(spec),
+            PortSpec::VhostUser(_) | PortSpec::Tap(_) => Ok(None),
         }
     }
 

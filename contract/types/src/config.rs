@@ -135,6 +135,9 @@ pub struct UplinkConfig {
     /// Largest IP packet, 68 to 9216 bytes; the device's own if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
+    /// What we and the device may leave to each other.
+    #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
+    pub offload: OffloadConfig,
 }
 
 /// What a NIC stands on.
@@ -241,21 +244,26 @@ impl NicConfig {
     }
 }
 
-/// `[nic.offload]`: the switches of a NIC's offloads, seen from the guest. All on.
+/// `[nic.offload]` and `[uplink.offload]`: the switches of a port's offloads, seen
+/// from who uses the port: the guest uses its NIC, we use an uplink's device. All on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
-    /// The guest may leave transport checksums of what it sends to us.
+    /// What is sent may lack its transport checksum: the guest leaves it to us, and we
+    /// leave it to an uplink's device.
     pub tx_checksum: bool,
-    /// The guest may be given frames without a transport checksum in the bytes.
+    /// What is received may lack its transport checksum, and an uplink's device is
+    /// believed where it says that one is good.
     pub rx_checksum: bool,
-    /// The guest may leave IPv4 header checksums to us.
+    /// What is sent may lack its IPv4 header checksum; no virtio NIC offloads it.
     pub tx_ip_checksum: bool,
-    /// The guest may be given frames with an unchecked IPv4 header checksum.
+    /// What is received may have an unchecked IPv4 header checksum; no virtio NIC
+    /// offloads it.
     pub rx_ip_checksum: bool,
-    /// Large TCP frames both ways.
+    /// Large TCP and UDP frames both ways.
     pub segmentation: bool,
-    /// Received segments may be joined before they are given to the guest.
+    /// Received segments may be joined; both the uplink's switch and the NIC's must be
+    /// on.
     pub receive_coalescing: bool,
 }
 

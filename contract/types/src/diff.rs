@@ -26,7 +26,9 @@ use serde_json::{Map, Value};
 
 use crate::SwitchConfig;
 use crate::claims::{Claim, claims};
-use crate::{Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep};
+use crate::{
+    Effect, FieldChange, HostConfig, Kind, NicConfig, OffloadConfig, Plan, PlanAction, PlanStep,
+};
 
 impl Plan {
     /// The steps from `from` to `to`, both valid. Empty if they mean the same,
@@ -67,15 +69,19 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
         tables.insert((Kind::Switch, switch.name.to_string()), table(&meant_switch(switch)));
     }
     for uplink in &config.uplinks {
-        tables.insert((Kind::Uplink, uplink.name.to_string()), table(uplink));
+        let table = with_offload(table(uplink), &uplink.offload);
+        tables.insert((Kind::Uplink, uplink.name.to_string()), table);
     }
     for nic in &config.nics {
-        let mut table = table(&meant_nic(nic));
-        let offload = Table::from_iter([("offload".to_owned(), to_value(&nic.offload))]);
-        table.extend(offload);
+        let table = with_offload(table(&meant_nic(nic)), &nic.offload);
         tables.insert((Kind::Nic, nic.name.to_string()), table);
     }
     tables
+}
+
+fn with_offload(mut table: Table, offload: &OffloadConfig) -> Table {
+    table.insert("offload".to_owned(), to_value(offload));
+    table
 }
 
 fn meant_switch(switch: &SwitchConfig) -> SwitchConfig {

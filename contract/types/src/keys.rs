@@ -19,7 +19,7 @@ pub enum Kind {
     Switch,
     /// `[[nic]]`.
     Nic,
-    /// `[nic.offload]`.
+    /// `[nic.offload]` and `[uplink.offload]`.
     Offload,
 }
 
@@ -130,6 +130,7 @@ const UPLINK: &[Key] = &[
     optional("driver", Form::OneOf(&["af_packet", "tap"]), Effect::Replace),
     optional("queues", QUEUES, Effect::Replace),
     optional("mtu", MTU, Effect::Live),
+    optional("offload", Form::Table(Kind::Offload), Effect::Live),
 ];
 
 const NIC: &[Key] = &[
@@ -154,16 +155,16 @@ const NIC: &[Key] = &[
         Effect::Live,
     ),
     optional("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
-    optional("offload", Form::Table(Kind::Offload), Effect::LiveOnTap),
+    optional("offload", Form::Table(Kind::Offload), Effect::Live),
 ];
 
 const OFFLOAD: &[Key] = &[
-    optional("tx_checksum", Form::Flag, Effect::LiveOnTap),
-    optional("rx_checksum", Form::Flag, Effect::LiveOnTap),
-    optional("tx_ip_checksum", Form::Flag, Effect::LiveOnTap),
-    optional("rx_ip_checksum", Form::Flag, Effect::LiveOnTap),
-    optional("segmentation", Form::Flag, Effect::LiveOnTap),
-    optional("receive_coalescing", Form::Flag, Effect::LiveOnTap),
+    optional("tx_checksum", Form::Flag, Effect::Live),
+    optional("rx_checksum", Form::Flag, Effect::Live),
+    optional("tx_ip_checksum", Form::Flag, Effect::Live),
+    optional("rx_ip_checksum", Form::Flag, Effect::Live),
+    optional("segmentation", Form::Flag, Effect::Live),
+    optional("receive_coalescing", Form::Flag, Effect::Live),
 ];
 
 #[cfg(test)]

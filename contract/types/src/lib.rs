@@ -69,6 +69,7 @@ mod json_tree;
 mod key_meaning;
 mod keys;
 mod name;
+mod offload_status;
 mod operation;
 mod plan;
 mod request;
@@ -97,12 +98,13 @@ pub use json_body::{
 pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
 pub use name::{Name, NameError};
+pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
 pub use request::{ApplyRequest, MoveQueueRequest};
 pub use status::{
-    AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, OffloadStatus,
-    PortCounters, ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, UplinkStatus,
+    AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
+    ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, UplinkStatus,
 };
 pub use toml_file::{TOML_BYTES_MAX, locate_errors, parse_toml};
 pub use toml_writer::{default_of, to_toml};

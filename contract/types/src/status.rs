@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
-use crate::{ConfinementStatus, Name, NicConfig, SwitchConfig, UplinkConfig};
+use crate::{
+    ConfinementStatus, DeviceFeaturesStatus, Name, NicConfig, OffloadStatus, SwitchConfig,
+    UplinkConfig,
+};
 
 /// `GET /1.0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -88,19 +91,6 @@ pub struct DropCounter {
     pub frames: u64,
 }
 
-/// One offload of a port: what is, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct OffloadStatus {
-    /// `rx_checksum`, `tcp4_segmentation`, …, seen from the guest.
-    pub name: String,
-    /// Whether the other side could.
-    pub supported: bool,
-    /// Whether it is used.
-    pub effective: bool,
-    /// Why.
-    pub reason: String,
-}
-
 /// A queue and the processor that owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueStatus {
@@ -159,6 +149,12 @@ pub struct UplinkStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mac: Option<MacAddr>,
+    /// Offloads.
+    #[serde(default)]
+    pub offloads: Vec<OffloadStatus>,
+    /// What the device does itself, as the kernel says now.
+    #[serde(default)]
+    pub device: DeviceFeaturesStatus,
 }
 
 /// A switch.

@@ -23,10 +23,11 @@ fn switch(index: usize, kind: u8, ageing_s: u32, device: bool) -> SwitchConfig {
 }
 
 fn uplink() -> impl Strategy<Value = UplinkConfig> {
-    (any::<bool>(), 1u16..=64, option::of(68u16..=9216)).prop_map(|(tap, queues, mtu)| {
-        let driver = if tap { "tap" } else { "af_packet" };
+    (any::<[bool; 3]>(), 1u16..=64, option::of(68u16..=9216)).prop_map(|(flags, queues, mtu)| {
+        let driver = if flags[0] { "tap" } else { "af_packet" };
         let uplink = serde_json::json!({
-            "name": "u", "device": "d", "driver": driver, "queues": queues, "mtu": mtu
+            "name": "u", "device": "d", "driver": driver, "queues": queues, "mtu": mtu,
+            "offload": {"segmentation": flags[1], "rx_checksum": flags[2]},
         });
         serde_json::from_value(uplink).unwrap()
     })

@@ -1,46 +1,176 @@
-//! The offloads of a NIC, each with its reason.
+//! The offloads of a NIC or an uplink: what could be, what is switched on, what is, who
+//! does it, and why.
 
-use suimon_contract::{OffloadConfig, OffloadStatus};
+use suimon_contract::{
+    DeviceFeatureStatus, DeviceFeaturesStatus, NicBackend, NicConfig, OffloadDoer, OffloadStatus,
+    UplinkConfig,
+};
 use suimon_frame::Offloads;
-use suimon_offload::{Capability, Finding, Reason, Side, effective};
-use suimon_ports::DeviceStatus;
+use suimon_offload::{
+    Assignment, Capability, Doer, Finding, PortKind, Reason, Side, assign, doer, effective,
+    is_supported,
+};
+use suimon_ports::{DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState};
 
 use crate::wanted::offload_switches;
 
+/// What the kernel says that an uplink's device does; `None` in it if there is no
+/// device behind the uplink.
+pub(crate) type Asked = Result<Option<DeviceFeatures>, DeviceError>;
+
 /// All offloads of a NIC, those of what the guest sends first.
-pub(crate) fn offloads(device: &DeviceStatus, config: &OffloadConfig) -> Vec<OffloadStatus> {
-    let switches = offload_switches(config);
-    let sides = [("tx", Side::Ingress, device.ingress), ("rx", Side::Egress, device.egress)];
+pub(crate) fn nic_offloads(device: &DeviceStatus, nic: &NicConfig) -> Vec<OffloadStatus> {
+    let switches = offload_switches(&nic.offload);
     let mut all = Vec::new();
-    for (prefix, side, supported) in sides {
-        let findings = effective(supported, &switches, side).findings;
-        all.extend(findings.iter().map(|finding| status(prefix, finding, supported, device)));
+    for (side, supported) in [(Side::Ingress, device.ingress), (Side::Egress, device.egress)] {
+        for finding in effective(supported, &switches, PortKind::Nic, side).findings {
+            let can = other_side_can(finding.capability, supported);
+            let (effective, by, reason) = nic_finding(side, &finding, can, device, nic);
+            // A driver is not asked for what is switched off.
+            let is_unknown = finding.capability != Capability::IpChecksum
+                && match finding.reason {
+                    Reason::SwitchedOff { .. } | Reason::Needs { .. } => {
+                        nic.backend == NicBackend::VhostUser
+                    }
+                    _ => !is_connected(device),
+                };
+            all.push(OffloadStatus {
+                name: name(PortKind::Nic, side, finding.capability),
+                supported: (can || !is_unknown).then_some(can),
+                enabled: switches.is_on(PortKind::Nic.switch(side, finding.capability)),
+                effective,
+                by,
+                reason,
+            });
+        }
     }
     all
 }
 
-fn status(
-    prefix: &str,
+fn is_connected(device: &DeviceStatus) -> bool {
+    device.link_up || device.features.is_some()
+}
+
+/// Whether a NIC uses it, who does it, and why.
+fn nic_finding(
+    side: Side,
     finding: &Finding,
-    supported: Offloads,
+    can: bool,
     device: &DeviceStatus,
-) -> OffloadStatus {
-    let reason = match finding.reason {
-        Reason::NotNegotiated if !device.link_up && device.features.is_none() => {
-            "nothing is connected".to_owned()
+    nic: &NicConfig,
+) -> (bool, OffloadDoer, String) {
+    if finding.reason == Reason::NotNegotiated && !is_connected(device) {
+        return (false, OffloadDoer::Nobody, "nothing is connected".to_owned());
+    }
+    // What we hand out changes at once. What a driver has negotiated it may send as long
+    // as it runs.
+    let lingers =
+        side == Side::Ingress && nic.backend == NicBackend::VhostUser && can && !finding.is_on();
+    if lingers {
+        let reason = format!("{}, but in use until the guest's driver starts anew", finding.reason);
+        return (true, OffloadDoer::Egress, reason);
+    }
+    let by = in_words(doer(PortKind::Nic, side, finding));
+    (finding.is_on(), by, finding.reason.to_string())
+}
+
+/// All offloads of an uplink, those of what we send first. `device` is `None` while it
+/// is not open.
+pub(crate) fn uplink_offloads(
+    device: Option<&DeviceStatus>,
+    uplink: &UplinkConfig,
+    asked: &Asked,
+) -> Vec<OffloadStatus> {
+    let switches = offload_switches(&uplink.offload);
+    let (ingress, egress) =
+        device.map_or((Offloads::NONE, Offloads::NONE), |device| (device.ingress, device.egress));
+    let mut all = Vec::new();
+    for (side, carried) in [(Side::Egress, egress), (Side::Ingress, ingress)] {
+        for finding in effective(carried, &switches, PortKind::Uplink, side).findings {
+            let capability = finding.capability;
+            let (by, reason) = match device {
+                None => (OffloadDoer::Nobody, "it is not open".to_owned()),
+                Some(_) => judged(side, &finding, uplink, asked),
+            };
+            all.push(OffloadStatus {
+                name: name(PortKind::Uplink, side, capability),
+                supported: match asked {
+                    Ok(Some(features)) => Some(is_supported(side, capability, features)),
+                    Ok(None) => device.map(|_| other_side_can(capability, carried)),
+                    // Some are no matter of the device.
+                    Err(_) if capability == Capability::IpChecksum => Some(false),
+                    Err(_) if capability == Capability::ReceiveCoalescing => Some(true),
+                    Err(_) => None,
+                },
+                enabled: switches.is_on(PortKind::Uplink.switch(side, capability)),
+                effective: device.is_some() && finding.is_on(),
+                by,
+                reason,
+            });
         }
-        reason => reason.to_string(),
+    }
+    all
+}
+
+/// What the kernel says of an uplink's device.
+pub(crate) fn device_features(asked: &Asked) -> DeviceFeaturesStatus {
+    let in_words = |(feature, state): (DeviceFeature, FeatureState)| DeviceFeatureStatus {
+        name: feature.name().to_owned(),
+        state: state.word().to_owned(),
     };
-    OffloadStatus {
-        name: name(prefix, finding.capability),
-        supported: is_supported(finding.capability, supported),
-        effective: finding.is_on(),
-        reason,
+    match asked {
+        Ok(features) => DeviceFeaturesStatus {
+            unknown: None,
+            features: features.iter().flat_map(DeviceFeatures::iter).map(in_words).collect(),
+        },
+        Err(error) => {
+            DeviceFeaturesStatus { unknown: Some(error.to_string()), features: Vec::new() }
+        }
     }
 }
 
-/// Seen from the guest: `tx_checksum`, `rx_tcp4_segmentation`, …
-fn name(prefix: &str, capability: Capability) -> String {
+/// Who does it at an open uplink, and why.
+fn judged(
+    side: Side,
+    finding: &Finding,
+    uplink: &UplinkConfig,
+    asked: &Asked,
+) -> (OffloadDoer, String) {
+    let unknown = DeviceFeatures::default();
+    let found = match asked {
+        Ok(None) => Assignment { doer: doer(PortKind::Uplink, side, finding), by: None },
+        Ok(Some(features)) => assign(side, finding, features),
+        Err(_) => assign(side, finding, &unknown),
+    };
+    let reason = match (finding.reason, found.by, asked) {
+        (Reason::NotNegotiated, ..) => "this kernel cannot carry it to and from us".to_owned(),
+        (Reason::NotInVirtio, ..) => {
+            "no virtio-net header can ask for it: it is always in the bytes".to_owned()
+        }
+        (_, Some(feature), Ok(Some(features))) => {
+            format!("{} of {} is {}", feature.name(), uplink.device, features.state(feature).word())
+        }
+        (_, Some(_), Err(error)) => {
+            format!("what {} does itself is not known: {error}", uplink.device)
+        }
+        (reason, ..) => reason.to_string(),
+    };
+    (in_words(found.doer), reason)
+}
+
+const fn in_words(doer: Doer) -> OffloadDoer {
+    match doer {
+        Doer::Guest => OffloadDoer::Guest,
+        Doer::Nic => OffloadDoer::Nic,
+        Doer::Kernel => OffloadDoer::Kernel,
+        Doer::Software => OffloadDoer::Software,
+        Doer::Egress => OffloadDoer::Egress,
+        Doer::Nobody => OffloadDoer::Nobody,
+    }
+}
+
+/// `tx_checksum`, `rx_tcp4_segmentation`, …, seen from who uses the port.
+fn name(kind: PortKind, side: Side, capability: Capability) -> String {
     let name = match capability {
         Capability::Checksum => "checksum",
         Capability::IpChecksum => "ip_checksum",
@@ -50,10 +180,10 @@ fn name(prefix: &str, capability: Capability) -> String {
         Capability::UdpSegmentation => "udp_segmentation",
         Capability::ReceiveCoalescing => return "receive_coalescing".to_owned(),
     };
-    format!("{prefix}_{name}")
+    format!("{}_{name}", if kind.receives(side) { "rx" } else { "tx" })
 }
 
-fn is_supported(capability: Capability, supported: Offloads) -> bool {
+fn other_side_can(capability: Capability, supported: Offloads) -> bool {
     match capability {
         Capability::Checksum => supported.checksum,
         Capability::IpChecksum => false,
@@ -64,3 +194,7 @@ fn is_supported(capability: Capability, supported: Offloads) -> bool {
         Capability::ReceiveCoalescing => supported.tcp4_segmentation || supported.tcp6_segmentation,
     }
 }
+
+#[cfg(test)]
+#[path = "offloads_tests.rs"]
+mod tests;

@@ -12,9 +12,10 @@ use suimon_switch::{AddressView, PortCountersView};
 
 use crate::PortKey;
 use crate::edit::not_found;
-use crate::offloads::offloads;
+use crate::offloads::{device_features, nic_offloads, uplink_offloads};
 use crate::queue_names::queue_name;
 use crate::shared::Shared;
+use crate::wanted::uplink_spec;
 
 impl Shared {
     pub(crate) fn host_status(&self) -> HostStatus {
@@ -165,7 +166,7 @@ impl Shared {
             config: nic.clone(),
             condition: port.as_ref().map_or_else(not_yet, |port| port.condition()),
             counters: self.counters(id),
-            offloads: offloads(&device, &nic.offload),
+            offloads: nic_offloads(&device, nic),
             virtio_features: device.features.map(|features| format!("{features:#x}")),
             queue_pairs: device.queue_pairs,
             learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
@@ -175,7 +176,9 @@ impl Shared {
     fn uplink_status(&self, uplink: &UplinkConfig, config: &HostConfig) -> UplinkStatus {
         let switch = config.switches.iter().find(|s| s.uplink.as_ref() == Some(&uplink.name));
         let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
-        let device = port.as_ref().and_then(|port| port.device_status()).unwrap_or_default();
+        let device = port.as_ref().and_then(|port| port.device_status());
+        // Asked without the port's lock: the kernel may let us wait.
+        let asked = self.devices.features(&uplink_spec(uplink));
         let condition = match (&port, switch) {
             (Some(port), _) => port.condition(),
             (None, Some(_)) => not_yet(),
@@ -189,8 +192,15 @@ impl Shared {
             switch: switch.map(|switch| switch.name.clone()),
             condition,
             counters: self.counters(port.as_ref().map(|port| port.id)),
-            mtu: if device.mtu > 0 { device.mtu } else { uplink.mtu.unwrap_or(0) },
-            mac: device.mac,
+            mtu: device
+                .as_ref()
+                .map(|device| device.mtu)
+                .filter(|mtu| *mtu > 0)
+                .or(uplink.mtu)
+                .unwrap_or(0),
+            mac: device.as_ref().and_then(|device| device.mac),
+            offloads: uplink_offloads(device.as_ref(), uplink, &asked),
+            device: device_features(&asked),
         }
     }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use suimon_contract::{HostConfig, Name, NicConfig, SwitchConfig, SwitchKind};
 use suimon_forwarding::{self as forwarding, PortRole, VlanMode, VlanSet};
-use suimon_frame::VlanId;
+use suimon_frame::{Offloads, VlanId};
+use suimon_offload::{Capability, PortKind, Reason, Side, effective};
+use suimon_ports::OffloadSwitches;
 use suimon_quantity::{BitRate, PortId, SwitchId};
 use suimon_switch::{PortTopology, Topology};
 
 use crate::PortKey;
-use crate::wanted::{WantedPorts, host_nic_mtu};
+use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches};
 
 /// The identifiers in use. An identifier is never given out twice while the
 /// daemon runs, not even after a change that was rolled back.
@@ -145,7 +147,15 @@ fn uplink_port(
     // A device may have an MTU beyond the switch's own range (65 535 on some).
     spec.mtu = mtu.clamp(forwarding::MTU_MIN, forwarding::MTU_MAX);
     spec.learned_max = UPLINK_LEARNED_MAX;
-    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing: true })
+    let receive_coalescing = hands_over_joined(&offload_switches(&uplink.offload));
+    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing })
+}
+
+/// Whether what an uplink received may go on joined. Both kinds of uplink carry large
+/// TCP frames, so the switches alone decide.
+fn hands_over_joined(switches: &OffloadSwitches) -> bool {
+    let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
+    received.reason(Capability::ReceiveCoalescing) == Some(Reason::On)
 }
 
 /// Addresses learned behind one uplink at most: a large layer-2 domain.

@@ -73,6 +73,7 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
         },
         queue_pairs: uplink.queues,
         mtu: uplink.mtu,
+        offload: offload_switches(&uplink.offload),
     })
 }
 

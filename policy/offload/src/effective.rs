@@ -9,10 +9,39 @@ use crate::{Capability, Finding, OffloadSwitches, Reason, Switch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The guest sends to us.
+    /// Frames come in: the guest sends to us, or the uplink's device received.
     Ingress,
-    /// We send to the guest.
+    /// Frames go out: to the guest, or by the uplink's device.
     Egress,
+}
+
+/// Whose switches are meant. They are named as who uses the port sees it: the
+/// guest uses its NIC, and we use the uplink's device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// A guest's NIC: its `tx` comes in here.
+    Nic,
+    /// An uplink: its `tx` goes out here.
+    Uplink,
+}
+
+impl PortKind {
+    /// Whether the port's user receives on this side.
+    pub const fn receives(self, side: Side) -> bool {
+        matches!((self, side), (Self::Nic, Side::Egress) | (Self::Uplink, Side::Ingress))
+    }
+
+    /// The switch that governs a capability on this side.
+    pub const fn switch(self, side: Side, capability: Capability) -> Switch {
+        match (capability, self.receives(side)) {
+            (Capability::Checksum, false) => Switch::TxChecksum,
+            (Capability::Checksum, true) => Switch::RxChecksum,
+            (Capability::IpChecksum, false) => Switch::TxIpChecksum,
+            (Capability::IpChecksum, true) => Switch::RxIpChecksum,
+            (Capability::ReceiveCoalescing, _) => Switch::ReceiveCoalescing,
+            _ => Switch::Segmentation,
+        }
+    }
 }
 
 /// What one side of a port uses.
@@ -22,7 +51,8 @@ pub struct Effective {
     pub offloads: Offloads,
     /// The forms of frame that may pass this side if they came in by an uplink.
     /// No wire carries a large frame, so a large one from there has been joined
-    /// on reception; without receive coalescing the guest is given the segments.
+    /// on reception; without receive coalescing, of the uplink or of the guest's
+    /// NIC, the guest is given the segments.
     pub offloads_from_uplink: Offloads,
     /// A reason for each capability of this side, in the order of [`Capability`].
     pub findings: Vec<Finding>,
@@ -40,21 +70,25 @@ impl Effective {
 
 /// What one side of a port uses: what is supported by the other side, switched
 /// on by the operator, and possible together.
-pub fn effective(supported: Offloads, switches: &OffloadSwitches, side: Side) -> Effective {
-    let (checksum_switch, ip_switch) = match side {
-        Side::Ingress => (Switch::TxChecksum, Switch::TxIpChecksum),
-        Side::Egress => (Switch::RxChecksum, Switch::RxIpChecksum),
+pub fn effective(
+    supported: Offloads,
+    switches: &OffloadSwitches,
+    kind: PortKind,
+    side: Side,
+) -> Effective {
+    let of =
+        |capability, is_supported| judge(is_supported, switches, kind.switch(side, capability));
+    let checksum = of(Capability::Checksum, supported.checksum);
+    let large = |capability, is_supported| {
+        of(capability, is_supported).or_needs(checksum, Capability::Checksum)
     };
-    let checksum = judge(supported.checksum, switches, checksum_switch);
-    let large = |is_supported| {
-        judge(is_supported, switches, Switch::Segmentation).or_needs(checksum, Capability::Checksum)
-    };
-    let tcp4 = large(supported.tcp4_segmentation);
-    let tcp6 = large(supported.tcp6_segmentation);
+    let tcp4 = large(Capability::Tcp4Segmentation, supported.tcp4_segmentation);
+    let tcp6 = large(Capability::Tcp6Segmentation, supported.tcp6_segmentation);
     // ECN is a form of the other two, nothing of its own.
     let any_tcp = if tcp4 == Reason::On { tcp4 } else { tcp6 };
-    let ecn = large(supported.tcp_ecn_segmentation).or_needs(any_tcp, Capability::Tcp4Segmentation);
-    let udp = large(supported.udp_segmentation);
+    let ecn = large(Capability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
+        .or_needs(any_tcp, Capability::Tcp4Segmentation);
+    let udp = large(Capability::UdpSegmentation, supported.udp_segmentation);
 
     let offloads = Offloads {
         checksum: checksum == Reason::On,
@@ -63,18 +97,19 @@ pub fn effective(supported: Offloads, switches: &OffloadSwitches, side: Side) ->
         tcp_ecn_segmentation: ecn == Reason::On,
         udp_segmentation: udp == Reason::On,
     };
+    let ip_checksum = ip_checksum(switches, kind.switch(side, Capability::IpChecksum));
     let mut findings = vec![
         Finding { capability: Capability::Checksum, reason: checksum },
-        Finding { capability: Capability::IpChecksum, reason: ip_checksum(switches, ip_switch) },
+        Finding { capability: Capability::IpChecksum, reason: ip_checksum },
         Finding { capability: Capability::Tcp4Segmentation, reason: tcp4 },
         Finding { capability: Capability::Tcp6Segmentation, reason: tcp6 },
         Finding { capability: Capability::TcpEcnSegmentation, reason: ecn },
         Finding { capability: Capability::UdpSegmentation, reason: udp },
     ];
     let mut offloads_from_uplink = offloads;
-    if side == Side::Egress {
-        let coalescing = judge(true, switches, Switch::ReceiveCoalescing)
-            .or_needs(any_tcp, Capability::Tcp4Segmentation);
+    if kind.receives(side) {
+        let coalescing =
+            of(Capability::ReceiveCoalescing, true).or_needs(any_tcp, Capability::Tcp4Segmentation);
         findings.push(Finding { capability: Capability::ReceiveCoalescing, reason: coalescing });
         if coalescing != Reason::On {
             offloads_from_uplink = offloads.without_segmentation();
@@ -98,9 +133,16 @@ fn ip_checksum(switches: &OffloadSwitches, switch: Switch) -> Reason {
 
 impl Reason {
     /// This reason, unless it is `On` while `other`, which it needs, is not for
-    /// `reason`.
+    /// `reason`. Where `other` is switched off, the other side was not asked for this
+    /// either, and does not lack it.
     fn or_needs(self, reason: Self, other: Capability) -> Self {
-        if self == Self::On && reason != Self::On { Self::Needs { other } } else { self }
+        match (self, reason) {
+            (Self::On, Self::On) => self,
+            (Self::On, _) | (Self::NotNegotiated, Self::SwitchedOff { .. }) => {
+                Self::Needs { other }
+            }
+            _ => self,
+        }
     }
 }
 

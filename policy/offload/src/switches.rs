@@ -4,8 +4,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The switches of `[nic.offload]`. All on by default. What each one governs is
-/// said at [`Switch`].
+/// The switches of `[nic.offload]` and `[uplink.offload]`. All on by default. What
+/// each one governs is said at [`Switch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffloadSwitches {
@@ -35,6 +35,19 @@ impl OffloadSwitches {
             Switch::ReceiveCoalescing => self.receive_coalescing,
         }
     }
+
+    /// The same switches as the other end of the port sees them: what is sent at
+    /// one end is received at the other.
+    #[must_use]
+    pub const fn mirrored(self) -> Self {
+        Self {
+            tx_checksum: self.rx_checksum,
+            rx_checksum: self.tx_checksum,
+            tx_ip_checksum: self.rx_ip_checksum,
+            rx_ip_checksum: self.tx_ip_checksum,
+            ..self
+        }
+    }
 }
 
 impl Default for OffloadSwitches {
@@ -50,22 +63,35 @@ impl Default for OffloadSwitches {
     }
 }
 
-/// One switch of `[nic.offload]`.
+/// One switch, seen from who uses the port: the guest uses its NIC, we use an
+/// uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Switch {
-    /// The guest may leave TCP and UDP checksums of what it sends to us.
+    /// NIC: the guest may leave TCP and UDP checksums of what it sends to us.
+    /// Uplink: we may leave those of what we send to the device and the kernel.
+    /// Off, they are in the bytes before the frame changes hands: the guest computes
+    /// them, or we do.
     TxChecksum,
-    /// The guest may be given frames whose TCP or UDP checksum is not in the bytes.
+    /// NIC: the guest may be given frames whose TCP or UDP checksum is not in the
+    /// bytes. Uplink: what the device says of a received frame's checksum is
+    /// believed. Off, a checksum that is left to us is completed before the frame goes
+    /// on, and one that is said to be good is left for the receiver to check.
     RxChecksum,
-    /// The guest may leave IPv4 header checksums to us.
+    /// NIC: the guest may leave IPv4 header checksums to us; uplink: we may leave
+    /// them to the device. No virtio-net header can say so: they are always in the
+    /// bytes.
     TxIpChecksum,
-    /// The guest may be given frames with unchecked IPv4 header checksums.
+    /// NIC: the guest may be given frames with unchecked IPv4 header checksums;
+    /// uplink: we may be. As above.
     RxIpChecksum,
-    /// Large frames, both ways.
+    /// Large frames, both ways. They need the checksum of their direction too. Off at
+    /// an uplink, no frame longer than its MTU is handed to the device, and large ones
+    /// that come in are cut before a guest is given them.
     Segmentation,
-    /// Segments of a stream that an uplink's device or the switch joined may reach
-    /// the guest joined.
+    /// NIC: segments of a stream that an uplink's device or the switch joined may reach
+    /// the guest joined. Uplink: what it received may go on joined, by its device or
+    /// here. Both must be on.
     ReceiveCoalescing,
 }
 

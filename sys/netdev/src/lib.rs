@@ -2,7 +2,8 @@
 //!
 //! Implements the devices behind [`suimon_ports::PortSpec::Tap`] and
 //! [`suimon_ports::PortSpec::Uplink`]: [`NetDevices`] opens them, attaches their
-//! queues to the switch and watches their links.
+//! queues to the switch, watches their links, and tells what an uplink's device does
+//! itself.
 //!
 //! What it does not do: it forwards nothing and decides nothing; it makes no
 //! namespaces, routes or addresses; it never deletes a device it was not asked
@@ -25,7 +26,10 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod attributes;
+mod ethtool;
 mod explain;
+mod feature_query;
 mod gather;
 mod ioctl;
 mod link;

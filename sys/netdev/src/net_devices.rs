@@ -4,12 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, PortDevice, PortObserver, QueueHost, TapSpec, UplinkDriver,
-    UplinkSpec,
+    DeviceError, DeviceErrorKind, DeviceFeatures, PortDevice, PortObserver, QueueHost, TapSpec,
+    UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::PortId;
 
 use crate::explain::error;
+use crate::feature_query::FeatureQuery;
 use crate::packet_device::{self, PacketDevice};
 use crate::tap::{self, TapPlan};
 use crate::tap_device::TapDevice;
@@ -22,6 +23,7 @@ const QUEUE_PAIRS_MAX: u16 = 64;
 /// [`suimon_ports::DeviceFactory`] do.
 pub struct NetDevices {
     watcher: LinkWatcher,
+    features: FeatureQuery,
 }
 
 impl NetDevices {
@@ -30,7 +32,7 @@ impl NetDevices {
     /// # Errors
     /// Out of descriptors or threads.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { watcher: LinkWatcher::new()? })
+        Ok(Self { watcher: LinkWatcher::new()?, features: FeatureQuery::default() })
     }
 
     /// Opens a TAP, made if it does not exist, and attaches its queues.
@@ -93,6 +95,21 @@ impl NetDevices {
         match spec.driver {
             UplinkDriver::AfPacket => packet_device::probe(spec),
             UplinkDriver::Tap => tap::probe(&TapPlan::from(spec)),
+        }
+    }
+
+    /// What an uplink's device does itself, asked of the kernel now; `None` for a TAP,
+    /// whose other side is the kernel.
+    ///
+    /// # Errors
+    /// The device is not there, or the kernel cannot be asked.
+    pub fn uplink_features(
+        &self,
+        spec: &UplinkSpec,
+    ) -> Result<Option<DeviceFeatures>, DeviceError> {
+        match spec.driver {
+            UplinkDriver::AfPacket => self.features.ask(&spec.device).map(Some),
+            UplinkDriver::Tap => Ok(None),
         }
     }
 

@@ -5,9 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Offloads, VlanId, VlanTag};
+use suimon_frame::{
+    Checksum, Frame, FrameBatch, MacAddr, Offloads, Sum, VlanId, VlanTag, VnetHeader,
+};
 use suimon_ports::{
-    DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec, Sent,
+    DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec, Sent,
 };
 
 use super::*;
@@ -26,7 +28,8 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
 }
 
 fn uplink_spec(device: &str, driver: UplinkDriver) -> UplinkSpec {
-    UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None }
+    let offload = OffloadSwitches::default();
+    UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None, offload }
 }
 
 fn mac(last: u8) -> MacAddr {
@@ -327,7 +330,8 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
     assert_eq!(error.field, "mac", "{error}");
     let shown = inside.run("ip link show tap0");
     assert!(shown.contains("mtu 2000") && shown.contains("02:00:00:00:00:03"), "{shown}");
-    assert_eq!(device.status().egress, Offloads::NONE);
+    assert_eq!(sink.offloads(), Offloads::NONE);
+    assert_eq!(device.status().egress, crate::offload::ALL, "what it could be handed");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Uplinks on one end of a veth pair; the other end is in a namespace.
 
 use super::*;
+use crate::offload::SharedOffloads;
 use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
 use crate::packet_socket::PacketSocket;
 
@@ -26,8 +27,8 @@ impl Cable {
             let index = crate::link::Link::new("far0")?.index()?;
             let socket = PacketSocket::open(index).unwrap();
             socket.set_promiscuous(index).unwrap();
-            let egress = crate::offload::ALL;
-            Ok(Arc::new(PacketQueue { socket, index, device: "far0".into(), egress }))
+            let [ingress, egress] = [crate::offload::ALL; 2].map(SharedOffloads::new);
+            Ok(Arc::new(PacketQueue { socket, index, device: "far0".into(), ingress, egress }))
         });
         let queue = queue.unwrap();
         (PacketSource::new(queue.clone()), PacketSink::new(queue))
@@ -297,10 +298,11 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     assert!(shown.contains("mtu 1600"), "{shown}");
 }
 
-/// The header's checksum claims arrive: a partial one from our stack stays so.
+/// The header's checksum claims arrive: a partial one from our stack stays so, unless
+/// it is not to be believed. The switches change live.
 #[test]
 fn partial_checksums_of_the_far_stack_are_known_as_such() {
-    let uplink = uplink(1, None);
+    let mut uplink = uplink(1, None);
     let mut near = uplink.shelf.source(1, 0);
     uplink.cable.far.run("ip address add 10.9.9.1/24 dev far0");
     uplink.cable.far.run("ip neighbour add 10.9.9.2 lladdr 02:00:00:00:00:07 dev far0");
@@ -310,7 +312,66 @@ fn partial_checksums_of_the_far_stack_are_known_as_such() {
         socket.send_to(b"hello", "10.9.9.2:99").unwrap();
         Ok(())
     };
-    namespace.run(send).unwrap();
-    let got = receive_where(near.as_mut(), |frame| frame.bytes().ends_with(b"hello")).unwrap();
+    let mut received = || {
+        namespace.run(send).unwrap();
+        receive_where(near.as_mut(), |frame| frame.bytes().ends_with(b"hello")).unwrap()
+    };
+    let got = received();
     assert!(matches!(got.meta.checksum, Checksum::Partial { start: 34, offset: 6 }), "{got:?}");
+    let offload = OffloadSwitches { rx_checksum: false, ..OffloadSwitches::default() };
+    let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
+    assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
+    let mut got = received();
+    assert_eq!(got.meta.checksum, Checksum::Verified, "{got:?}");
+    // Completing what is complete gives zero: the sum over the field is right.
+    let stored = got.bytes()[40..42].to_vec();
+    let header = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        csum_start: 34,
+        csum_offset: 6,
+        ..VnetHeader::default()
+    };
+    let pseudo = Sum::pseudo_ipv4([10, 9, 9, 1], [10, 9, 9, 2], 17, 13).word();
+    let mut partial = got.bytes().to_vec();
+    partial[40..42].copy_from_slice(&pseudo.to_be_bytes());
+    got.fill(&partial);
+    got.admit(&header, Offloads::TCP).unwrap();
+    suimon_frame::complete_checksum(&mut got);
+    assert_eq!(got.bytes()[40..42], stored);
+}
+
+#[test]
+fn the_switches_of_an_uplink_govern_what_leaves_by_it_and_change_live() {
+    let mut uplink = uplink(1, None);
+    let near = uplink.cable.near.clone();
+    let sink = uplink.shelf.sink(1, 0);
+    assert_eq!(sink.offloads(), crate::offload::ALL);
+    let all = OffloadSwitches::default();
+    let only_checksum = Offloads { checksum: true, ..Offloads::NONE };
+    for (offload, takes) in [
+        (OffloadSwitches { segmentation: false, ..all }, only_checksum),
+        (OffloadSwitches { tx_checksum: false, ..all }, Offloads::NONE),
+        (OffloadSwitches { rx_checksum: false, ..all }, crate::offload::ALL),
+        (all, crate::offload::ALL),
+    ] {
+        let spec = UplinkSpec { offload, ..uplink_spec(&near, UplinkDriver::AfPacket) };
+        assert!(uplink.device.change(&PortSpec::Uplink(spec)).unwrap());
+        assert_eq!(sink.offloads(), takes, "{offload:?}");
+        assert_eq!(uplink.device.status().egress, crate::offload::ALL);
+    }
+}
+
+#[test]
+fn the_features_of_an_uplinks_device_are_told_and_a_tap_has_none() {
+    let devices = NetDevices::new().unwrap();
+    let cable = Cable::new();
+    let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
+    let features = || devices.uplink_features(&spec).unwrap().unwrap();
+    assert!(features().state(DeviceFeature::TxTcp4).is_active);
+    run(&format!("ethtool -K {} tso off", cable.near));
+    assert!(!features().state(DeviceFeature::TxTcp4).is_active, "asked each time");
+    let missing = uplink_spec("smnone", UplinkDriver::AfPacket);
+    assert_eq!(devices.uplink_features(&missing).unwrap_err().kind, DeviceErrorKind::Missing);
+    let tap = uplink_spec(&cable.near, UplinkDriver::Tap);
+    assert_eq!(devices.uplink_features(&tap).unwrap(), None);
 }

@@ -4,10 +4,9 @@
 
 use suimon_frame::MacAddr;
 
-const HEADER_BYTES: usize = 16;
+use crate::attributes::{HEADER_BYTES, attributes, messages, u32_at};
+
 const LINK_BYTES: usize = 16;
-const ATTRIBUTE_BYTES: usize = 4;
-const ALIGNMENT: usize = 4;
 
 /// Byte 16 of a request is `ifi_family`, bytes 20..24 are `ifi_index`.
 const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
@@ -61,22 +60,7 @@ pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
 /// The link messages in a datagram; others are skipped. A message whose length
 /// is wrong ends the datagram.
 pub(crate) fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage> + '_ {
-    let mut rest = datagram;
-    core::iter::from_fn(move || {
-        loop {
-            let len = usize::try_from(u32_at(rest, 0)?).ok()?;
-            let kind = u16_at(rest, 4)?;
-            if len < HEADER_BYTES {
-                return None;
-            }
-            let body = rest.get(HEADER_BYTES..len)?;
-            // Each turn takes at least a header's length away.
-            rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
-            if let Some(message) = link_message(kind, body) {
-                return Some(message);
-            }
-        }
-    })
+    messages(datagram).filter_map(|message| link_message(message.kind, message.body))
 }
 
 fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
@@ -102,10 +86,8 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
     (!of_bridge).then_some(LinkMessage { index, event })
 }
 
-fn with_attributes(mut state: LinkState, mut rest: &[u8]) -> LinkState {
-    while let (Some(len), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
-        let len = usize::from(len);
-        let Some(value) = rest.get(ATTRIBUTE_BYTES..len) else { break };
+fn with_attributes(mut state: LinkState, bytes: &[u8]) -> LinkState {
+    for (kind, value) in attributes(bytes) {
         match kind {
             libc::IFLA_MTU => {
                 state.mtu = u32_at(value, 0).map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
@@ -113,17 +95,8 @@ fn with_attributes(mut state: LinkState, mut rest: &[u8]) -> LinkState {
             libc::IFLA_ADDRESS => state.mac = value.try_into().ok().map(MacAddr::new),
             _ => {}
         }
-        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
     }
     state
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 #[cfg(test)]

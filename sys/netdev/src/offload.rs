@@ -2,13 +2,14 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use suimon_frame::Offloads;
+use suimon_frame::{Checksum, Frame, LeavesAs, Offloads, complete_checksum};
 use suimon_ports::OffloadSwitches;
 
 /// All that a TAP or a packet socket can carry.
 pub(crate) const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
-/// What the kernel's side may hand us.
+/// What the kernel's side may hand us. The switches are seen from there; those of
+/// an uplink are [mirrored](OffloadSwitches::mirrored).
 pub(crate) fn ingress(switches: OffloadSwitches, udp_segmentation: bool) -> Offloads {
     of(switches.tx_checksum, switches.segmentation, udp_segmentation)
 }
@@ -28,6 +29,27 @@ fn of(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offloads {
         tcp6_segmentation: large,
         tcp_ecn_segmentation: large,
         udp_segmentation: large && udp_segmentation,
+    }
+}
+
+/// Takes from a received frame what its port may not hand in: it leaves as if it
+/// had come in without. Frames of forms that were just switched off, and those of a
+/// device that cannot be told to leave a form out, are dealt with here.
+#[inline]
+pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
+    if ingress == ALL {
+        return;
+    }
+    match (frame.meta.gso, frame.meta.checksum) {
+        (Some(gso), _) if ingress.takes(gso) => {}
+        // It is cut where it leaves, which completes what is to be completed.
+        (Some(_), _) if ingress.checksum => frame.meta.leaves_as = LeavesAs::Segments,
+        (Some(_), _) => frame.meta.leaves_as = LeavesAs::Plain,
+        (None, Checksum::Partial { .. }) if !ingress.checksum => complete_checksum(frame),
+        (None, Checksum::Verified) if !ingress.checksum => {
+            frame.meta.checksum = Checksum::Unknown;
+        }
+        _ => {}
     }
 }
 
@@ -69,6 +91,8 @@ impl SharedOffloads {
 
 #[cfg(test)]
 mod tests {
+    use suimon_frame::VnetHeader;
+
     use super::*;
 
     #[test]
@@ -83,6 +107,57 @@ mod tests {
         let small = OffloadSwitches { segmentation: false, ..all };
         let only = Offloads { checksum: true, ..Offloads::NONE };
         assert_eq!((ingress(small, true), egress(small, true)), (only, only));
+    }
+
+    fn admitted(header: VnetHeader) -> Frame {
+        // Ethernet, IPv4 and TCP without options, 3000 bytes of payload.
+        let mut bytes = vec![0; 3054];
+        bytes[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+        bytes[16..18].copy_from_slice(&3040_u16.to_be_bytes());
+        bytes[23] = 6;
+        bytes[46] = 0x50;
+        let mut frame = Frame::new(0);
+        frame.fill(&bytes);
+        frame.admit(&header, ALL).unwrap();
+        frame
+    }
+
+    #[test]
+    fn frames_leave_as_if_they_had_come_in_without_what_is_off() {
+        let only_checksum = Offloads { checksum: true, ..Offloads::NONE };
+        let partial = VnetHeader {
+            flags: VnetHeader::NEEDS_CSUM,
+            csum_start: 34,
+            csum_offset: 16,
+            ..VnetHeader::default()
+        };
+        let large = VnetHeader { gso_type: VnetHeader::GSO_TCPV4, gso_size: 1000, ..partial };
+        let valid = VnetHeader { flags: VnetHeader::DATA_VALID, ..VnetHeader::default() };
+        let restricted = |header, ingress| {
+            let mut frame = admitted(header);
+            restrict(&mut frame, ingress);
+            (frame.meta.checksum, frame.meta.leaves_as, frame.bytes()[50..52].to_vec())
+        };
+        let asked = Checksum::Partial { start: 34, offset: 16 };
+        let nothing = vec![0, 0];
+        for (ingress, leaves_as) in [
+            (ALL, LeavesAs::Any),
+            (Offloads::TCP, LeavesAs::Any),
+            (only_checksum, LeavesAs::Segments),
+            (Offloads::NONE, LeavesAs::Plain),
+        ] {
+            assert_eq!(restricted(large, ingress), (asked, leaves_as, nothing.clone()));
+        }
+        for ingress in [ALL, only_checksum] {
+            assert_eq!(restricted(partial, ingress), (asked, LeavesAs::Any, nothing.clone()));
+            let believed = (Checksum::Verified, LeavesAs::Any, nothing.clone());
+            assert_eq!(restricted(valid, ingress), believed);
+        }
+        let (checksum, leaves_as, stored) = restricted(partial, Offloads::NONE);
+        assert_eq!((checksum, leaves_as), (Checksum::Verified, LeavesAs::Any));
+        assert_ne!(stored, nothing);
+        let unproven = (Checksum::Unknown, LeavesAs::Any, nothing);
+        assert_eq!(restricted(valid, Offloads::NONE), unproven);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use suimon_quantity::{Direction, PortId, QueueId};
 use crate::explain::{error, host};
 use crate::link::Link;
 use crate::namespace::Namespace;
-use crate::offload;
+use crate::offload::{self, SharedOffloads};
 use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
 use crate::packet_socket::PacketSocket;
 use crate::watch::{LinkWatch, LinkWatcher};
@@ -22,6 +22,7 @@ pub(crate) struct PacketDevice {
     spec: UplinkSpec,
     link: Link,
     watch: LinkWatch,
+    queues: Vec<Arc<PacketQueue>>,
     host: Arc<dyn QueueHost>,
 }
 
@@ -46,15 +47,20 @@ impl PacketDevice {
         let watch =
             watcher.watch(&namespace, index, &spec.device, link.state()?, port, observer)?;
         let device: Arc<str> = spec.device.as_str().into();
-        for (queue, socket) in (0..).zip(sockets) {
+        let queue = |socket| {
+            let [ingress, egress] = forms(spec).map(SharedOffloads::new);
             let device = Arc::clone(&device);
-            let shared = Arc::new(PacketQueue { socket, index, device, egress: egress() });
-            let id = |direction| QueueId { port, direction, index: queue };
-            let sink = PacketSink::new(Arc::clone(&shared));
+            Arc::new(PacketQueue { socket, index, device, ingress, egress })
+        };
+        let queues: Vec<_> = sockets.into_iter().map(queue).collect();
+        for (index, queue) in (0..).zip(&queues) {
+            let id = |direction| QueueId { port, direction, index };
+            let sink = PacketSink::new(Arc::clone(queue));
             queue_host.attach_sink(id(Direction::Egress), Box::new(sink));
-            queue_host.attach_source(id(Direction::Ingress), Box::new(PacketSource::new(shared)));
+            let source = PacketSource::new(Arc::clone(queue));
+            queue_host.attach_source(id(Direction::Ingress), Box::new(source));
         }
-        Ok(Self { port, spec: spec.clone(), link, watch, host: queue_host })
+        Ok(Self { port, spec: spec.clone(), link, watch, queues, host: queue_host })
     }
 }
 
@@ -96,9 +102,12 @@ fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, Devi
     Ok(sockets)
 }
 
-/// The kernel segments and completes what the device does not.
-fn egress() -> Offloads {
-    Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL }
+/// What the device may hand us and we it, by the switches. The kernel would take
+/// every form, and segment and complete what the device does not.
+fn forms(spec: &UplinkSpec) -> [Offloads; 2] {
+    let switches = spec.offload.mirrored();
+    // What the kernel cannot describe does not arrive.
+    [offload::ingress(switches, true), offload::egress(switches, kernel_carries_uso())]
 }
 
 /// Large UDP frames can be described since Linux 6.2.
@@ -116,7 +125,7 @@ impl PortDevice for PacketDevice {
             link_up: link.up && link.carrier,
             queue_pairs: self.spec.queue_pairs.max(1),
             ingress: offload::ALL,
-            egress: egress(),
+            egress: Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL },
             features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
@@ -125,12 +134,17 @@ impl PortDevice for PacketDevice {
 
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let PortSpec::Uplink(to) = to else { return Ok(false) };
-        let live = UplinkSpec { mtu: to.mtu, ..self.spec.clone() };
+        let live = UplinkSpec { mtu: to.mtu, offload: to.offload, ..self.spec.clone() };
         if live != *to || to.driver != UplinkDriver::AfPacket {
             return Ok(false);
         }
         if let Some(mtu) = to.mtu {
             self.link.set_mtu(mtu)?;
+        }
+        let [ingress, egress] = forms(to);
+        for queue in &self.queues {
+            queue.ingress.store(ingress);
+            queue.egress.store(egress);
         }
         self.spec = to.clone();
         Ok(true)

@@ -13,7 +13,7 @@ use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
 
 use crate::explain::{gone, refused};
 use crate::gather::write_frame;
-use crate::offload;
+use crate::offload::{self, SharedOffloads};
 use crate::packet_socket::{PacketSocket, Received, StrippedTag};
 
 const ADDRESSES_BYTES: usize = 12;
@@ -27,7 +27,9 @@ pub(crate) struct PacketQueue {
     pub(crate) index: u32,
     /// For texts.
     pub(crate) device: Arc<str>,
-    pub(crate) egress: Offloads,
+    /// What the device may hand us, and we it.
+    pub(crate) ingress: SharedOffloads,
+    pub(crate) egress: SharedOffloads,
 }
 
 impl PacketQueue {
@@ -59,6 +61,7 @@ impl PacketSource {
 impl FrameSource for PacketSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
+        let ingress = self.queue.ingress.load();
         for _ in 0..BATCH_FRAMES_MAX {
             let Some(frame) = batch.spare() else { break };
             let mut header = [0; VNET_HEADER_SHORT_BYTES];
@@ -70,7 +73,10 @@ impl FrameSource for PacketSource {
                 },
             };
             match admit(frame, VnetHeader::decode_short(&header), received) {
-                Some(()) => batch.commit(),
+                Some(()) => {
+                    offload::restrict(frame, ingress);
+                    batch.commit();
+                }
                 None => self.malformed += 1,
             }
         }
@@ -200,7 +206,7 @@ impl FrameSink for PacketSink {
     }
 
     fn offloads(&self) -> Offloads {
-        self.queue.egress
+        self.queue.egress.load()
     }
 
     fn discarded(&self) -> u64 {

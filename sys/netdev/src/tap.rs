@@ -36,6 +36,7 @@ pub(crate) struct TapPlan {
     pub(crate) mac: Option<MacAddr>,
     /// `None` keeps the device's own.
     pub(crate) mtu: Option<u16>,
+    /// Seen from the kernel's side.
     pub(crate) offload: OffloadSwitches,
 }
 
@@ -60,7 +61,7 @@ impl From<&UplinkSpec> for TapPlan {
             queue_pairs: spec.queue_pairs,
             mac: None,
             mtu: spec.mtu,
-            offload: OffloadSwitches::default(),
+            offload: spec.offload.mirrored(),
         }
     }
 }

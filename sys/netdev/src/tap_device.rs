@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use suimon_frame::Offloads;
 use suimon_ports::{
     DeviceError, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost, UplinkDriver,
 };
@@ -22,6 +23,7 @@ pub(crate) struct TapDevice {
     is_uplink: bool,
     namespace: Namespace,
     queues: Vec<Arc<TapQueue>>,
+    ingress: Arc<SharedOffloads>,
     egress: Arc<SharedOffloads>,
     udp_segmentation: bool,
     watch: LinkWatch,
@@ -41,9 +43,14 @@ impl TapDevice {
         let watch =
             watcher.watch(&tap.namespace, tap.index, &plan.device, tap.present, port, observer)?;
         let udp_segmentation = tap.udp_segmentation;
-        let egress = Arc::new(SharedOffloads::new(offload::egress(plan.offload, udp_segmentation)));
+        let shared = |forms| Arc::new(SharedOffloads::new(forms));
+        let ingress = shared(offload::ingress(plan.offload, udp_segmentation));
+        let egress = shared(offload::egress(plan.offload, udp_segmentation));
         let name: Arc<str> = plan.device.as_str().into();
-        let queue = |fd| TapQueue { fd, device: Arc::clone(&name), egress: Arc::clone(&egress) };
+        let queue = |fd| {
+            let (ingress, egress) = (Arc::clone(&ingress), Arc::clone(&egress));
+            TapQueue { fd, device: Arc::clone(&name), ingress, egress }
+        };
         let queues: Vec<_> = tap.queues.into_iter().map(|fd| Arc::new(queue(fd))).collect();
         for (index, queue) in (0..).zip(&queues) {
             let id = |direction| QueueId { port, direction, index };
@@ -53,7 +60,18 @@ impl TapDevice {
             queue_host.attach_source(id(Direction::Ingress), Box::new(source));
         }
         let (namespace, host) = (tap.namespace, queue_host);
-        Ok(Self { port, plan, is_uplink, namespace, queues, egress, udp_segmentation, watch, host })
+        Ok(Self {
+            port,
+            plan,
+            is_uplink,
+            namespace,
+            queues,
+            ingress,
+            egress,
+            udp_segmentation,
+            watch,
+            host,
+        })
     }
 
     fn plan_of(&self, spec: &PortSpec) -> Option<TapPlan> {
@@ -77,9 +95,11 @@ impl TapDevice {
             }
             Ok(())
         })?;
+        let ingress = offload::ingress(to.offload, self.udp_segmentation);
         for queue in &self.queues {
-            tap::set_offloads(&queue.fd, offload::ingress(to.offload, self.udp_segmentation))?;
+            tap::set_offloads(&queue.fd, ingress)?;
         }
+        self.ingress.store(ingress);
         self.egress.store(offload::egress(to.offload, self.udp_segmentation));
         Ok(())
     }
@@ -97,12 +117,13 @@ impl TapDevice {
 impl PortDevice for TapDevice {
     fn status(&self) -> DeviceStatus {
         let link = self.watch.state();
+        let all = Offloads { udp_segmentation: self.udp_segmentation, ..offload::ALL };
         DeviceStatus {
             link_up: link.up && link.carrier,
             // At most the u16 that was asked for.
             queue_pairs: u16::try_from(self.queues.len()).unwrap_or(u16::MAX),
-            ingress: offload::ingress(self.plan.offload, self.udp_segmentation),
-            egress: self.egress.load(),
+            ingress: all,
+            egress: all,
             features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.plan.mtu).unwrap_or_default(),

@@ -18,6 +18,8 @@ pub(crate) struct TapQueue {
     pub(crate) fd: OwnedFd,
     /// For texts.
     pub(crate) device: Arc<str>,
+    /// What the kernel's side may hand us, and we it.
+    pub(crate) ingress: Arc<SharedOffloads>,
     pub(crate) egress: Arc<SharedOffloads>,
 }
 
@@ -36,6 +38,7 @@ impl TapSource {
 impl FrameSource for TapSource {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
+        let ingress = self.queue.ingress.load();
         // Bounds the calls too: frames that are not admitted leave room.
         for _ in 0..BATCH_FRAMES_MAX {
             let Some(frame) = batch.spare() else { break };
@@ -51,7 +54,10 @@ impl FrameSource for TapSource {
             // Frames that were sent before an offload was switched off still
             // wait in the device, so everything a TAP can carry is allowed.
             match frame.admit(&VnetHeader::decode(&header), offload::ALL) {
-                Ok(()) => batch.commit(),
+                Ok(()) => {
+                    offload::restrict(frame, ingress);
+                    batch.commit();
+                }
                 Err(_) => self.malformed += 1,
             }
         }

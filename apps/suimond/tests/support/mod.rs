@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use suimon_node::{Node, NodeParts};
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceStatus, PortDevice, PortObserver, PortSpec,
-    ProcessorRuntime, QueueHost, StateStore,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus, PortDevice,
+    PortObserver, PortSpec, ProcessorRuntime, QueueHost, StateStore,
 };
 use suimon_quantity::PortId;
 use suimon_store::FileStore;
@@ -168,6 +168,10 @@ impl DeviceFactory for Remembered {
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
         self.probe(spec)?;
         Ok(Box::new(Open))
+    }
+
+    fn features(&self, _spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+        Ok(None)
     }
 
     fn tap_exists(&self, _device: &str, _netns: Option<&str>) -> bool {

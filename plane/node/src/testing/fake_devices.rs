@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use suimon_frame::Offloads;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, FileIdentity,
-    LeftSocket, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
+    FileIdentity, LeftSocket, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles,
+    UplinkDriver,
 };
 use suimon_quantity::PortId;
 
@@ -39,7 +41,6 @@ pub(crate) struct FakeDevices {
     left: Arc<Mutex<HostLeft>>,
 }
 
-#[derive(Default)]
 struct Inner {
     open: BTreeMap<Claim, Opened>,
     calls: usize,
@@ -51,6 +52,22 @@ struct Inner {
     missing: BTreeSet<String>,
     /// What was probed while it was open.
     probed_open: Vec<Claim>,
+    /// What the kernel says of the device of every packet-socket uplink.
+    features: Result<DeviceFeatures, DeviceError>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            open: BTreeMap::new(),
+            calls: 0,
+            fail_at: None,
+            gate: None,
+            missing: BTreeSet::new(),
+            probed_open: Vec::new(),
+            features: Ok(DeviceFeatures::default()),
+        }
+    }
 }
 
 struct Opened {
@@ -113,6 +130,11 @@ impl FakeDevices {
         } else {
             inner.missing.remove(device);
         }
+    }
+
+    /// What the kernel says from now on.
+    pub(crate) fn set_features(&self, features: Result<DeviceFeatures, DeviceError>) {
+        self.lock().features = features;
     }
 
     /// What is open: the port and what it stands on.
@@ -198,6 +220,15 @@ impl DeviceFactory for FakeDevices {
         Ok(Box::new(FakeDevice { host: self.clone(), claim: claim(spec), socket }))
     }
 
+    fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
+        match spec {
+            PortSpec::Uplink(spec) if spec.driver == UplinkDriver::AfPacket => {
+                self.lock().features.clone().map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
         let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
         self.left().taps.contains(&tap)
@@ -237,7 +268,14 @@ struct FakeDevice {
 
 impl PortDevice for FakeDevice {
     fn status(&self) -> DeviceStatus {
-        DeviceStatus { link_up: true, queue_pairs: 1, mtu: 1400, ..DeviceStatus::default() }
+        DeviceStatus {
+            link_up: true,
+            queue_pairs: 1,
+            mtu: 1400,
+            ingress: Offloads::TCP,
+            egress: Offloads::TCP,
+            ..DeviceStatus::default()
+        }
     }
 
     /// As the real ones: TAPs and uplinks change live but for their queues,

@@ -37,10 +37,14 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Ingress), Just(Side::Egress)]
 }
 
+fn kind() -> impl Strategy<Value = PortKind> {
+    prop_oneof![Just(PortKind::Nic), Just(PortKind::Uplink)]
+}
+
 #[test]
 fn each_side_is_governed_by_its_own_switch() {
     let switches = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
-    let ingress = effective(ALL, &switches, Side::Ingress);
+    let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
     assert_eq!(ingress.offloads, Offloads::NONE);
     assert_eq!(
         ingress.reason(Capability::Checksum),
@@ -50,16 +54,27 @@ fn each_side_is_governed_by_its_own_switch() {
         ingress.reason(Capability::Tcp6Segmentation),
         Some(Reason::Needs { other: Capability::Checksum })
     );
-    assert_eq!(effective(ALL, &switches, Side::Egress).offloads, ALL);
+    assert_eq!(effective(ALL, &switches, PortKind::Nic, Side::Egress).offloads, ALL);
+}
+
+/// A driver that is not offered the checksum cannot negotiate segmentation.
+#[test]
+fn what_was_not_offered_is_not_said_to_be_lacking() {
+    let switches = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
+    let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
+    let needs = Reason::Needs { other: Capability::Checksum };
+    assert_eq!(found.reason(Capability::Tcp4Segmentation), Some(needs));
+    let found = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
+    assert_eq!(found.reason(Capability::Tcp4Segmentation), Some(Reason::NotNegotiated));
 }
 
 #[test]
 fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
     let switches = OffloadSwitches { receive_coalescing: false, ..OffloadSwitches::default() };
-    let egress = effective(ALL, &switches, Side::Egress);
+    let egress = effective(ALL, &switches, PortKind::Nic, Side::Egress);
     assert_eq!(egress.offloads, ALL);
     assert_eq!(egress.offloads_from_uplink, Offloads { checksum: true, ..Offloads::NONE });
-    let ingress = effective(ALL, &switches, Side::Ingress);
+    let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
     assert_eq!(ingress.offloads_from_uplink, ALL);
     assert_eq!(ingress.reason(Capability::ReceiveCoalescing), None);
 }
@@ -67,7 +82,7 @@ fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
 #[test]
 fn reasons_read_as_sentences_and_as_json() {
     let switches = OffloadSwitches { rx_ip_checksum: false, ..OffloadSwitches::default() };
-    let egress = effective(Offloads::NONE, &switches, Side::Egress);
+    let egress = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
     let lines: Vec<String> = egress.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
@@ -84,7 +99,7 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<Effective>(&json).unwrap(), egress);
-    let on = effective(ALL, &OffloadSwitches::default(), Side::Ingress);
+    let on = effective(ALL, &OffloadSwitches::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
         on.reason(Capability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("no virtio NIC offloads the IPv4 header checksum")
@@ -92,13 +107,32 @@ fn reasons_read_as_sentences_and_as_json() {
 }
 
 proptest! {
+    /// What the guest sends we receive, and what the uplink receives comes in here:
+    /// the same switches, the other way round.
     #[test]
-    fn nothing_is_effective_that_is_not_supported(
+    fn an_uplink_is_a_nic_seen_from_its_other_side(
         supported in offloads(),
         switches in switches(),
         side in side(),
     ) {
-        let found = effective(supported, &switches, side);
+        let other = match side {
+            Side::Ingress => Side::Egress,
+            Side::Egress => Side::Ingress,
+        };
+        let uplink = effective(supported, &switches, PortKind::Uplink, side);
+        prop_assert_eq!(&uplink, &effective(supported, &switches, PortKind::Nic, other));
+        let mirrored = effective(supported, &switches.mirrored(), PortKind::Nic, side);
+        prop_assert_eq!(uplink.offloads, mirrored.offloads);
+    }
+
+    #[test]
+    fn nothing_is_effective_that_is_not_supported(
+        supported in offloads(),
+        switches in switches(),
+        kind in kind(),
+        side in side(),
+    ) {
+        let found = effective(supported, &switches, kind, side);
         prop_assert_eq!(found.offloads.and(supported), found.offloads);
         prop_assert_eq!(found.offloads.and(found.offloads_from_uplink), found.offloads_from_uplink);
     }
@@ -107,6 +141,7 @@ proptest! {
     fn segmentation_is_effective_only_with_the_checksum(
         supported in offloads(),
         switches in switches(),
+        kind in kind(),
         side in side(),
     ) {
         let Offloads {
@@ -115,7 +150,7 @@ proptest! {
             tcp6_segmentation,
             tcp_ecn_segmentation,
             udp_segmentation,
-        } = effective(supported, &switches, side).offloads;
+        } = effective(supported, &switches, kind, side).offloads;
         let any_tcp = tcp4_segmentation || tcp6_segmentation;
         prop_assert!(checksum || !(any_tcp || udp_segmentation));
         prop_assert!(switches.segmentation || !(any_tcp || udp_segmentation));
@@ -127,9 +162,10 @@ proptest! {
     fn findings_agree_with_the_offloads(
         supported in offloads(),
         switches in switches(),
+        kind in kind(),
         side in side(),
     ) {
-        let found = effective(supported, &switches, side);
+        let found = effective(supported, &switches, kind, side);
         let is_on = |capability| found.reason(capability) == Some(Reason::On);
         prop_assert_eq!(found.offloads.checksum, is_on(Capability::Checksum));
         prop_assert_eq!(found.offloads.tcp4_segmentation, is_on(Capability::Tcp4Segmentation));

@@ -1,0 +1,297 @@
+//! `offload`: which offloads ports use, who does the work, and why; and their switches.
+
+use core::fmt;
+use core::str::FromStr;
+use std::collections::BTreeSet;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use suimon_contract::{
+    ApiError, DeviceFeaturesStatus, ErrorCode, Kind, Name, NicConfig, OffloadStatus, UplinkConfig,
+};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::progress::finish;
+use crate::table::{Table, or_dash};
+
+/// Verbs of `offload`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum OffloadVerb {
+    /// Show what each port offloads: what the other side could, what is switched on, what is
+    /// used, who does it and why.
+    Show(ShowFlags),
+    /// Switch offloads of a NIC or an uplink.
+    Set(SetFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShowFlags {
+    /// NICs and uplinks, like web, or like uplink:wan if a NIC has the same name; all if none
+    /// is given.
+    #[arg(value_name = "PORT")]
+    ports: Vec<PortName>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetFlags {
+    /// A NIC or an uplink, like web, or like uplink:wan if a NIC has the same name.
+    #[arg(value_name = "PORT")]
+    port: PortName,
+    #[arg(value_name = "KEY=on|off|default", required = true, help = switches_help())]
+    switches: Vec<Setting>,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+/// What has offloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum PortKind {
+    Nic,
+    Uplink,
+}
+
+impl PortKind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Nic => "nic",
+            Self::Uplink => "uplink",
+        }
+    }
+}
+
+/// A port as users name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortName {
+    /// Not said where the name is enough.
+    kind: Option<PortKind>,
+    name: Name,
+}
+
+impl FromStr for PortName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, name) = match text.split_once(':') {
+            None => (None, text),
+            Some(("nic", name)) => (Some(PortKind::Nic), name),
+            Some(("uplink", name)) => (Some(PortKind::Uplink), name),
+            Some((kind, _)) => {
+                return Err(format!("`{kind}` is no kind of port; use nic:NAME or uplink:NAME"));
+            }
+        };
+        let name = name.parse().map_err(|error: suimon_contract::NameError| error.to_string())?;
+        Ok(Self { kind, name })
+    }
+}
+
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Some(kind) => write!(f, "{}:{}", kind.word(), self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+/// The keys of `[nic.offload]` and `[uplink.offload]`.
+fn keys() -> String {
+    let keys: Vec<_> = Kind::Offload.keys().iter().map(|key| key.name).collect();
+    keys.join(", ")
+}
+
+fn switches_help() -> String {
+    format!(
+        "Switches and their positions, such as segmentation=off; `default` takes one out of \
+         desired state. The keys are {}",
+        keys()
+    )
+}
+
+/// One `KEY=on|off|default`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    key: &'static str,
+    /// As a merge patch has it; `Null` is the default.
+    value: Value,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some((key, word)) = text.split_once('=') else {
+            return Err(format!("must be KEY=on, KEY=off or KEY=default; the keys are {}", keys()));
+        };
+        let Some(known) = Kind::Offload.key(key) else {
+            return Err(format!("there is no key `{key}`; the keys are {}", keys()));
+        };
+        let value = match word {
+            "on" => Value::Bool(true),
+            "off" => Value::Bool(false),
+            "default" => Value::Null,
+            _ => return Err(format!("`{key}` is on, off or default, not `{word}`")),
+        };
+        Ok(Self { key: known.name, value })
+    }
+}
+
+/// The offloads of one port, as `--json` has them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct PortOffloads {
+    kind: PortKind,
+    name: Name,
+    offloads: Vec<OffloadStatus>,
+    /// What an uplink's device does itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<DeviceFeaturesStatus>,
+}
+
+impl OffloadVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Show(flags) => {
+                let ports = chosen(ports(context).await?, &flags.ports)?;
+                Ok(context.show(&ports, |ports| text(ports))?)
+            }
+            Self::Set(flags) => {
+                let patch = flags.patch()?;
+                let found = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
+                for PortOffloads { kind, name, .. } in found {
+                    let (client, dry_run) = (&context.client, flags.change.dry_run);
+                    let outcome = match kind {
+                        PortKind::Nic => client.patch::<NicConfig>(&name, &patch, dry_run).await,
+                        PortKind::Uplink => {
+                            client.patch::<UplinkConfig>(&name, &patch, dry_run).await
+                        }
+                    };
+                    finish(context, outcome?, flags.change).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl SetFlags {
+    /// The merge patch that the settings describe.
+    fn patch(&self) -> Result<Value, Failure> {
+        let mut offload = Map::new();
+        for Setting { key, value } in &self.switches {
+            if offload.insert((*key).to_owned(), value.clone()).is_some() {
+                return Err(Failure::Usage(format!("`{key}` is set twice")));
+            }
+        }
+        Ok(serde_json::json!({ "offload": offload }))
+    }
+}
+
+/// All ports that have offloads: NICs, then uplinks.
+async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
+    let nics = context.client.list::<NicConfig>().await?.into_iter().map(|nic| PortOffloads {
+        kind: PortKind::Nic,
+        name: nic.config.name,
+        offloads: nic.offloads,
+        device: None,
+    });
+    let mut ports: Vec<_> = nics.collect();
+    let uplinks = context.client.list::<UplinkConfig>().await?;
+    ports.extend(uplinks.into_iter().map(|uplink| PortOffloads {
+        kind: PortKind::Uplink,
+        name: uplink.config.name,
+        offloads: uplink.offloads,
+        device: Some(uplink.device),
+    }));
+    Ok(ports)
+}
+
+/// Those that are named, in the order of the names; all if none is.
+fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloads>, Failure> {
+    if names.is_empty() {
+        return Ok(ports);
+    }
+    let mut chosen = Vec::new();
+    for wanted in names {
+        let fits = |port: &&PortOffloads| {
+            port.name == wanted.name && wanted.kind.is_none_or(|kind| kind == port.kind)
+        };
+        match ports.iter().filter(fits).collect::<Vec<_>>()[..] {
+            [port] => chosen.push(port.clone()),
+            [] => return Err(no_such_port(wanted, &ports)),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "`{wanted}` names a NIC and an uplink; use nic:{wanted} or uplink:{wanted}"
+                )));
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+fn no_such_port(wanted: &PortName, ports: &[PortOffloads]) -> Failure {
+    /// Names that are shown at most.
+    const SHOWN_MAX: usize = 16;
+    let mut known: Vec<_> = labels(ports);
+    let more = known.len().saturating_sub(SHOWN_MAX);
+    known.truncate(SHOWN_MAX);
+    let there = match (known.is_empty(), more) {
+        (true, _) => "there is none at all".to_owned(),
+        (false, 0) => format!("there are {}", known.join(", ")),
+        (false, more) => format!("there are {} and {more} more", known.join(", ")),
+    };
+    let message = format!("there is no NIC and no uplink `{wanted}`; {there}");
+    Failure::Refused(vec![ApiError::new(ErrorCode::NotFound, message)])
+}
+
+/// What to call each port: its name alone where that is enough.
+fn labels(ports: &[PortOffloads]) -> Vec<String> {
+    let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    for port in ports {
+        if !seen.insert(&port.name) {
+            twice.insert(&port.name);
+        }
+    }
+    let kind = |port: &PortOffloads| twice.contains(&port.name).then_some(port.kind);
+    let label = |port: &PortOffloads| PortName { kind: kind(port), name: port.name.clone() };
+    ports.iter().map(|port| label(port).to_string()).collect()
+}
+
+fn text(ports: &[PortOffloads]) -> String {
+    let mut table =
+        Table::new(&["PORT", "OFFLOAD", "SUPPORTED", "ENABLED", "USED", "BY", "REASON"]);
+    for (label, port) in labels(ports).iter().zip(ports) {
+        for offload in &port.offloads {
+            let [name, supported, enabled, used, by, reason] = cells(offload);
+            table.row([label.clone(), name, supported, enabled, used, by, reason]);
+        }
+    }
+    table.render()
+}
+
+/// The offloads of one port as a table.
+pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
+    let mut table = Table::new(&["OFFLOAD", "SUPPORTED", "ENABLED", "USED", "BY", "REASON"]);
+    for offload in offloads {
+        table.row(cells(offload));
+    }
+    table
+}
+
+fn cells(offload: &OffloadStatus) -> [String; 6] {
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    [
+        offload.name.clone(),
+        or_dash(offload.supported.map(yes)),
+        yes(offload.enabled).to_owned(),
+        yes(offload.effective).to_owned(),
+        offload.by.to_string(),
+        offload.reason.clone(),
+    ]
+}
+
+#[cfg(test)]
+#[path = "offload_tests.rs"]
+mod tests;

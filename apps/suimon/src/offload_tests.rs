@@ -1,0 +1,142 @@
+use clap::Parser;
+use suimon_contract::{DeviceFeatureStatus, OffloadDoer};
+
+use super::*;
+
+#[derive(Parser)]
+struct Offload {
+    #[command(subcommand)]
+    verb: OffloadVerb,
+}
+
+fn patch(args: &[&str]) -> Result<Value, Failure> {
+    let parsed = Offload::parse_from(["x", "set", "wan"].iter().chain(args));
+    let OffloadVerb::Set(flags) = parsed.verb else { panic!("another verb") };
+    flags.patch()
+}
+
+fn wrong(args: &[&str]) -> String {
+    match Offload::try_parse_from(["x", "set"].iter().chain(args)) {
+        Ok(_) => panic!("accepted: {args:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn port(kind: PortKind, name: &str, offloads: Vec<OffloadStatus>) -> PortOffloads {
+    let device = (kind == PortKind::Uplink).then(DeviceFeaturesStatus::default);
+    PortOffloads { kind, name: name.parse().unwrap(), offloads, device }
+}
+
+fn offload(name: &str, supported: Option<bool>, by: OffloadDoer, reason: &str) -> OffloadStatus {
+    let effective = by != OffloadDoer::Software;
+    let (name, reason) = (name.to_owned(), reason.to_owned());
+    OffloadStatus { name, supported, enabled: effective, effective, by, reason }
+}
+
+#[test]
+fn set_sends_only_the_keys_that_were_named() {
+    assert_eq!(
+        patch(&["segmentation=off", "tx_checksum=default", "receive_coalescing=on"]).unwrap(),
+        serde_json::json!({"offload": {
+            "segmentation": false, "tx_checksum": null, "receive_coalescing": true
+        }})
+    );
+    let twice = patch(&["segmentation=off", "segmentation=on"]).unwrap_err();
+    assert_eq!((twice.code(), twice.to_string()), (2, "`segmentation` is set twice".to_owned()));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_the_choices() {
+    let keys = "tx_checksum, rx_checksum, tx_ip_checksum, rx_ip_checksum, segmentation, \
+                receive_coalescing";
+    let message = wrong(&["wan", "tso=off"]);
+    assert!(message.contains(&format!("no key `tso`; the keys are {keys}")), "{message}");
+    let message = wrong(&["wan", "segmentation"]);
+    assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
+    let message = wrong(&["wan", "segmentation=false"]);
+    assert!(message.contains("`segmentation` is on, off or default, not `false`"), "{message}");
+    let message = wrong(&["switch:lan", "segmentation=off"]);
+    assert!(message.contains("use nic:NAME or uplink:NAME"), "{message}");
+    assert!(wrong(&["../etc", "segmentation=off"]).contains("not a name"));
+    assert!(wrong(&["wan"]).contains("KEY=on|off|default"));
+}
+
+#[test]
+fn a_port_is_found_by_its_name_or_by_kind_and_name() {
+    let ports = || {
+        vec![
+            port(PortKind::Nic, "web", Vec::new()),
+            port(PortKind::Nic, "both", Vec::new()),
+            port(PortKind::Uplink, "both", Vec::new()),
+        ]
+    };
+    let find = |names: &[&str]| {
+        let names: Vec<PortName> = names.iter().map(|name| name.parse().unwrap()).collect();
+        chosen(ports(), &names)
+    };
+    assert_eq!(find(&[]).unwrap(), ports());
+    let found = find(&["uplink:both", "web", "nic:web"]).unwrap();
+    let found: Vec<_> = found.iter().map(|port| (port.kind, port.name.as_str())).collect();
+    assert_eq!(found, [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]);
+    let unclear = find(&["both"]).unwrap_err();
+    assert_eq!(unclear.code(), 2);
+    assert!(unclear.to_string().contains("use nic:both or uplink:both"), "{unclear}");
+    for missing in ["wan", "uplink:web"] {
+        let failure = find(&[missing]).unwrap_err();
+        assert_eq!(failure.code(), 4, "{failure}");
+        let Failure::Refused(errors) = failure else { panic!("{failure}") };
+        let message = &errors[0].message;
+        assert!(message.contains(&format!("no uplink `{missing}`")), "{message}");
+        assert!(message.ends_with("there are web, nic:both, uplink:both"), "{message}");
+    }
+    let nothing = chosen(Vec::new(), &["wan".parse().unwrap()]).unwrap_err();
+    let Failure::Refused(errors) = nothing else { panic!("{nothing}") };
+    assert!(errors[0].message.ends_with("there is none at all"), "{errors:?}");
+}
+
+#[test]
+fn offloads_are_shown_port_by_port() {
+    let checksum = offload("tx_checksum", None, OffloadDoer::Guest, "on");
+    let large = "tx_tcp4_segmentation";
+    let by_device =
+        offload(large, Some(true), OffloadDoer::Nic, "tx-tcp-segmentation of eth0 is on");
+    let by_us = offload(large, Some(false), OffloadDoer::Software, "switched off by segmentation");
+    let mut ports = vec![
+        port(PortKind::Nic, "web", vec![checksum]),
+        port(PortKind::Nic, "wan", vec![by_us]),
+        port(PortKind::Uplink, "wan", vec![by_device]),
+    ];
+    insta::assert_snapshot!(text(&ports), @r"
+    PORT        OFFLOAD               SUPPORTED  ENABLED  USED  BY        REASON
+    web         tx_checksum           –          yes      yes   guest     on
+    nic:wan     tx_tcp4_segmentation  no         no       no    software  switched off by segmentation
+    uplink:wan  tx_tcp4_segmentation  yes        yes      yes   nic       tx-tcp-segmentation of eth0 is on
+    ");
+    let name = "tx-tcp-segmentation".to_owned();
+    let features = vec![DeviceFeatureStatus { name, state: "on".to_owned() }];
+    ports[2].device = Some(DeviceFeaturesStatus { unknown: None, features });
+    insta::assert_snapshot!(serde_json::to_string_pretty(&ports[2]).unwrap(), @r#"
+    {
+      "kind": "uplink",
+      "name": "wan",
+      "offloads": [
+        {
+          "name": "tx_tcp4_segmentation",
+          "supported": true,
+          "enabled": true,
+          "effective": true,
+          "by": "nic",
+          "reason": "tx-tcp-segmentation of eth0 is on"
+        }
+      ],
+      "device": {
+        "features": [
+          {
+            "name": "tx-tcp-segmentation",
+            "state": "on"
+          }
+        ]
+      }
+    }
+    "#);
+}

@@ -1,0 +1,201 @@
+use suimon_contract::{NicConfig, OffloadConfig};
+use suimon_ports::DeviceErrorKind;
+
+use super::*;
+use crate::testing::{Harness, host};
+
+fn uplink(offload: &str) -> UplinkConfig {
+    let text =
+        format!("[[uplink]]\nname = \"wan\"\ndevice = \"eth0\"\n[uplink.offload]\n{offload}");
+    let mut config = suimon_contract::parse_toml(&text, None).unwrap();
+    config.uplinks.remove(0)
+}
+
+fn nic(backend: &str, offload: OffloadConfig) -> NicConfig {
+    let nic = serde_json::json!({ "name": "web", "switch": "lan", "backend": backend });
+    NicConfig { offload, ..serde_json::from_value(nic).unwrap() }
+}
+
+fn open() -> DeviceStatus {
+    let (ingress, egress) = (Offloads::TCP, Offloads::TCP);
+    DeviceStatus { link_up: true, ingress, egress, ..DeviceStatus::default() }
+}
+
+fn features(active: &[DeviceFeature]) -> DeviceFeatures {
+    let mut features = DeviceFeatures::default();
+    for feature in DeviceFeature::ALL {
+        let (is_wanted, is_active) = (active.contains(&feature), active.contains(&feature));
+        *features.state_mut(feature) =
+            FeatureState { can_change: true, is_wanted, is_active, is_fixed: false };
+    }
+    features
+}
+
+/// One line each: name, supported, enabled, effective, by and why.
+fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
+    let mark = |yes: bool| if yes { '+' } else { '-' };
+    let line = |offload: &OffloadStatus| {
+        let supported = offload.supported.map_or('?', mark);
+        let (enabled, effective) = (mark(offload.enabled), mark(offload.effective));
+        let OffloadStatus { name, by, reason, .. } = offload;
+        format!("{name} {supported}{enabled}{effective} {by}: {reason}")
+    };
+    offloads.iter().map(line).collect()
+}
+
+#[test]
+fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
+    let active = [DeviceFeature::TxTcp4, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
+    let asked = Ok(Some(features(&active)));
+    let uplink = uplink("receive_coalescing = false");
+    assert_eq!(
+        lines(&uplink_offloads(Some(&open()), &uplink, &asked)),
+        [
+            "tx_checksum +++ nic: tx-checksum-ip-generic of eth0 is on",
+            "tx_ip_checksum -+- guest: no virtio-net header can ask for it: it is always in the bytes",
+            "tx_tcp4_segmentation +++ nic: tx-tcp-segmentation of eth0 is on",
+            "tx_tcp6_segmentation +++ kernel: tx-tcp6-segmentation of eth0 is off",
+            "tx_tcp_ecn_segmentation +++ kernel: tx-tcp-ecn-segmentation of eth0 is off",
+            "tx_udp_segmentation ++- software: this kernel cannot carry it to and from us",
+            "rx_checksum +++ guest: rx-checksum of eth0 is off",
+            "rx_ip_checksum -+- guest: no virtio-net header can ask for it: it is always in the bytes",
+            "rx_tcp4_segmentation +++ kernel: rx-gro of eth0 is on",
+            "rx_tcp6_segmentation +++ kernel: rx-gro of eth0 is on",
+            "rx_tcp_ecn_segmentation +++ kernel: rx-gro of eth0 is on",
+            "rx_udp_segmentation ++- software: this kernel cannot carry it to and from us",
+            "receive_coalescing +-- nobody: switched off by receive_coalescing",
+        ]
+    );
+}
+
+#[test]
+fn what_is_switched_off_at_an_uplink_is_softwares_whatever_the_device_can() {
+    let asked = Ok(Some(features(&DeviceFeature::ALL)));
+    let found = uplink_offloads(Some(&open()), &uplink("tx_checksum = false"), &asked);
+    let found = lines(&found);
+    assert_eq!(found[0], "tx_checksum +-- software: switched off by tx_checksum");
+    assert_eq!(found[2], "tx_tcp4_segmentation ++- software: needs checksum, which is not in use");
+    assert_eq!(found[6], "rx_checksum +++ nic: rx-checksum of eth0 is on");
+    let found = lines(&uplink_offloads(Some(&open()), &uplink("segmentation = false"), &asked));
+    assert_eq!(found[2], "tx_tcp4_segmentation +-- software: switched off by segmentation");
+    assert_eq!(found[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
+}
+
+#[test]
+fn a_device_that_cannot_be_asked_is_said_to_be_unknown() {
+    let detail = "this kernel cannot be asked".to_owned();
+    let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
+    let asked = Err(error);
+    let found = lines(&uplink_offloads(Some(&open()), &uplink(""), &asked));
+    let unknown = "what eth0 does itself is not known: this kernel cannot be asked";
+    assert_eq!(found[2], format!("tx_tcp4_segmentation ?++ kernel: {unknown}"));
+    assert_eq!(found[12], "receive_coalescing +++ software: on");
+    let told = device_features(&asked);
+    assert_eq!(told.unknown.as_deref(), Some("this kernel cannot be asked"));
+    assert!(told.features.is_empty());
+}
+
+#[test]
+fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
+    let found = lines(&uplink_offloads(Some(&open()), &uplink("rx_checksum = false"), &Ok(None)));
+    assert_eq!(found[0], "tx_checksum +++ kernel: on");
+    assert_eq!(found[6], "rx_checksum +-- kernel: switched off by rx_checksum");
+    assert_eq!(device_features(&Ok(None)), DeviceFeaturesStatus::default());
+    let asked = Ok(Some(features(&[DeviceFeature::TxTcp4])));
+    for offload in uplink_offloads(None, &uplink(""), &asked) {
+        assert!(!offload.effective && offload.enabled, "{offload:?}");
+        let told = (offload.by, offload.reason.as_str());
+        assert_eq!(told, (OffloadDoer::Nobody, "it is not open"));
+    }
+}
+
+#[test]
+fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
+    let offload = OffloadConfig { tx_checksum: false, ..OffloadConfig::default() };
+    let egress = Offloads { udp_segmentation: false, ..Offloads::TCP };
+    let features = Some(1);
+    let vm = DeviceStatus { link_up: true, egress, features, ..DeviceStatus::default() };
+    let found = lines(&nic_offloads(&vm, &nic("vhost-user", offload)));
+    assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
+    assert_eq!(found[2], "tx_tcp4_segmentation ?+- guest: needs checksum, which is not in use");
+    assert_eq!(found[6], "rx_checksum +++ guest: on");
+    assert_eq!(found[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
+    assert_eq!(found[12], "receive_coalescing +++ software: on");
+
+    let negotiated = DeviceStatus { ingress: Offloads::TCP, ..vm };
+    let found = lines(&nic_offloads(&negotiated, &nic("vhost-user", offload)));
+    let lingers = "in use until the guest's driver starts anew";
+    assert_eq!(
+        found[0],
+        format!("tx_checksum +-+ egress: switched off by tx_checksum, but {lingers}")
+    );
+
+    let found = lines(&nic_offloads(&open(), &nic("tap", offload)));
+    assert_eq!(found[0], "tx_checksum +-- guest: switched off by tx_checksum");
+    let found = lines(&nic_offloads(&DeviceStatus::default(), &nic("vhost-user", offload)));
+    assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
+    assert_eq!(found[6], "rx_checksum ?+- nobody: nothing is connected");
+}
+
+const HOST: &str = r#"
+[[uplink]]
+name = "wan"
+device = "eth0"
+[[uplink]]
+name = "spare"
+device = "eth1"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "wan"
+"#;
+
+#[test]
+fn the_status_is_what_the_kernel_says_when_asked() {
+    let harness = Harness::new();
+    harness.apply_well(&host(HOST));
+    let by = |uplink: &str| {
+        let status = harness.node.uplink(uplink).unwrap();
+        (status.offloads[2].by, status.device.features.len())
+    };
+    let all = DeviceFeature::ALL.len();
+    harness.devices.set_features(Ok(features(&[DeviceFeature::TxTcp4])));
+    assert_eq!((by("wan"), by("spare")), ((OffloadDoer::Nic, all), (OffloadDoer::Nobody, all)));
+    harness.devices.set_features(Ok(features(&[])));
+    assert_eq!(by("wan"), (OffloadDoer::Kernel, all));
+    let detail = "no".to_owned();
+    let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
+    harness.devices.set_features(Err(error));
+    assert_eq!(by("wan"), (OffloadDoer::Kernel, 0));
+}
+
+#[test]
+fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
+    let harness = Harness::new();
+    harness.apply_well(&host(HOST));
+    let before = harness.ports();
+    let seen = || {
+        let port = harness.plane.topology().ports.remove(0);
+        let (_, spec) = harness.devices.open_devices().remove(0);
+        let suimon_ports::PortSpec::Uplink(spec) = spec else { panic!("{spec:?}") };
+        (port.receive_coalescing, spec.offload)
+    };
+    let all = suimon_ports::OffloadSwitches::default();
+    assert_eq!(seen(), (true, all));
+    for (offload, coalesces, switches) in [
+        (
+            "receive_coalescing = false",
+            false,
+            suimon_ports::OffloadSwitches { receive_coalescing: false, ..all },
+        ),
+        // Joined frames are large, and lack their checksum.
+        ("rx_checksum = false", false, suimon_ports::OffloadSwitches { rx_checksum: false, ..all }),
+        ("tx_checksum = false", true, suimon_ports::OffloadSwitches { tx_checksum: false, ..all }),
+    ] {
+        let text = HOST.replacen("eth0\"", &format!("eth0\"\noffload.{offload}"), 1);
+        harness.apply_well(&host(&text));
+        assert_eq!(seen(), (coalesces, switches), "{offload}");
+        assert_eq!(harness.ports(), before);
+        harness.assert_consistent(&[]);
+    }
+}

@@ -1,0 +1,126 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{FeatureState, OffloadSwitches, Reason, Switch, effective};
+use suimon_frame::Offloads;
+
+const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
+
+/// A device on which these are active and the others, which it has, are not.
+fn device(active: &[Feature]) -> DeviceFeatures {
+    let mut device = DeviceFeatures::default();
+    for feature in Feature::ALL {
+        let is_active = active.contains(&feature);
+        *device.state_mut(feature) =
+            FeatureState { can_change: true, is_wanted: is_active, is_active, is_fixed: false };
+    }
+    device
+}
+
+fn on(capability: Capability) -> Finding {
+    Finding { capability, reason: Reason::On }
+}
+
+fn off(capability: Capability) -> Finding {
+    Finding { capability, reason: Reason::SwitchedOff { switch: Switch::Segmentation } }
+}
+
+#[test]
+fn what_is_sent_is_done_by_the_device_if_active_there_else_by_the_kernel() {
+    for (capability, feature) in [
+        (Capability::Checksum, Feature::TxChecksum),
+        (Capability::Tcp4Segmentation, Feature::TxTcp4),
+        (Capability::Tcp6Segmentation, Feature::TxTcp6),
+        (Capability::TcpEcnSegmentation, Feature::TxTcpEcn),
+        (Capability::UdpSegmentation, Feature::TxUdp),
+    ] {
+        let others: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
+        for (active, doer) in [(&[feature][..], Doer::Nic), (&others[..], Doer::Kernel)] {
+            let found = assign(Side::Egress, &on(capability), &device(active));
+            assert_eq!(found, Assignment { doer, by: Some(feature) });
+        }
+        let found = assign(Side::Egress, &off(capability), &device(&Feature::ALL));
+        assert_eq!(found, Assignment { doer: Doer::Software, by: None });
+    }
+}
+
+#[test]
+fn checksums_are_the_devices_only_for_both_ip_versions() {
+    let without_generic = |active: &[Feature]| {
+        let mut device = device(active);
+        *device.state_mut(Feature::TxChecksum) = FeatureState::default();
+        device
+    };
+    let both = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
+    for (active, doer, by) in [
+        (&both[..], Doer::Nic, Feature::TxChecksumIpv4),
+        (&both[..1], Doer::Kernel, Feature::TxChecksumIpv6),
+        (&both[1..], Doer::Kernel, Feature::TxChecksumIpv4),
+    ] {
+        let device = without_generic(active);
+        let found = assign(Side::Egress, &on(Capability::Checksum), &device);
+        assert_eq!(found, Assignment { doer, by: Some(by) });
+        assert!(is_supported(Side::Egress, Capability::Checksum, &device));
+    }
+    let none = DeviceFeatures::default();
+    assert!(!is_supported(Side::Egress, Capability::Checksum, &none));
+    let found = assign(Side::Egress, &on(Capability::Checksum), &none);
+    assert_eq!(found, Assignment { doer: Doer::Kernel, by: Some(Feature::TxChecksum) });
+}
+
+#[test]
+fn what_is_received_is_checked_and_joined_by_whoever_is_active() {
+    let received = |capability, active: &[Feature]| {
+        let found = assign(Side::Ingress, &on(capability), &device(active));
+        (found.doer, found.by.map(Feature::name))
+    };
+    let tcp = Capability::Tcp4Segmentation;
+    assert_eq!(received(Capability::Checksum, &[]), (Doer::Guest, Some("rx-checksum")));
+    let checking = received(Capability::Checksum, &[Feature::RxChecksum]);
+    assert_eq!(checking, (Doer::Nic, Some("rx-checksum")));
+    assert_eq!(received(tcp, &[Feature::RxGro]), (Doer::Kernel, Some("rx-gro")));
+    let both = received(tcp, &[Feature::RxGro, Feature::RxLro]);
+    assert_eq!(both, (Doer::Nic, Some("rx-lro")));
+    assert_eq!(received(tcp, &[]), (Doer::Nobody, Some("rx-gro")));
+    let udp = received(Capability::UdpSegmentation, &[Feature::RxGro]);
+    assert_eq!(udp, (Doer::Nobody, Some("rx-udp-gro-forwarding")));
+    let cut = assign(Side::Ingress, &off(tcp), &device(&Feature::ALL));
+    assert_eq!(cut.doer, Doer::Software);
+}
+
+proptest! {
+    /// What is not in use here is done before the frame comes in or by us, never left
+    /// to the port that is not to do it.
+    #[test]
+    fn what_is_switched_off_is_left_to_nobody_behind_it(
+        bits in any::<[bool; 6]>(),
+        is_nic in any::<bool>(),
+        active in prop::collection::vec(0..Feature::ALL.len(), 0..12),
+    ) {
+        let [tx, rx, tx_ip, rx_ip, segmentation, receive_coalescing] = bits;
+        let switches = OffloadSwitches {
+            tx_checksum: tx,
+            rx_checksum: rx,
+            tx_ip_checksum: tx_ip,
+            rx_ip_checksum: rx_ip,
+            segmentation,
+            receive_coalescing,
+        };
+        let kind = if is_nic { PortKind::Nic } else { PortKind::Uplink };
+        let active: Vec<_> = active.into_iter().map(|at| Feature::ALL[at]).collect();
+        for finding in effective(ALL, &switches, kind, Side::Egress).findings {
+            let doers = [
+                doer(kind, Side::Egress, &finding),
+                assign(Side::Egress, &finding, &device(&active)).doer,
+            ];
+            let is_work = !matches!(
+                finding.capability,
+                Capability::IpChecksum | Capability::ReceiveCoalescing
+            );
+            for doer in doers {
+                prop_assert_eq!(is_work && !finding.is_on(), doer == Doer::Software
+                    && finding.capability != Capability::ReceiveCoalescing);
+            }
+        }
+    }
+}

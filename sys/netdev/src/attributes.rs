@@ -1,0 +1,122 @@
+//! Netlink's messages and attributes (netlink(7)): lengths checked, bytes untouched.
+
+/// Bytes of `struct nlmsghdr`.
+pub(crate) const HEADER_BYTES: usize = 16;
+const ATTRIBUTE_BYTES: usize = 4;
+const ALIGNMENT: usize = 4;
+/// The two highest bits of an attribute's type are flags: `NLA_F_NESTED` and
+/// `NLA_F_NET_BYTEORDER`.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// One message of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    pub(crate) kind: u16,
+    pub(crate) flags: u16,
+    pub(crate) sequence: u32,
+    pub(crate) body: &'a [u8],
+}
+
+/// The messages in a datagram. One whose length is wrong ends it.
+pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    let mut rest = datagram;
+    core::iter::from_fn(move || {
+        let len = usize::try_from(u32_at(rest, 0)?).ok()?;
+        // A message has at least a header, so each turn takes that much away.
+        let message = Message {
+            kind: u16_at(rest, 4)?,
+            flags: u16_at(rest, 6)?,
+            sequence: u32_at(rest, 8)?,
+            body: rest.get(HEADER_BYTES..len)?,
+        };
+        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+/// The attributes in `bytes`, each with its type and value. One whose length is
+/// wrong ends them.
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    core::iter::from_fn(move || {
+        let (len, kind) = (usize::from(u16_at(rest, 0)?), u16_at(rest, 2)?);
+        let value = rest.get(ATTRIBUTE_BYTES..len)?;
+        rest = rest.get(len.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
+        Some((kind & TYPE_MASK, value))
+    })
+}
+
+/// The value of the first attribute of this type.
+pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
+}
+
+/// Appends an attribute and its padding. `value` is shorter than 64 KB.
+pub(crate) fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let len = (ATTRIBUTE_BYTES + value.len()) as u16;
+    bytes.extend(len.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+}
+
+/// Appends a message.
+pub(crate) fn push_message(bytes: &mut Vec<u8>, message: Message<'_>) {
+    let len = (HEADER_BYTES + message.body.len()) as u32;
+    bytes.extend(len.to_ne_bytes());
+    bytes.extend(message.kind.to_ne_bytes());
+    bytes.extend(message.flags.to_ne_bytes());
+    bytes.extend(message.sequence.to_ne_bytes());
+    // The sender's port is for the kernel to fill in.
+    bytes.extend([0; 4]);
+    bytes.extend(message.body);
+    bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_was_put_in_is_read_again(
+            bodies in prop::collection::vec(
+                prop::collection::vec((0u16..0x4000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),
+                0..4,
+            ),
+        ) {
+            let mut datagram = Vec::new();
+            let inner = |attributes: &[(u16, Vec<u8>)]| {
+                let mut bytes = Vec::new();
+                attributes.iter().for_each(|(kind, value)| push_attribute(&mut bytes, *kind, value));
+                bytes
+            };
+            for (sequence, attributes) in (0..).zip(&bodies) {
+                let body = inner(attributes);
+                push_message(&mut datagram, Message { kind: 7, flags: 1, sequence, body: &body });
+            }
+            let found: Vec<_> = messages(&datagram).collect();
+            prop_assert_eq!(found.len(), bodies.len());
+            for (message, put) in found.iter().zip(&bodies) {
+                let read = attributes(message.body).map(|(kind, value)| (kind, value.to_vec()));
+                prop_assert_eq!(read.collect::<Vec<_>>(), put.clone());
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_them_run_on(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(messages(&bytes).count() <= bytes.len() / HEADER_BYTES);
+            prop_assert!(attributes(&bytes).count() <= bytes.len() / ATTRIBUTE_BYTES);
+        }
+    }
+}

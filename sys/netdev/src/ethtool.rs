@@ -1,0 +1,160 @@
+//! The two requests that tell what a device does itself, and how answers are read:
+//! the number of generic netlink's family `ethtool` (`CTRL_CMD_GETFAMILY`), and
+//! `ETHTOOL_MSG_FEATURES_GET` (the kernel's `networking/ethtool-netlink`,
+//! "FEATURES_GET").
+//!
+//! Bytes in, values out; nothing here talks to a socket. The crates that know this
+//! family are built for tasks on a runtime; one question and its answer are less than
+//! what would carry them.
+
+use core::fmt;
+
+use rustix::io::Errno;
+use suimon_ports::{DeviceFeature, DeviceFeatures, FeatureState};
+
+use crate::attributes::{
+    Message, attribute, attributes, messages, push_attribute, push_message, u16_at,
+};
+
+/// `GENL_ID_CTRL`, the family that knows the others' numbers.
+const CONTROL: u16 = libc::GENL_ID_CTRL as u16;
+const FAMILY_NAME: &[u8] = b"ethtool\0";
+const FAMILY_VERSION: u8 = 1;
+/// `struct genlmsghdr`: command, version, two bytes of nothing.
+const GENERIC_HEADER_BYTES: usize = 4;
+
+// linux/ethtool_netlink.h
+const FEATURES_GET: u8 = 11;
+const FEATURES_GET_REPLY: u8 = 11;
+const FEATURES_HEADER: u16 = 1;
+const FEATURES_HW: u16 = 2;
+const FEATURES_WANTED: u16 = 3;
+const FEATURES_ACTIVE: u16 = 4;
+const FEATURES_NOCHANGE: u16 = 5;
+const HEADER_DEVICE_NAME: u16 = 2;
+const BITSET_NO_MASK: u16 = 1;
+const BITSET_BITS: u16 = 3;
+const BITS_BIT: u16 = 1;
+const BIT_NAME: u16 = 2;
+const BIT_VALUE: u16 = 3;
+
+/// Why an answer says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerError {
+    /// The kernel refused.
+    Refused(Errno),
+    /// It is no answer to the request.
+    NotAnAnswer,
+    /// This part of it is missing or has the wrong length.
+    Lacks(&'static str),
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(errno) => write!(f, "{errno}"),
+            Self::NotAnAnswer => f.write_str("the kernel did not answer"),
+            Self::Lacks(part) => write!(f, "the kernel's answer lacks {part}"),
+        }
+    }
+}
+
+/// Asks for the number of the family.
+pub(crate) fn family_request(sequence: u32) -> Vec<u8> {
+    let command = libc::CTRL_CMD_GETFAMILY as u8;
+    request(CONTROL, sequence, command, libc::CTRL_ATTR_FAMILY_NAME as u16, FAMILY_NAME)
+}
+
+/// The number of the family, from a datagram of answers.
+///
+/// # Errors
+/// The kernel refused (`ENOENT`: it has no such family), or the datagram holds no
+/// answer.
+pub(crate) fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError> {
+    let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
+    let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
+    id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the family's number"))
+}
+
+/// Asks for the features of `device`, a name of at most 15 bytes.
+pub(crate) fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
+    let mut header = Vec::new();
+    let name: Vec<u8> = device.bytes().chain([0]).collect();
+    push_attribute(&mut header, HEADER_DEVICE_NAME, &name);
+    let nested = FEATURES_HEADER | libc::NLA_F_NESTED as u16;
+    request(family, sequence, FEATURES_GET, nested, &header)
+}
+
+/// The features of a device, from a datagram of answers.
+///
+/// # Errors
+/// The kernel refused (`ENODEV`: there is no such device), or the datagram holds no
+/// answer or only a part of one.
+pub(crate) fn features(
+    datagram: &[u8],
+    sequence: u32,
+    family: u16,
+) -> Result<DeviceFeatures, AnswerError> {
+    let reply = answer(datagram, sequence, family, FEATURES_GET_REPLY)?;
+    let mut features = DeviceFeatures::default();
+    let mut read = |kind, part, set: fn(&mut FeatureState)| {
+        let bits = attribute(reply, kind).ok_or(AnswerError::Lacks(part))?;
+        for (feature, is_set) in bitset(bits).ok_or(AnswerError::Lacks(part))? {
+            let state = features.state_mut(feature);
+            if is_set {
+                set(state);
+            }
+        }
+        Ok(())
+    };
+    read(FEATURES_HW, "the features that can change", |state| state.can_change = true)?;
+    read(FEATURES_WANTED, "the wanted features", |state| state.is_wanted = true)?;
+    read(FEATURES_ACTIVE, "the active features", |state| state.is_active = true)?;
+    read(FEATURES_NOCHANGE, "the fixed features", |state| state.is_fixed = true)?;
+    Ok(features)
+}
+
+/// Those bits of a set that stand for a feature of interest, and whether they are
+/// set. A set without a mask lists only those that are.
+fn bitset(bytes: &[u8]) -> Option<impl Iterator<Item = (DeviceFeature, bool)>> {
+    let lists_only_set = attribute(bytes, BITSET_NO_MASK).is_some();
+    let bits = attribute(bytes, BITSET_BITS)?;
+    let bits = attributes(bits).filter(|(kind, _)| *kind == BITS_BIT);
+    Some(bits.filter_map(move |(_, bit)| {
+        let name = attribute(bit, BIT_NAME)?;
+        let feature = DeviceFeature::named(name.strip_suffix(&[0]).unwrap_or(name))?;
+        Some((feature, lists_only_set || attribute(bit, BIT_VALUE).is_some()))
+    }))
+}
+
+fn request(family: u16, sequence: u32, command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut body = vec![command, FAMILY_VERSION, 0, 0];
+    push_attribute(&mut body, kind, value);
+    let flags = libc::NLM_F_REQUEST as u16;
+    let mut bytes = Vec::new();
+    push_message(&mut bytes, Message { kind: family, flags, sequence, body: &body });
+    bytes
+}
+
+/// The attributes of the answer to the request of this number.
+fn answer(datagram: &[u8], sequence: u32, family: u16, command: u8) -> Result<&[u8], AnswerError> {
+    let mut answers = messages(datagram).filter(|message| message.sequence == sequence);
+    let message = answers.next().ok_or(AnswerError::NotAnAnswer)?;
+    if message.kind == libc::NLMSG_ERROR as u16 {
+        // A negative errno; 0 would be an acknowledgement, which nobody asked for.
+        let code = message.body.first_chunk().copied().map(i32::from_ne_bytes);
+        let errno = code.and_then(i32::checked_neg).filter(|errno| (1..4096).contains(errno));
+        return Err(match errno {
+            Some(errno) => AnswerError::Refused(Errno::from_raw_os_error(errno)),
+            None => AnswerError::NotAnAnswer,
+        });
+    }
+    if message.kind != family || message.body.first() != Some(&command) {
+        return Err(AnswerError::NotAnAnswer);
+    }
+    message.body.get(GENERIC_HEADER_BYTES..).ok_or(AnswerError::NotAnAnswer)
+}
+
+#[cfg(test)]
+#[path = "ethtool_tests.rs"]
+mod tests;

@@ -1,0 +1,134 @@
+//! The answers of a Linux 6.18, recorded, whole and damaged.
+
+use proptest::prelude::*;
+use suimon_ports::DeviceFeature as Feature;
+
+use super::*;
+use crate::attributes::HEADER_BYTES;
+
+/// To `family_request(1)`.
+const FAMILY: &[u8] = include_bytes!("../testdata/ethtool_family.bin");
+/// To `features_request(21, 2, …)` about a veth after
+/// `ethtool -K v0 tx-tcp6-segmentation off`.
+const FEATURES: &[u8] = include_bytes!("../testdata/features_of_veth.bin");
+/// To `features_request(21, 3, …)` about a name that no device had.
+const NO_SUCH_DEVICE: &[u8] = include_bytes!("../testdata/no_such_device.bin");
+const NUMBER: u16 = 21;
+
+#[test]
+fn the_family_is_found_by_name() {
+    assert_eq!(family(FAMILY, 1), Ok(NUMBER));
+    assert_eq!(family(FAMILY, 2), Err(AnswerError::NotAnAnswer), "another question's answer");
+    let asked = family_request(1);
+    let message = messages(&asked).next().unwrap();
+    assert_eq!((message.kind, message.sequence), (CONTROL, 1));
+    assert_eq!(attribute(&message.body[4..], 2), Some(FAMILY_NAME));
+}
+
+#[test]
+fn a_device_is_asked_for_by_name() {
+    let asked = features_request(NUMBER, 9, "fifteen-bytes-x");
+    let message = messages(&asked).next().unwrap();
+    assert_eq!((message.kind, message.sequence), (NUMBER, 9));
+    assert_eq!(message.body[0], FEATURES_GET);
+    let header = attribute(&message.body[4..], FEATURES_HEADER).unwrap();
+    assert_eq!(attribute(header, HEADER_DEVICE_NAME), Some(&b"fifteen-bytes-x\0"[..]));
+}
+
+#[test]
+fn features_are_as_ethtool_shows_them() {
+    let found = features(FEATURES, 2, NUMBER).unwrap();
+    let words: Vec<_> =
+        found.iter().map(|(feature, state)| (feature.name(), state.word())).collect();
+    assert_eq!(
+        words,
+        [
+            ("tx-checksum-ip-generic", "on"),
+            ("tx-checksum-ipv4", "off [fixed]"),
+            ("tx-checksum-ipv6", "off [fixed]"),
+            ("tx-tcp-segmentation", "on"),
+            ("tx-tcp6-segmentation", "off"),
+            ("tx-tcp-ecn-segmentation", "on"),
+            ("tx-udp-segmentation", "on"),
+            ("rx-checksum", "on"),
+            ("rx-gro", "off"),
+            ("rx-gro-hw", "off [fixed]"),
+            ("rx-lro", "off [fixed]"),
+            ("rx-udp-gro-forwarding", "off"),
+        ]
+    );
+}
+
+#[test]
+fn a_refusal_is_told_with_its_reason() {
+    let refused = Err(AnswerError::Refused(Errno::NODEV));
+    assert_eq!(features(NO_SUCH_DEVICE, 3, NUMBER), refused);
+    // An acknowledgement, and errors that are none.
+    for code in [0, 1, i32::MIN, -70_000] {
+        let mut damaged = NO_SUCH_DEVICE.to_vec();
+        damaged[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&i32::to_ne_bytes(code));
+        assert_eq!(features(&damaged, 3, NUMBER), Err(AnswerError::NotAnAnswer), "{code}");
+    }
+}
+
+#[test]
+fn an_answer_of_another_kind_or_command_is_none() {
+    assert_eq!(features(FEATURES, 2, NUMBER + 1), Err(AnswerError::NotAnAnswer));
+    assert_eq!(features(FAMILY, 1, CONTROL), Err(AnswerError::NotAnAnswer));
+    assert_eq!(features(&[], 2, NUMBER), Err(AnswerError::NotAnAnswer));
+}
+
+/// Sets the length that the first message states to what there is of it.
+fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
+    let len = u32::try_from(bytes.len()).unwrap();
+    if let Some(place) = bytes.get_mut(..4) {
+        place.copy_from_slice(&len.to_ne_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn an_answer_that_ends_early_is_no_answer() {
+    let whole = features(FEATURES, 2, NUMBER).unwrap();
+    for len in 0..FEATURES.len() {
+        let cut = FEATURES[..len].to_vec();
+        assert_eq!(features(&cut, 2, NUMBER), Err(AnswerError::NotAnAnswer), "{len}");
+        // The last set ends in padding only where a name's own padding is cut.
+        match features(&with_true_length(cut), 2, NUMBER) {
+            Ok(found) => assert!(len + 4 > FEATURES.len() && found == whole, "{len}"),
+            Err(AnswerError::NotAnAnswer) => assert!(len < HEADER_BYTES + 4, "{len}"),
+            Err(AnswerError::Lacks(_)) => {}
+            Err(refused) => panic!("{len}: {refused}"),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn damaged_answers_are_read_or_refused(
+        damage in prop::collection::vec((0..FEATURES.len(), any::<u8>()), 1..20),
+        is_family in any::<bool>(),
+    ) {
+        let (recorded, sequence) = if is_family { (FAMILY, 1) } else { (FEATURES, 2) };
+        let mut bytes = recorded.to_vec();
+        for (at, byte) in damage {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        let _ = family(&bytes, sequence);
+        if let Ok(found) = features(&bytes, sequence, NUMBER) {
+            prop_assert!(found.iter().count() <= Feature::ALL.len());
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut body = vec![FEATURES_GET_REPLY, 1, 0, 0];
+        body.extend(bytes);
+        let mut datagram = Vec::new();
+        push_message(&mut datagram, Message { kind: NUMBER, flags: 0, sequence: 2, body: &body });
+        if let Ok(found) = features(&datagram, 2, NUMBER) {
+            prop_assert!(found.iter().count() <= Feature::ALL.len());
+        }
+    }
+}
