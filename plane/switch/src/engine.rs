@@ -20,8 +20,8 @@ use crate::owned::OwnedSink;
 use crate::post::{Parcel, Post, return_home};
 use crate::published::{PortRuntime, Published};
 
-/// Addresses one processor remembers over all switches.
-const ADDRESSES_MAX: usize = 65_536;
+/// Addresses one processor remembers over all switches, 32 bytes each.
+const ADDRESSES_MAX: usize = 131_072;
 
 /// Parcels held for one queue that is on its way here: what its sender and some
 /// others may have under way.
