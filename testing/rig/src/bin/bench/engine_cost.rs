@@ -82,10 +82,12 @@ fn ns_per_frame(size: Size) -> Result<f64> {
         plane.attach_source(queue(id, Direction::Ingress), Box::new(source));
     }
     let began = Instant::now();
-    while plane.addresses(SWITCH).len() < size.addresses as usize {
-        ensure!(began.elapsed() < LEARNING_LIMIT, "the addresses are not learned");
+    while plane.processors()[0].frames < u64::from(size.addresses) {
+        ensure!(began.elapsed() < LEARNING_LIMIT, "frames do not flow");
         thread::sleep(Duration::from_millis(10));
     }
+    let learned = plane.addresses(SWITCH).len();
+    ensure!(learned == size.addresses as usize, "{learned} of {} were learned", size.addresses);
     let source = Source::new(Order::Endless { next: 0, of: size.addresses })?;
     plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
     // The first round finds every address for the first time.
