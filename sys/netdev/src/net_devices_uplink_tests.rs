@@ -291,9 +291,20 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     let mut device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
     assert_eq!(device.status().mtu, 1450);
     let larger = UplinkSpec { mtu: Some(1600), ..spec };
-    assert!(device.change(&PortSpec::Uplink(larger)).unwrap());
+    assert!(device.change(&PortSpec::Uplink(larger.clone())).unwrap());
     let shown = run(&format!("ip link show {name}"));
-    drop(device);
+    // Seen from us, and so the other way round than on a guest's TAP.
+    let sink = shelf.sink(1, 0);
+    let all = OffloadSwitches::default();
+    for (offload, takes) in [
+        (OffloadSwitches { rx_checksum: false, ..all }, crate::offload::ALL),
+        (OffloadSwitches { tx_checksum: false, ..all }, Offloads::NONE),
+    ] {
+        let spec = UplinkSpec { offload, ..larger.clone() };
+        assert!(device.change(&PortSpec::Uplink(spec)).unwrap());
+        assert_eq!(sink.offloads(), takes, "{offload:?}");
+    }
+    drop((device, sink));
     devices.remove_tap(&name, None).unwrap();
     assert!(shown.contains("mtu 1600"), "{shown}");
 }
