@@ -171,6 +171,12 @@ impl Segments<'_> {
 
     /// The next segment; `None` after the last.
     pub fn next_segment(&mut self) -> Option<&Frame> {
+        self.next_segment_with(|| ())
+    }
+
+    /// The same. `cut` is called when all but its transport checksum is done, for who
+    /// wants to know how long each of both takes.
+    pub fn next_segment_with(&mut self, cut: impl FnOnce()) -> Option<&Frame> {
         self.uncover();
         let left = self.payload_left();
         if left == 0 {
@@ -180,6 +186,7 @@ impl Segments<'_> {
         let len = self.headers.payload_at + taken;
         self.write_network(len);
         self.write_transport(len, taken == left);
+        cut();
         self.write_checksum(len, taken);
         self.cover(len);
         self.sent_bytes += taken;

@@ -72,6 +72,7 @@ mod name;
 mod offload_status;
 mod operation;
 mod plan;
+mod processor_stages;
 mod request;
 mod shape;
 mod status;
@@ -101,6 +102,7 @@ pub use name::{Name, NameError};
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
+pub use processor_stages::ProcessorStages;
 pub use request::{ApplyRequest, MoveQueueRequest};
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,

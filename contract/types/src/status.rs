@@ -5,8 +5,8 @@ use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
 use crate::{
-    ConfinementStatus, DeviceFeaturesStatus, Name, NicConfig, OffloadStatus, SwitchConfig,
-    UplinkConfig,
+    ConfinementStatus, DeviceFeaturesStatus, Name, NicConfig, OffloadStatus, ProcessorStages,
+    SwitchConfig, UplinkConfig,
 };
 
 /// `GET /1.0`.
@@ -202,7 +202,7 @@ pub struct ProcessorStatus {
     pub queues: usize,
     /// CPU time used since the daemon started, in ns.
     pub cpu_time_ns: u64,
-    /// Time spent polling and moving frames, in ns.
+    /// Time in which it did not sleep, in ns: all of its stages but idle.
     pub busy_ns: u64,
     /// Batches taken from queues.
     pub batches: u64,
@@ -212,6 +212,9 @@ pub struct ProcessorStatus {
     pub sleeps: u64,
     /// Whether it sleeps now.
     pub asleep: bool,
+    /// Where its time went.
+    #[serde(default)]
+    pub stages: ProcessorStages,
 }
 
 /// `GET /1.0/top`: all counters at one moment. Rates are the differences of two.

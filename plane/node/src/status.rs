@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use suimon_contract::{
     AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Name,
-    NicConfig, NicStatus, PortCounters, ProcessorStatus, QueueStatus, SwitchConfig, SwitchKind,
-    SwitchStatus, TopPort, TopSnapshot, UplinkConfig, UplinkStatus,
+    NicConfig, NicStatus, PortCounters, ProcessorStages, ProcessorStatus, QueueStatus,
+    SwitchConfig, SwitchKind, SwitchStatus, TopPort, TopSnapshot, UplinkConfig, UplinkStatus,
 };
 use suimon_quantity::{PortId, SwitchId};
-use suimon_switch::{AddressView, PortCountersView};
+use suimon_switch::{AddressView, PortCountersView, Stage, StageTimes};
 
 use crate::PortKey;
 use crate::edit::not_found;
@@ -115,11 +115,12 @@ impl Shared {
                 cpu: view.cpu,
                 queues: usize::try_from(view.queues).unwrap_or(usize::MAX),
                 cpu_time_ns: ns(view.cpu_time),
-                busy_ns: ns(view.awake),
+                busy_ns: view.stages.awake_ns(),
                 batches: view.batches,
                 frames: view.frames,
                 sleeps: view.sleeps,
                 asleep: view.asleep,
+                stages: stages(&view.stages),
             })
             .collect()
     }
@@ -260,6 +261,20 @@ impl Shared {
 
 fn not_yet() -> Condition {
     Condition { health: Health::Failed, reason: Some("it is being made".to_owned()) }
+}
+
+fn stages(times: &StageTimes) -> ProcessorStages {
+    ProcessorStages {
+        copy_in_ns: times.ns(Stage::CopyIn),
+        classify_ns: times.ns(Stage::Classify),
+        coalesce_ns: times.ns(Stage::Coalesce),
+        segment_ns: times.ns(Stage::Segment),
+        checksum_ns: times.ns(Stage::Checksum),
+        copy_out_ns: times.ns(Stage::CopyOut),
+        notify_ns: times.ns(Stage::Notify),
+        poll_ns: times.ns(Stage::Poll),
+        idle_ns: times.ns(Stage::Idle),
+    }
 }
 
 fn counters(view: PortCountersView) -> PortCounters {

@@ -16,6 +16,7 @@ use crate::link::{Link, Mail};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, PortShared};
+use crate::stages::Probe;
 
 /// Sends.
 const SENDER: u8 = 0;
@@ -127,11 +128,11 @@ impl World {
             batch.commit();
         }
         let slot = self.engine.published().tables.slot(PortId(from.into())).unwrap();
-        self.engine.handle_batch(Time::ZERO, slot, &mut batch);
+        self.engine.handle_batch(Time::ZERO, slot, &mut batch, &mut Probe::none());
         self.engine.flush();
         while let Some(mail) = self.links[1].poll_mail() {
             match mail {
-                Mail::Parcel(parcel) => self.other.handle_parcel(parcel),
+                Mail::Parcel(parcel) => self.other.handle_parcel(parcel, &mut Probe::none()),
                 Mail::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
                 _ => panic!("mail of a hand-over"),
             }

@@ -19,6 +19,7 @@ use crate::notice::{Notices, PlaneNotice};
 use crate::owned::OwnedSink;
 use crate::post::{Parcel, Post, return_home};
 use crate::published::{PortRuntime, Published};
+use crate::stages::{Probe, Stage};
 
 /// Addresses one processor remembers over all switches, 32 bytes each.
 const ADDRESSES_MAX: usize = 131_072;
@@ -98,7 +99,13 @@ impl Engine {
     }
 
     /// Takes a batch from a port through the switch.
-    pub(crate) fn handle_batch(&mut self, now: Time, ingress: PortSlot, batch: &mut FrameBatch) {
+    pub(crate) fn handle_batch(
+        &mut self,
+        now: Time,
+        ingress: PortSlot,
+        batch: &mut FrameBatch,
+        probe: &mut Probe<'_>,
+    ) {
         let published = Arc::clone(&self.published);
         let Some(port) = published.ports.get(ingress.index()) else { return };
         if let Some(tap) = &port.capture {
@@ -106,6 +113,7 @@ impl Engine {
                 tap.take(now, Direction::Ingress, frame);
             }
         }
+        probe.mark(Stage::CopyIn);
         let frames = batch.frames_mut();
         if port.is_uplink {
             for frame in frames.iter_mut() {
@@ -116,25 +124,31 @@ impl Engine {
             }
         }
         self.forwarder.decide(&published.tables, now, ingress, frames, &mut self.verdicts);
+        probe.mark(Stage::Classify);
         let coalesced = if port.hands_over_joined {
             coalesce_decided(&published, &self.verdicts, frames)
         } else {
             Coalesced::default()
         };
+        probe.mark(Stage::Coalesce);
         for (at, frame) in frames.iter_mut().enumerate() {
             if coalesced.is_absorbed(at) {
                 continue;
             }
             match self.verdicts[at] {
-                Verdict::Unicast { egress } => self.deliver(now, &published, egress, frame, true),
+                Verdict::Unicast { egress } => {
+                    self.deliver(now, &published, egress, frame, true, probe);
+                }
                 Verdict::Flood { vlan, kind } => {
-                    self.flood(now, &published, ingress, (vlan, kind), frame);
+                    self.flood(now, &published, ingress, (vlan, kind), frame, probe);
                 }
                 Verdict::Drop(reason) => self.handle_drop(now, port, reason, frame),
             }
         }
+        probe.mark(Stage::CopyOut);
         self.post.send_all(&published, &mut self.outbox);
         self.tell_learned(&published);
+        probe.mark(Stage::Notify);
     }
 
     fn handle_drop(&self, now: Time, port: &PortRuntime, reason: DropReason, frame: &Frame) {
@@ -152,6 +166,7 @@ impl Engine {
         ingress: PortSlot,
         (vlan, kind): (Option<VlanId>, FloodKind),
         frame: &mut Frame,
+        probe: &mut Probe<'_>,
     ) {
         let port = &published.ports[ingress.index()];
         if let Some(limit) = &port.storm {
@@ -170,7 +185,7 @@ impl Engine {
             members += 1;
             if published.tables.fits(member.slot, frame) {
                 frame.meta.tag = member.rule.apply(tag);
-                self.deliver(now, published, member.slot, frame, false);
+                self.deliver(now, published, member.slot, frame, false, probe);
             } else if let Some(port) = published.ports.get(member.slot.index()) {
                 port.shared.tally.drop_tx(DropReason::TooLong, 1);
             }
@@ -190,6 +205,7 @@ impl Engine {
         egress: PortSlot,
         frame: &mut Frame,
         is_only: bool,
+        probe: &mut Probe<'_>,
     ) {
         let Some(port) = published.ports.get(egress.index()) else { return };
         let queues = port.egress.len();
@@ -203,7 +219,7 @@ impl Engine {
         }
         let (queue, _) = published.owners[at];
         match self.ways[at] {
-            Way::Sink(sink) => self.transmit(sink, frame),
+            Way::Sink(sink) => self.transmit(sink, frame, probe),
             Way::At(owner) => {
                 if !self.post.add(owner, queue, frame, is_only) {
                     port.shared.tally.drop_tx(DropReason::EgressFull, 1);
@@ -219,12 +235,12 @@ impl Engine {
     }
 
     #[inline]
-    fn transmit(&mut self, at: usize, frame: &mut Frame) {
+    fn transmit(&mut self, at: usize, frame: &mut Frame, probe: &mut Probe<'_>) {
         let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
         if !sink.is_touched() {
             self.touched.push(at);
         }
-        if let Err(fault) = sink.transmit(frame) {
+        if let Err(fault) = sink.transmit(frame, probe) {
             self.give_up_sink(at, fault);
         }
     }
@@ -281,12 +297,12 @@ impl Engine {
     }
 
     /// Frames that another processor decided, for a queue of this one.
-    pub(crate) fn handle_parcel(&mut self, mut parcel: Parcel) {
+    pub(crate) fn handle_parcel(&mut self, mut parcel: Parcel, probe: &mut Probe<'_>) {
         let queue = parcel.queue;
         let frames = parcel.frames.len() as u64;
         if let Some(&at) = self.sink_of.get(&queue) {
             for frame in &mut parcel.frames {
-                self.transmit(at, frame);
+                self.transmit(at, frame, probe);
             }
             return return_home(parcel);
         }
@@ -354,13 +370,18 @@ impl Engine {
     }
 
     /// A queue that was handed over has arrived: first what was held for it.
-    pub(crate) fn handle_arrival(&mut self, queue: QueueId, sink: Option<Box<OwnedSink>>) {
+    pub(crate) fn handle_arrival(
+        &mut self,
+        queue: QueueId,
+        sink: Option<Box<OwnedSink>>,
+        probe: &mut Probe<'_>,
+    ) {
         if let Some(sink) = sink {
             sink.tally.moves.add(1);
             self.attach_sink(sink);
         }
         for parcel in self.routes.handle_arrival(queue) {
-            self.handle_parcel(parcel);
+            self.handle_parcel(parcel, probe);
         }
         self.find_ways();
         if let Some(latch) = self.expected.remove(&queue) {

@@ -21,6 +21,7 @@
 //!   each other mail; nobody locks and nobody allocates per frame.
 //! - Moving a queue loses and reorders nothing; see `handover.rs`.
 //! - A fault ends one queue. The others go on.
+//! - All of a processor's time is accounted for by stage, each nanosecond once.
 #![forbid(unsafe_code)]
 
 mod capture;
@@ -35,6 +36,8 @@ mod post;
 mod processor;
 mod published;
 mod registry;
+mod stage_tally;
+mod stages;
 mod tally;
 mod topology;
 mod view;
@@ -42,5 +45,6 @@ mod view;
 pub use capture::{CaptureOptions, CaptureReader, CapturedFrame};
 pub use notice::{NOTICE_EVERY, PlaneNotice};
 pub use plane::DataPlane;
+pub use stages::Stage;
 pub use topology::{MoveError, PortTopology, Topology, TopologyError};
-pub use view::{AddressView, PortCountersView, ProcessorView, QueueView};
+pub use view::{AddressView, PortCountersView, ProcessorView, QueueView, StageTimes};

@@ -9,6 +9,7 @@ use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
 use suimon_quantity::{QueueId, Time};
 
 use crate::published::PortShared;
+use crate::stages::{Probe, Stage};
 use crate::tally::QueueTally;
 
 /// Where an ingress queue stands on the ladder.
@@ -102,7 +103,11 @@ impl OwnedSink {
     }
 
     /// Hands a frame over, after doing in software what this egress lacks.
-    pub(crate) fn transmit(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
+    pub(crate) fn transmit(
+        &mut self,
+        frame: &mut Frame,
+        probe: &mut Probe<'_>,
+    ) -> Result<(), PortFault> {
         let is_plain = frame.meta.gso.is_none()
             && !matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
         if is_plain {
@@ -115,20 +120,34 @@ impl OwnedSink {
         match plan(&frame.meta, offloads) {
             EgressStep::AsIs => self.hand_over(frame),
             EgressStep::CompleteChecksum => {
+                probe.mark(Stage::CopyOut);
                 complete_checksum(frame);
+                probe.mark(Stage::Checksum);
                 self.shared.tally.software_checksummed.add(1);
                 self.hand_over(frame)
             }
-            EgressStep::Segment { partial_checksum } => self.segment(frame, partial_checksum),
+            EgressStep::Segment { partial_checksum } => {
+                probe.mark(Stage::CopyOut);
+                self.segment(frame, partial_checksum, probe)
+            }
         }
     }
 
-    fn segment(&mut self, frame: &mut Frame, partial_checksum: bool) -> Result<(), PortFault> {
+    fn segment(
+        &mut self,
+        frame: &mut Frame,
+        partial_checksum: bool,
+        probe: &mut Probe<'_>,
+    ) -> Result<(), PortFault> {
         match segment(frame, partial_checksum) {
             Ok(mut segments) => {
                 self.shared.tally.software_segmented.add(1);
-                while let Some(piece) = segments.next_segment() {
+                // A partial checksum is a word of the header as others are.
+                let rest = if partial_checksum { Stage::Segment } else { Stage::Checksum };
+                while let Some(piece) = segments.next_segment_with(|| probe.mark(Stage::Segment)) {
+                    probe.mark(rest);
                     self.hand_over(piece)?;
+                    probe.mark(Stage::CopyOut);
                 }
             }
             // Sources admit only frames that can be segmented.

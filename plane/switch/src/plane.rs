@@ -95,7 +95,8 @@ impl DataPlane {
 
     /// All processors, ascending.
     pub fn processors(&self) -> Vec<ProcessorView> {
-        self.registry().processors()
+        let registry = self.registry();
+        registry.processors(self.now())
     }
 
     /// Counters of a port; all nought if it was never published.

@@ -24,6 +24,7 @@ use crate::link::{Command, Latch, Link, Mail};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSource, Readiness, unwatchable};
 use crate::published::Published;
+use crate::stages::{Stage, StageClock};
 
 /// A processor polls its rings this long after the last frame before it arms
 /// notifications: about what a wake-up costs both sides.
@@ -34,13 +35,10 @@ const SPIN: Duration = Duration::from_micros(50);
 /// large frames takes longer than this.
 const LOOK_PERIOD: Duration = Duration::from_micros(20);
 
-/// Rounds of polling after which a busy processor writes down what it used and
-/// does what is due rarely.
-const ROUNDS_PER_ACCOUNT: u32 = 1024;
-
-/// How old the CPU time that a processor tells may be while it works. Asking for it
-/// is a system call; a processor that sleeps after each frame would make one for each.
-const CPU_TIME_PERIOD: Duration = Duration::from_millis(1);
+/// How often a busy processor writes down what it used and does what is due rarely.
+/// So old may the CPU time be that it tells while it works: asking for it is a system
+/// call, and a processor that sleeps after each frame would make one for each.
+const ACCOUNT_PERIOD: Duration = Duration::from_millis(1);
 
 /// Empty polls in a row after which a ring of a busy processor goes back to
 /// waiting.
@@ -64,12 +62,11 @@ pub(crate) struct Processor {
     notices: Arc<Notices>,
     now: Time,
     last_work: Time,
-    awake_since: Time,
     /// When the CPU time was last asked for.
     cpu_time_taken: Time,
+    stages: StageClock,
     /// When descriptors were last looked at.
     looked: Time,
-    rounds: u32,
     /// Whether a source waited for its notification in this round.
     has_waiting: bool,
 }
@@ -92,6 +89,7 @@ impl Processor {
         published: Arc<Published>,
         notices: Arc<Notices>,
     ) -> Self {
+        let stages = StageClock::new(&*wait);
         let now = wait.now();
         Self {
             engine: Engine::new(Arc::clone(&link), published, Arc::clone(&notices)),
@@ -103,18 +101,19 @@ impl Processor {
             notices,
             now,
             last_work: now,
-            awake_since: now,
             cpu_time_taken: now,
+            stages,
             looked: now,
-            rounds: 0,
             has_waiting: false,
         }
     }
 
     /// Works until it is told to stop.
     pub(crate) fn run(mut self) {
+        let mut moved = false;
         loop {
             self.now = self.wait.now();
+            self.stages.end_round(self.now, moved);
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
@@ -122,18 +121,20 @@ impl Processor {
                 }
             }
             let had_mail = self.read_mail();
+            self.mark(Stage::Poll);
             let had_frames = self.poll_sources();
+            moved = had_mail || had_frames;
             self.engine.flush();
-            self.rounds = self.rounds.wrapping_add(1);
-            if had_mail || had_frames {
+            if moved {
+                self.mark(Stage::Notify);
                 self.last_work = self.now;
             }
-            let is_busy = had_mail || had_frames || !self.engine.outbox().is_empty();
+            let is_busy = moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
                 if self.has_waiting && self.now.since(self.looked) >= LOOK_PERIOD {
                     self.look(None);
                 }
-                if self.rounds % ROUNDS_PER_ACCOUNT == 0 {
+                if self.now.since(self.cpu_time_taken) >= ACCOUNT_PERIOD {
                     self.account();
                 }
                 if !is_busy {
@@ -143,6 +144,11 @@ impl Processor {
                 self.sleep();
             }
         }
+    }
+
+    /// What was done last in this round was this.
+    fn mark(&mut self, stage: Stage) {
+        self.stages.probe(&*self.wait).mark(stage);
     }
 
     /// Whether a ring is polled that had something a moment ago.
@@ -156,11 +162,16 @@ impl Processor {
 
     fn read_mail(&mut self) -> bool {
         for read in 0..MAIL_PER_ROUND {
+            let mut probe = self.stages.probe(&*self.wait);
             let Some(mail) = self.link.poll_mail() else { return read > 0 };
+            probe.mark(Stage::Poll);
             match mail {
-                Mail::Parcel(parcel) => self.engine.handle_parcel(parcel),
+                Mail::Parcel(parcel) => {
+                    self.engine.handle_parcel(parcel, &mut probe);
+                    probe.mark(Stage::CopyOut);
+                }
                 Mail::Fence(queue) => self.engine.handle_fence(queue),
-                Mail::Sink(queue, sink) => self.engine.handle_arrival(queue, sink),
+                Mail::Sink(queue, sink) => self.engine.handle_arrival(queue, sink, &mut probe),
                 Mail::Learned(learned) => self.engine.handle_learned(self.now, learned),
                 Mail::Source(source, latch) => {
                     source.tally.moves.add(1);
@@ -229,7 +240,8 @@ impl Processor {
                 owned.shared.bandwidth.charge(limit, self.now, bytes as u32);
             }
             if let Some(slot) = owned.slot {
-                self.engine.handle_batch(self.now, slot, &mut self.batch);
+                let mut probe = self.stages.probe(&*self.wait);
+                self.engine.handle_batch(self.now, slot, &mut self.batch, &mut probe);
             }
         } else if outcome.is_ok() {
             source.empty_polls += 1;
@@ -237,6 +249,7 @@ impl Processor {
                 source.empty_polls = 0;
                 self.arm(token);
             }
+            self.mark(Stage::Poll);
         }
         if let Err(fault) = outcome {
             self.give_up(token, fault);
@@ -274,14 +287,13 @@ impl Processor {
 
     fn sleep(&mut self) {
         self.account();
-        let tally = &self.link.tally;
-        tally.sleeps.add(1);
-        tally.asleep.store(true, Relaxed);
+        self.link.tally.sleeps.add(1);
         let until = self.next_deadline();
-        self.look(Some(until));
         self.now = self.wait.now();
-        self.awake_since = self.now;
-        self.link.tally.asleep.store(false, Relaxed);
+        // A round that moved frames is followed by another.
+        self.stages.end_round(self.now, false);
+        self.stages.publish(&self.link.tally.stages, true);
+        self.look(Some(until));
     }
 
     fn next_deadline(&self) -> Time {
@@ -297,12 +309,18 @@ impl Processor {
     /// Finds the queues whose descriptors are readable; sleeps until one is, if
     /// `until` is given.
     fn look(&mut self, until: Option<Time>) {
-        self.looked = self.now;
+        let is_sleep = until.is_some();
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         if let Err(error) = self.wait.wait(until, &mut ready) {
             tracing::error!(processor = %self.link.id, %error, "cannot wait for queues");
         }
+        if is_sleep {
+            self.now = self.wait.now();
+            self.stages.end_sleep(self.now);
+            self.stages.publish(&self.link.tally.stages, false);
+        }
+        self.looked = self.now;
         for token in &ready {
             let at = usize::try_from(*token).unwrap_or(usize::MAX);
             let Some(Some(source)) = self.sources.get_mut(at) else { continue };
@@ -316,12 +334,11 @@ impl Processor {
 
     /// What a processor does now and then that never sleeps.
     fn account(&mut self) {
-        if self.now.since(self.cpu_time_taken) >= CPU_TIME_PERIOD {
+        if self.now.since(self.cpu_time_taken) >= ACCOUNT_PERIOD {
             self.cpu_time_taken = self.now;
             self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+            self.stages.publish(&self.link.tally.stages, false);
         }
-        self.link.tally.awake_ns.add(duration_ns(self.now.since(self.awake_since)));
-        self.awake_since = self.now;
         self.engine.forwarder().handle_age(self.now);
     }
 

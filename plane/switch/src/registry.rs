@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use suimon_forwarding::{Limit, PortRole, Tables};
 use suimon_ports::ProcessorRuntime;
-use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
+use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, Time};
 
 use crate::capture::CaptureTap;
 use crate::link::{Command, Latch, Link};
@@ -294,17 +294,21 @@ impl Registry {
         self.queues.clear();
     }
 
-    pub(crate) fn processors(&self) -> Vec<ProcessorView> {
-        let views = self.links().map(|link| ProcessorView {
-            id: link.id,
-            cpu: link.cpu,
-            queues: link.tally.queues.load(Relaxed),
-            cpu_time: Duration::from_nanos(link.tally.cpu_time_ns.load(Relaxed)),
-            awake: Duration::from_nanos(link.tally.awake_ns.value()),
-            batches: link.tally.batches.value(),
-            frames: link.tally.frames.value(),
-            sleeps: link.tally.sleeps.value(),
-            asleep: link.tally.asleep.load(Relaxed),
+    /// All processors, ascending; `now` is on their clock.
+    pub(crate) fn processors(&self, now: Time) -> Vec<ProcessorView> {
+        let views = self.links().map(|link| {
+            let (stages, asleep) = link.tally.stages.read(now);
+            ProcessorView {
+                id: link.id,
+                cpu: link.cpu,
+                queues: link.tally.queues.load(Relaxed),
+                cpu_time: Duration::from_nanos(link.tally.cpu_time_ns.load(Relaxed)),
+                stages,
+                batches: link.tally.batches.value(),
+                frames: link.tally.frames.value(),
+                sleeps: link.tally.sleeps.value(),
+                asleep,
+            }
         });
         views.collect()
     }

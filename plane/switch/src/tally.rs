@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use suimon_forwarding::DropReason;
 
+use crate::stage_tally::StageTally;
+
 /// A counter that only grows.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
@@ -100,10 +102,8 @@ pub(crate) struct ProcessorTally {
     pub batches: Tally,
     pub frames: Tally,
     pub sleeps: Tally,
-    /// Nanoseconds between waking and going to sleep.
-    pub awake_ns: Tally,
     /// CPU time of the thread in ns, as last written by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,
-    pub asleep: std::sync::atomic::AtomicBool,
+    pub stages: StageTally,
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, ProcessorId, QueueId};
 
+use crate::stages::{Nanoseconds, Stage};
+
 /// One queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueView {
@@ -31,10 +33,11 @@ pub struct ProcessorView {
     pub cpu: u16,
     /// Queues it owns.
     pub queues: u64,
-    /// CPU time it used, as of its last sleep or its last few thousand rounds.
+    /// CPU time it used, as of about a millisecond of its work ago.
     pub cpu_time: Duration,
-    /// Time it was awake, as of its last sleep.
-    pub awake: Duration,
+    /// Its time since it started, until it was asked if it sleeps, else until about a
+    /// millisecond or one round before.
+    pub stages: StageTimes,
     /// Batches taken from queues.
     pub batches: u64,
     /// Frames taken from queues.
@@ -43,6 +46,26 @@ pub struct ProcessorView {
     pub sleeps: u64,
     /// Whether it sleeps.
     pub asleep: bool,
+}
+
+/// A processor's time by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageTimes(Nanoseconds);
+
+impl StageTimes {
+    pub(crate) const fn new(times: Nanoseconds) -> Self {
+        Self(times)
+    }
+
+    /// Time spent in a stage, in ns.
+    pub const fn ns(&self, stage: Stage) -> u64 {
+        self.0[stage.index()]
+    }
+
+    /// Time in which it did not sleep, in ns.
+    pub fn awake_ns(&self) -> u64 {
+        Stage::ALL.iter().filter(|stage| **stage != Stage::Idle).map(|stage| self.ns(*stage)).sum()
+    }
 }
 
 /// Counters of one port since it was first published; `rx` came in from it.

@@ -1,0 +1,126 @@
+//! A processor's account of its time, as others read it.
+//!
+//! Its thread writes it as a whole, and whoever reads it gets a whole, so that the
+//! stages add up. Writing takes no lock: a version that is odd while something is
+//! written tells readers to read again.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+use suimon_quantity::Time;
+
+use crate::stages::{Nanoseconds, Stage};
+use crate::view::StageTimes;
+
+/// How often a reader tries. It is kept from a whole only while the processor does
+/// not run in the middle of a few stores.
+const TRIES: u32 = 1000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct StageTally {
+    version: AtomicU64,
+    ns: [AtomicU64; Stage::COUNT],
+    /// Until when `ns` accounts.
+    as_of_ns: AtomicU64,
+    is_asleep: AtomicBool,
+    /// The longest idle time that somebody was told.
+    told_idle_ns: AtomicU64,
+}
+
+impl StageTally {
+    /// From now on these. Called by the processor's thread only.
+    pub(crate) fn publish(&self, totals: &Nanoseconds, as_of: Time, is_asleep: bool) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (ns, total) in self.ns.iter().zip(totals) {
+            ns.store(*total, Ordering::Relaxed);
+        }
+        self.as_of_ns.store(as_of.as_ns(), Ordering::Relaxed);
+        self.is_asleep.store(is_asleep, Ordering::Relaxed);
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The account, and whether the processor sleeps; then it is the account until
+    /// `now`, which is to be read from the processors' clock just before.
+    pub(crate) fn read(&self, now: Time) -> (StageTimes, bool) {
+        let mut read = self.try_read(now);
+        for _ in 1..TRIES {
+            if read.is_some() {
+                break;
+            }
+            std::thread::yield_now();
+            read = self.try_read(now);
+        }
+        let (mut times, is_asleep) = read.unwrap_or_else(|| (self.load(), false));
+        // A processor that wakes at this moment may say that it slept a little less
+        // than it was asked about. A counter never goes back.
+        let idle = &mut times[Stage::Idle.index()];
+        *idle = (*idle).max(self.told_idle_ns.fetch_max(*idle, Ordering::Relaxed));
+        (StageTimes::new(times), is_asleep)
+    }
+
+    fn try_read(&self, now: Time) -> Option<(Nanoseconds, bool)> {
+        let before = self.version.load(Ordering::Acquire);
+        let mut times = self.load();
+        let is_asleep = self.is_asleep.load(Ordering::Relaxed);
+        if is_asleep {
+            let since = self.as_of_ns.load(Ordering::Relaxed);
+            times[Stage::Idle.index()] += now.as_ns().saturating_sub(since);
+        }
+        fence(Ordering::Acquire);
+        let is_whole = before % 2 == 0 && self.version.load(Ordering::Relaxed) == before;
+        is_whole.then_some((times, is_asleep))
+    }
+
+    fn load(&self) -> Nanoseconds {
+        std::array::from_fn(|at| self.ns[at].load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(times: &StageTimes) -> u64 {
+        Stage::ALL.iter().map(|stage| times.ns(*stage)).sum()
+    }
+
+    #[test]
+    fn a_sleeping_processor_is_idle_until_it_is_asked() {
+        let tally = StageTally::default();
+        let mut totals = Nanoseconds::default();
+        totals[Stage::Poll.index()] = 600;
+        totals[Stage::Idle.index()] = 400;
+        tally.publish(&totals, Time::from_ns(1000), true);
+        let hour = 3_600_000_000_000;
+        let (times, is_asleep) = tally.read(Time::from_ns(1000 + hour));
+        assert!(is_asleep);
+        assert_eq!(times.ns(Stage::Idle), 400 + hour);
+        assert_eq!(sum(&times), 1000 + hour);
+        tally.publish(&totals, Time::from_ns(1000), false);
+        let (times, is_asleep) = tally.read(Time::ZERO);
+        assert_eq!((times.ns(Stage::Idle), is_asleep), (400 + hour, false), "told already");
+    }
+
+    #[test]
+    fn an_account_is_read_as_a_whole() {
+        let tally = StageTally::default();
+        const ROUNDS: u64 = 200_000;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    tally.publish(&[round; Stage::COUNT], Time::from_ns(round), false);
+                }
+            });
+            let mut last = 0;
+            while last < ROUNDS {
+                let (times, _) = tally.read(Time::ZERO);
+                let first = times.ns(Stage::CopyIn);
+                assert!(Stage::ALL.iter().all(|stage| times.ns(*stage) == first), "{times:?}");
+                assert!(first >= last);
+                last = first;
+            }
+        });
+    }
+}

@@ -1,0 +1,289 @@
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::view::StageTimes;
+
+/// A clock that goes on when it is told to, and by a step when it is looked at.
+#[derive(Default)]
+struct Clock {
+    ns: AtomicU64,
+    look_ns: u64,
+}
+
+impl Clock {
+    fn pass(&self, ns: u64) {
+        self.ns.fetch_add(ns, Relaxed);
+    }
+}
+
+impl Wait for Clock {
+    fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn unwatch(&mut self, _: BorrowedFd<'_>) {}
+
+    fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.ns.fetch_add(self.look_ns, Relaxed))
+    }
+
+    fn cpu_time(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// A processor that does as it is told.
+struct Script {
+    clock: Clock,
+    stages: StageClock,
+    tally: StageTally,
+    began: Time,
+    /// What it truly did; looks at the clock are nothing of it.
+    done: Nanoseconds,
+}
+
+impl Script {
+    fn new(look_ns: u64) -> Self {
+        let clock = Clock { look_ns, ..Clock::default() };
+        let stages = StageClock::new(&clock);
+        let began = stages.round_began;
+        Self { clock, stages, tally: StageTally::default(), began, done: Nanoseconds::default() }
+    }
+
+    /// One round; `moved` if there is anything in it but polls.
+    fn round(&mut self, work: &[(Stage, u64)]) {
+        for (stage, ns) in work {
+            self.clock.pass(*ns);
+            self.done[stage.index()] += ns;
+            self.stages.probe(&self.clock).mark(*stage);
+        }
+        let moved = work.iter().any(|(stage, _)| *stage != Stage::Poll);
+        self.stages.end_round(self.clock.now(), moved);
+    }
+
+    fn sleep(&mut self, ns: u64) {
+        self.stages.publish(&self.tally, true);
+        self.clock.pass(ns);
+        self.done[Stage::Idle.index()] += ns;
+        self.stages.end_sleep(self.clock.now());
+    }
+
+    fn told(&mut self) -> StageTimes {
+        self.stages.publish(&self.tally, false);
+        self.tally.read(self.clock.now()).0
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        ns_between(self.began, self.stages.round_began)
+    }
+
+    /// What is told of a stage, as a share of all time awake; and what is true.
+    fn shares(&mut self, stage: Stage) -> [f64; 2] {
+        let told = self.told();
+        let awake = told.awake_ns() as f64;
+        let done: u64 = self.done.iter().sum::<u64>() - self.done[Stage::Idle.index()];
+        [told.ns(stage) as f64 / awake, self.done[stage.index()] as f64 / done as f64]
+    }
+}
+
+fn sum(times: &StageTimes) -> u64 {
+    times.awake_ns() + times.ns(Stage::Idle)
+}
+
+const SMALL: [(Stage, u64); 5] = [
+    (Stage::CopyIn, 300),
+    (Stage::Classify, 200),
+    (Stage::Coalesce, 50),
+    (Stage::CopyOut, 400),
+    (Stage::Notify, 50),
+];
+
+const LARGE: [(Stage, u64); 6] = [
+    (Stage::CopyIn, 40_000),
+    (Stage::Classify, 200),
+    (Stage::Segment, 30_000),
+    (Stage::Checksum, 60_000),
+    (Stage::CopyOut, 90_000),
+    (Stage::Notify, 3000),
+];
+
+#[test]
+fn rounds_of_one_kind_are_split_as_they_are() {
+    let mut script = Script::new(0);
+    for _ in 0..1000 {
+        script.round(&SMALL);
+    }
+    let told = script.told();
+    for (stage, ns) in SMALL {
+        let (told, done) = (told.ns(stage), 1000 * ns);
+        assert!(told.abs_diff(done) <= done / 1000, "{stage:?}: {told} of {done}");
+    }
+    assert_eq!(sum(&told), script.elapsed_ns());
+}
+
+#[test]
+fn rounds_that_find_nothing_are_polls_and_sleep_is_idle() {
+    let mut script = Script::new(0);
+    script.round(&SMALL);
+    for _ in 0..500 {
+        script.round(&[(Stage::Poll, 70)]);
+        script.sleep(1_000_000);
+    }
+    let told = script.told();
+    assert_eq!(told.ns(Stage::Poll), 500 * 70);
+    assert_eq!(told.ns(Stage::Idle), 500_000_000);
+    assert_eq!(told.ns(Stage::CopyOut), 400);
+    assert_eq!(sum(&told), script.elapsed_ns());
+}
+
+#[test]
+fn looking_at_the_clock_is_no_stages_work() {
+    let mut script = Script::new(25);
+    for _ in 0..10_000 {
+        script.round(&SMALL);
+    }
+    for (stage, _) in SMALL {
+        let [told, done] = script.shares(stage);
+        assert!((told - done).abs() < 0.01, "{stage:?}: {told} of {done}");
+    }
+    let told = script.told();
+    assert_eq!(sum(&told), script.elapsed_ns(), "but it is time");
+}
+
+#[test]
+fn rare_long_rounds_get_what_is_theirs_whatever_their_period() {
+    for period in [2, 3, 16, 61, 63, 64, 65, 100, 127, 128, 500] {
+        let mut script = Script::new(0);
+        for round in 0..200_000_u32 {
+            script.round(if round % period == 0 { &LARGE } else { &SMALL });
+            if round % 7 == 0 {
+                script.told();
+            }
+        }
+        for stage in [Stage::Segment, Stage::Checksum, Stage::CopyOut, Stage::Classify] {
+            let [told, done] = script.shares(stage);
+            // Until the first of them was timed, long rounds are split as short ones.
+            assert!((told - done).abs() < 0.03, "{stage:?}, each {period}th: {told} of {done}");
+        }
+    }
+}
+
+#[test]
+fn rounds_of_one_length_and_two_kinds_are_told_apart() {
+    let joins = [(Stage::CopyIn, 500), (Stage::Coalesce, 500)];
+    for period in [2, 4, 64, 128] {
+        let mut script = Script::new(0);
+        for round in 0..200_000_u32 {
+            script.round(if round % period == 0 { &joins } else { &SMALL });
+            if round % 100 == 0 {
+                script.told();
+            }
+        }
+        let [told, done] = script.shares(Stage::Coalesce);
+        assert!((told - done).abs() < 0.03, "each {period}th: {told} of {done}");
+    }
+}
+
+#[test]
+fn a_stage_that_no_longer_happens_stops_growing() {
+    let mut script = Script::new(0);
+    for _ in 0..10_000 {
+        script.round(&LARGE);
+    }
+    for _ in 0..20_000 {
+        script.round(&SMALL);
+    }
+    let before = script.told().ns(Stage::Segment);
+    for _ in 0..100_000 {
+        script.round(&SMALL);
+    }
+    assert_eq!(script.told().ns(Stage::Segment), before);
+}
+
+#[test]
+fn another_load_is_known_by_its_first_timed_round() {
+    let before = [(Stage::CopyIn, 600), (Stage::Segment, 400)];
+    let mut script = Script::new(0);
+    for _ in 0..10_000 {
+        script.round(&before);
+    }
+    script.told();
+    script.sleep(1_000_000_000);
+    // The second of these is timed, because the first tells that it is time.
+    for _ in 0..2 {
+        script.round(&SMALL);
+    }
+    let segment = script.told().ns(Stage::Segment);
+    assert!(segment.abs_diff(10_000 * 400) < 100, "{segment}");
+    for _ in 0..10_000 {
+        script.round(&SMALL);
+    }
+    assert_eq!(script.told().ns(Stage::Segment), segment);
+}
+
+#[test]
+fn gaps_are_of_all_lengths_and_64_on_average() {
+    let mut gaps = Gaps::default();
+    let mut seen = [0_u32; GAP_MAX as usize];
+    for _ in 0..127_000 {
+        seen[gaps.next_gap() as usize - 1] += 1;
+    }
+    assert!(seen.iter().all(|times| (800..1200).contains(times)), "{seen:?}");
+    let sum: u64 = (1..).zip(&seen).map(|(gap, times)| gap * u64::from(*times)).sum();
+    assert!((63 * 127_000..65 * 127_000).contains(&sum), "{sum}");
+}
+
+#[test]
+fn absurd_times_are_survived() {
+    let mut script = Script::new(0);
+    for ns in [0, 1, u64::from(u32::MAX), 1 << 45, 0] {
+        script.round(&[(Stage::CopyIn, ns), (Stage::CopyOut, ns / 3)]);
+        script.sleep(ns);
+    }
+    // A clock that goes back.
+    script.stages.end_round(Time::ZERO, true);
+    script.stages.end_round(Time::ZERO, false);
+    script.stages.end_sleep(Time::ZERO);
+    script.told();
+}
+
+proptest! {
+    #[test]
+    fn stages_add_up_to_the_time_that_passed_and_never_go_back(
+        look_ns in prop_oneof![Just(0_u64), 1..50_u64],
+        steps in prop::collection::vec(
+            (0..12_usize, prop::collection::vec((0..8_usize, 0..300_000_u64), 0..6), 0..40_000_u64),
+            1..300,
+        ),
+    ) {
+        let mut script = Script::new(look_ns);
+        let mut last = StageTimes::default();
+        for (what, work, ns) in steps {
+            match what {
+                0..8 => {
+                    let work: Vec<_> =
+                        work.into_iter().map(|(stage, ns)| (Stage::ALL[stage], ns)).collect();
+                    script.round(&work);
+                }
+                8..10 => script.sleep(ns),
+                _ => {
+                    let told = script.told();
+                    prop_assert_eq!(sum(&told), script.elapsed_ns());
+                    for stage in Stage::ALL {
+                        prop_assert!(told.ns(stage) >= last.ns(stage));
+                    }
+                    last = told;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Where a processor's time goes, told of real threads. In the first tests time is the
+//! test's own: it goes on only while queues do something.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::{Frame, FrameBatch, MacAddr, Offloads, Sum, VnetHeader};
+use suimon_ports::{
+    FrameSink, FrameSource, PortFault, ProcessorBody, ProcessorJoin, ProcessorRuntime, QueueHost,
+    Sent, Wait, Waker, Wakeup,
+};
+use suimon_processor_tests::{Endless, Receiver, Sender};
+use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time};
+use suimon_switch::{DataPlane, PortTopology, ProcessorView, Stage, StageTimes, Topology};
+use suimon_wait::PinnedThreads;
+
+const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
+const BATCHES: u64 = 5000;
+const BATCH_FRAMES: u64 = 32;
+const RECEIVE_NS: u64 = 300;
+const EMPTY_NS: u64 = 100;
+const TRANSMIT_NS: u64 = 20;
+const FLUSH_NS: u64 = 500;
+/// How long a processor looks for more work before it sleeps.
+const SPIN_NS: u64 = 50_000;
+
+/// Time that passes when somebody says so.
+#[derive(Clone, Default)]
+struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    fn pass(&self, ns: u64) {
+        self.0.fetch_add(ns, Ordering::SeqCst);
+    }
+
+    fn ns(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Pinned threads on that clock; and the kernel's number of the last one.
+#[derive(Clone, Default)]
+struct OnClock {
+    clock: Clock,
+    thread: Arc<AtomicU64>,
+}
+
+impl OnClock {
+    /// Whether the thread waits in the kernel, so that nothing is left for it to do.
+    fn is_at_rest(&self) -> bool {
+        let path = format!("/proc/self/task/{}/stat", self.thread.load(Ordering::SeqCst));
+        std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") S "))
+    }
+}
+
+impl ProcessorRuntime for OnClock {
+    fn start(
+        &self,
+        name: &str,
+        cpu: u16,
+        body: ProcessorBody,
+    ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
+        let Self { clock, thread } = self.clone();
+        let on_clock = move |wait| {
+            let id = rustix::thread::gettid().as_raw_nonzero().get();
+            thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
+            body(Box::new(WaitOnClock { wait, clock }));
+        };
+        PinnedThreads.start(name, cpu, Box::new(on_clock))
+    }
+
+    fn cpus(&self) -> Vec<u16> {
+        PinnedThreads.cpus()
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.clock.ns())
+    }
+}
+
+struct WaitOnClock {
+    wait: Box<dyn Wait>,
+    clock: Clock,
+}
+
+impl Wait for WaitOnClock {
+    fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        self.wait.watch(fd, token)
+    }
+
+    fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        self.wait.unwatch(fd);
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
+        self.wait.wait(until.map(|_| Time::NEVER), ready)
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.clock.ns())
+    }
+
+    fn cpu_time(&self) -> Duration {
+        self.wait.cpu_time()
+    }
+}
+
+/// Has so many batches, each of which takes its time.
+struct Timed {
+    frames: Endless,
+    left: u64,
+    clock: Clock,
+}
+
+impl FrameSource for Timed {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        if self.left == 0 {
+            self.clock.pass(EMPTY_NS);
+            return Ok(0);
+        }
+        self.left -= 1;
+        self.clock.pass(RECEIVE_NS);
+        self.frames.receive(batch)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        if self.left == 0 { Wakeup::Armed } else { Wakeup::Pending }
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.frames.wake_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+
+    fn malformed(&self) -> u64 {
+        0
+    }
+}
+
+/// Takes everything, in its time.
+struct Slow(Clock);
+
+impl FrameSink for Slow {
+    fn transmit(&mut self, _: &Frame) -> Result<Sent, PortFault> {
+        self.0.pass(TRANSMIT_NS);
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        self.0.pass(FLUSH_NS);
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::NONE
+    }
+}
+
+fn queue(port: u32, direction: Direction) -> QueueId {
+    QueueId { port: PortId(port), direction, index: 0 }
+}
+
+/// One processor and two ports whose addresses are known.
+fn start(runtime: Arc<dyn ProcessorRuntime>) -> DataPlane {
+    let cpu = runtime.cpus()[0];
+    let plane = DataPlane::start(&[cpu], runtime).unwrap();
+    let port = |id: u32| PortTopology {
+        spec: PortSpec {
+            mac: Some(MacAddr::new(MACS[id as usize])),
+            ..PortSpec::new(PortId(id), SwitchId(1), PortRole::Nic)
+        },
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: true,
+    };
+    let switches = vec![SwitchSpec::new(SwitchId(1))];
+    plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
+    plane
+}
+
+/// The processor, once it is as wanted.
+fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&ProcessorView) -> bool) -> ProcessorView {
+    let began = Instant::now();
+    loop {
+        let processor = plane.processors().remove(0);
+        if is_so(&processor) {
+            return processor;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "not {what}: {processor:?}");
+        std::thread::yield_now();
+    }
+}
+
+fn sum(times: &StageTimes) -> u64 {
+    times.awake_ns() + times.ns(Stage::Idle)
+}
+
+#[test]
+fn all_of_a_processors_time_is_told_once() {
+    let runtime = OnClock::default();
+    let clock = runtime.clock.clone();
+    let plane = start(Arc::new(runtime));
+    plane.attach_sink(queue(1, Direction::Egress), Box::new(Slow(clock.clone())));
+    let mut small = [0; 64];
+    small[..12].copy_from_slice(&[MACS[1], MACS[0]].concat());
+    small[12..14].copy_from_slice(&[0x88, 0xb5]);
+    let source = Timed { frames: Endless::new(small), left: BATCHES, clock: clock.clone() };
+    plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
+    let asleep =
+        until(&plane, "asleep", |processor| processor.batches == BATCHES && processor.asleep);
+    let times = asleep.stages;
+    let [copy_in, copy_out] = [RECEIVE_NS, TRANSMIT_NS * BATCH_FRAMES].map(|ns| ns * BATCHES);
+    let near = |stage, expected: u64| {
+        let told = times.ns(stage);
+        assert!(told.abs_diff(expected) <= expected / 1000, "{stage:?}: {told}, not {expected}");
+    };
+    near(Stage::CopyIn, copy_in);
+    near(Stage::CopyOut, copy_out);
+    near(Stage::Notify, FLUSH_NS * BATCHES);
+    for stage in [Stage::Classify, Stage::Coalesce, Stage::Segment, Stage::Checksum] {
+        assert_eq!(times.ns(stage), 0, "{stage:?}: no queue did anything meanwhile");
+    }
+    // After the last round with frames began it looked for more, and that is no idleness.
+    let round_ns = RECEIVE_NS + TRANSMIT_NS * BATCH_FRAMES + FLUSH_NS;
+    assert!(times.ns(Stage::Poll) + round_ns >= SPIN_NS, "{times:?}");
+    assert_eq!(times.ns(Stage::Idle), 0, "{times:?}");
+    assert_eq!(sum(&times), clock.ns());
+    plane.stop();
+}
+
+#[test]
+fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
+    let runtime = OnClock::default();
+    let plane = start(Arc::new(runtime.clone()));
+    let mut idle = 0;
+    for seconds in [1, 3600, 86_400] {
+        let sleeps =
+            until(&plane, "at rest", |processor| processor.asleep && runtime.is_at_rest()).sleeps;
+        let ns = seconds * 1_000_000_000;
+        runtime.clock.pass(ns);
+        let processor = plane.processors().remove(0);
+        idle += ns;
+        assert_eq!(processor.stages.ns(Stage::Idle), idle);
+        assert_eq!(sum(&processor.stages), runtime.clock.ns());
+        assert_eq!(processor.sleeps, sleeps, "it was not woken for that");
+        // Woken, it says the same.
+        plane.addresses(SwitchId(1));
+        let woken = until(&plane, "woken", |processor| processor.sleeps > sleeps);
+        assert_eq!(woken.stages.ns(Stage::Idle), idle);
+    }
+    plane.stop();
+}
+
+/// A TCP/IPv4 frame of 20 000 bytes of payload, to be cut after each 1448.
+fn large() -> (VnetHeader, Vec<u8>) {
+    const PAYLOAD_BYTES: u16 = 20_000;
+    let mut bytes = [&[MACS[1], MACS[0]].concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
+    bytes.extend((40 + PAYLOAD_BYTES).to_be_bytes());
+    bytes.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let checksum = Sum::of(&bytes[14..]).checksum();
+    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+    bytes.extend([0x10, 0x10, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff]);
+    let pseudo = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 6, 20 + PAYLOAD_BYTES);
+    bytes.extend(pseudo.word().to_be_bytes());
+    bytes.resize(bytes.len() + 2 + usize::from(PAYLOAD_BYTES), 7);
+    let header = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        hdr_len: 54,
+        gso_size: 1448,
+        csum_start: 34,
+        csum_offset: 16,
+        ..VnetHeader::default()
+    };
+    (header, bytes)
+}
+
+#[test]
+fn segments_and_checksums_have_stages_of_their_own() {
+    let small_segment = |(mut header, mut bytes): (VnetHeader, Vec<u8>)| {
+        (header.gso_type, header.gso_size, header.hdr_len) = (0, 0, 0);
+        bytes.truncate(14 + 40 + 1000);
+        bytes[16..18].copy_from_slice(&1040_u16.to_be_bytes());
+        bytes[24..26].fill(0);
+        let checksum = Sum::of(&bytes[14..34]).checksum();
+        bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+        (header, bytes)
+    };
+    let whole = small_segment(large());
+    // A frame, what its egress takes, and which of segmentation and checksums it needs.
+    let cases = [
+        (large(), Offloads::NONE, [true, true]),
+        (large(), Offloads::TCP.without_segmentation(), [true, false]),
+        (large(), Offloads::TCP, [false, false]),
+        (whole.clone(), Offloads::NONE, [false, true]),
+        (whole, Offloads::TCP, [false, false]),
+    ];
+    for ((header, bytes), takes, needs) in cases {
+        let plane = start(Arc::new(PinnedThreads));
+        let (receiver, sink) = Receiver::pair();
+        receiver.set_offloads(takes);
+        plane.attach_sink(queue(1, Direction::Egress), sink);
+        let (sender, source) = Sender::pair();
+        plane.attach_source(queue(0, Direction::Ingress), source);
+        sender.send_with(&header, &bytes);
+        // The first round that moves frames is always timed.
+        let processor = until(&plane, "done", |processor| {
+            processor.asleep && processor.stages.ns(Stage::CopyOut) > 0
+        });
+        let did = [Stage::Segment, Stage::Checksum].map(|stage| processor.stages.ns(stage) > 0);
+        assert_eq!(did, needs, "{header:?} to {takes:?}: {processor:?}");
+        let pieces = std::iter::from_fn(|| receiver.poll()).count();
+        assert_eq!(pieces, if needs[0] { 14 } else { 1 });
+        plane.stop();
+    }
+}
