@@ -152,6 +152,7 @@ mod tests {
             frames: 320,
             sleeps: 99,
             asleep: true,
+            stages: suimon_contract::ProcessorStages::default(),
         }];
         insta::assert_snapshot!(processor_table(&processors).render(), @r"
         ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  STATE

@@ -1,4 +1,4 @@
-//! `top`: live rates of NICs, uplinks and processors.
+//! `top`: live rates of NICs, uplinks and processors, and where processors' time goes.
 
 mod rates;
 mod screen;
@@ -26,19 +26,23 @@ pub(crate) struct TopFlags {
     /// Print the rates of one interval and end.
     #[arg(long)]
     once: bool,
+    /// Show where each processor's time goes, in percent of its time.
+    #[arg(long)]
+    stages: bool,
 }
 
 impl TopFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         let interval = Duration::from_millis(u64::from(self.interval));
+        let view = if self.stages { text::View::Stages } else { text::View::Rates };
         if !context.json && !self.once && is_terminal() {
-            return screen::run(context, interval).await;
+            return screen::run(context, interval, view).await;
         }
         let rates = one(context, interval).await?;
         if context.json {
             return Ok(crate::output::print_json(&rates)?);
         }
-        Ok(print(&text::render(&rates))?)
+        Ok(print(&text::render(&rates, view))?)
     }
 }
 

@@ -207,9 +207,7 @@ impl Readings {
         ];
         let times: [Metric; 2] = [
             ("suimon_processor_cpu_seconds", "CPU time used", |p| p.cpu_time_ns),
-            ("suimon_processor_busy_seconds", "Time spent polling and moving frames", |p| {
-                p.busy_ns
-            }),
+            ("suimon_processor_busy_seconds", "Time in which it did not sleep", |p| p.busy_ns),
         ];
         for (name, help, value) in counters {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -226,12 +224,30 @@ impl Readings {
                 ConstCounter::new(seconds).encode(family.encode_family(&labels)?)?;
             }
         }
+        self.encode_stages(encoder)?;
         let (name, help) = ("suimon_processor_queues", "Queues it owns");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for processor in &self.processors {
             let labels = [("processor", processor.id.to_string())];
             let queues = signed(processor.queues as u64);
             ConstGauge::new(queues).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_stages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "suimon_processor_stage_seconds",
+            "Time by what was done in it; the stages of a processor add up to all of its time",
+            None,
+            MetricType::Counter,
+        )?;
+        for processor in &self.processors {
+            let id = processor.id.to_string();
+            for (stage, ns) in processor.stages.named() {
+                let labels = [("processor", id.as_str()), ("stage", stage)];
+                ConstCounter::new(ns as f64 / 1e9).encode(family.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }

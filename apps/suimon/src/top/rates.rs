@@ -1,7 +1,7 @@
 //! Rates from two snapshots of counters.
 
-use serde::Serialize;
-use suimon_contract::{Health, Name, ProcessorStatus, TopPort, TopSnapshot};
+use serde::{Serialize, Serializer};
+use suimon_contract::{Health, Name, ProcessorStages, ProcessorStatus, TopPort, TopSnapshot};
 
 /// What happened per second between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +47,41 @@ pub(crate) struct ProcessorRates {
     pub(crate) batches_per_s: u64,
     pub(crate) sleeps_per_s: u64,
     pub(crate) asleep: bool,
+    /// Thousandths of its time, by stage.
+    pub(crate) stages_permille: StageShares,
+}
+
+/// What share of a processor's time each stage had, in thousandths. They add up to
+/// 1000 but for rounding; all are nought if the processor told nothing new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StageShares([(&'static str, u64); 9]);
+
+impl StageShares {
+    /// By growth between two accounts. What it is divided by is the processor's own
+    /// time, which is told a little late, not the interval.
+    fn between(before: &ProcessorStages, after: &ProcessorStages) -> Self {
+        let mut shares = after.named();
+        for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
+            *ns = growth(before, *ns);
+        }
+        let whole: u128 = shares.iter().map(|(_, ns)| u128::from(*ns)).sum();
+        for (_, share) in &mut shares {
+            let rounded = (u128::from(*share) * 1000 + whole / 2).checked_div(whole);
+            *share = rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0);
+        }
+        Self(shares)
+    }
+
+    /// The share of the stage of this name.
+    pub(crate) fn of(&self, stage: &str) -> u64 {
+        self.0.iter().find(|(name, _)| *name == stage).map_or(0, |(_, share)| *share)
+    }
+}
+
+impl Serialize for StageShares {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0)
+    }
 }
 
 /// Time from one snapshot to the other.
@@ -56,7 +91,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// What a counter grew by per second; a counter that began anew counts from 0.
+    /// What a counter grew by per second.
     fn per_second(self, before: u64, after: u64) -> u64 {
         self.scaled(before, after, 1_000_000_000)
     }
@@ -67,10 +102,14 @@ impl Interval {
     }
 
     fn scaled(self, before: u64, after: u64, factor: u128) -> u64 {
-        let growth = after.checked_sub(before).unwrap_or(after);
-        let rate = u128::from(growth) * factor / u128::from(self.ns.max(1));
+        let rate = u128::from(growth(before, after)) * factor / u128::from(self.ns.max(1));
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
+}
+
+/// What a counter grew by; one that began anew counts from 0.
+fn growth(before: u64, after: u64) -> u64 {
+    after.checked_sub(before).unwrap_or(after)
 }
 
 impl Rates {
@@ -132,6 +171,7 @@ fn processor_rates(
         batches_per_s: interval.per_second(before.batches, after.batches),
         sleeps_per_s: interval.per_second(before.sleeps, after.sleeps),
         asleep: after.asleep,
+        stages_permille: StageShares::between(&before.stages, &after.stages),
     }
 }
 
@@ -164,6 +204,17 @@ pub(super) mod tests {
             frames: busy_ns / 100,
             sleeps: 5,
             asleep: false,
+            stages: ProcessorStages {
+                copy_in_ns: busy_ns / 4,
+                classify_ns: busy_ns / 10,
+                coalesce_ns: busy_ns / 20,
+                segment_ns: 0,
+                checksum_ns: busy_ns / 50,
+                copy_out_ns: busy_ns / 2,
+                notify_ns: busy_ns / 20,
+                poll_ns: busy_ns / 25 - busy_ns / 100,
+                idle_ns: ns.saturating_sub(busy_ns),
+            },
         };
         TopSnapshot {
             time_unix_ms: ns / 1_000_000,
@@ -192,6 +243,12 @@ pub(super) mod tests {
         assert_eq!(web.rx_drops_per_s, 125_000);
         assert_eq!(rates.nics[0].rx_frames_per_s, 0, "appeared meanwhile");
         assert_eq!(rates.processors[0].busy_permille, 750);
+        let shares = rates.processors[0].stages_permille;
+        assert_eq!(shares.of("idle"), 250);
+        assert_eq!(shares.of("copy_out"), 375);
+        assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
+        let json = serde_json::to_value(shares).unwrap();
+        assert_eq!(json["classify"], 75);
     }
 
     #[test]
@@ -202,5 +259,6 @@ pub(super) mod tests {
         assert_eq!(rates.nics[0].rx_frames_per_s, 10_000_000_000);
         let back = Rates::between(&after, &snapshot(0, Vec::new(), 0));
         assert_eq!(back.interval_ns, 0);
+        assert_eq!(rates.processors[0].stages_permille.of("idle"), 0, "nothing new");
     }
 }

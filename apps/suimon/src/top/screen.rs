@@ -12,7 +12,7 @@ use ratatui::widgets::{Block, Borders, Paragraph};
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::top::rates::Rates;
-use crate::top::text::tables;
+use crate::top::text::{self, tables};
 use crate::units;
 
 /// Longest time a key waits to be seen.
@@ -20,12 +20,16 @@ const KEY_WAIT: Duration = Duration::from_millis(50);
 
 /// Shows rates until `q`, `Esc` or Ctrl-C. The terminal is put back however it
 /// ends.
-pub(super) async fn run(context: &Context, interval: Duration) -> Result<(), Failure> {
+pub(super) async fn run(
+    context: &Context,
+    interval: Duration,
+    shows: text::View,
+) -> Result<(), Failure> {
     // The first answer decides whether there is anything to show at all.
     let mut before = context.client.top().await?;
     let mut terminal = ratatui::try_init()?;
     let shown = async {
-        let mut view = View { rates: None, trouble: None, scroll: 0 };
+        let mut view = View { shows, rates: None, trouble: None, scroll: 0 };
         loop {
             terminal.draw(|frame| view.draw(frame))?;
             if wait(&mut view, interval, || terminal.autoresize().is_ok()).await? {
@@ -82,9 +86,10 @@ async fn wait(
 
 /// What is on the screen.
 struct View {
+    shows: text::View,
     rates: Option<Rates>,
     trouble: Option<String>,
-    /// Lines of the NIC table that are scrolled away.
+    /// Lines of the first table that are scrolled away.
     scroll: u16,
 }
 
@@ -94,23 +99,23 @@ impl View {
             Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(frame.area());
         frame.render_widget(self.head(), head);
         let Some(rates) = &self.rates else { return };
-        let [nics, uplinks, processors] = tables(rates).map(|(title, table)| {
+        let tables = tables(rates, self.shows).into_iter().map(|(title, table)| {
             let text = table.render();
             let height = u16::try_from(text.lines().count()).unwrap_or(u16::MAX);
             (title, text, height.saturating_add(1))
         });
-        // NICs, of which there are most, take what the others leave.
-        let areas = Layout::vertical([
-            Constraint::Min(3),
-            Constraint::Max(uplinks.2),
-            Constraint::Max(processors.2),
-        ])
-        .areas::<3>(body);
-        self.scroll = self.scroll.min(nics.2.saturating_sub(3));
-        for (area, (title, text, _), scroll) in
-            [(areas[0], nics, self.scroll), (areas[1], uplinks, 0), (areas[2], processors, 0)]
-        {
-            draw_table(frame, area, title, &text, scroll);
+        let tables: Vec<_> = tables.collect();
+        // The first one, which is the longest, takes what the others leave.
+        let heights = tables.iter().enumerate().map(|(at, (.., height))| match at {
+            0 => Constraint::Min(3),
+            _ => Constraint::Max(*height),
+        });
+        let areas = Layout::vertical(heights).split(body);
+        let longest = tables.first().map_or(0, |(.., height)| *height);
+        self.scroll = self.scroll.min(longest.saturating_sub(3));
+        for (at, (area, (title, text, _))) in areas.iter().zip(&tables).enumerate() {
+            let scroll = if at == 0 { self.scroll } else { 0 };
+            draw_table(frame, *area, title, text, scroll);
         }
     }
 
@@ -145,6 +150,10 @@ mod tests {
     use super::*;
     use crate::top::rates::tests::example;
 
+    fn showing(shows: text::View) -> View {
+        View { shows, rates: Some(example()), trouble: None, scroll: 0 }
+    }
+
     fn drawn(width: u16, height: u16, mut view: View) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| view.draw(frame)).unwrap();
@@ -153,21 +162,29 @@ mod tests {
 
     #[test]
     fn the_screen_holds_all_three_tables() {
-        let view = View { rates: Some(example()), trouble: None, scroll: 0 };
+        let view = showing(text::View::Rates);
         insta::assert_snapshot!(drawn(88, 14, view));
+    }
+
+    #[test]
+    fn the_screen_holds_the_stages() {
+        let view = showing(text::View::Stages);
+        insta::assert_snapshot!(drawn(88, 9, view));
     }
 
     #[test]
     fn a_small_terminal_and_absurd_scrolling_are_survived() {
         for (width, height) in [(1, 1), (10, 3), (40, 6), (200, 2)] {
-            let view = View { rates: Some(example()), trouble: None, scroll: u16::MAX };
-            drawn(width, height, view);
+            for shows in [text::View::Rates, text::View::Stages] {
+                drawn(width, height, View { scroll: u16::MAX, ..showing(shows) });
+            }
         }
     }
 
     #[test]
     fn trouble_is_shown_where_it_is_seen() {
-        let view = View { rates: None, trouble: Some("no daemon".to_owned()), scroll: 0 };
+        let trouble = Some("no daemon".to_owned());
+        let view = View { rates: None, trouble, ..showing(text::View::Rates) };
         assert!(drawn(40, 3, view).contains("no daemon"));
     }
 }

@@ -6,10 +6,10 @@ use crate::table::{Table, or_dash};
 use crate::top::rates::{PortRates, ProcessorRates, Rates};
 use crate::units;
 
-/// All three tables.
-pub(super) fn render(rates: &Rates) -> String {
+/// All tables of a view.
+pub(super) fn render(rates: &Rates, view: View) -> String {
     let mut text = String::new();
-    for (title, table) in tables(rates) {
+    for (title, table) in tables(rates, view) {
         if !text.is_empty() {
             text.push('\n');
         }
@@ -20,13 +20,29 @@ pub(super) fn render(rates: &Rates) -> String {
     text
 }
 
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    /// What passes ports, and what processors do.
+    Rates,
+    /// Where processors' time goes.
+    Stages,
+}
+
 /// The tables with their titles, most interesting first.
-pub(super) fn tables(rates: &Rates) -> [(&'static str, Table); 3] {
-    [
-        ("NICs", ports(&rates.nics)),
-        ("Uplinks", ports(&rates.uplinks)),
-        ("Processors", processors(&rates.processors)),
-    ]
+pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
+    let processors_table = ("Processors", processors(&rates.processors));
+    match view {
+        View::Rates => {
+            vec![("NICs", ports(&rates.nics)), ("Uplinks", ports(&rates.uplinks)), processors_table]
+        }
+        View::Stages => {
+            vec![
+                ("Stages of each processor, % of its time", stages(&rates.processors)),
+                processors_table,
+            ]
+        }
+    }
 }
 
 fn ports(ports: &[PortRates]) -> Table {
@@ -57,7 +73,6 @@ fn processors(processors: &[ProcessorRates]) -> Table {
         [">ID", ">CPU", ">QUEUES", ">CPU %", ">BUSY %", ">FRAMES", ">BATCHES/S", ">SLEEPS/S"];
     let mut table = Table::new(&titles);
     for processor in processors {
-        let percent = |permille: u64| format!("{}.{}", permille / 10, permille % 10);
         table.row([
             processor.id.to_string(),
             processor.cpu.to_string(),
@@ -72,13 +87,51 @@ fn processors(processors: &[ProcessorRates]) -> Table {
     table
 }
 
+/// The order of a frame's life; first what is nobody's frame.
+fn stages(processors: &[ProcessorRates]) -> Table {
+    let titles = [
+        ">ID",
+        ">IDLE",
+        ">POLL",
+        ">COPY IN",
+        ">CLASSIFY",
+        ">COALESCE",
+        ">SEGMENT",
+        ">CHECKSUM",
+        ">COPY OUT",
+        ">NOTIFY",
+    ];
+    let mut table = Table::new(&titles);
+    for processor in processors {
+        let share = |stage| percent(processor.stages_permille.of(stage));
+        table.row([
+            processor.id.to_string(),
+            share("idle"),
+            share("poll"),
+            share("copy_in"),
+            share("classify"),
+            share("coalesce"),
+            share("segment"),
+            share("checksum"),
+            share("copy_out"),
+            share("notify"),
+        ]);
+    }
+    table
+}
+
+fn percent(permille: u64) -> String {
+    format!("{}.{}", permille / 10, permille % 10)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::View;
     use crate::top::rates::tests::example;
 
     #[test]
     fn rates_are_shown_with_units() {
-        insta::assert_snapshot!(super::render(&example()), @r"
+        insta::assert_snapshot!(super::render(&example(), View::Rates), @r"
         NICs
         NAME  SWITCH  HEALTH         RX     RX BIT/S         TX     TX BIT/S  DROPS/S
         new   lan     up          0 fps      0 bit/s      0 fps      0 bit/s        0
@@ -87,6 +140,19 @@ mod tests {
         Uplinks
         NAME  SWITCH  HEALTH         RX     RX BIT/S         TX     TX BIT/S  DROPS/S
         wan   lan     up      1.00 kfps  8.00 Mbit/s  2.00 kfps  24.0 Mbit/s      100
+
+        Processors
+        ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S
+         0    3       4   75.0    75.0  7.50 Mfps      750 k         0
+        ");
+    }
+
+    #[test]
+    fn stages_are_shares_of_a_processors_time() {
+        insta::assert_snapshot!(super::render(&example(), View::Stages), @r"
+        Stages of each processor, % of its time
+        ID  IDLE  POLL  COPY IN  CLASSIFY  COALESCE  SEGMENT  CHECKSUM  COPY OUT  NOTIFY
+         0  25.0   2.3     18.8       7.5       3.8      0.0       1.5      37.5     3.8
 
         Processors
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S

@@ -1,0 +1,123 @@
+//! Where a processor's time goes, as the command line, the API and the metrics tell it,
+//! with real traffic between light guests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, LightGuest, Rig, iperf, private_lan, until};
+
+/// A NIC that is given neither large frames nor partial checksums.
+const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
+
+/// Time of all processors since they started, in ns by stage.
+type Stages = BTreeMap<String, u64>;
+
+fn stages_of(processor: &Value) -> Stages {
+    let stages = processor["stages"].as_object().unwrap_or_else(|| panic!("{processor}"));
+    stages.iter().map(|(name, ns)| (name.clone(), ns.as_u64().unwrap())).collect()
+}
+
+fn stages(daemon: &Daemon) -> Stages {
+    let mut sum = Stages::new();
+    for processor in daemon.json(&["processor", "list"]).unwrap().as_array().unwrap() {
+        for (name, ns) in stages_of(processor) {
+            *sum.entry(name).or_default() += ns;
+        }
+    }
+    sum
+}
+
+/// By how much each stage grew while a stream of TCP ran for two seconds.
+fn growth(daemon: &Daemon, from: &LightGuest, to: &LightGuest) -> Stages {
+    let before = stages(daemon);
+    let report = iperf::measure(&from.namespace, &to.address(), 2, &[]).unwrap();
+    assert!(report.bits_per_second > 1e6, "{report:?}");
+    let after = stages(daemon);
+    after.into_iter().map(|(name, ns)| (name.clone(), ns - before[&name])).collect()
+}
+
+#[test]
+fn what_software_does_for_a_nic_shows_in_its_stages() {
+    let rig = Rig::new().unwrap();
+    let names = [("a", ""), ("b", PLAIN), ("c", "")];
+    let (daemon, guests) = private_lan(&rig, &names).unwrap();
+    let [a, b, c] = guests.as_slice() else { panic!() };
+    let _servers = [b, c].map(|guest| iperf::serve(&rig, &guest.namespace).unwrap());
+
+    // Large frames as they are.
+    let whole = growth(&daemon, a, c);
+    assert_eq!((whole["segment_ns"], whole["checksum_ns"]), (0, 0), "{whole:?}");
+    assert!(whole["copy_in_ns"] > 0 && whole["copy_out_ns"] > 0, "{whole:?}");
+    assert!(whole["classify_ns"] > 0 && whole["notify_ns"] > 0, "{whole:?}");
+
+    // Large frames, cut and summed here. Nothing is joined, only looked for.
+    let cut = growth(&daemon, a, b);
+    assert!(cut["segment_ns"] > 0 && cut["checksum_ns"] > 0, "{cut:?}");
+    assert!(cut["coalesce_ns"] < (cut["segment_ns"] + cut["checksum_ns"]) / 4, "{cut:?}");
+
+    // Segments with whole checksums, joined here for a NIC that takes large frames.
+    let off = ["tx", "off", "tso", "off", "gso", "off"];
+    a.namespace.ethtool(LightGuest::DEVICE, &off).unwrap();
+    let joined = growth(&daemon, a, c);
+    // Until rounds of a length are timed anew they are told as before.
+    assert!(joined["segment_ns"] < cut["segment_ns"] / 4, "{joined:?} after {cut:?}");
+    assert!(joined["coalesce_ns"] > cut["coalesce_ns"], "{joined:?} after {cut:?}");
+}
+
+#[test]
+fn an_idle_processor_tells_idle_until_it_is_asked_and_everything_adds_up() {
+    let rig = Rig::new().unwrap();
+    let (daemon, _guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
+    // Guests' kernels look for neighbours and routers at first.
+    until("an idle second", Duration::from_secs(20), || {
+        let top = daemon.json(&["top", "--stages", "--interval", "1000"])?;
+        let processors = top["processors"].as_array().unwrap();
+        let shares = processors.iter().map(|processor| &processor["stages_permille"]);
+        Ok(shares.into_iter().all(|shares| shares["idle"].as_u64() >= Some(990)))
+    })
+    .unwrap();
+    let snapshot = || {
+        let text = daemon.http("GET", "/1.0/top", None).unwrap().text;
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let snapshots = [snapshot(), snapshot(), snapshot()];
+    let times = snapshots.each_ref().map(|one| one["time_monotonic_ns"].as_u64().unwrap());
+    for nth in 0..snapshots[0]["processors"].as_array().unwrap().len() {
+        let told = snapshots.each_ref().map(|one| &one["processors"][nth]);
+        for pair in told.windows(2) {
+            let [was, is] = [pair[0], pair[1]].map(stages_of);
+            for (name, ns) in &is {
+                assert!(*ns >= was[name], "{name} went back: {pair:?}");
+            }
+            let busy = is.iter().filter(|(name, _)| *name != "idle_ns").map(|(_, ns)| ns);
+            assert_eq!(pair[1]["busy_ns"], busy.sum::<u64>(), "{pair:?}");
+        }
+        if told.iter().any(|one| one["asleep"] == false) {
+            continue;
+        }
+        // A snapshot reads the clock a moment before it asks the processors, and after
+        // the snapshot before asked them.
+        let sums = told.map(|one| stages_of(one).values().sum::<u64>());
+        assert!(sums[1] - sums[0] <= times[2] - times[0], "{sums:?} at {times:?}");
+        assert!(sums[2] - sums[0] >= times[2] - times[1], "{sums:?} at {times:?}");
+    }
+}
+
+#[test]
+fn stages_are_metrics_and_a_table() {
+    let rig = Rig::new().unwrap();
+    let (daemon, _guests) = private_lan(&rig, &[("a", "")]).unwrap();
+    let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
+    let table = daemon.ok(&["top", "--stages", "--once", "--interval", "100"]).unwrap();
+    for stage in [
+        "copy_in", "classify", "coalesce", "segment", "checksum", "copy_out", "notify", "poll",
+        "idle",
+    ] {
+        let series =
+            format!("suimon_processor_stage_seconds_total{{processor=\"0\",stage=\"{stage}\"}}");
+        assert!(metrics.contains(&series), "{series} is missing in:\n{metrics}");
+        let column = stage.replace('_', " ").to_uppercase();
+        assert!(table.contains(&column), "{column} is missing in:\n{table}");
+    }
+}
