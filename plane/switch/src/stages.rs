@@ -7,12 +7,13 @@
 //! than some stages take:
 //!
 //! - About every 64th of these rounds is timed, and the first after one of a length that
-//!   was not timed lately: the clock is read at the end of each
-//!   stage, for each frame where software segments or completes a checksum.
+//!   was not timed lately: the clock is read at the end of each stage, for each frame
+//!   where software segments or completes a checksum.
 //! - Rounds are kept apart by length, each class from some length to twice that. The
 //!   time that all rounds of a class took is split as the timed ones of that class
-//!   were, later ones counting more and old ones nothing. So the time of rare long rounds among many short
-//!   ones is not split as that of short ones is, once one of them was timed.
+//!   were, later ones counting more and old ones nothing. So the time of rare long
+//!   rounds among many short ones is not split as that of short ones is, once one of
+//!   them was timed.
 //!
 //! Gaps between timed rounds vary, so that no pattern of the traffic falls into step
 //! with them. They follow a fixed sequence: the same rounds give the same account.
