@@ -221,13 +221,15 @@ impl StageClock {
         tally.publish(&self.totals, self.round_began, is_asleep);
     }
 
-    /// Attributes what rounds took that was not attributed yet.
+    /// Attributes what rounds took that was not attributed yet. Those of a class of
+    /// which nothing is known, or only what is too old, are split as the last timed ones.
     fn split(&mut self) {
         let fallback = self.classes[self.latest].seen;
+        let now = self.round_began;
         for class in self.classes.iter_mut().filter(|class| class.unsplit_ns > 0) {
             let ns = std::mem::take(&mut class.unsplit_ns);
-            let seen = if class.is_seen() { &class.seen } else { &fallback };
-            split_like(ns, seen, &mut self.totals);
+            let is_known = class.is_seen() && !class.is_forgotten(now);
+            split_like(ns, if is_known { &class.seen } else { &fallback }, &mut self.totals);
         }
     }
 }

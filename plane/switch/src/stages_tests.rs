@@ -231,6 +231,24 @@ fn another_load_is_known_by_its_first_timed_round() {
 }
 
 #[test]
+fn a_rare_round_of_a_length_that_was_forgotten_is_split_as_the_load_is() {
+    let mut script = Script::new(0);
+    for _ in 0..500 {
+        script.round(&[(Stage::CopyIn, 3_000_000), (Stage::Segment, 1_000_000)]);
+    }
+    for _ in 0..200_000 {
+        script.round(&SMALL);
+    }
+    let before = script.told().ns(Stage::Segment);
+    // One in which the CPU was taken away, say.
+    script.round(&[(Stage::CopyOut, 4_000_000)]);
+    for _ in 0..1000 {
+        script.round(&SMALL);
+    }
+    assert_eq!(script.told().ns(Stage::Segment), before);
+}
+
+#[test]
 fn gaps_are_of_all_lengths_and_64_on_average() {
     let mut gaps = Gaps::default();
     let mut seen = [0_u32; GAP_MAX as usize];
