@@ -50,8 +50,6 @@ impl OwnedSource {
     pub(crate) fn count(&mut self, frames: u64, bytes: u64) {
         self.tally.frames.add(frames);
         self.tally.bytes.add(bytes);
-        self.shared.tally.rx_frames.add(frames);
-        self.shared.tally.rx_bytes.add(bytes);
         self.count_malformed();
     }
 
@@ -179,8 +177,6 @@ impl OwnedSink {
         self.tally.frames.add(unflushed.frames);
         self.tally.bytes.add(unflushed.bytes);
         self.tally.full.add(unflushed.full);
-        self.shared.tally.tx_frames.add(unflushed.frames);
-        self.shared.tally.tx_bytes.add(unflushed.bytes);
         self.shared.tally.drop_tx(DropReason::EgressFull, unflushed.full);
         flushed
     }

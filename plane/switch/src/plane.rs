@@ -218,12 +218,14 @@ impl QueueHost for DataPlane {
             // First nobody sends to it, then it goes.
             registry.republish_or_log();
         }
-        let Some(link) = registry.link(record.owner) else { return };
-        let latch = Latch::new(1);
-        link.command(Command::Detach(id, latch.clone()));
-        if !latch.wait(ANSWER_TIMEOUT) {
-            tracing::error!(queue = ?id, "its processor does not give the queue back");
+        if let Some(link) = registry.link(record.owner) {
+            let latch = Latch::new(1);
+            link.command(Command::Detach(id, latch.clone()));
+            if !latch.wait(ANSWER_TIMEOUT) {
+                tracing::error!(queue = ?id, "its processor does not give the queue back");
+            }
         }
+        registry.retire(id, &record);
     }
 
     fn detach_port(&self, port: PortId) {

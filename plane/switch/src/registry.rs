@@ -14,6 +14,7 @@ use crate::capture::CaptureTap;
 use crate::link::{Command, Latch, Link};
 use crate::notice::Notices;
 use crate::plane::ANSWER_TIMEOUT;
+use crate::port_record::PortRecord;
 use crate::processor::Processor;
 use crate::published::{PortRuntime, PortShared, Published};
 use crate::tally::QueueTally;
@@ -47,7 +48,7 @@ pub(crate) struct Registry {
     running: Vec<Option<RunningProcessor>>,
     pub topology: Topology,
     pub queues: BTreeMap<QueueId, QueueRecord>,
-    ports: BTreeMap<PortId, Arc<PortShared>>,
+    ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
 }
 
@@ -91,7 +92,14 @@ impl Registry {
 
     /// What all processors share of a port; made when it is first asked for.
     pub(crate) fn shared(&mut self, port: PortId) -> Arc<PortShared> {
-        Arc::clone(self.ports.entry(port).or_insert_with(|| Arc::new(PortShared::new(port))))
+        Arc::clone(&self.ports.entry(port).or_insert_with(|| PortRecord::new(port)).shared)
+    }
+
+    /// A queue that its processor no longer has is gone; what it carried still counts.
+    pub(crate) fn retire(&mut self, id: QueueId, record: &QueueRecord) {
+        if let Some(port) = self.ports.get_mut(&id.port) {
+            port.retire(id.direction, &record.tally);
+        }
     }
 
     pub(crate) fn set_topology(&mut self, topology: Topology) -> Result<(), TopologyError> {
@@ -141,7 +149,8 @@ impl Registry {
             let shared = self.shared(id);
             let port = &self.topology.ports[at];
             let first = owners.len();
-            owners.extend(egress_queues(&self.queues, id));
+            let egress = queues_of(&self.queues, id, Direction::Egress);
+            owners.extend(egress.map(|(id, record)| (*id, record.owner)));
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
             ports[slot.index()] = Some(PortRuntime {
@@ -291,7 +300,9 @@ impl Registry {
 
     pub(crate) fn stop(&mut self) {
         stop_all(std::mem::take(&mut self.running).into_iter().flatten().collect());
-        self.queues.clear();
+        for (id, record) in std::mem::take(&mut self.queues) {
+            self.retire(id, &record);
+        }
     }
 
     /// All processors, ascending; `now` is on their clock.
@@ -314,31 +325,24 @@ impl Registry {
     }
 
     pub(crate) fn port_counters(&self, port: PortId) -> PortCountersView {
-        let Some(shared) = self.ports.get(&port) else { return PortCountersView::default() };
-        let tally = &shared.tally;
-        PortCountersView {
-            rx_frames: tally.rx_frames.value(),
-            rx_bytes: tally.rx_bytes.value(),
-            tx_frames: tally.tx_frames.value(),
-            tx_bytes: tally.tx_bytes.value(),
-            rx_dropped: tally.dropped_rx(),
-            tx_dropped: tally.dropped_tx(),
-            flooded: tally.flooded.value(),
-            software_segmented: tally.software_segmented.value(),
-            software_checksummed: tally.software_checksummed.value(),
-            software_coalesced_segments: tally.coalesced_segments.value(),
-            software_coalesced_units: tally.coalesced_units.value(),
-        }
+        let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
+        let of_port = queues_of(&self.queues, port, Direction::Ingress).chain(queues_of(
+            &self.queues,
+            port,
+            Direction::Egress,
+        ));
+        record.counters(of_port.map(|(id, queue)| (id.direction, &*queue.tally)))
     }
 }
 
-fn egress_queues(
+fn queues_of(
     queues: &BTreeMap<QueueId, QueueRecord>,
     port: PortId,
-) -> impl Iterator<Item = (QueueId, ProcessorId)> + '_ {
-    let first = QueueId { port, direction: Direction::Egress, index: 0 };
+    direction: Direction,
+) -> impl Iterator<Item = (&QueueId, &QueueRecord)> {
+    let first = QueueId { port, direction, index: 0 };
     let last = QueueId { index: u16::MAX, ..first };
-    queues.range(first..=last).map(|(id, record)| (*id, record.owner))
+    queues.range(first..=last)
 }
 
 fn stop_all(processors: Vec<RunningProcessor>) {

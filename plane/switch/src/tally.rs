@@ -6,7 +6,7 @@ use suimon_forwarding::DropReason;
 
 use crate::stage_tally::StageTally;
 
-/// A counter that only grows.
+/// A counter that only grows, and that anybody may add to.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 
@@ -22,23 +22,36 @@ impl Tally {
     }
 }
 
+/// A counter that only grows, and that one thread at a time adds to: a queue's or a
+/// processor's own. Who hands it over has written it before the other one reads it.
+/// It needs no locked instruction, of which each costs as much as a frame's lookup.
+#[derive(Debug, Default)]
+pub(crate) struct OwnTally(AtomicU64);
+
+impl OwnTally {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.store(self.value().wrapping_add(count), Relaxed);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
 /// What one queue carried since it was made.
 #[derive(Debug, Default)]
 pub(crate) struct QueueTally {
-    pub frames: Tally,
-    pub bytes: Tally,
-    pub full: Tally,
-    pub moves: Tally,
+    pub frames: OwnTally,
+    pub bytes: OwnTally,
+    pub full: OwnTally,
+    pub moves: OwnTally,
 }
 
-/// What one port carried since it was made, over all its queues, whoever owned
-/// them and however often a VM came and went.
+/// What became of one port's frames since it was made, over all its queues, whoever
+/// owned them and however often a VM came and went. What they carried the queues
+/// count themselves.
 #[derive(Debug)]
 pub(crate) struct PortTally {
-    pub rx_frames: Tally,
-    pub rx_bytes: Tally,
-    pub tx_frames: Tally,
-    pub tx_bytes: Tally,
     pub flooded: Tally,
     pub software_segmented: Tally,
     pub software_checksummed: Tally,
@@ -51,10 +64,6 @@ pub(crate) struct PortTally {
 impl Default for PortTally {
     fn default() -> Self {
         Self {
-            rx_frames: Tally::default(),
-            rx_bytes: Tally::default(),
-            tx_frames: Tally::default(),
-            tx_bytes: Tally::default(),
             flooded: Tally::default(),
             software_segmented: Tally::default(),
             software_checksummed: Tally::default(),
@@ -99,9 +108,9 @@ fn occurred(counters: &[Tally; DropReason::COUNT]) -> Vec<(&'static str, u64)> {
 /// What one processor did since it started.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessorTally {
-    pub batches: Tally,
-    pub frames: Tally,
-    pub sleeps: Tally,
+    pub batches: OwnTally,
+    pub frames: OwnTally,
+    pub sleeps: OwnTally,
     /// CPU time of the thread in ns, as last written by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,

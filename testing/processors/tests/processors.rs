@@ -263,6 +263,29 @@ fn live_change_of_one_port_leaves_others_alone() {
 }
 
 #[test]
+fn counters_of_a_port_go_on_when_its_queues_come_and_go() {
+    let mut bench = Bench::new(1, 2);
+    bench.introduce();
+    let carried = |plane: &DataPlane| {
+        let [sender, receiver] = [0, 1].map(|port| plane.port_counters(PortId(port)));
+        [sender.rx_frames, sender.rx_bytes, receiver.tx_frames, receiver.tx_bytes]
+    };
+    // Each guest was introduced to the other, with a frame of 60 bytes.
+    for round in 1..=3_u64 {
+        bench.guests[0].sender.send(&frame(0, 1, 0));
+        wait_for("the frame", || bench.guests[1].receiver.poll().is_some());
+        let expected = [1 + round, 60 * (1 + round), 1 + round, 60 * (1 + round)];
+        wait_for("the counters", || carried(&bench.plane) == expected);
+        bench.guests = (0..2).map(|id| attach(&bench.plane, PortId(id))).collect();
+        assert_eq!(carried(&bench.plane), expected, "with new queues");
+    }
+    bench.plane.detach_port(PortId(0));
+    assert_eq!(carried(&bench.plane)[0], 4, "without queues");
+    bench.plane.stop();
+    assert_eq!(carried(&bench.plane)[2..], [4, 240], "without processors");
+}
+
+#[test]
 fn bandwidth_is_held_by_waiting_not_by_dropping() {
     let mut bench = Bench::new(1, 2);
     bench.introduce();
