@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_frame::FrameBatch;
-use suimon_ports::{Wait, Wakeup};
+use suimon_ports::Wait;
 use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
 
 use crate::engine::Engine;
@@ -24,6 +24,7 @@ use crate::link::{Command, Latch, Link, Mail};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSource, Readiness, unwatchable};
 use crate::published::Published;
+use crate::sources::Sources;
 use crate::stages::{Stage, StageClock};
 
 /// A processor polls its rings this long after the last frame before it arms
@@ -55,8 +56,7 @@ pub(crate) struct Processor {
     link: Arc<Link>,
     wait: Box<dyn Wait>,
     engine: Engine,
-    /// By token.
-    sources: Vec<Option<PolledSource>>,
+    sources: Sources,
     batch: FrameBatch,
     ready: Vec<u64>,
     notices: Arc<Notices>,
@@ -67,13 +67,6 @@ pub(crate) struct Processor {
     stages: StageClock,
     /// When descriptors were last looked at.
     looked: Time,
-    /// Whether a source waited for its notification in this round.
-    has_waiting: bool,
-}
-
-struct PolledSource {
-    owned: Box<OwnedSource>,
-    empty_polls: u32,
 }
 
 /// Whether to go on after a command.
@@ -95,7 +88,7 @@ impl Processor {
             engine: Engine::new(Arc::clone(&link), published, Arc::clone(&notices)),
             link,
             wait,
-            sources: Vec::new(),
+            sources: Sources::default(),
             batch: FrameBatch::new(),
             ready: Vec::with_capacity(64),
             notices,
@@ -104,7 +97,6 @@ impl Processor {
             cpu_time_taken: now,
             stages,
             looked: now,
-            has_waiting: false,
         }
     }
 
@@ -131,8 +123,8 @@ impl Processor {
             }
             let is_busy = moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
-                if self.has_waiting && self.now.since(self.looked) >= LOOK_PERIOD {
-                    self.look(None);
+                if self.sources.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
+                    self.look();
                 }
                 if self.now.since(self.cpu_time_taken) >= ACCOUNT_PERIOD {
                     self.account();
@@ -140,7 +132,7 @@ impl Processor {
                 if !is_busy {
                     std::hint::spin_loop();
                 }
-            } else if self.arm_all() {
+            } else if self.sources.arm_all() {
                 self.sleep();
             }
         }
@@ -154,9 +146,8 @@ impl Processor {
     /// Whether a ring is polled that had something a moment ago.
     fn may_spin(&self) -> bool {
         self.now.since(self.last_work) < SPIN
-            && self.sources.iter().flatten().any(|source| {
-                source.owned.readiness == Readiness::Polling
-                    && !source.owned.source.is_polled_by_fd()
+            && self.sources.iter_active().any(|owned| {
+                owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd()
             })
     }
 
@@ -186,15 +177,12 @@ impl Processor {
 
     fn poll_sources(&mut self) -> bool {
         let mut had_frames = false;
-        self.has_waiting = false;
-        for token in 0..self.sources.len() {
-            let Some(Some(source)) = self.sources.get_mut(token) else { continue };
+        for nth in 0..self.sources.active() {
+            let Some(token) = self.sources.active_token(nth) else { break };
+            let Some(source) = self.sources.get_mut(token) else { continue };
             match source.owned.readiness {
                 Readiness::Polling => {}
-                Readiness::Waiting => {
-                    self.has_waiting = true;
-                    continue;
-                }
+                Readiness::Waiting => continue,
                 Readiness::Throttled(until) if self.now < until => continue,
                 Readiness::Throttled(_) => {
                     source.owned.readiness = Readiness::Polling;
@@ -208,13 +196,14 @@ impl Processor {
             }
             had_frames |= self.poll_source(token);
         }
+        self.sources.forget_waiting();
         had_frames
     }
 
     /// Takes one batch from one queue through the switch.
     fn poll_source(&mut self, token: usize) -> bool {
         let published = Arc::clone(self.engine.published());
-        let Some(Some(source)) = self.sources.get_mut(token) else { return false };
+        let Some(source) = self.sources.get_mut(token) else { return false };
         let owned = &mut source.owned;
         let port = owned.slot.and_then(|slot| published.ports.get(slot.index()));
         let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
@@ -247,7 +236,7 @@ impl Processor {
             source.empty_polls += 1;
             if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
                 source.empty_polls = 0;
-                self.arm(token);
+                self.sources.arm(token);
             }
             self.mark(Stage::Poll);
         }
@@ -255,34 +244,6 @@ impl Processor {
             self.give_up(token, fault);
         }
         frames > 0
-    }
-
-    /// Lets one queue wait for its notification, unless something just came.
-    fn arm(&mut self, token: usize) -> Wakeup {
-        let Some(Some(source)) = self.sources.get_mut(token) else { return Wakeup::Armed };
-        // Perhaps all that came since the last frame was dropped by the source.
-        source.owned.count_malformed();
-        let wakeup = source.owned.source.arm();
-        match wakeup {
-            Wakeup::Armed => source.owned.readiness = Readiness::Waiting,
-            Wakeup::Pending => source.owned.source.disarm(),
-        }
-        wakeup
-    }
-
-    /// Lets all queues wait. `false` if something came meanwhile.
-    fn arm_all(&mut self) -> bool {
-        let mut all_quiet = true;
-        for token in 0..self.sources.len() {
-            let is_polled = matches!(
-                self.sources.get(token),
-                Some(Some(source)) if source.owned.readiness == Readiness::Polling
-            );
-            if is_polled && self.arm(token) == Wakeup::Pending {
-                all_quiet = false;
-            }
-        }
-        all_quiet
     }
 
     fn sleep(&mut self) {
@@ -293,43 +254,42 @@ impl Processor {
         // A round that moved frames is followed by another.
         self.stages.end_round(self.now, false);
         self.stages.publish(&self.link.tally.stages, true);
-        self.look(Some(until));
+        self.wait_until(Some(until));
+        self.now = self.wait.now();
+        self.stages.end_sleep(self.now);
+        self.stages.publish(&self.link.tally.stages, false);
+        self.wake_ready();
     }
 
     fn next_deadline(&self) -> Time {
-        let throttled =
-            self.sources.iter().flatten().filter_map(|source| match source.owned.readiness {
-                Readiness::Throttled(until) => Some(until),
-                _ => None,
-            });
+        let throttled = self.sources.iter_active().filter_map(|owned| match owned.readiness {
+            Readiness::Throttled(until) => Some(until),
+            _ => None,
+        });
         let ageing = self.engine.next_deadline();
         throttled.chain(ageing).min().unwrap_or(Time::NEVER).min(self.now + SLEEP_MAX)
     }
 
+    /// Serves the queues whose descriptors are readable now.
+    fn look(&mut self) {
+        self.wait_until(None);
+        self.wake_ready();
+    }
+
     /// Finds the queues whose descriptors are readable; sleeps until one is, if
     /// `until` is given.
-    fn look(&mut self, until: Option<Time>) {
-        let is_sleep = until.is_some();
-        let mut ready = std::mem::take(&mut self.ready);
-        ready.clear();
-        if let Err(error) = self.wait.wait(until, &mut ready) {
+    fn wait_until(&mut self, until: Option<Time>) {
+        self.ready.clear();
+        if let Err(error) = self.wait.wait(until, &mut self.ready) {
             tracing::error!(processor = %self.link.id, %error, "cannot wait for queues");
         }
-        if is_sleep {
-            self.now = self.wait.now();
-            self.stages.end_sleep(self.now);
-            self.stages.publish(&self.link.tally.stages, false);
-        }
+    }
+
+    fn wake_ready(&mut self) {
         self.looked = self.now;
-        for token in &ready {
-            let at = usize::try_from(*token).unwrap_or(usize::MAX);
-            let Some(Some(source)) = self.sources.get_mut(at) else { continue };
-            if source.owned.readiness == Readiness::Waiting {
-                source.owned.source.disarm();
-                source.owned.readiness = Readiness::Polling;
-            }
+        for token in &self.ready {
+            self.sources.wake(usize::try_from(*token).unwrap_or(usize::MAX));
         }
-        self.ready = ready;
     }
 
     /// What a processor does now and then that never sleeps.
@@ -349,7 +309,7 @@ impl Processor {
     }
 
     fn take_source(&mut self, token: usize) -> Option<Box<OwnedSource>> {
-        let mut source = self.sources.get_mut(token)?.take()?.owned;
+        let mut source = self.sources.remove(token)?;
         source.source.disarm();
         self.wait.unwatch(source.source.wake_fd());
         source.readiness = Readiness::Polling;
@@ -357,23 +317,11 @@ impl Processor {
         Some(source)
     }
 
-    fn token_of(&self, queue: QueueId) -> Option<usize> {
-        self.sources
-            .iter()
-            .position(|source| matches!(source, Some(source) if source.owned.id == queue))
-    }
-
     fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
         owned.slot = self.engine.published().tables.slot(owned.id.port);
-        owned.readiness = Readiness::Polling;
-        let token = self.sources.iter().position(Option::is_none).unwrap_or(self.sources.len());
-        let watched = self.wait.watch(owned.source.wake_fd(), token as u64);
-        let source = Some(PolledSource { owned, empty_polls: 0 });
-        if token == self.sources.len() {
-            self.sources.push(source);
-        } else {
-            self.sources[token] = source;
-        }
+        let token = self.sources.insert(owned);
+        let Some(source) = self.sources.get_mut(token) else { return };
+        let watched = self.wait.watch(source.owned.source.wake_fd(), token as u64);
         if let Err(error) = watched {
             self.give_up(token, unwatchable(&error));
         }
@@ -381,15 +329,15 @@ impl Processor {
     }
 
     fn count_queues(&self) {
-        let sources = self.sources.iter().flatten().count();
-        self.link.tally.queues.store((sources + self.engine.sinks()) as u64, Relaxed);
+        let queues = self.sources.len() + self.engine.sinks();
+        self.link.tally.queues.store(queues as u64, Relaxed);
     }
 
     fn handle_command(&mut self, command: Command) -> Next {
         match command {
             Command::Adopt(published, latch) => {
-                for source in self.sources.iter_mut().flatten() {
-                    source.owned.slot = published.tables.slot(source.owned.id.port);
+                for owned in self.sources.iter_mut() {
+                    owned.slot = published.tables.slot(owned.id.port);
                 }
                 self.engine.adopt(published);
                 latch.count_down();
@@ -401,7 +349,7 @@ impl Processor {
             Command::Detach(queue, latch) => {
                 match queue.direction {
                     Direction::Ingress => {
-                        let token = self.token_of(queue);
+                        let token = self.sources.token_of(queue);
                         drop(token.and_then(|token| self.take_source(token)));
                     }
                     Direction::Egress => drop(self.engine.detach_sink(queue)),
@@ -421,7 +369,7 @@ impl Processor {
     /// Everything this queue brought has been handed on; the rest is the new
     /// owner's.
     fn move_source(&mut self, queue: QueueId, to: ProcessorId, latch: Latch) {
-        match self.token_of(queue).and_then(|token| self.take_source(token)) {
+        match self.sources.token_of(queue).and_then(|token| self.take_source(token)) {
             Some(source) => self.engine.send_must(to, Mail::Source(source, latch)),
             None => latch.count_down(),
         }
