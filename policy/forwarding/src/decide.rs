@@ -13,6 +13,11 @@ const GROUP: u64 = 1 << 40;
 /// 01:80:c2:00:00:00 to 0f, without the last four bits.
 const LINK_LOCAL: u64 = 0x0180_c200_0000;
 
+/// From so many learned addresses on, all of a batch are loaded before the first is
+/// looked up: they no longer fit the nearest caches, and loads that wait for each
+/// other take as long as all of them together. Fewer stay in the cache by themselves.
+const TOUCH_ADDRESSES_MIN: usize = 1024;
+
 /// What all frames of a batch have in common.
 pub(crate) struct Batch<'a> {
     pub(crate) tables: &'a Tables,
@@ -85,35 +90,64 @@ impl Forwarder {
             return;
         };
         let batch = Batch { tables, now, tick: tick(now), ingress, port, switch };
+        if self.addresses.len() >= TOUCH_ADDRESSES_MIN {
+            self.touch(&batch, frames);
+        }
         let mut last = None;
         for (frame, verdict) in frames.iter_mut().zip(verdicts) {
-            *verdict = self.decide_one(&batch, frame, &mut last).unwrap_or_else(Verdict::Drop);
+            // Written where it goes: a verdict that is put together elsewhere and copied
+            // is read back before it has arrived there.
+            match self.route(&batch, frame, &mut last) {
+                Ok(Course::Unicast(route)) if fits(route.port, frame) => {
+                    frame.meta.tag = route.rule.apply(frame.meta.tag);
+                    *verdict = Verdict::Unicast { egress: route.egress };
+                }
+                Ok(Course::Unicast(_)) => *verdict = Verdict::Drop(DropReason::TooLong),
+                Ok(Course::Flood(vlan, kind)) => *verdict = Verdict::Flood { vlan, kind },
+                Err(reason) => *verdict = Verdict::Drop(reason),
+            }
         }
     }
 
+    /// Loads what will be looked up for these frames. The loads do not depend on each
+    /// other, so the CPU waits for several at a time.
+    fn touch(&self, batch: &Batch<'_>, frames: &[Frame]) {
+        let mut loaded = 0;
+        let mut last = None;
+        for frame in frames {
+            let flow = Flow::of(frame);
+            if flow == last {
+                continue;
+            }
+            last = flow;
+            let Some(flow) = flow else { continue };
+            let Ok(vlan) = batch.tables.ingress_vlan(batch.port, flow.tag) else { continue };
+            for address in [flow.destination, flow.source] {
+                let key = Key::new(batch.switch, batch.port.switch, vlan, address);
+                loaded ^= self.addresses.touch(key.hash);
+            }
+        }
+        core::hint::black_box(loaded);
+    }
+
+    /// The course of a frame: that of the one before, if it is of the same flow.
     #[inline]
-    fn decide_one<'a>(
+    fn route<'a>(
         &mut self,
         batch: &Batch<'a>,
-        frame: &mut Frame,
+        frame: &Frame,
         last: &mut Option<Route<'a>>,
-    ) -> Result<Verdict, DropReason> {
+    ) -> Result<Course<'a>, DropReason> {
         let flow = Flow::of(frame).ok_or(DropReason::Malformed)?;
-        let route = match last {
-            Some(route) if route.flow == flow => *route,
-            _ => {
-                *last = None;
-                match self.course(batch, flow)? {
-                    Course::Flood(vlan, kind) => return Ok(Verdict::Flood { vlan, kind }),
-                    Course::Unicast(route) => *last.insert(route),
-                }
-            }
-        };
-        if !fits(route.port, frame) {
-            return Err(DropReason::TooLong);
+        if let Some(route) = last.filter(|route| route.flow == flow) {
+            return Ok(Course::Unicast(route));
         }
-        frame.meta.tag = route.rule.apply(frame.meta.tag);
-        Ok(Verdict::Unicast { egress: route.egress })
+        let course = self.course(batch, flow);
+        *last = match course {
+            Ok(Course::Unicast(route)) => Some(route),
+            _ => None,
+        };
+        course
     }
 
     /// Everything that depends on addresses and tag only; learns the source.
