@@ -11,6 +11,7 @@
 //! - it follows in sequence, with the same acknowledgement, window, options
 //!   (timestamps included) and flags, except that CWR may stand on the first and FIN
 //!   and PSH on the last, which ends the unit;
+//! - the port it came in by lets it leave in any form;
 //! - it has as much payload as the first one, or less, which ends the unit;
 //! - its checksums are right: known to be, or found to be here, which is looked at
 //!   last, so that a segment without neighbours costs no sum over its payload;

@@ -52,9 +52,9 @@ pub enum LeavesAs {
     /// Any form that its egress takes.
     #[default]
     Any,
-    /// Cut into its segments.
+    /// A large frame is cut into its segments.
     Segments,
-    /// Cut into its segments, with their checksums in the bytes.
+    /// The same, and checksums are in the bytes, those of frames that are not large too.
     Plain,
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use suimon_frame::{
-    Checksum, Frame, FrameBatch, MacAddr, Offloads, Sum, VlanId, VlanTag, VnetHeader,
+    Checksum, Frame, FrameBatch, LeavesAs, MacAddr, Offloads, Sum, VlanId, VlanTag,
+    complete_checksum,
 };
 use suimon_ports::{
     DeviceFeature, DeviceNotice, FaultKind, FrameSink, FrameSource, OffloadSwitches, PortSpec, Sent,

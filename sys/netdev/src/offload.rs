@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use suimon_frame::{Checksum, Frame, LeavesAs, Offloads, complete_checksum};
+use suimon_frame::{Checksum, Frame, LeavesAs, Offloads};
 use suimon_ports::OffloadSwitches;
 
 /// All that a TAP or a packet socket can carry.
@@ -34,7 +34,8 @@ fn of(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offloads {
 
 /// Takes from a received frame what its port may not hand in: it leaves as if it
 /// had come in without. Frames of forms that were just switched off, and those of a
-/// device that cannot be told to leave a form out, are dealt with here.
+/// device that cannot be told to leave a form out, come here. What is missing in their
+/// bytes is done where they leave, as for all frames, so that it is counted there.
 #[inline]
 pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     if ingress == ALL {
@@ -42,10 +43,11 @@ pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     }
     match (frame.meta.gso, frame.meta.checksum) {
         (Some(gso), _) if ingress.takes(gso) => {}
-        // It is cut where it leaves, which completes what is to be completed.
         (Some(_), _) if ingress.checksum => frame.meta.leaves_as = LeavesAs::Segments,
         (Some(_), _) => frame.meta.leaves_as = LeavesAs::Plain,
-        (None, Checksum::Partial { .. }) if !ingress.checksum => complete_checksum(frame),
+        (None, Checksum::Partial { .. }) if !ingress.checksum => {
+            frame.meta.leaves_as = LeavesAs::Plain;
+        }
         (None, Checksum::Verified) if !ingress.checksum => {
             frame.meta.checksum = Checksum::Unknown;
         }
@@ -153,9 +155,9 @@ mod tests {
             let believed = (Checksum::Verified, LeavesAs::Any, nothing.clone());
             assert_eq!(restricted(valid, ingress), believed);
         }
-        let (checksum, leaves_as, stored) = restricted(partial, Offloads::NONE);
-        assert_eq!((checksum, leaves_as), (Checksum::Verified, LeavesAs::Any));
-        assert_ne!(stored, nothing);
+        // Nothing is summed here: the egress completes it, and counts that.
+        let whole = (asked, LeavesAs::Plain, nothing.clone());
+        assert_eq!(restricted(partial, Offloads::NONE), whole);
         let unproven = (Checksum::Unknown, LeavesAs::Any, nothing);
         assert_eq!(restricted(valid, Offloads::NONE), unproven);
     }

@@ -4,7 +4,7 @@ use crate::Frame;
 use crate::checksum::{Sum, field};
 use crate::headers::{Headers, Transport};
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Network};
-use crate::meta::{Checksum, Gso, GsoKind};
+use crate::meta::{Checksum, Gso, GsoKind, LeavesAs};
 use crate::octets::{array, u8_at, u16_at, u32_at};
 use crate::protocol;
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
@@ -94,7 +94,9 @@ impl SegmentView {
     /// checksum is right.
     fn is_joinable(&self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
-        self.segment_bytes > 0
+        // What is joined leaves large and with a partial checksum.
+        frame.meta.leaves_as == LeavesAs::Any
+            && self.segment_bytes > 0
             && self.payload_bytes > 0
             && self.flags & NEVER_JOINED == 0
             && self.flags & tcp_flags::ACK != 0

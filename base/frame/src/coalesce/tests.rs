@@ -1,5 +1,6 @@
 use super::*;
 use crate::checksum::field;
+use crate::meta::LeavesAs;
 use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
 
 const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
@@ -86,6 +87,31 @@ fn nothing_joins_a_segment_whose_checksum_is_wrong() {
         let absorbed = [0, 1, 2].map(|at| coalesced.is_absorbed(at));
         let expected = [[false, false, true], [false, false, false], [false, true, false]][damaged];
         assert_eq!(absorbed, expected, "the damaged one is {damaged}");
+    }
+}
+
+/// A unit is large and has a partial checksum, which such a segment must not become part
+/// of. It ends the unit of its flow, so nothing of the flow moves past it.
+#[test]
+fn only_segments_that_may_leave_in_any_form_are_joined() {
+    use LeavesAs::{Any, Plain, Segments};
+    for (leaves_as, expected) in [
+        ([Any, Any, Any], [false, true, true]),
+        ([Plain, Plain, Plain], [false, false, false]),
+        ([Segments, Segments, Segments], [false, false, false]),
+        ([Plain, Any, Any], [false, false, true]),
+        ([Any, Plain, Any], [false, false, false]),
+        ([Any, Any, Segments], [false, true, false]),
+    ] {
+        let mut frames = [0, 1, 2].map(|nth| part(nth * 1000, 1000, 1000));
+        for (frame, leaves_as) in frames.iter_mut().zip(leaves_as) {
+            frame.meta.leaves_as = leaves_as;
+        }
+        let coalesced = coalesce(&mut frames, |_| EGRESS);
+        let absorbed = [0, 1, 2].map(|at| coalesced.is_absorbed(at));
+        assert_eq!(absorbed, expected, "{leaves_as:?}");
+        let forms = frames.each_ref().map(|frame| frame.meta.leaves_as);
+        assert_eq!(forms, leaves_as);
     }
 }
 

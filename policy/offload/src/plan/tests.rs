@@ -66,6 +66,20 @@ fn a_large_frame_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
     assert_eq!(step(LeavesAs::Plain), EgressStep::Segment { partial_checksum: false });
 }
 
+#[test]
+fn a_partial_checksum_leaves_as_its_ingress_says_even_where_the_egress_takes_it() {
+    let checksum = Checksum::Partial { start: 34, offset: 16 };
+    let step = |leaves_as, checksum| {
+        let small = FrameMeta { checksum, leaves_as, ..FrameMeta::default() };
+        plan(&small, Offloads::TCP)
+    };
+    assert_eq!(step(LeavesAs::Any, checksum), EgressStep::AsIs);
+    assert_eq!(step(LeavesAs::Segments, checksum), EgressStep::AsIs);
+    assert_eq!(step(LeavesAs::Plain, checksum), EgressStep::CompleteChecksum);
+    // Where it was completed for one egress, the next one gets it as it is.
+    assert_eq!(step(LeavesAs::Plain, Checksum::Verified), EgressStep::AsIs);
+}
+
 proptest! {
     /// Whatever the egress lacks, the planned step makes frames that it takes.
     #[test]
