@@ -1,15 +1,10 @@
 //! Who does the work that a capability is about, and why it is them.
 
-use core::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use crate::DeviceFeature as Feature;
 use crate::{Capability, DeviceFeatures, Finding, PortKind, Side};
 
 /// Who does it, whenever a frame asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doer {
     /// The guest, or whoever else sends or receives at the ends.
     Guest,
@@ -23,19 +18,6 @@ pub enum Doer {
     Egress,
     /// It is not done.
     Nobody,
-}
-
-impl fmt::Display for Doer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Guest => "guest",
-            Self::Nic => "nic",
-            Self::Kernel => "kernel",
-            Self::Software => "software",
-            Self::Egress => "egress",
-            Self::Nobody => "nobody",
-        })
-    }
 }
 
 /// Who does it at an uplink's device, and the feature that decides so.
