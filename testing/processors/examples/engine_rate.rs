@@ -10,25 +10,18 @@ use std::time::Duration;
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::Offloads;
 use suimon_ports::{ProcessorRuntime, QueueHost};
-use suimon_processor_tests::{Bottomless, Endless};
-use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
+use suimon_processor_tests::{Bottomless, Endless, mac, queue, small_frame};
+use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::PinnedThreads;
 
 const WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS: usize = 31;
 
-const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let no_stream = |id: usize| {
-        let mut bytes = [0; 64];
-        bytes[..12].copy_from_slice(&[MACS[1 - id], MACS[id]].concat());
-        bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
-        Endless::new(bytes)
-    };
+    let no_stream = |id: u8| Endless::new(small_frame(id, 1 - id));
     let stream = |payload_bytes: u16| {
-        move |id: usize| Endless::stream([MACS[1 - id], MACS[id]], 32, payload_bytes)
+        move |id: u8| Endless::stream([mac(1 - id), mac(id)], 32, payload_bytes)
     };
     for takes in [Offloads::TCP.without_segmentation(), Offloads::TCP] {
         println!("to an egress that takes {takes:?}:");
@@ -42,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Frames that come in; those that go out may be fewer.
 fn measure(
     what: &str,
-    source: impl Fn(usize) -> Endless,
+    source: impl Fn(u8) -> Endless,
     takes: Offloads,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Arc::new(PinnedThreads);
@@ -59,10 +52,9 @@ fn measure(
         switches: vec![SwitchSpec::new(switch)],
         ports: vec![port(0), port(1)],
     })?;
-    for id in 0..2_u32 {
-        let queue = |direction| QueueId { port: PortId(id), direction, index: 0 };
-        plane.attach_sink(queue(Direction::Egress), Box::new(Bottomless(takes)));
-        plane.attach_source(queue(Direction::Ingress), Box::new(source(id as usize)));
+    for id in 0..2_u8 {
+        plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(Bottomless(takes)));
+        plane.attach_source(queue(id.into(), Direction::Ingress), Box::new(source(id)));
     }
     // The first window is that in which caches and branch predictors learn.
     let mut windows: Vec<f64> = (0..WINDOWS).map(|_| ns_per_frame(&plane)).skip(1).collect();

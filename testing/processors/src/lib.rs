@@ -1,13 +1,18 @@
 //! Queues in memory, to drive the switching plane on real threads without
-//! devices. Frames pushed on one side come out as bytes on the other.
+//! devices. Frames pushed on one side come out as bytes on the other. And clocks to
+//! do so in the test's own time.
 //!
-//! They do no work of their own and know no metadata; what devices do with frames
+//! The queues do no work of their own and know no metadata; what devices do with frames
 //! is tested with the devices.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod endless;
+mod lan;
 
+pub use clock::OnClock;
 pub use endless::{Bottomless, Endless};
+pub use lan::{mac, plane_of_nics, queue, small_frame};
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads};
 use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHost, Sent, Wakeup};
-use suimon_processor_tests::{Bottomless, Endless};
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId};
+use suimon_processor_tests::{Bottomless, Endless, mac, queue, small_frame};
+use suimon_quantity::{Direction, PortId, ProcessorId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::PinnedThreads;
 
@@ -94,25 +94,19 @@ impl FrameSink for Marking<Bottomless> {
     }
 }
 
-const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
-
 /// Small frames that are no TCP.
-fn small(from: usize) -> Endless {
-    let mut bytes = [0; 64];
-    bytes[..6].copy_from_slice(&MACS[1 - from]);
-    bytes[6..12].copy_from_slice(&MACS[from]);
-    bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
-    Endless::new(bytes)
+fn small(from: u8) -> Endless {
+    Endless::new(small_frame(from, 1 - from))
 }
 
 /// Segments of a stream, to be joined.
-fn stream(from: usize) -> Endless {
-    Endless::stream([MACS[1 - from], MACS[from]], 32, 1448)
+fn stream(from: u8) -> Endless {
+    Endless::stream([mac(1 - from), mac(from)], 32, 1448)
 }
 
 /// Frames delivered to port 1 and what the processors allocated meanwhile, once
 /// everything has been used a first time.
-fn run(source: fn(usize) -> Endless, processors: usize, sink_at: ProcessorId) -> (u64, u64) {
+fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u64, u64) {
     let runtime = Arc::new(PinnedThreads);
     let cpus = runtime.cpus();
     let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
@@ -124,12 +118,11 @@ fn run(source: fn(usize) -> Endless, processors: usize, sink_at: ProcessorId) ->
     };
     let switches = vec![SwitchSpec::new(SwitchId(1))];
     plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
-    let queue = |id, direction| QueueId { port: PortId(id), direction, index: 0 };
-    for id in 0..2_u32 {
+    for id in 0..2_u8 {
         let sink = Marking(Bottomless(Offloads::TCP));
-        plane.attach_sink(queue(id, Direction::Egress), Box::new(sink));
-        let source = Marking(source(id as usize));
-        plane.attach_source(queue(id, Direction::Ingress), Box::new(source));
+        plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(sink));
+        let source = Marking(source(id));
+        plane.attach_source(queue(id.into(), Direction::Ingress), Box::new(source));
     }
     plane.move_queue(queue(0, Direction::Ingress), ProcessorId(0)).unwrap();
     plane.move_queue(queue(1, Direction::Egress), sink_at).unwrap();

@@ -1,24 +1,20 @@
 //! Where a processor's time goes, told of real threads. In the first tests time is the
 //! test's own: it goes on only while queues do something.
 
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
-use suimon_frame::{Frame, FrameBatch, MacAddr, Offloads, Sum, VnetHeader};
-use suimon_ports::{
-    FrameSink, FrameSource, PortFault, ProcessorBody, ProcessorJoin, ProcessorRuntime, QueueHost,
-    Sent, Wait, Waker, Wakeup,
+use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
+use suimon_ports::{FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
+use suimon_processor_tests::{
+    Endless, OnClock, Receiver, Sender, mac, plane_of_nics, queue, small_frame,
 };
-use suimon_processor_tests::{Endless, Receiver, Sender};
-use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time};
-use suimon_switch::{DataPlane, PortTopology, ProcessorView, Stage, StageTimes, Topology};
+use suimon_quantity::{Direction, SwitchId, Time};
+use suimon_switch::{DataPlane, ProcessorView, Stage, StageTimes};
 use suimon_wait::PinnedThreads;
 
-const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
 const BATCHES: u64 = 5000;
 const BATCH_FRAMES: u64 = 32;
 const RECEIVE_NS: u64 = 300;
@@ -40,72 +36,11 @@ impl Clock {
     fn ns(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
-}
 
-/// Pinned threads on that clock; and the kernel's number of the last one.
-#[derive(Clone, Default)]
-struct OnClock {
-    clock: Clock,
-    thread: Arc<AtomicU64>,
-}
-
-impl OnClock {
-    /// Whether the thread waits in the kernel, so that nothing is left for it to do.
-    fn is_at_rest(&self) -> bool {
-        let path = format!("/proc/self/task/{}/stat", self.thread.load(Ordering::SeqCst));
-        std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") S "))
-    }
-}
-
-impl ProcessorRuntime for OnClock {
-    fn start(
-        &self,
-        name: &str,
-        cpu: u16,
-        body: ProcessorBody,
-    ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
-        let Self { clock, thread } = self.clone();
-        let on_clock = move |wait| {
-            let id = rustix::thread::gettid().as_raw_nonzero().get();
-            thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
-            body(Box::new(WaitOnClock { wait, clock }));
-        };
-        PinnedThreads.start(name, cpu, Box::new(on_clock))
-    }
-
-    fn cpus(&self) -> Vec<u16> {
-        PinnedThreads.cpus()
-    }
-
-    fn now(&self) -> Time {
-        Time::from_ns(self.clock.ns())
-    }
-}
-
-struct WaitOnClock {
-    wait: Box<dyn Wait>,
-    clock: Clock,
-}
-
-impl Wait for WaitOnClock {
-    fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        self.wait.watch(fd, token)
-    }
-
-    fn unwatch(&mut self, fd: BorrowedFd<'_>) {
-        self.wait.unwatch(fd);
-    }
-
-    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
-        self.wait.wait(until.map(|_| Time::NEVER), ready)
-    }
-
-    fn now(&self) -> Time {
-        Time::from_ns(self.clock.ns())
-    }
-
-    fn cpu_time(&self) -> Duration {
-        self.wait.cpu_time()
+    /// Pinned threads on this clock.
+    fn runtime(&self) -> OnClock {
+        let clock = self.clone();
+        OnClock::new(move || Time::from_ns(clock.ns()))
     }
 }
 
@@ -165,28 +100,6 @@ impl FrameSink for Slow {
     }
 }
 
-fn queue(port: u32, direction: Direction) -> QueueId {
-    QueueId { port: PortId(port), direction, index: 0 }
-}
-
-/// One processor and two ports whose addresses are known.
-fn start(runtime: Arc<dyn ProcessorRuntime>) -> DataPlane {
-    let cpu = runtime.cpus()[0];
-    let plane = DataPlane::start(&[cpu], runtime).unwrap();
-    let port = |id: u32| PortTopology {
-        spec: PortSpec {
-            mac: Some(MacAddr::new(MACS[id as usize])),
-            ..PortSpec::new(PortId(id), SwitchId(1), PortRole::Nic)
-        },
-        bandwidth: None,
-        storm_limit_fps: None,
-        receive_coalescing: true,
-    };
-    let switches = vec![SwitchSpec::new(SwitchId(1))];
-    plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
-    plane
-}
-
 /// The processor, once it is as wanted.
 fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&ProcessorView) -> bool) -> ProcessorView {
     let began = Instant::now();
@@ -206,14 +119,11 @@ fn sum(times: &StageTimes) -> u64 {
 
 #[test]
 fn all_of_a_processors_time_is_told_once() {
-    let runtime = OnClock::default();
-    let clock = runtime.clock.clone();
-    let plane = start(Arc::new(runtime));
+    let clock = Clock::default();
+    let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
     plane.attach_sink(queue(1, Direction::Egress), Box::new(Slow(clock.clone())));
-    let mut small = [0; 64];
-    small[..12].copy_from_slice(&[MACS[1], MACS[0]].concat());
-    small[12..14].copy_from_slice(&[0x88, 0xb5]);
-    let source = Timed { frames: Endless::new(small), left: BATCHES, clock: clock.clone() };
+    let frames = Endless::new(small_frame(0, 1));
+    let source = Timed { frames, left: BATCHES, clock: clock.clone() };
     plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
     let asleep =
         until(&plane, "asleep", |processor| processor.batches == BATCHES && processor.asleep);
@@ -239,18 +149,19 @@ fn all_of_a_processors_time_is_told_once() {
 
 #[test]
 fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
-    let runtime = OnClock::default();
-    let plane = start(Arc::new(runtime.clone()));
+    let clock = Clock::default();
+    let runtime = clock.runtime();
+    let plane = plane_of_nics(Arc::new(runtime.clone()), 2);
     let mut idle = 0;
     for seconds in [1, 3600, 86_400] {
         let sleeps =
             until(&plane, "at rest", |processor| processor.asleep && runtime.is_at_rest()).sleeps;
         let ns = seconds * 1_000_000_000;
-        runtime.clock.pass(ns);
+        clock.pass(ns);
         let processor = plane.processors().remove(0);
         idle += ns;
         assert_eq!(processor.stages.ns(Stage::Idle), idle);
-        assert_eq!(sum(&processor.stages), runtime.clock.ns());
+        assert_eq!(sum(&processor.stages), clock.ns());
         assert_eq!(processor.sleeps, sleeps, "it was not woken for that");
         // Woken, it says the same.
         plane.addresses(SwitchId(1));
@@ -263,7 +174,7 @@ fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
 /// A TCP/IPv4 frame of 20 000 bytes of payload, to be cut after each 1448.
 fn large() -> (VnetHeader, Vec<u8>) {
     const PAYLOAD_BYTES: u16 = 20_000;
-    let mut bytes = [&[MACS[1], MACS[0]].concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
+    let mut bytes = [&[mac(1), mac(0)].concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
     bytes.extend((40 + PAYLOAD_BYTES).to_be_bytes());
     bytes.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     let checksum = Sum::of(&bytes[14..]).checksum();
@@ -305,7 +216,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         (whole, Offloads::TCP, [false, false]),
     ];
     for ((header, bytes), takes, needs) in cases {
-        let plane = start(Arc::new(PinnedThreads));
+        let plane = plane_of_nics(Arc::new(PinnedThreads), 2);
         let (receiver, sink) = Receiver::pair();
         receiver.set_offloads(takes);
         plane.attach_sink(queue(1, Direction::Egress), sink);

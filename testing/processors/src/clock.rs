@@ -1,0 +1,90 @@
+//! Time as a test says it is, on real threads.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use suimon_ports::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
+use suimon_quantity::Time;
+use suimon_wait::PinnedThreads;
+
+type Now = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// Pinned threads whose clock is the test's. They sleep until something happens to their
+/// descriptors or they are woken, however soon they wanted to be back: a deadline on
+/// such a clock says nothing of when the test will have it pass.
+#[derive(Clone)]
+pub struct OnClock {
+    now: Now,
+    /// The kernel's number of the thread that started last.
+    thread: Arc<AtomicU64>,
+}
+
+impl OnClock {
+    /// Threads that are told this time whenever they ask, as is everybody else. A
+    /// processor asks once in each round.
+    pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
+        Self { now: Arc::new(now), thread: Arc::default() }
+    }
+
+    /// Whether the thread that started last waits in the kernel, so that nothing is
+    /// left for it to do.
+    pub fn is_at_rest(&self) -> bool {
+        let path = format!("/proc/self/task/{}/stat", self.thread.load(Ordering::SeqCst));
+        std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") S "))
+    }
+}
+
+impl ProcessorRuntime for OnClock {
+    fn start(
+        &self,
+        name: &str,
+        cpu: u16,
+        body: ProcessorBody,
+    ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
+        let Self { now, thread } = self.clone();
+        let on_clock = move |wait| {
+            let id = rustix::thread::gettid().as_raw_nonzero().get();
+            thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
+            body(Box::new(WaitOnClock { wait, now }));
+        };
+        PinnedThreads.start(name, cpu, Box::new(on_clock))
+    }
+
+    fn cpus(&self) -> Vec<u16> {
+        PinnedThreads.cpus()
+    }
+
+    fn now(&self) -> Time {
+        (self.now)()
+    }
+}
+
+struct WaitOnClock {
+    wait: Box<dyn Wait>,
+    now: Now,
+}
+
+impl Wait for WaitOnClock {
+    fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        self.wait.watch(fd, token)
+    }
+
+    fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        self.wait.unwatch(fd);
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
+        self.wait.wait(until.map(|_| Time::NEVER), ready)
+    }
+
+    fn now(&self) -> Time {
+        (self.now)()
+    }
+
+    fn cpu_time(&self) -> Duration {
+        self.wait.cpu_time()
+    }
+}
