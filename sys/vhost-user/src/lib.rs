@@ -13,8 +13,9 @@
 //! processors) and implements no control queue, postcopy, IOMMU or in-band
 //! notification; the latter three are not offered, and a front-end that uses one
 //! anyway is cut off. The control queue is served by the front-end: QEMU, Cloud
-//! Hypervisor and DPDK's virtio-user all do so, and tell us of what concerns us by
-//! messages.
+//! Hypervisor and DPDK's virtio-user all do so. Of its commands we hear by messages how
+//! many queue pairs are in use (`SET_VRING_ENABLE`); filters, addresses and the guest's
+//! later wishes for offloads have no message, so the switch's configuration decides.
 //!
 //! Lifecycle of a ring: a front-end describes it (size, addresses, base, kick,
 //! enabled); as soon as all of that and the VM's memory are known it is handed to

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use serde_json::json;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 
 use crate::command::Output;
 use crate::guest::channel::Channel;
@@ -173,6 +173,17 @@ impl Guest {
             }
         })?;
         Ok(Duration::from_millis(ended["downtime"].as_u64().unwrap_or(0)))
+    }
+
+    /// What QEMU says that the guest wants its first NIC to receive (QMP's
+    /// `query-rx-filter`).
+    ///
+    /// # Errors
+    /// QEMU is gone, or has no such NIC.
+    pub fn receive_filter(&self) -> Result<Value> {
+        let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
+        let mut nics = monitor.ask("query-rx-filter", &json!({}))?;
+        nics.get_mut(0).map(Value::take).context("the machine has no NIC")
     }
 
     /// Runs one line of shell and returns what it said.
