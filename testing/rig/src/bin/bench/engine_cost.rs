@@ -11,8 +11,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads, VnetHeader};
 use suimon_ports::{FrameSource, PortFault, ProcessorRuntime, QueueHost, Wakeup};
-use suimon_processor_tests::Bottomless;
-use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
+use suimon_processor_tests::{Bottomless, queue};
+use suimon_quantity::{Direction, PortId, SwitchId};
+use suimon_rig::until;
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::PinnedThreads;
 
@@ -22,7 +23,7 @@ const SWITCH: SwitchId = SwitchId(1);
 const WINDOW: Duration = Duration::from_millis(500);
 /// The most addresses that may be learned on a port.
 const LEARNED_MAX: u32 = 65_536;
-const LEARNING_LIMIT: Duration = Duration::from_secs(20);
+const FRAMES_LIMIT: Duration = Duration::from_secs(20);
 /// Neighbouring frames go to addresses this far apart, so that none helps the next.
 const STRIDE: u32 = 7919;
 
@@ -81,17 +82,14 @@ fn ns_per_frame(size: Size) -> Result<f64> {
         let source = Source::new(Order::Once { next: id - 1, step, end: size.addresses })?;
         plane.attach_source(queue(id, Direction::Ingress), Box::new(source));
     }
-    let began = Instant::now();
-    while plane.processors()[0].frames < u64::from(size.addresses) {
-        ensure!(began.elapsed() < LEARNING_LIMIT, "frames do not flow");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let addresses = u64::from(size.addresses);
+    until_handled(&plane, addresses)?;
     let learned = plane.addresses(SWITCH).len();
     ensure!(learned == size.addresses as usize, "{learned} of {} were learned", size.addresses);
     let source = Source::new(Order::Endless { next: 0, of: size.addresses })?;
     plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
-    // The first round finds every address for the first time.
-    thread::sleep(WINDOW / 5);
+    // The first frame to each address finds it for the first time.
+    until_handled(&plane, addresses + 2 * addresses)?;
     let delivered =
         || (1..size.ports).map(|id| plane.port_counters(PortId(id)).tx_frames).sum::<u64>();
     let before = [plane.processors()[0].frames, delivered()];
@@ -105,8 +103,9 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     Ok(ns)
 }
 
-fn queue(port: u32, direction: Direction) -> QueueId {
-    QueueId { port: PortId(port), direction, index: 0 }
+/// Waits until the processor has handled so many frames since it started.
+fn until_handled(plane: &DataPlane, frames: u64) -> Result<()> {
+    until("flow of frames", FRAMES_LIMIT, || Ok(plane.processors()[0].frames >= frames))
 }
 
 /// Which frames come.

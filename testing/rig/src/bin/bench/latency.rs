@@ -4,8 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use suimon_rig::iperf;
+use anyhow::{Context, Result, ensure};
+use suimon_rig::{LightGuest, Namespace, iperf, until};
 
 use crate::lan::{Lan, Through, address};
 use crate::network_tcp::{CPUS, LINUX_DEFAULT};
@@ -16,6 +16,9 @@ const PEER: &str = "Linux bridge and veth";
 const AFTER_IDLE: Pings = Pings { count: 200, seconds_between: "0.02" };
 const BESIDE_A_STREAM: Pings = Pings { count: 300, seconds_between: "0.01" };
 const STREAM_SECONDS: u32 = 6;
+/// By then the connection stands and its window is open.
+const STREAM_START_BYTES: u64 = 64 << 20;
+const STREAM_START_LIMIT: Duration = Duration::from_secs(5);
 
 struct Pings {
     count: u32,
@@ -75,14 +78,25 @@ fn beside_a_stream(through: Through) -> Result<Quantiles> {
     lan.use_congestion_control(LINUX_DEFAULT)?;
     let _server = iperf::serve(&lan.rig, lan.guest(1))?;
     thread::scope(|scope| {
-        let from = lan.guest(0);
+        let [from, to] = [0, 1].map(|nth| lan.guest(nth));
+        let before = received_bytes(to)?;
         let stream = scope.spawn(|| iperf::measure(from, &address(1), STREAM_SECONDS, &[]));
         // The stream's start is not what is measured.
-        thread::sleep(Duration::from_secs(1));
+        until("stream to ping beside", STREAM_START_LIMIT, || {
+            Ok(received_bytes(to)? >= before + STREAM_START_BYTES)
+        })?;
         let quantiles = ping(&lan, 2, 3, &BESIDE_A_STREAM);
+        ensure!(!stream.is_finished(), "the stream ended before the pings did");
         stream.join().map_err(|_| anyhow::anyhow!("the stream's thread panicked"))??;
         quantiles
     })
+}
+
+/// What a namespace's device has received.
+fn received_bytes(of: &Namespace) -> Result<u64> {
+    let path = format!("/sys/class/net/{}/statistics/rx_bytes", LightGuest::DEVICE);
+    // A namespace entered by `ip netns` has its own /sys.
+    Ok(of.run(&["cat", &path])?.trim().parse()?)
 }
 
 /// In microseconds.
