@@ -47,24 +47,21 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
 
     // Large frames as they are.
     let whole = growth(&daemon, a, c);
-    let software = |of: &Stages| of["segment_ns"] + of["checksum_ns"];
-    // What is flooded reaches the plain NIC too.
-    assert!(software(&whole) < whole["copy_in_ns"] / 20, "{whole:?}");
+    assert_eq!((whole["segment_ns"], whole["checksum_ns"]), (0, 0), "{whole:?}");
     assert!(whole["copy_in_ns"] > 0 && whole["copy_out_ns"] > 0, "{whole:?}");
     assert!(whole["classify_ns"] > 0 && whole["notify_ns"] > 0, "{whole:?}");
 
     // Large frames, cut and summed here. Nothing is joined, only looked for.
     let cut = growth(&daemon, a, b);
     assert!(cut["segment_ns"] > 0 && cut["checksum_ns"] > 0, "{cut:?}");
-    assert!(cut["coalesce_ns"] < software(&cut), "{cut:?}");
+    assert!(cut["coalesce_ns"] < (cut["segment_ns"] + cut["checksum_ns"]) / 4, "{cut:?}");
 
     // Segments with whole checksums, joined here for a NIC that takes large frames.
     let off = ["tx", "off", "tso", "off", "gso", "off"];
     a.namespace.ethtool(LightGuest::DEVICE, &off).unwrap();
     let joined = growth(&daemon, a, c);
-    // Until rounds of a length are timed anew they are told as before; that may be a while
-    // for long ones, which are those in which the CPU was taken away.
-    assert!(joined["segment_ns"] < cut["segment_ns"], "{joined:?} after {cut:?}");
+    // Until rounds of a length are timed anew they are told as before.
+    assert!(joined["segment_ns"] < cut["segment_ns"] / 4, "{joined:?} after {cut:?}");
     assert!(joined["coalesce_ns"] > cut["coalesce_ns"], "{joined:?} after {cut:?}");
 }
 
