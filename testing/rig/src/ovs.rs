@@ -49,6 +49,14 @@ impl OvsDpdk {
     /// # Errors
     /// It does not start; with the end of its log.
     pub fn start(rig: &Rig, switching: u16, control: u16) -> Result<Self> {
+        Self::start_with(rig, switching, control, &[])
+    }
+
+    /// The same, with more settings such as `other_config:userspace-tso-enable=true`.
+    ///
+    /// # Errors
+    /// It does not start; with the end of its log.
+    pub fn start_with(rig: &Rig, switching: u16, control: u16, settings: &[&str]) -> Result<Self> {
         let memory = Hugepages::reserve(512)?;
         let name = rig.unique("ovs");
         let folder = rig.path(&name);
@@ -76,17 +84,19 @@ impl OvsDpdk {
             run(&all)
         };
         set(&["--no-wait", "init"])?;
-        set(&[
-            "--no-wait",
-            "set",
-            "Open_vSwitch",
-            ".",
+        let cpus = [
+            format!("other_config:pmd-cpu-mask={:#x}", 1u64 << switching),
+            format!("other_config:dpdk-lcore-mask={:#x}", 1u64 << control),
+        ];
+        let mut words = vec!["--no-wait", "set", "Open_vSwitch", "."];
+        words.extend(cpus.iter().map(String::as_str));
+        words.extend([
             "other_config:dpdk-init=true",
-            &format!("other_config:pmd-cpu-mask={:#x}", 1u64 << switching),
-            &format!("other_config:dpdk-lcore-mask={:#x}", 1u64 << control),
             "other_config:dpdk-socket-mem=512",
             "other_config:dpdk-extra=--in-memory",
-        ])?;
+        ]);
+        words.extend(settings);
+        set(&words)?;
         // It makes network devices, which stay behind if it is killed: they live
         // in a namespace that goes away.
         let namespace = Namespace::new(rig, "ovs")?;

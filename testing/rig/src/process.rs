@@ -79,7 +79,7 @@ impl Process {
     }
 
     /// Its standard input, once.
-    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 

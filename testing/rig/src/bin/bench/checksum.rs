@@ -4,10 +4,11 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use suimon_frame::Sum;
-use suimon_rig::{Rig, run, run_any};
+use suimon_rig::{Rig, run};
 
+use crate::c_program::{Needs, compile};
 use crate::report::{Pair, Sample, Work};
 
 const SOURCE: &str = include_str!("checksum.c");
@@ -16,15 +17,13 @@ const LENGTHS: [usize; 2] = [1500, 65_536];
 const PEERS: [(&str, &str); 2] =
     [("dpdk", "DPDK's rte_raw_cksum"), ("scalar", "A loop over 16-bit words, in C")];
 const WINDOW: Duration = Duration::from_millis(500);
-/// Compiling takes longer than anything else here.
-const LIMIT: Duration = Duration::from_secs(60);
 /// Sums between two looks at the clock.
 const ROUNDS: u32 = 1000;
 
 /// Runs `pairs` pairs of each length with each peer.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
-    let program = compile(&rig);
+    let program = compile(&rig, "checksum", SOURCE, Needs::DpdkHeaders);
     let mut works = Vec::new();
     for (peer, peer_title) in PEERS {
         for length in LENGTHS {
@@ -48,21 +47,6 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         }
     }
     Ok(works)
-}
-
-/// DPDK's headers want options of their own, among them an old CPU; ours comes last.
-fn compile(rig: &Rig) -> Result<String> {
-    let source = rig.path("checksum.c");
-    std::fs::write(&source, SOURCE)?;
-    let program = rig.path("checksum");
-    let options =
-        run(&["pkg-config", "--cflags", "libdpdk"]).context("DPDK's headers are not installed")?;
-    let mut words = vec!["gcc", "-O3"];
-    words.extend(options.split_whitespace());
-    words.extend(["-march=native", "-o", &program, &source]);
-    let output = run_any(&words, LIMIT)?;
-    ensure!(output.is_ok(), "gcc: {}", output.stderr.trim());
-    Ok(program)
 }
 
 fn theirs(program: &str, peer: &str, length: usize) -> Result<f64> {

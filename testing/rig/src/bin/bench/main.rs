@@ -8,14 +8,17 @@
 //! `BENCH_PAIRS` sets the number of pairs (5).
 #![forbid(unsafe_code)]
 
+mod c_program;
 mod checksum;
 mod engine_cost;
 mod idle;
 mod lan;
+mod large_frames;
 mod latency;
 mod machine;
 mod network_tcp;
 mod report;
+mod segmentation;
 mod vhost_user;
 
 use std::env;
@@ -29,12 +32,14 @@ use crate::report::Work;
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
 /// All there is; the first argument may name one.
-const PARTS: [(&str, Measure); 6] = [
+const PARTS: [(&str, Measure); 8] = [
     ("vhost-user", vhost_user::measure),
+    ("large-frames", large_frames::measure),
     ("idle", idle::measure),
     ("tcp", network_tcp::measure),
     ("latency", latency::measure),
     ("checksum", checksum::measure),
+    ("segmentation", segmentation::measure),
     ("engine", engine_cost::measure),
 ];
 

@@ -170,7 +170,7 @@ pub(crate) fn is_wanted(work: &Work, pairs: usize) -> bool {
 }
 
 /// The middle value, or the mean of the two.
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

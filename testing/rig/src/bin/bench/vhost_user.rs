@@ -14,7 +14,7 @@ pub(crate) const GUESTS: u16 = 1;
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(4);
 
-const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+pub(crate) const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
 /// What circulates.
 #[derive(Clone, Copy, Debug)]

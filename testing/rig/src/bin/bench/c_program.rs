@@ -1,0 +1,44 @@
+//! Programs in C, compiled for this CPU when a benchmark runs.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use suimon_rig::{Rig, run, run_any};
+
+/// Compiling takes longer than anything else here.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a program needs beside the C library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    /// What DPDK defines in its headers.
+    DpdkHeaders,
+    /// All of DPDK.
+    Dpdk,
+}
+
+/// Compiles `source` and returns the program's path.
+///
+/// # Errors
+/// The compiler or what the program needs is not installed.
+pub(crate) fn compile(rig: &Rig, name: &str, source: &str, needs: Needs) -> Result<String> {
+    let file = rig.path(&format!("{name}.c"));
+    std::fs::write(&file, source)?;
+    let program = rig.path(name);
+    let options =
+        |kind| run(&["pkg-config", kind, "libdpdk"]).context("DPDK's headers are not installed");
+    let (flags, libraries) = match needs {
+        Needs::Nothing => Default::default(),
+        Needs::DpdkHeaders => (options("--cflags")?, String::new()),
+        Needs::Dpdk => (options("--cflags")?, options("--libs")?),
+    };
+    let mut words = vec!["gcc", "-O3"];
+    words.extend(flags.split_whitespace());
+    // DPDK's headers want options of their own, among them an old CPU; ours comes last.
+    words.extend(["-march=native", "-o", &program, &file]);
+    words.extend(libraries.split_whitespace());
+    let output = run_any(&words, LIMIT)?;
+    ensure!(output.is_ok(), "gcc: {}", output.stderr.trim());
+    Ok(program)
+}

@@ -1,0 +1,190 @@
+//! Large TCP frames from VM to VM over vhost-user, one switching CPU, beside Open vSwitch
+//! and beside what the same CPU can copy from the one VM's memory to the other's. The VMs
+//! are one program in C over DPDK's virtio driver, compiled when the benchmark runs.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use suimon_rig::{Daemon, Hugepages, Process, Rig, ovs, until};
+
+use crate::c_program::{Needs, compile};
+use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::vhost_user::{GUESTS, MACS, SWITCHING, host_file};
+
+const SOURCE: &str = include_str!("large_frames.c");
+/// Frames between being sent and being received, and buffers that the receiver offers.
+/// The few stay in a usual cache, the many do not.
+const UNDER_WAY: [u32; 2] = [32, 256];
+/// Entries of each ring, as QEMU makes them.
+const RING: u32 = 256;
+const WARM_UP: Duration = Duration::from_secs(1);
+const WINDOW: Duration = Duration::from_secs(3);
+/// For each of two ways to copy.
+const COPY_WINDOW: Duration = Duration::from_secs(1);
+/// For all that takes no time worth measuring.
+const SLACK: Duration = Duration::from_secs(30);
+/// Huge pages of 2 MiB for the VMs' memory.
+const PAGES: u64 = 128;
+const GBITS_PER_GB: f64 = 8.0;
+
+/// Runs `pairs` pairs with few frames under way and with many. Each measurement of Suimon
+/// is compared with both peers.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let rig = Rig::new()?;
+    let program = compile(&rig, "large_frames", SOURCE, Needs::Dpdk);
+    let mut works = Vec::new();
+    for under_way in UNDER_WAY {
+        let [mut copying, mut switching] = new_works(under_way);
+        match &program {
+            Ok(program) => {
+                while is_wanted(&copying, pairs) || is_wanted(&switching, pairs) {
+                    measure_pair(program, under_way, &mut copying, &mut switching)?;
+                }
+            }
+            Err(error) => {
+                let why = Some(format!("{error:#}"));
+                (copying.missing, switching.missing) = (why.clone(), why);
+            }
+        }
+        works.extend([copying, switching]);
+    }
+    Ok(works)
+}
+
+/// Beside the copy, and beside Open vSwitch.
+fn new_works(under_way: u32) -> [Work; 2] {
+    let title = format!(
+        "VM to VM, TCP frames of 64 KB, vhost-user, one switching CPU, {under_way} under way"
+    );
+    let peers = [("copy", "Copying"), ("ovs", "Open vSwitch with DPDK, userspace TSO")];
+    let [copying, mut switching] = peers.map(|(name, peer)| {
+        Work::new(&format!("large-frames-{under_way}-{name}"), &title, peer, "Gbit/s")
+    });
+    if !ovs::is_installed() {
+        switching.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
+    }
+    [copying, switching]
+}
+
+fn measure_pair(
+    program: &str,
+    under_way: u32,
+    copying: &mut Work,
+    switching: &mut Work,
+) -> Result<()> {
+    let mut peer = None;
+    if switching.missing.is_none() {
+        match through_open_vswitch(program, under_way) {
+            Ok(sample) => peer = Some(sample),
+            // It may be that this version does not carry such frames.
+            Err(error) if switching.pairs.is_empty() => {
+                switching.missing = Some(format!("{error:#}").replace('\n', " "));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let suimon = through_suimon(program, under_way)?;
+    let copied = suimon.copied.context("the VMs do not say what was copied")?;
+    let [from, to] = copied.buffers;
+    copying.peer = format!("Copying the same frames from {from} buffers to {to}, no switch");
+    copying.push(Pair { peer: copied.sample, suimon: suimon.switched });
+    if let Some(peer) = peer {
+        switching.push(Pair { peer, suimon: suimon.switched });
+    }
+    Ok(())
+}
+
+/// What one run of the VMs gave.
+struct Run {
+    switched: Sample,
+    /// What was copied afterwards on the CPU that had switched.
+    copied: Option<Copied>,
+}
+
+struct Copied {
+    sample: Sample,
+    /// The sender's, and the receiver's.
+    buffers: [f64; 2],
+}
+
+fn through_open_vswitch(program: &str, under_way: u32) -> Result<Sample> {
+    let rig = Rig::new()?;
+    let large = ["other_config:userspace-tso-enable=true"];
+    let switch = ovs::OvsDpdk::start_with(&rig, SWITCHING, GUESTS, &large)?;
+    // Its thread never leaves the CPU, so nothing can be copied beside it.
+    let run = run_vms(&rig, &words(program, &switch.sockets(), under_way, Duration::ZERO))?;
+    Ok(run.switched)
+}
+
+fn through_suimon(program: &str, under_way: u32) -> Result<Run> {
+    let rig = Rig::new()?;
+    let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
+    let _daemon = Daemon::start(&rig, &host_file(&sockets))?;
+    run_vms(&rig, &words(program, &sockets, under_way, COPY_WINDOW))
+}
+
+/// The CPUs' distance is taken while the VMs are up but do not send, and when they have
+/// ended.
+fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
+    let _memory = Hugepages::reserve(PAGES)?;
+    let mut vms = Process::start(rig, "vms", words)?;
+    let mut input = vms.take_stdin().context("the VMs have no input")?;
+    until("links of both VMs", SLACK, || {
+        vms.check_running()?;
+        Ok(vms.log().contains("ready"))
+    })
+    .with_context(|| vms.last_words())?;
+    let switched = Sample::take([SWITCHING, GUESTS], || {
+        writeln!(input)?;
+        let status = vms.wait(WARM_UP + WINDOW + 3 * COPY_WINDOW + SLACK)?;
+        let log = vms.log();
+        let last = log.lines().last().unwrap_or_default();
+        ensure!(status.success(), "the VMs ended ({status}): {last}");
+        let [rate] = figures(&log, "switched").context("the VMs do not say what arrived")?;
+        Ok(rate * GBITS_PER_GB)
+    })?;
+    let copied = figures(&vms.log(), "copied").map(|[rate, from, to]| Copied {
+        sample: Sample { rate: rate * GBITS_PER_GB, ..switched },
+        buffers: [from, to],
+    });
+    Ok(Run { switched, copied })
+}
+
+fn words(program: &str, sockets: &[String; 2], under_way: u32, copy: Duration) -> Vec<String> {
+    let mut words = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
+    words.extend(["--main-lcore".to_owned(), SWITCHING.to_string()]);
+    words.extend(["--no-pci", "--in-memory", "--single-file-segments"].map(str::to_owned));
+    words.extend(["--socket-mem".to_owned(), (PAGES * 2).to_string()]);
+    for (nth, (socket, mac)) in sockets.iter().zip(MACS).enumerate() {
+        words.push("--vdev".to_owned());
+        words.push(format!(
+            "net_virtio_user{nth},mac={mac},path={socket},queues=1,queue_size={RING},server=1"
+        ));
+    }
+    words.extend(["--".to_owned(), under_way.to_string()]);
+    words.extend([WARM_UP, WINDOW, copy].map(|time| time.as_secs_f64().to_string()));
+    words
+}
+
+/// The numbers on the line that begins with this word.
+fn figures<const N: usize>(log: &str, word: &str) -> Option<[f64; N]> {
+    let line = log.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '))?;
+    let figures: Result<Vec<f64>, _> = line.split(' ').map(str::parse).collect();
+    figures.ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_on_the_line_that_begins_with_their_word() {
+        let log = "EAL: nothing was switched 9\nready\nswitched 5.5\ncopied 10.25 56 40\n";
+        assert_eq!(figures(log, "switched"), Some([5.5]));
+        assert_eq!(figures(log, "copied"), Some([10.25, 56.0, 40.0]));
+        assert_eq!(figures::<1>(log, "copied"), None);
+        assert_eq!(figures::<1>(log, "read"), None);
+        assert_eq!(figures::<1>("switched much\n", "switched"), None);
+    }
+}

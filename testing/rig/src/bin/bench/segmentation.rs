@@ -1,0 +1,216 @@
+//! Segmentation of a large TCP/IPv4 frame in software, with the checksums of all its
+//! segments, beside the kernel's own. The kernel's is driven by a program in C, compiled
+//! when the benchmark runs.
+//!
+//! Once both copy the payload: Suimon's engine cuts a segment and copies it whole into a
+//! slot of its own, as into a guest's buffer; the kernel copies it into the segment's
+//! buffer while it sums. Once neither does: Suimon's segments are windows of the large
+//! frame, the kernel's refer to its memory.
+//!
+//! The kernel's time is that of sending a frame through a packet socket to a device
+//! without offloads, less that of sending it to one that takes it whole. So it has the
+//! allocation and release of 45 segments' descriptions and what the device, which drops
+//! them at once, is called for. It has not the system call, nor the copy into the
+//! kernel. Suimon's has the engine and the copy; its buffers are made once, as in the
+//! switch. On both sides the large frame was just written or read by the same CPU.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use suimon_frame::{Frame, Offloads, Sum, VnetHeader, segment};
+use suimon_rig::{Namespace, Rig};
+
+use crate::c_program::{Needs, compile};
+use crate::report::{Pair, Sample, Work, median};
+
+const SOURCE: &str = include_str!("segmentation.c");
+/// What an MTU of 1500 leaves beside TCP's timestamps.
+const SEGMENT_BYTES: usize = 1448;
+/// As many as an IPv4 packet holds.
+const SEGMENTS: usize = 45;
+const IP_AT: usize = 14;
+const TCP_AT: usize = 34;
+const HEADER_BYTES: usize = TCP_AT + 32;
+/// A place for one segment.
+const SLOT_BYTES: usize = 2048;
+const WINDOW: Duration = Duration::from_millis(500);
+/// Frames between two looks at the clock.
+const ROUNDS: u32 = 100;
+const DEVICE: &str = "tap0";
+
+/// What becomes of the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Payload {
+    Copied,
+    InPlace,
+}
+
+impl Payload {
+    /// The kernel's way to it.
+    fn mode(self) -> &'static str {
+        match self {
+            Self::Copied => "linear",
+            Self::InPlace => "paged",
+        }
+    }
+}
+
+/// Runs `pairs` pairs of each.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let rig = Rig::new()?;
+    let program = compile(&rig, "segmentation", SOURCE, Needs::Nothing);
+    let works = [
+        ("copied", "Segmentation of a 64 KB TCP frame in cache, segments copied", Payload::Copied),
+        ("in-place", "The same, segments not copied", Payload::InPlace),
+    ];
+    let mut measured = Vec::new();
+    for (name, title, payload) in works {
+        let peer = "Linux' software GSO";
+        let mut work =
+            Work::new(&format!("segmentation-{name}"), title, peer, "µs").less_is_better();
+        match &program {
+            Ok(program) => measure_pairs(&rig, program, payload, pairs, &mut work)?,
+            Err(error) => work.missing = Some(format!("{error:#}")),
+        }
+        measured.push(work);
+    }
+    Ok(measured)
+}
+
+fn measure_pairs(
+    rig: &Rig,
+    program: &str,
+    payload: Payload,
+    pairs: usize,
+    work: &mut Work,
+) -> Result<()> {
+    let (mut sent_whole, mut sent_cut) = (Vec::new(), Vec::new());
+    for _ in 0..pairs {
+        let namespace = Namespace::new(rig, "segmentation")?;
+        let whole = theirs(&namespace, program, "whole", 1)?;
+        let cut = theirs(&namespace, program, payload.mode(), SEGMENTS)?;
+        ensure!(cut > whole, "cutting takes the kernel no time: {cut} µs, without {whole} µs");
+        let peer = Sample::alone(cut - whole);
+        work.push(Pair { peer, suimon: Sample::alone(ours(payload)?) });
+        sent_whole.push(whole);
+        sent_cut.push(cut);
+    }
+    let of = |times: Vec<f64>| median(times.into_iter()).unwrap_or_default();
+    let (cut, whole) = (of(sent_cut), of(sent_whole));
+    work.peer = format!("{}: {cut:.1} µs less {whole:.1} µs for a frame sent whole", work.peer);
+    Ok(())
+}
+
+/// Microseconds for each frame; the device is to be given it in so many pieces.
+fn theirs(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Result<f64> {
+    let seconds = WINDOW.as_secs_f64().to_string();
+    let said = namespace.run(&[program, DEVICE, &seconds, mode])?;
+    let mut figures = said.split_whitespace().map(str::parse::<f64>);
+    let (Some(Ok(ns)), Some(Ok(given))) = (figures.next(), figures.next()) else {
+        anyhow::bail!("the kernel's time is not told: {said}");
+    };
+    // The device is given a frame or two that are not ours.
+    ensure!((given - pieces as f64).abs() < 0.1, "the device was given {given} pieces of a frame");
+    Ok(ns / 1e3)
+}
+
+/// Microseconds for each frame.
+fn ours(payload: Payload) -> Result<f64> {
+    let mut frame = large_frame()?;
+    let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];
+    let began = Instant::now();
+    let mut rounds = 0_u32;
+    loop {
+        for _ in 0..ROUNDS {
+            cut(black_box(&mut frame), payload, &mut slots)?;
+            black_box(&slots);
+        }
+        rounds += ROUNDS;
+        let took = began.elapsed();
+        if took >= WINDOW {
+            return Ok(took.as_secs_f64() * 1e6 / f64::from(rounds));
+        }
+    }
+}
+
+/// Cuts the frame; a copy of each segment goes into a slot. Returns how many there were.
+fn cut(frame: &mut Frame, payload: Payload, slots: &mut [[u8; SLOT_BYTES]]) -> Result<usize> {
+    let mut segments = segment(frame, false)?;
+    let mut slots = slots.iter_mut();
+    let mut count = 0;
+    while let Some(segment) = segments.next_segment() {
+        match payload {
+            Payload::Copied => {
+                let slot = slots.next().context("too many segments")?;
+                slot[..segment.len()].copy_from_slice(segment.bytes());
+            }
+            Payload::InPlace => {
+                black_box(segment.bytes());
+            }
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The frame that the kernel is given too: TCP over IPv4 with timestamps.
+fn large_frame() -> Result<Frame> {
+    let len = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
+    let mut bytes: Vec<u8> = (0..len).map(|at| (at * 7) as u8).collect();
+    bytes[..HEADER_BYTES].fill(0);
+    let mut put = |at: usize, what: &[u8]| bytes[at..][..what.len()].copy_from_slice(what);
+    let (source, destination) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    put(0, &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45]);
+    put(IP_AT + 2, &((len - IP_AT) as u16).to_be_bytes());
+    put(IP_AT + 8, &[64, 6]);
+    put(IP_AT + 12, &source);
+    put(IP_AT + 16, &destination);
+    put(TCP_AT, &[1000_u16.to_be_bytes(), 2000_u16.to_be_bytes()].concat());
+    put(TCP_AT + 12, &[8 << 4, 0x10, 0xff, 0xff]);
+    let pseudo = Sum::pseudo_ipv4(source, destination, 6, (len - TCP_AT) as u16);
+    put(TCP_AT + 16, &pseudo.word().to_be_bytes());
+    put(TCP_AT + 20, &[1, 1, 8, 10]);
+    let header = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        hdr_len: HEADER_BYTES as u16,
+        gso_size: SEGMENT_BYTES as u16,
+        csum_start: TCP_AT as u16,
+        csum_offset: 16,
+        num_buffers: 1,
+    };
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame.admit(&header, Offloads::TCP)?;
+    Ok(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_segment_is_full_sums_up_and_lies_in_a_slot_of_its_own() {
+        let mut frame = large_frame().unwrap();
+        let whole = frame.bytes().to_vec();
+        let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];
+        assert_eq!(cut(&mut frame, Payload::InPlace, &mut slots).unwrap(), SEGMENTS);
+        assert!(slots.iter().flatten().all(|byte| *byte == 0));
+        assert_eq!(cut(&mut frame, Payload::Copied, &mut slots).unwrap(), SEGMENTS);
+        assert_eq!(frame.bytes(), whole);
+        let payloads = whole[HEADER_BYTES..].chunks_exact(SEGMENT_BYTES);
+        assert_eq!(payloads.len(), SEGMENTS);
+        for (slot, payload) in slots.iter().zip(payloads) {
+            let segment = &slot[..HEADER_BYTES + SEGMENT_BYTES];
+            assert_eq!(&segment[HEADER_BYTES..], payload);
+            // A sum over a right checksum and all that it covers is all ones.
+            assert_eq!(Sum::of(&segment[IP_AT..TCP_AT]).word(), 0xffff);
+            let addresses =
+                [IP_AT + 12, IP_AT + 16].map(|at| segment[at..][..4].try_into().unwrap());
+            let bytes = (segment.len() - TCP_AT) as u16;
+            let pseudo = Sum::pseudo_ipv4(addresses[0], addresses[1], 6, bytes);
+            assert_eq!(pseudo.then(Sum::of(&segment[TCP_AT..])).word(), 0xffff);
+        }
+    }
+}
