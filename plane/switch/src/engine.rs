@@ -20,6 +20,7 @@ use crate::owned::OwnedSink;
 use crate::post::{Parcel, Post, return_home};
 use crate::published::{PortRuntime, Published};
 use crate::stages::{Probe, Stage};
+use crate::ways::{Way, Ways};
 
 /// Addresses one processor remembers over all switches, 32 bytes each.
 const ADDRESSES_MAX: usize = 131_072;
@@ -27,15 +28,6 @@ const ADDRESSES_MAX: usize = 131_072;
 /// Parcels held for one queue that is on its way here: what its sender and some
 /// others may have under way.
 const HELD_MAX: usize = 4096;
-
-/// Where a frame for an egress queue goes, looked up once per generation.
-#[derive(Clone, Copy)]
-enum Way {
-    Sink(usize),
-    At(ProcessorId),
-    Hold,
-    Nowhere,
-}
 
 /// The frame-moving half of a processor: everything but sources and sleep.
 pub(crate) struct Engine {
@@ -49,8 +41,7 @@ pub(crate) struct Engine {
     touched: Vec<usize>,
     routes: Routes<Parcel>,
     expected: BTreeMap<QueueId, Latch>,
-    /// Parallel to [`Published::owners`].
-    ways: Vec<Way>,
+    ways: Ways,
     post: Post,
     outbox: Outbox,
     notices: Arc<Notices>,
@@ -69,7 +60,7 @@ impl Engine {
             sink_of: BTreeMap::new(),
             touched: Vec::new(),
             expected: BTreeMap::new(),
-            ways: Vec::new(),
+            ways: Ways::default(),
             outbox: Outbox::default(),
             notices,
         };
@@ -207,6 +198,21 @@ impl Engine {
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
+        match self.ways.direct(egress) {
+            Some(sink) => self.transmit(sink, frame, probe),
+            None => self.deliver_indirectly(now, published, egress, frame, is_only, probe),
+        }
+    }
+
+    fn deliver_indirectly(
+        &mut self,
+        now: Time,
+        published: &Published,
+        egress: PortSlot,
+        frame: &mut Frame,
+        is_only: bool,
+        probe: &mut Probe<'_>,
+    ) {
         let Some(port) = published.ports.get(egress.index()) else { return };
         let queues = port.egress.len();
         let at = match queues {
@@ -218,7 +224,7 @@ impl Engine {
             tap.take(now, Direction::Egress, frame);
         }
         let (queue, _) = published.owners[at];
-        match self.ways[at] {
+        match self.ways.of_queue(at) {
             Way::Sink(sink) => self.transmit(sink, frame, probe),
             Way::At(owner) => {
                 if !self.post.add(owner, queue, frame, is_only) {
@@ -424,16 +430,7 @@ impl Engine {
         sink
     }
 
-    /// Looks up, for every egress queue, where its frames go.
     fn find_ways(&mut self) {
-        self.ways.clear();
-        for (queue, _) in &self.published.owners {
-            self.ways.push(match self.routes.route(*queue) {
-                Route::Here => self.sink_of.get(queue).map_or(Way::Nowhere, |at| Way::Sink(*at)),
-                Route::At(owner) => Way::At(owner),
-                Route::Hold => Way::Hold,
-                Route::Nowhere => Way::Nowhere,
-            });
-        }
+        self.ways.find(&self.published, &self.routes, &self.sink_of);
     }
 }

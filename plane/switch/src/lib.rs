@@ -43,6 +43,7 @@ mod stages;
 mod tally;
 mod topology;
 mod view;
+mod ways;
 
 pub use capture::{CaptureOptions, CaptureReader, CapturedFrame};
 pub use notice::{NOTICE_EVERY, PlaneNotice};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_forwarding::{DropReason, PortSlot};
-use suimon_frame::{Frame, complete_checksum, segment};
+use suimon_frame::{Frame, Offloads, complete_checksum, segment};
 use suimon_offload::{EgressStep, plan};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
 use suimon_quantity::{QueueId, Time};
@@ -71,6 +71,8 @@ pub(crate) struct OwnedSink {
     pub takes_coalesced: bool,
     unflushed: Unflushed,
     discarded: u64,
+    /// What it last told others that it takes.
+    told: Offloads,
 }
 
 /// What was handed to a sink since it was last flushed.
@@ -91,8 +93,9 @@ impl OwnedSink {
     ) -> Self {
         let discarded = sink.discarded();
         let unflushed = Unflushed::default();
-        shared.egress_forms.set(sink.offloads());
-        Self { id, sink, shared, tally, takes_coalesced: true, unflushed, discarded }
+        let told = sink.offloads();
+        shared.egress_forms.set(told);
+        Self { id, sink, shared, tally, takes_coalesced: true, unflushed, discarded, told }
     }
 
     /// Whether [`OwnedSink::flush`] has something to do.
@@ -169,7 +172,11 @@ impl OwnedSink {
     /// Makes everything handed over visible, and counts it.
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
         let flushed = self.sink.flush();
-        self.shared.egress_forms.set(self.sink.offloads());
+        let takes = self.sink.offloads();
+        if takes != self.told {
+            self.told = takes;
+            self.shared.egress_forms.set(takes);
+        }
         let unflushed = std::mem::take(&mut self.unflushed);
         let discarded = self.sink.discarded();
         self.shared.tally.drop_tx(DropReason::EgressDown, discarded.saturating_sub(self.discarded));

@@ -109,25 +109,31 @@ impl Forwarder {
         }
     }
 
-    /// Loads what will be looked up for these frames. The loads do not depend on each
-    /// other, so the CPU waits for several at a time.
+    /// Loads what will be looked up for these frames. Where it stands is worked out
+    /// first, so that nothing but loads follow each other and the CPU waits for all of
+    /// them at once.
     fn touch(&self, batch: &Batch<'_>, frames: &[Frame]) {
-        let mut loaded = 0;
+        let mut hashes = [0; 2 * BATCH_FRAMES_MAX];
+        let mut noted = 0;
         let mut last = None;
-        for frame in frames {
-            let flow = Flow::of(frame);
-            if flow == last {
-                continue;
-            }
-            last = flow;
-            let Some(flow) = flow else { continue };
+        for flow in frames.iter().filter_map(Flow::of) {
+            let before = last.replace(flow);
             let Ok(vlan) = batch.tables.ingress_vlan(batch.port, flow.tag) else { continue };
-            for address in [flow.destination, flow.source] {
-                let key = Key::new(batch.switch, batch.port.switch, vlan, address);
-                loaded ^= self.addresses.touch(key.hash);
+            for (address, before) in [
+                (flow.destination, before.map(|flow| flow.destination)),
+                (flow.source, before.map(|flow| flow.source)),
+            ] {
+                if before == Some(address) {
+                    continue;
+                }
+                if let Some(place) = hashes.get_mut(noted) {
+                    *place = Key::new(batch.switch, batch.port.switch, vlan, address).hash;
+                    noted += 1;
+                }
             }
         }
-        core::hint::black_box(loaded);
+        let loads = hashes.iter().take(noted).map(|hash| self.addresses.touch(*hash));
+        core::hint::black_box(loads.fold(0, |all, word| all ^ word));
     }
 
     /// The course of a frame: that of the one before, if it is of the same flow.
