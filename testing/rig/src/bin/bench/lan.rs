@@ -1,7 +1,9 @@
-//! Namespaces that reach each other, through Suimon's TAP ports or through veth pairs
-//! on the kernel's bridge: the same addresses, devices of the same name.
+//! Namespaces that reach each other, through Suimon's TAP ports, through veth pairs on
+//! the kernel's bridge, or through TAP ports of an Open vSwitch that does not poll: the
+//! same addresses, devices of the same name.
 
 use anyhow::{Result, ensure};
+use suimon_rig::ovs::OvsWoken;
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run};
 
 /// Where the addresses are.
@@ -13,13 +15,31 @@ const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 pub(crate) enum Through {
     Suimon,
     Bridge,
+    OpenVSwitch,
+}
+
+impl Through {
+    /// What tables call it.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Suimon => "Suimon",
+            Self::Bridge => "Linux bridge and veth",
+            Self::OpenVSwitch => "Open vSwitch, TAPs, interrupt mode",
+        }
+    }
+}
+
+/// What runs while the namespaces reach each other.
+enum Between {
+    Suimon { _daemon: Daemon },
+    Bridge { _namespace: Namespace },
+    OpenVSwitch { _switch: OvsWoken },
 }
 
 /// Namespaces that reach each other. The fields go in this order.
 pub(crate) struct Lan {
-    _daemon: Option<Daemon>,
+    _between: Between,
     guests: Vec<Namespace>,
-    _bridge: Option<Namespace>,
     pub(crate) rig: Rig,
 }
 
@@ -28,12 +48,12 @@ impl Lan {
     pub(crate) fn new(through: Through, guests: usize) -> Result<Self> {
         let rig = Rig::new()?;
         let names = &NAMES[..guests];
-        let lan = match through {
+        let (between, guests) = match through {
             Through::Suimon => {
                 let nics: Vec<_> = names.iter().map(|name| (*name, "")).collect();
                 let (daemon, guests) = private_lan(&rig, &nics)?;
                 let guests = guests.into_iter().map(|guest| guest.namespace).collect();
-                Self { _daemon: Some(daemon), guests, _bridge: None, rig }
+                (Between::Suimon { _daemon: daemon }, guests)
             }
             Through::Bridge => {
                 // In a namespace of its own, so that the machine's firewall and other
@@ -41,15 +61,16 @@ impl Lan {
                 let bridge = Namespace::new(&rig, "bridge")?;
                 bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
                 bridge.run(&["ip", "link", "set", "br0", "up"])?;
-                let guests = (0..).zip(names).map(|(nth, name)| {
-                    let guest = bridged(&rig, &bridge, name)?;
-                    guest.address(LightGuest::DEVICE, &format!("{}/24", address(nth)))?;
-                    Ok(guest)
-                });
-                let guests = guests.collect::<Result<_>>()?;
-                Self { _daemon: None, guests, _bridge: Some(bridge), rig }
+                let guests = connected(&rig, names, |guest, name| bridged(&bridge, guest, name))?;
+                (Between::Bridge { _namespace: bridge }, guests)
+            }
+            Through::OpenVSwitch => {
+                let mut switch = OvsWoken::start(&rig)?;
+                let guests = connected(&rig, names, |guest, name| switch.connect(guest, name))?;
+                (Between::OpenVSwitch { _switch: switch }, guests)
             }
         };
+        let lan = Self { _between: between, guests, rig };
         for guest in &lan.guests[1..] {
             ensure!(guest.reaches(&address(0)), "the namespaces do not reach each other");
         }
@@ -78,11 +99,25 @@ pub(crate) fn address(nth: usize) -> String {
     format!("10.77.0.{}", nth + 1)
 }
 
-fn bridged(rig: &Rig, bridge: &Namespace, name: &str) -> Result<Namespace> {
-    let guest = Namespace::new(rig, name)?;
+/// New namespaces, each connected and then given its address.
+fn connected(
+    rig: &Rig,
+    names: &[&str],
+    mut connect: impl FnMut(&Namespace, &str) -> Result<()>,
+) -> Result<Vec<Namespace>> {
+    let guests = (0..).zip(names).map(|(nth, name)| {
+        let guest = Namespace::new(rig, name)?;
+        connect(&guest, name)?;
+        guest.address(LightGuest::DEVICE, &format!("{}/24", address(nth)))?;
+        Ok(guest)
+    });
+    guests.collect()
+}
+
+fn bridged(bridge: &Namespace, guest: &Namespace, name: &str) -> Result<()> {
     let device = LightGuest::DEVICE;
     let add = ["ip", "-netns", bridge.name(), "link", "add", name, "type", "veth"];
     run(&[&add[..], &["peer", "name", device, "netns", guest.name()]].concat())?;
     bridge.run(&["ip", "link", "set", name, "master", "br0", "up"])?;
-    Ok(guest)
+    Ok(())
 }

@@ -5,57 +5,109 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_rig::{LightGuest, Namespace, iperf, until};
+use suimon_rig::{LightGuest, Namespace, iperf, ovs, until};
 
 use crate::lan::{Lan, Through, address};
 use crate::network_tcp::{CPUS, LINUX_DEFAULT};
 use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::wake_up;
 
-const PEER: &str = "Linux bridge and veth";
 /// A processor polls for 50 µs after a frame, then it sleeps.
-const AFTER_IDLE: Pings = Pings { count: 200, seconds_between: "0.02" };
-const BESIDE_A_STREAM: Pings = Pings { count: 300, seconds_between: "0.01" };
+const AFTER_IDLE: Pings = Pings { count: 300, between: Duration::from_millis(20) };
+const BESIDE_A_STREAM: Pings = Pings { count: 300, between: Duration::from_millis(10) };
 const STREAM_SECONDS: u32 = 6;
 /// By then the connection stands and its window is open.
 const STREAM_START_BYTES: u64 = 64 << 20;
 const STREAM_START_LIMIT: Duration = Duration::from_secs(5);
 
-struct Pings {
-    count: u32,
-    seconds_between: &'static str,
+pub(crate) struct Pings {
+    pub(crate) count: u32,
+    pub(crate) between: Duration,
 }
 
-/// Medians and 99th percentiles of a measurement.
+/// Median and 99th percentile of a measurement, in microseconds.
 type Quantiles = [f64; 2];
+
+/// A measurement that Suimon's is compared with.
+struct Peer {
+    name: &'static str,
+    title: &'static str,
+    measure: fn() -> Result<Quantiles>,
+    /// Why it cannot be measured here.
+    missing: Option<&'static str>,
+}
 
 /// Runs `pairs` pairs of each.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works =
-        measure_both("ping-after-idle", "Ping after 20 ms of idleness", pairs, after_idle)?;
+    let bridge =
+        |measure| Peer { name: "bridge", title: Through::Bridge.title(), measure, missing: None };
+    let open_vswitch = |measure| Peer {
+        name: "ovs",
+        title: Through::OpenVSwitch.title(),
+        measure,
+        missing: (!ovs::is_installed()).then_some("openvswitch-switch-dpdk is not installed"),
+    };
+    // No switch outside the kernel answers sooner: that is what this machine takes to
+    // wake a thread of another CPU, and that to wake the first one.
+    let wake_ups = Peer {
+        name: "threads",
+        title: "Two threads on two CPUs that wake each other",
+        measure: || wake_up::round_trips(CPUS, &AFTER_IDLE).and_then(quantiles),
+        missing: None,
+    };
+    let peers = [
+        bridge(|| after_idle(Through::Bridge)),
+        open_vswitch(|| after_idle(Through::OpenVSwitch)),
+        wake_ups,
+    ];
+    let title = "Ping after 20 ms of idleness";
+    let suimon = || after_idle(Through::Suimon);
+    let mut works = measure_beside("ping-after-idle", title, pairs, &peers, suimon)?;
+    let peers = [
+        bridge(|| beside_a_stream(Through::Bridge)),
+        open_vswitch(|| beside_a_stream(Through::OpenVSwitch)),
+    ];
     let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}");
-    works.extend(measure_both("ping-beside-a-stream", &title, pairs, beside_a_stream)?);
+    let suimon = || beside_a_stream(Through::Suimon);
+    works.extend(measure_beside("ping-beside-a-stream", &title, pairs, &peers, suimon)?);
     Ok(works)
 }
 
-/// Two works of one measurement.
-fn measure_both(
+/// Two works for each peer. Each measurement of Suimon is compared with all of them.
+fn measure_beside(
     name: &str,
     title: &str,
     pairs: usize,
-    measure: fn(Through) -> Result<Quantiles>,
+    peers: &[Peer],
+    suimon: fn() -> Result<Quantiles>,
 ) -> Result<Vec<Work>> {
-    let mut works = [("p50", "median"), ("p99", "99th percentile")].map(|(suffix, quantile)| {
-        Work::new(&format!("{name}-{suffix}"), &format!("{title}, {quantile}"), PEER, "µs")
-            .less_is_better()
-    });
-    while is_wanted(&works[0], pairs) {
-        let peer = samples(|| measure(Through::Bridge))?;
-        let suimon = samples(|| measure(Through::Suimon))?;
-        for (work, (peer, suimon)) in works.iter_mut().zip(peer.into_iter().zip(suimon)) {
-            work.push(Pair { peer, suimon });
+    let works_of = |peer: &Peer| {
+        [("p50", "median"), ("p99", "99th percentile")].map(|(suffix, quantile)| {
+            let name = format!("{name}-{}-{suffix}", peer.name);
+            let title = format!("{title}, {quantile}");
+            let mut work = Work::new(&name, &title, peer.title, "µs").less_is_better();
+            work.missing = peer.missing.map(str::to_owned);
+            work
+        })
+    };
+    let mut works: Vec<[Work; 2]> = peers.iter().map(works_of).collect();
+    while works.iter().any(|of_peer| is_wanted(&of_peer[0], pairs)) {
+        let mut theirs = Vec::new();
+        for peer in peers {
+            theirs.push(match peer.missing {
+                None => Some(samples(peer.measure)?),
+                Some(_) => None,
+            });
+        }
+        let ours = samples(suimon)?;
+        for (works, theirs) in works.iter_mut().zip(theirs) {
+            let Some(theirs) = theirs else { continue };
+            for (work, (peer, suimon)) in works.iter_mut().zip(theirs.into_iter().zip(ours)) {
+                work.push(Pair { peer, suimon });
+            }
         }
     }
-    Ok(works.into())
+    Ok(works.into_iter().flatten().collect())
 }
 
 fn samples(measure: impl FnOnce() -> Result<Quantiles>) -> Result<[Sample; 2]> {
@@ -99,20 +151,24 @@ fn received_bytes(of: &Namespace) -> Result<u64> {
     Ok(of.run(&["cat", &path])?.trim().parse()?)
 }
 
-/// In microseconds.
 fn ping(lan: &Lan, from: usize, to: usize, pings: &Pings) -> Result<Quantiles> {
     let count = pings.count.to_string();
-    let words = ["ping", "-n", "-i", pings.seconds_between, "-c", &count, &address(to)];
+    let between = pings.between.as_secs_f64().to_string();
+    let words = ["ping", "-n", "-i", &between, "-c", &count, &address(to)];
     let said = lan.guest(from).run_any(&words, Duration::from_secs(30))?;
-    quantiles(&said.stdout)
+    quantiles(told_times(&said.stdout))
 }
 
-/// Of `time=0.042 ms` in each line. The first ping looks for an address too.
-fn quantiles(said: &str) -> Result<Quantiles> {
+/// Of `time=0.042 ms` in each line, in microseconds. The first ping looks for an address
+/// too.
+fn told_times(said: &str) -> Vec<f64> {
     let times = said.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next());
-    let mut times: Vec<f64> = times.skip(1).filter_map(|time| time.parse().ok()).collect();
+    times.skip(1).filter_map(|time| time.parse::<f64>().ok()).map(|ms| ms * 1e3).collect()
+}
+
+fn quantiles(mut times: Vec<f64>) -> Result<Quantiles> {
     times.sort_by(f64::total_cmp);
-    let at = |hundredths: usize| times.get(times.len() * hundredths / 100).map(|time| time * 1e3);
+    let at = |hundredths: usize| times.get(times.len() * hundredths / 100).copied();
     at(50).zip(at(99)).map(|(p50, p99)| [p50, p99]).context("ping told no time")
 }
 
@@ -125,7 +181,7 @@ mod tests {
         let line =
             |time: u32| format!("64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.{time:03} ms\n");
         let said: String = (0..=100).map(line).collect();
-        assert_eq!(quantiles(&said).unwrap(), [51.0, 100.0]);
-        assert!(quantiles("no answer").is_err());
+        assert_eq!(quantiles(told_times(&said)).unwrap(), [51.0, 100.0]);
+        assert!(quantiles(told_times("no answer")).is_err());
     }
 }

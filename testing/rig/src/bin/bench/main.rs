@@ -20,6 +20,7 @@ mod network_tcp;
 mod report;
 mod segmentation;
 mod vhost_user;
+mod wake_up;
 
 use std::env;
 use std::path::Path;

@@ -29,7 +29,7 @@ fn measure_with(control: &str, pairs: usize) -> Result<Work> {
     let mut work = Work::new(
         &format!("tcp-between-namespaces-{control}"),
         &format!("TCP between two namespaces, offloads on, one stream, {control}"),
-        "Linux bridge and veth",
+        Through::Bridge.title(),
         "Gbit/s",
     );
     while is_wanted(&work, pairs) {

@@ -1,0 +1,64 @@
+//! With DPDK: a thread that polls moves frames between VMs' vhost-user ports.
+
+use anyhow::Result;
+
+use super::server::Server;
+use crate::hugepages::Hugepages;
+use crate::process::Process;
+use crate::rig::Rig;
+
+/// A switch with two vhost-user ports that connect to sockets others listen on.
+#[derive(Debug)]
+pub struct OvsDpdk {
+    server: Server,
+    sockets: [String; 2],
+    _memory: Hugepages,
+}
+
+impl OvsDpdk {
+    /// Starts it with one switching thread on CPU `switching` and its other
+    /// threads on CPU `control`.
+    ///
+    /// # Errors
+    /// It does not start; with the end of its log.
+    pub fn start(rig: &Rig, switching: u16, control: u16) -> Result<Self> {
+        Self::start_with(rig, switching, control, &[])
+    }
+
+    /// The same, with more settings such as `other_config:userspace-tso-enable=true`.
+    ///
+    /// # Errors
+    /// It does not start; with the end of its log.
+    pub fn start_with(rig: &Rig, switching: u16, control: u16, settings: &[&str]) -> Result<Self> {
+        let memory = Hugepages::reserve(512)?;
+        let cpus = [
+            format!("other_config:pmd-cpu-mask={:#x}", 1u64 << switching),
+            format!("other_config:dpdk-lcore-mask={:#x}", 1u64 << control),
+        ];
+        let mut all: Vec<&str> = cpus.iter().map(String::as_str).collect();
+        all.extend([
+            "other_config:dpdk-init=true",
+            "other_config:dpdk-socket-mem=512",
+            "other_config:dpdk-extra=--in-memory",
+        ]);
+        all.extend(settings);
+        let mut server = Server::start(rig, &all)?;
+        let sockets = [0, 1].map(|nth| format!("{}/vh{nth}.sock", server.folder));
+        for (nth, socket) in sockets.iter().enumerate() {
+            let path = format!("options:vhost-server-path={socket}");
+            server.add_port(&format!("vh{nth}"), &["type=dpdkvhostuserclient", &path])?;
+        }
+        server.switch.check_running()?;
+        Ok(Self { server, sockets, _memory: memory })
+    }
+
+    /// Sockets it connects to; testpmd listens on them.
+    pub fn sockets(&self) -> [String; 2] {
+        self.sockets.clone()
+    }
+
+    /// The switch's process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.server.switch
+    }
+}

@@ -1,0 +1,84 @@
+//! The programs of one Open vSwitch: its database, and the switch itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::command::run;
+use crate::namespace::Namespace;
+use crate::process::Process;
+use crate::rig::Rig;
+use crate::wait::until;
+
+/// Where Debian puts the daemon that was built with DPDK. It uses that only if told.
+pub(super) const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+pub(super) const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+
+/// A running switch with one bridge, `br0`, whose frames pass the daemon.
+#[derive(Debug)]
+pub(super) struct Server {
+    // Stopped in this order.
+    pub switch: Process,
+    _database: Process,
+    remote: String,
+    /// Where its files and sockets are.
+    pub folder: String,
+    /// It makes network devices, which stay behind if it is killed: they live in a
+    /// namespace that goes away.
+    pub namespace: Namespace,
+}
+
+impl Server {
+    /// Starts it with these settings, such as `other_config:dpdk-init=true`.
+    pub(super) fn start(rig: &Rig, settings: &[&str]) -> Result<Self> {
+        let name = rig.unique("ovs");
+        let folder = rig.path(&name);
+        std::fs::create_dir_all(&folder)?;
+        let environment = ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"]
+            .map(|variable| (variable, folder.clone()));
+        let socket = format!("{folder}/db.sock");
+        let remote = format!("unix:{socket}");
+        let configuration = format!("{folder}/conf.db");
+        run(&["ovsdb-tool", "create", &configuration, SCHEMA])?;
+        let mut database = Process::start_in(
+            rig,
+            "ovsdb",
+            &["ovsdb-server", &configuration, &format!("--remote=p{remote}"), "--no-chdir"],
+            &environment,
+        )?;
+        until("database of Open vSwitch", Duration::from_secs(10), || {
+            database.check_running()?;
+            Ok(Path::new(&socket).exists())
+        })?;
+        set(&remote, &["--no-wait", "init"])?;
+        if !settings.is_empty() {
+            set(&remote, &[&["--no-wait", "set", "Open_vSwitch", "."], settings].concat())?;
+        }
+        let namespace = Namespace::new(rig, "ovs")?;
+        let words = ["ip", "netns", "exec", namespace.name(), DAEMON, &remote, "--no-chdir"];
+        let switch = Process::start_in(rig, "ovs-vswitchd", &words, &environment)?;
+        let server = Self { switch, _database: database, remote, folder, namespace };
+        server
+            .set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])
+            .with_context(|| server.switch.last_words())?;
+        Ok(server)
+    }
+
+    /// Runs `ovs-vsctl` and waits until the switch has done it.
+    pub(super) fn set(&self, words: &[&str]) -> Result<()> {
+        set(&self.remote, words)
+    }
+
+    /// Adds a port of this kind, with more settings of its interface.
+    pub(super) fn add_port(&self, name: &str, settings: &[&str]) -> Result<()> {
+        let add = ["add-port", "br0", name, "--", "set", "Interface", name];
+        self.set(&[&add[..], settings].concat())
+    }
+}
+
+fn set(remote: &str, words: &[&str]) -> Result<()> {
+    let target = format!("--db={remote}");
+    run(&[&["ovs-vsctl", "--timeout=20", &target], words].concat())?;
+    Ok(())
+}
