@@ -30,7 +30,9 @@ pub use device::{
     PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
     VhostUserSpec,
 };
-pub use processor::{ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker};
+pub use processor::{
+    Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
+};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use store::{StateStore, StoreError};

@@ -1,5 +1,6 @@
-//! Processors: pinned threads, their clock and their one wait.
+//! Processors: threads, where they run, their clock and their one wait.
 
+use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -49,18 +50,53 @@ pub type ProcessorBody = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
 /// Waits until a processor's thread has ended.
 pub type ProcessorJoin = Box<dyn FnOnce() + Send>;
 
+/// Where a processor's thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// On this logical CPU and no other.
+    Pinned(u16),
+    /// On any that the process may use. The kernel chooses, and may choose anew when the
+    /// thread wakes up: a CPU that is awake answers sooner than one that is not.
+    Floating,
+}
+
+impl Placement {
+    /// The CPU it is pinned to.
+    pub const fn cpu(self) -> Option<u16> {
+        match self {
+            Self::Pinned(cpu) => Some(cpu),
+            Self::Floating => None,
+        }
+    }
+}
+
+impl From<u16> for Placement {
+    fn from(cpu: u16) -> Self {
+        Self::Pinned(cpu)
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pinned(cpu) => write!(f, "CPU {cpu}"),
+            Self::Floating => f.write_str("any CPU"),
+        }
+    }
+}
+
 /// Where processors come from.
 pub trait ProcessorRuntime: Send + Sync {
-    /// Starts a thread named `name`, pinned to logical CPU `cpu`, that runs
-    /// `body` with a wait of its own. Returns the waker of that wait, and a
-    /// function that joins the thread.
+    /// Starts a thread named `name` that runs `body` with a wait of its own. Returns
+    /// the waker of that wait, and a function that joins the thread.
     ///
     /// # Errors
-    /// `cpu` does not exist or may not be used, or no thread could be made.
+    /// The CPU of `placement` does not exist or may not be used, or no thread could be
+    /// made.
     fn start(
         &self,
         name: &str,
-        cpu: u16,
+        placement: Placement,
         body: ProcessorBody,
     ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)>;
 

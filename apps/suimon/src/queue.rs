@@ -100,7 +100,7 @@ fn processor_table(processors: &[ProcessorStatus]) -> Table {
         let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
         table.row([
             processor.id.to_string(),
-            processor.cpu.to_string(),
+            processor.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
             processor.queues.to_string(),
             seconds(processor.cpu_time_ns),
             seconds(processor.busy_ns),
@@ -144,7 +144,7 @@ mod tests {
         ");
         let processors = [ProcessorStatus {
             id: 0,
-            cpu: 3,
+            cpu: Some(3),
             queues: 4,
             cpu_time_ns: 12_340_000_000,
             busy_ns: 5_000_000_000,

@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, locate_errors, parse_toml};
-use suimon_node::{Node, NodeParts, stored_processors};
+use suimon_node::{Node, NodeParts, placements, stored_processors};
 use suimon_ports::ProcessorRuntime;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -132,11 +132,11 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let socket = ApiSocket::bind(&arguments.socket)?;
     let confinement = confine(arguments)?;
 
-    let runtime = Arc::new(ConfinedProcessors::new(PinnedThreads, confinement.clone()));
+    let runtime = Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
     let wanted = stored_processors(&store).context("desired state cannot be restored")?;
     let wanted = wanted.or_else(|| from_file.and_then(|config| config.host.processors));
-    let plane = start_plane(wanted, &cpus, runtime)?;
+    let plane = start_plane(wanted.as_deref(), runtime)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
@@ -165,15 +165,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
 /// Starts the data plane where it is wanted; elsewhere if that cannot be, which
 /// the node then tells of.
-fn start_plane(
-    wanted: Option<Vec<u16>>,
-    cpus: &[u16],
-    runtime: Arc<dyn ProcessorRuntime>,
-) -> Result<DataPlane> {
-    let last = cpus.last().copied().context("the daemon may not run on any CPU")?;
-    let wanted = wanted.unwrap_or_else(|| vec![last]);
-    DataPlane::start(&wanted, runtime.clone())
-        .or_else(|_| DataPlane::start(&[last], runtime))
+fn start_plane(wanted: Option<&[u16]>, runtime: Arc<dyn ProcessorRuntime>) -> Result<DataPlane> {
+    DataPlane::start(&placements(wanted), runtime.clone())
+        .or_else(|_| DataPlane::start(&placements(None), runtime))
         .context("the data plane cannot be started")
 }
 

@@ -36,8 +36,8 @@ pub struct HostSection {
     /// Name of the host, for people; the machine's host name if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Logical CPUs given to the data plane, one processor each. If absent, one
-    /// processor on the last CPU the daemon may use.
+    /// Logical CPUs given to the data plane, one processor each, which stays on it. If
+    /// absent, one processor that runs on any CPU the daemon may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<Vec<u16>>,
 }

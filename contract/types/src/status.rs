@@ -196,8 +196,9 @@ pub struct AddressStatus {
 pub struct ProcessorStatus {
     /// Counts from 0.
     pub id: u16,
-    /// The logical CPU it is pinned to.
-    pub cpu: u16,
+    /// The logical CPU it is pinned to; none if it runs on any that the daemon may use,
+    /// as it does where the host's `processors` are not set.
+    pub cpu: Option<u16>,
     /// Queues it owns.
     pub queues: usize,
     /// CPU time used since the daemon started, in ns.

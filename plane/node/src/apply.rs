@@ -117,7 +117,7 @@ impl Controller {
 
         let opens_uplink = opens.iter().any(|s| matches!(s, Step::Open(PortKey::Uplink(_), _)));
         let mut steps = closes;
-        if self.shared.processors_of(from) != self.shared.processors_of(&to.state.config) {
+        if from.host.processors != to.state.config.host.processors {
             steps.push(Step::Processors);
         }
         steps.push(Step::Tables);

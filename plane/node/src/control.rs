@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig};
-use suimon_ports::{DeviceNotice, StateStore};
+use suimon_ports::{DeviceNotice, Placement, StateStore};
 use suimon_quantity::{PortId, ProcessorId, QueueId};
 
 use crate::Edit;
@@ -16,6 +16,7 @@ use crate::devices::Devices;
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
+use crate::plane::placements;
 use crate::port_table::Port;
 use crate::shared::Shared;
 use crate::topology::topology;
@@ -39,8 +40,8 @@ pub(crate) struct Controller {
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) devices: Devices,
-    /// The CPUs that processors run on now.
-    pub(crate) processors: Vec<u16>,
+    /// Where processors run now.
+    pub(crate) processors: Vec<Placement>,
     /// Events of things that happened, to be written together.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
@@ -188,23 +189,24 @@ impl Controller {
 
     /// Starts and stops processors as a configuration asks.
     pub(crate) fn set_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
-        let cpus = self.shared.processors_of(config);
-        if cpus == self.processors {
+        let placements = placements(config.host.processors.as_deref());
+        if placements == self.processors {
             return Ok(());
         }
         let was = self.running_processors();
-        self.shared.plane.set_processors(&cpus).map_err(|error| {
+        self.shared.plane.set_processors(&placements).map_err(|error| {
             let text = format!("the processors could not be changed: {error}");
             ApiError::new(ErrorCode::HostError, text).about("host").field("processors")
         })?;
-        self.processors = cpus;
+        self.processors = placements;
         self.drafts.extend(processors_changed(&was, &self.running_processors()));
         Ok(())
     }
 
-    /// The number and the CPU of each processor.
-    fn running_processors(&self) -> Vec<(u16, u16)> {
-        self.shared.plane.processors().into_iter().map(|view| (view.id.0, view.cpu)).collect()
+    /// The number of each processor and where it runs.
+    fn running_processors(&self) -> Vec<(u16, Placement)> {
+        let views = self.shared.plane.processors().into_iter();
+        views.map(|view| (view.id.0, view.placement)).collect()
     }
 
     fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {

@@ -1,6 +1,7 @@
 //! The events of changes, failures and recoveries.
 
 use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep};
+use suimon_ports::Placement;
 use suimon_quantity::{ProcessorId, QueueId};
 
 use crate::checks::Candidate;
@@ -109,18 +110,22 @@ pub(crate) fn queue_moved(
     Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
 }
 
-/// Processors came and went. Each is given by its number and its CPU.
-pub(crate) fn processors_changed(was: &[(u16, u16)], is: &[(u16, u16)]) -> Vec<Draft> {
-    let event = |kind, number: u16, cpu: u16, text: String| {
-        Draft::new(kind, format!("processor/{number}"), text).with("cpu", cpu)
+/// Processors came and went. Each is given by its number and where it runs.
+pub(crate) fn processors_changed(was: &[(u16, Placement)], is: &[(u16, Placement)]) -> Vec<Draft> {
+    let event = |kind, number: u16, placement: Placement, text: String| {
+        let draft = Draft::new(kind, format!("processor/{number}"), text);
+        match placement.cpu() {
+            Some(cpu) => draft.with("cpu", cpu),
+            None => draft,
+        }
     };
-    let stopped = was.iter().filter(|processor| !is.contains(processor)).map(|(n, cpu)| {
-        let text = format!("Processor {n} on CPU {cpu} was stopped.");
-        event(EventKind::ProcessorStopped, *n, *cpu, text)
+    let stopped = was.iter().filter(|processor| !is.contains(processor)).map(|(n, at)| {
+        let text = format!("Processor {n} on {at} was stopped.");
+        event(EventKind::ProcessorStopped, *n, *at, text)
     });
-    let started = is.iter().filter(|processor| !was.contains(processor)).map(|(n, cpu)| {
-        let text = format!("Processor {n} was started on CPU {cpu}.");
-        event(EventKind::ProcessorStarted, *n, *cpu, text)
+    let started = is.iter().filter(|processor| !was.contains(processor)).map(|(n, at)| {
+        let text = format!("Processor {n} was started on {at}.");
+        event(EventKind::ProcessorStarted, *n, *at, text)
     });
     stopped.chain(started).collect()
 }

@@ -59,7 +59,7 @@ pub use edit::{Edit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
 pub use node::{NoListener, Node, NodeListener, NodeParts, stored_processors};
 pub use operations::{OPERATIONS_MAX, RUNNING_MAX};
-pub use plane::{FrameCapture, SwitchPlane};
+pub use plane::{FrameCapture, SwitchPlane, placements};
 pub use port_key::PortKey;
 pub use queue_names::QueueSide;
 pub use shared::UnixClock;

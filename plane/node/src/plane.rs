@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_ports::QueueHost;
+use suimon_ports::{Placement, QueueHost};
 use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_switch::{
     AddressView, CaptureOptions, CaptureReader, CapturedFrame, DataPlane, MoveError, PlaneNotice,
@@ -26,11 +26,11 @@ pub trait SwitchPlane: Send + Sync {
     /// The tables contradict themselves; nothing was changed.
     fn publish(&self, topology: Topology) -> Result<(), TopologyError>;
 
-    /// Has one processor on each of these logical CPUs.
+    /// Has one processor at each of these.
     ///
     /// # Errors
     /// A CPU may not be used; the processors are as before.
-    fn set_processors(&self, cpus: &[u16]) -> io::Result<()>;
+    fn set_processors(&self, placements: &[Placement]) -> io::Result<()>;
 
     /// Hands a queue over.
     ///
@@ -99,8 +99,8 @@ impl SwitchPlane for DataPlane {
         Self::publish(self, topology)
     }
 
-    fn set_processors(&self, cpus: &[u16]) -> io::Result<()> {
-        Self::set_processors(self, cpus)
+    fn set_processors(&self, placements: &[Placement]) -> io::Result<()> {
+        Self::set_processors(self, placements)
     }
 
     fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
@@ -133,5 +133,14 @@ impl SwitchPlane for DataPlane {
 
     fn poll_notice(&self) -> Option<PlaneNotice> {
         Self::poll_notice(self)
+    }
+}
+
+/// Where the processors of a host run: pinned to the CPUs that its configuration gives
+/// them, or one that is not pinned if it gives none.
+pub fn placements(processors: Option<&[u16]>) -> Vec<Placement> {
+    match processors {
+        Some(cpus) => cpus.iter().copied().map(Placement::Pinned).collect(),
+        None => vec![Placement::Floating],
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suimon_contract::HostConfig;
 use suimon_ports::{DeviceFactory, SocketFiles};
 
 use crate::confinement::ConfinementReader;
@@ -89,14 +88,6 @@ impl Shared {
 
     pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut Ids) -> T) -> T {
         change(&mut self.ids.write().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The logical CPUs that a configuration gives to processors.
-    pub(crate) fn processors_of(&self, config: &HostConfig) -> Vec<u16> {
-        match &config.host.processors {
-            Some(cpus) => cpus.clone(),
-            None => self.cpus.last().copied().into_iter().collect(),
-        }
     }
 
     /// What ports are called where only a name is shown: the name alone, or

@@ -49,7 +49,7 @@ pub(crate) fn start_up(
         shared: shared.clone(),
         store,
         devices,
-        processors: shared.plane.processors().into_iter().map(|view| view.cpu).collect(),
+        processors: shared.plane.processors().into_iter().map(|view| view.placement).collect(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
     };

@@ -112,7 +112,7 @@ impl Shared {
         views
             .map(|view| ProcessorStatus {
                 id: view.id.0,
-                cpu: view.cpu,
+                cpu: view.placement.cpu(),
                 queues: usize::try_from(view.queues).unwrap_or(usize::MAX),
                 cpu_time_ns: ns(view.cpu_time),
                 busy_ns: view.stages.awake_ns(),

@@ -67,7 +67,7 @@ struct World {
 
 impl World {
     fn new(receive_coalescing: bool) -> Self {
-        let links = [0, 1].map(|id| Arc::new(Link::new(ProcessorId(id), id)));
+        let links = [0, 1].map(|id| Arc::new(Link::new(ProcessorId(id), id.into())));
         let shared: Vec<_> =
             (0..PORTS).map(|id| Arc::new(PortShared::new(PortId(id.into())))).collect();
         // Queues are published when they have been attached.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use suimon_forwarding::{Entry, Learned};
-use suimon_ports::Waker;
+use suimon_ports::{Placement, Waker};
 use suimon_quantity::{ProcessorId, QueueId};
 
 use crate::owned::{OwnedSink, OwnedSource};
@@ -50,7 +50,7 @@ pub(crate) enum Command {
 /// The way to one processor.
 pub(crate) struct Link {
     pub id: ProcessorId,
-    pub cpu: u16,
+    pub placement: Placement,
     pub tally: ProcessorTally,
     mail: ArrayQueue<Mail>,
     commands: SegQueue<Command>,
@@ -60,10 +60,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(id: ProcessorId, cpu: u16) -> Self {
+    pub(crate) fn new(id: ProcessorId, placement: Placement) -> Self {
         Self {
             id,
-            cpu,
+            placement,
             tally: ProcessorTally::default(),
             mail: ArrayQueue::new(MAIL_MAX),
             commands: SegQueue::new(),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use suimon_forwarding::VlanMode;
-use suimon_ports::{FrameSink, FrameSource, ProcessorRuntime, QueueHost};
+use suimon_ports::{FrameSink, FrameSource, Placement, ProcessorRuntime, QueueHost};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 
 use crate::capture::{CaptureOptions, CaptureReader};
@@ -41,9 +41,13 @@ impl DataPlane {
     ///
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. Nothing runs.
-    pub fn start(cpus: &[u16], runtime: Arc<dyn ProcessorRuntime>) -> io::Result<Self> {
+    pub fn start<P: Copy + Into<Placement>>(
+        placements: &[P],
+        runtime: Arc<dyn ProcessorRuntime>,
+    ) -> io::Result<Self> {
+        let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
         let notices = Notices::new();
-        let registry = Registry::start(cpus, &*runtime, &notices)?;
+        let registry = Registry::start(&placements, &*runtime, &notices)?;
         Ok(Self(Arc::new(Inner { runtime, notices, registry: Mutex::new(registry) })))
     }
 
@@ -65,8 +69,9 @@ impl DataPlane {
     ///
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. Nothing changed.
-    pub fn set_processors(&self, cpus: &[u16]) -> io::Result<()> {
-        self.registry().set_processors(cpus, &*self.0.runtime, &self.0.notices)
+    pub fn set_processors<P: Copy + Into<Placement>>(&self, placements: &[P]) -> io::Result<()> {
+        let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
+        self.registry().set_processors(&placements, &*self.0.runtime, &self.0.notices)
     }
 
     /// Hands a queue over to another processor; returns when that owns it.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_forwarding::{Limit, PortRole, Tables};
-use suimon_ports::ProcessorRuntime;
+use suimon_ports::{Placement, ProcessorRuntime};
 use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, Time};
 
 use crate::capture::CaptureTap;
@@ -55,7 +55,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// Starts the first processors.
     pub(crate) fn start(
-        cpus: &[u16],
+        placements: &[Placement],
         runtime: &dyn ProcessorRuntime,
         notices: &Arc<Notices>,
     ) -> io::Result<Self> {
@@ -66,7 +66,7 @@ impl Registry {
             ports: BTreeMap::new(),
             captures: BTreeMap::new(),
         };
-        registry.set_processors(cpus, runtime, notices)?;
+        registry.set_processors(placements, runtime, notices)?;
         Ok(registry)
     }
 
@@ -208,19 +208,22 @@ impl Registry {
 
     pub(crate) fn set_processors(
         &mut self,
-        cpus: &[u16],
+        placements: &[Placement],
         runtime: &dyn ProcessorRuntime,
         notices: &Arc<Notices>,
     ) -> io::Result<()> {
-        check_cpus(cpus)?;
-        let started = self.start_missing(cpus, runtime, notices)?;
+        check_placements(placements)?;
+        let started = self.start_missing(placements, runtime, notices)?;
         if started > 0 {
             self.republish_or_log();
         }
-        let retiring: Vec<ProcessorId> =
-            self.links().filter(|link| !cpus.contains(&link.cpu)).map(|link| link.id).collect();
+        let retiring: Vec<ProcessorId> = self
+            .links()
+            .filter(|link| !placements.contains(&link.placement))
+            .map(|link| link.id)
+            .collect();
         for id in &retiring {
-            self.empty_processor(*id, cpus);
+            self.empty_processor(*id, placements);
         }
         let mut stopped = Vec::new();
         for id in retiring {
@@ -237,17 +240,17 @@ impl Registry {
     /// Starts processors for the CPUs that have none; all or nothing.
     fn start_missing(
         &mut self,
-        cpus: &[u16],
+        placements: &[Placement],
         runtime: &dyn ProcessorRuntime,
         notices: &Arc<Notices>,
     ) -> io::Result<usize> {
         let mut started = Vec::new();
-        for cpu in cpus {
-            if self.links().any(|link| link.cpu == *cpu) {
+        for placement in placements {
+            if self.links().any(|link| link.placement == *placement) {
                 continue;
             }
             let at = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
-            match self.start_one(ProcessorId(at as u16), *cpu, runtime, notices) {
+            match self.start_one(ProcessorId(at as u16), *placement, runtime, notices) {
                 Ok(processor) => {
                     if at == self.running.len() {
                         self.running.push(None);
@@ -267,23 +270,23 @@ impl Registry {
     fn start_one(
         &mut self,
         id: ProcessorId,
-        cpu: u16,
+        placement: Placement,
         runtime: &dyn ProcessorRuntime,
         notices: &Arc<Notices>,
     ) -> io::Result<RunningProcessor> {
-        let link = Arc::new(Link::new(id, cpu));
+        let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
         let body = {
             let (link, notices) = (Arc::clone(&link), Arc::clone(notices));
             Box::new(move |wait| Processor::new(link, wait, published, notices).run())
         };
-        let (waker, join) = runtime.start(&format!("processor-{id}"), cpu, body)?;
+        let (waker, join) = runtime.start(&format!("processor-{id}"), placement, body)?;
         link.set_waker(waker);
         Ok(RunningProcessor { link, join })
     }
 
     /// Hands all queues of a processor over to those that stay.
-    fn empty_processor(&mut self, id: ProcessorId, cpus: &[u16]) {
+    fn empty_processor(&mut self, id: ProcessorId, placements: &[Placement]) {
         let owned: Vec<QueueId> = self
             .queues
             .iter()
@@ -291,7 +294,9 @@ impl Registry {
             .map(|(queue, _)| *queue)
             .collect();
         for queue in owned {
-            let Some(home) = self.home_among(|link| cpus.contains(&link.cpu)) else { return };
+            let Some(home) = self.home_among(|link| placements.contains(&link.placement)) else {
+                return;
+            };
             if let Err(error) = self.move_queue(queue, home.id) {
                 tracing::error!(?queue, %error, "cannot move a queue off its processor");
             }
@@ -311,7 +316,7 @@ impl Registry {
             let (stages, asleep) = link.tally.stages.read(now);
             ProcessorView {
                 id: link.id,
-                cpu: link.cpu,
+                placement: link.placement,
                 queues: link.tally.queues.load(Relaxed),
                 cpu_time: Duration::from_nanos(link.tally.cpu_time_ns.load(Relaxed)),
                 stages,
@@ -366,13 +371,14 @@ fn storm_limit(port: &PortTopology) -> Option<Limit> {
     Limit::of_frames(u64::from(per_second), (per_second / 10).max(8))
 }
 
-fn check_cpus(cpus: &[u16]) -> io::Result<()> {
+fn check_placements(placements: &[Placement]) -> io::Result<()> {
     let refuse = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    if cpus.is_empty() || cpus.len() > PROCESSORS_MAX {
+    if placements.is_empty() || placements.len() > PROCESSORS_MAX {
         return refuse(format!("name 1 to {PROCESSORS_MAX} CPUs for the data plane"));
     }
-    match cpus.iter().enumerate().find(|(at, cpu)| cpus[..*at].contains(cpu)) {
-        Some((_, cpu)) => refuse(format!("CPU {cpu} is named twice")),
+    let twice = |(at, of): &(usize, &Placement)| placements[..*at].contains(of);
+    match placements.iter().enumerate().find(twice) {
+        Some((_, placement)) => refuse(format!("{placement} is named twice")),
         None => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use suimon_frame::{MacAddr, VlanId};
+use suimon_ports::Placement;
 use suimon_quantity::{PortId, ProcessorId, QueueId};
 
 use crate::stages::{Nanoseconds, Stage};
@@ -29,8 +30,8 @@ pub struct QueueView {
 pub struct ProcessorView {
     /// Which processor.
     pub id: ProcessorId,
-    /// Its logical CPU.
-    pub cpu: u16,
+    /// Where it runs.
+    pub placement: Placement,
     /// Queues it owns.
     pub queues: u64,
     /// CPU time it used, as of about a millisecond of its work ago.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use suimon_ports::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Waker};
+use suimon_ports::{Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, Waker};
 use suimon_quantity::Time;
 
 use crate::confinement::{Confinement, Role};
@@ -29,7 +29,7 @@ impl<R: ProcessorRuntime> ProcessorRuntime for ConfinedProcessors<R> {
     fn start(
         &self,
         name: &str,
-        cpu: u16,
+        placement: Placement,
         body: ProcessorBody,
     ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
         let confinement = self.confinement.clone();
@@ -43,7 +43,7 @@ impl<R: ProcessorRuntime> ProcessorRuntime for ConfinedProcessors<R> {
                 body(wait);
             }
         };
-        let (waker, join) = self.runtime.start(name, cpu, Box::new(confined))?;
+        let (waker, join) = self.runtime.start(name, placement, Box::new(confined))?;
         match outcome.recv() {
             Ok(Ok(())) => Ok((waker, join)),
             Ok(Err(error)) => {

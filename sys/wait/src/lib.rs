@@ -7,7 +7,7 @@
 //! What it does not do: it knows no queue and no frame, schedules nothing and
 //! keeps no list of the threads it started.
 //!
-//! Lifecycle: [`PinnedThreads::start`] makes a thread, pins it, gives it an
+//! Lifecycle: [`ProcessorThreads::start`] makes a thread, pins it, gives it an
 //! [`EpollWait`] and runs the body; the caller keeps the waker and the joiner.
 //! The waker may outlive the thread, then it does nothing.
 //!
@@ -23,9 +23,9 @@
 
 mod clock;
 mod epoll_wait;
-mod pinned_threads;
+mod processor_threads;
 mod pwait2;
 mod sleep_flag;
 
 pub use epoll_wait::{EpollWait, EventWaker, TOKEN_MAX};
-pub use pinned_threads::PinnedThreads;
+pub use processor_threads::ProcessorThreads;

@@ -13,7 +13,7 @@ use suimon_ports::{ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{Bottomless, Endless, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 const WINDOW: Duration = Duration::from_millis(100);
 const WINDOWS: usize = 31;
@@ -38,7 +38,7 @@ fn measure(
     source: impl Fn(u8) -> Endless,
     takes: Offloads,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = Arc::new(PinnedThreads);
+    let runtime = Arc::new(ProcessorThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let switch = SwitchId(1);

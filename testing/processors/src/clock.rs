@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use suimon_ports::{ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
+use suimon_ports::{Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, Wait, Waker};
 use suimon_quantity::Time;
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
@@ -41,7 +41,7 @@ impl ProcessorRuntime for OnClock {
     fn start(
         &self,
         name: &str,
-        cpu: u16,
+        placement: Placement,
         body: ProcessorBody,
     ) -> io::Result<(Arc<dyn Waker>, ProcessorJoin)> {
         let Self { now, thread } = self.clone();
@@ -50,11 +50,11 @@ impl ProcessorRuntime for OnClock {
             thread.store(id.unsigned_abs().into(), Ordering::SeqCst);
             body(Box::new(WaitOnClock { wait, now }));
         };
-        PinnedThreads.start(name, cpu, Box::new(on_clock))
+        ProcessorThreads.start(name, placement, Box::new(on_clock))
     }
 
     fn cpus(&self) -> Vec<u16> {
-        PinnedThreads.cpus()
+        ProcessorThreads.cpus()
     }
 
     fn now(&self) -> Time {

@@ -13,7 +13,7 @@ use suimon_confine::{ConfinedProcessors, Confinement, FileRule};
 use suimon_ports::{ProcessorRuntime, Wait};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::Time;
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 /// A way out, tried with arguments that would work.
 type Attempt = (&'static str, Box<dyn Fn() -> c_long + Send>);
@@ -29,11 +29,11 @@ fn on_processor<T: Send + 'static>(
     confinement: &Confinement,
     body: impl FnOnce(Box<dyn Wait>) -> T + Send + 'static,
 ) -> T {
-    let runtime = ConfinedProcessors::new(PinnedThreads, confinement.clone());
+    let runtime = ConfinedProcessors::new(ProcessorThreads, confinement.clone());
     let (send, receive) = channel();
     let cpu = runtime.cpus()[0];
     let body = move |wait| send.send(body(wait)).unwrap();
-    let (_waker, join) = runtime.start("processor-0", cpu, Box::new(body)).unwrap();
+    let (_waker, join) = runtime.start("processor-0", cpu.into(), Box::new(body)).unwrap();
     join();
     receive.recv().unwrap()
 }
@@ -233,13 +233,14 @@ fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let confinement = Confinement::new().unwrap();
     let (send, receive) = channel();
     let (release, hold) = channel::<()>();
-    let runtime = ConfinedProcessors::new(PinnedThreads, confinement.clone());
+    let runtime = ConfinedProcessors::new(ProcessorThreads, confinement.clone());
     let body = move |_wait| {
         // SAFETY: has no precondition.
         send.send(unsafe { libc::gettid() }).unwrap();
         hold.recv().unwrap();
     };
-    let (_waker, join) = runtime.start("processor-0", runtime.cpus()[0], Box::new(body)).unwrap();
+    let (_waker, join) =
+        runtime.start("processor-0", runtime.cpus()[0].into(), Box::new(body)).unwrap();
     let thread = receive.recv().unwrap();
     let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
     release.send(()).unwrap();
@@ -320,9 +321,10 @@ fn a_panic_on_a_confined_processor_ends_it_as_any_other() {
     // A backtrace, if one is wanted, looks for files and is refused them.
     let _alone = alone();
     let confinement = Confinement::new().unwrap();
-    let runtime = ConfinedProcessors::new(PinnedThreads, confinement);
-    let (_waker, join) =
-        runtime.start("processor-0", runtime.cpus()[0], Box::new(|_| panic!("a defect"))).unwrap();
+    let runtime = ConfinedProcessors::new(ProcessorThreads, confinement);
+    let (_waker, join) = runtime
+        .start("processor-0", runtime.cpus()[0].into(), Box::new(|_| panic!("a defect")))
+        .unwrap();
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(join)).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"a defect"));
 }

@@ -15,7 +15,7 @@ use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHos
 use suimon_processor_tests::{Bottomless, Endless, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, ProcessorId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 struct Counting;
 
@@ -107,7 +107,7 @@ fn stream(from: u8) -> Endless {
 /// Frames delivered to port 1 and what the processors allocated meanwhile, once
 /// everything has been used a first time.
 fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u64, u64) {
-    let runtime = Arc::new(PinnedThreads);
+    let runtime = Arc::new(ProcessorThreads);
     let cpus = runtime.cpus();
     let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
     let port = |id| PortTopology {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{Offloads, VnetHeader};
-use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_ports::{Placement, ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, SwitchId};
 use suimon_switch::{CaptureOptions, DataPlane, MoveError, PlaneNotice, PortTopology, Topology};
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -28,7 +28,7 @@ struct Bench {
 
 impl Bench {
     fn new(processors: usize, guests: u32) -> Self {
-        let runtime = Arc::new(PinnedThreads);
+        let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
         assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
         let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
@@ -172,15 +172,26 @@ fn processors_come_and_go_while_frames_flow() {
     let bench = Bench::new(1, 2);
     bench.introduce();
     let received = AtomicU32::new(0);
-    let cpus = PinnedThreads.cpus();
+    let cpus = ProcessorThreads.cpus();
     std::thread::scope(|scope| {
         let (sender, received) = (&bench.guests[0].sender, &received);
         scope.spawn(move || send_in_window(sender, received, |number| frame(0, 1, number)));
         scope.spawn(|| {
-            for choice in [&cpus[..2], &cpus[1..2], &cpus[..1], &cpus[..2], &cpus[..1]] {
+            let [first, second] = [cpus[0], cpus[1]].map(Placement::Pinned);
+            let floating = Placement::Floating;
+            for choice in [
+                &[first, second][..],
+                &[second],
+                &[floating],
+                &[first],
+                &[floating, second],
+                &[first, second],
+                &[floating],
+            ] {
                 bench.plane.set_processors(choice).unwrap();
-                let now: Vec<u16> = bench.plane.processors().iter().map(|p| p.cpu).collect();
-                assert!(choice.iter().all(|cpu| now.contains(cpu)) && now.len() == choice.len());
+                let now = bench.plane.processors();
+                let has = |of: &Placement| now.iter().any(|view| view.placement == *of);
+                assert!(choice.iter().all(has) && now.len() == choice.len());
             }
         });
         for expected in 0..FRAMES {
@@ -193,7 +204,7 @@ fn processors_come_and_go_while_frames_flow() {
             received.store(expected + 1, Ordering::Relaxed);
         }
     });
-    assert!(bench.plane.set_processors(&[]).is_err());
+    assert!(bench.plane.set_processors::<u16>(&[]).is_err());
     assert!(bench.plane.set_processors(&[cpus[0], cpus[0]]).is_err());
     assert!(bench.plane.set_processors(&[u16::MAX]).is_err());
     assert_eq!(bench.plane.processors().len(), 1, "a refused change changes nothing");

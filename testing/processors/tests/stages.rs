@@ -13,7 +13,7 @@ use suimon_processor_tests::{
 };
 use suimon_quantity::{Direction, SwitchId, Time};
 use suimon_switch::{DataPlane, ProcessorView, Stage, StageTimes};
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 const BATCHES: u64 = 5000;
 const BATCH_FRAMES: u64 = 32;
@@ -216,7 +216,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         (whole, Offloads::TCP, [false, false]),
     ];
     for ((header, bytes), takes, needs) in cases {
-        let plane = plane_of_nics(Arc::new(PinnedThreads), 2);
+        let plane = plane_of_nics(Arc::new(ProcessorThreads), 2);
         let (receiver, sink) = Receiver::pair();
         receiver.set_offloads(takes);
         plane.attach_sink(queue(1, Direction::Egress), sink);

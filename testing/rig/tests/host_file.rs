@@ -241,3 +241,41 @@ impl JsonPlan for Daemon {
         answer.json
     }
 }
+
+#[test]
+fn a_processor_is_pinned_while_the_file_names_its_cpu() {
+    let rig = Rig::new().unwrap();
+    let mut daemon = empty_daemon(&rig);
+    let cpus = |daemon: &Daemon| {
+        let processors = daemon.json(&["processor", "list"]).unwrap();
+        let cpus = processors.as_array().unwrap().iter().map(|one| one["cpu"].clone());
+        cpus.collect::<Vec<_>>()
+    };
+    // Where the kernel lets each of the daemon's processors run.
+    let places = |daemon: &mut Daemon| {
+        let tasks = format!("/proc/{}/task", daemon.process().id());
+        let tasks = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path());
+        let processors = tasks.filter(|task| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|it| it.starts_with("processor-"))
+        });
+        let allowed = processors.map(|task| {
+            let status = std::fs::read_to_string(task.join("status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            line.unwrap().trim().to_owned()
+        });
+        allowed.collect::<Vec<_>>()
+    };
+    let anywhere = std::fs::read_to_string("/proc/self/status").unwrap();
+    let anywhere = anywhere.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let anywhere = vec![anywhere.unwrap().trim().to_owned()];
+
+    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![Value::Null], anywhere.clone()));
+    daemon.apply_ok(&format!("[host]\nprocessors = [0]\n{GOOD}")).unwrap();
+    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
+    daemon.kill();
+    daemon.restart(&rig).unwrap();
+    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
+    daemon.apply_ok(GOOD).unwrap();
+    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![Value::Null], anywhere));
+    assert!(daemon.ok(&["processor", "list"]).unwrap().contains(" any "));
+}

@@ -37,7 +37,7 @@ pub(crate) struct PortRates {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ProcessorRates {
     pub(crate) id: u16,
-    pub(crate) cpu: u16,
+    pub(crate) cpu: Option<u16>,
     pub(crate) queues: usize,
     /// Thousandths of one CPU that it used.
     pub(crate) cpu_permille: u64,
@@ -196,7 +196,7 @@ pub(super) mod tests {
     fn snapshot(ns: u64, nics: Vec<TopPort>, busy_ns: u64) -> TopSnapshot {
         let processor = ProcessorStatus {
             id: 0,
-            cpu: 3,
+            cpu: Some(3),
             queues: 4,
             cpu_time_ns: busy_ns + 1_000_000,
             busy_ns,

@@ -75,7 +75,7 @@ fn processors(processors: &[ProcessorRates]) -> Table {
     for processor in processors {
         table.row([
             processor.id.to_string(),
-            processor.cpu.to_string(),
+            processor.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
             processor.queues.to_string(),
             percent(processor.cpu_permille),
             percent(processor.busy_permille),

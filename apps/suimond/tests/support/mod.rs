@@ -11,7 +11,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use suimon_node::{Node, NodeParts};
+use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus, PortDevice,
     PortObserver, PortSpec, ProcessorRuntime, QueueHost, StateStore,
@@ -19,7 +19,7 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::socket_files::HostSocketFiles;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -37,9 +37,9 @@ pub struct Server {
 impl Server {
     pub async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let runtime = Arc::new(PinnedThreads);
+        let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
-        let plane = DataPlane::start(&cpus[cpus.len() - 1..], runtime).unwrap();
+        let plane = DataPlane::start(&placements(None), runtime).unwrap();
         let (sender, news) = NewsSender::new();
         let sender = Arc::new(sender);
         let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());

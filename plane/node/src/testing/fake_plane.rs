@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use suimon_ports::{FrameSink, FrameSource, QueueHost};
+use suimon_ports::{FrameSink, FrameSource, Placement, QueueHost};
 use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_switch::{
     AddressView, CaptureOptions, CapturedFrame, MoveError, PlaneNotice, PortCountersView,
@@ -22,7 +22,7 @@ pub(crate) struct FakePlane {
 #[derive(Default)]
 struct Inner {
     topology: Topology,
-    cpus: Vec<u16>,
+    placements: Vec<Placement>,
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,
     refuse_processors: bool,
@@ -33,8 +33,8 @@ impl FakePlane {
         self.lock().topology.clone()
     }
 
-    pub(crate) fn cpus(&self) -> Vec<u16> {
-        self.lock().cpus.clone()
+    pub(crate) fn placements(&self) -> Vec<Placement> {
+        self.lock().placements.clone()
     }
 
     pub(crate) fn fail_publish(&self, after: usize) {
@@ -73,12 +73,12 @@ impl SwitchPlane for FakePlane {
         Ok(())
     }
 
-    fn set_processors(&self, cpus: &[u16]) -> io::Result<()> {
+    fn set_processors(&self, placements: &[Placement]) -> io::Result<()> {
         let mut inner = self.lock();
         if inner.refuse_processors {
             return Err(io::Error::other("no such CPU"));
         }
-        inner.cpus = cpus.to_vec();
+        inner.placements = placements.to_vec();
         Ok(())
     }
 

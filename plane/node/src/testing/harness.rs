@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severity, parse_toml};
-use suimon_ports::PortSpec;
+use suimon_ports::{Placement, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::testing::{FakeDevices, FakePlane, MemoryStore};
@@ -105,8 +105,11 @@ impl Harness {
             let mtus = topology.ports.iter().map(|port| port.spec.mtu);
             assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
         }
-        let cpus = config.host.processors.clone().unwrap_or_else(|| vec![3]);
-        assert_eq!(self.plane.cpus(), cpus, "processors");
+        let placements = match &config.host.processors {
+            Some(cpus) => cpus.iter().copied().map(Placement::Pinned).collect(),
+            None => vec![Placement::Floating],
+        };
+        assert_eq!(self.plane.placements(), placements, "processors");
         assert!(!self.store.keys("desired").contains(&"intent".to_owned()), "intent");
     }
 }

@@ -15,7 +15,7 @@ use suimon_processor_tests::{Bottomless, queue};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_rig::until;
 use suimon_switch::{DataPlane, PortTopology, Topology};
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 use crate::report::{Pair, Sample, Work};
 
@@ -58,7 +58,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
 }
 
 fn ns_per_frame(size: Size) -> Result<f64> {
-    let runtime = Arc::new(PinnedThreads);
+    let runtime = Arc::new(ProcessorThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let ports = (0..size.ports).map(|id| PortTopology {

@@ -1,4 +1,4 @@
-//! Pinned threads on the CPUs this machine has.
+//! Threads on the CPUs this machine has.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
@@ -11,7 +11,7 @@ use super::*;
 
 #[test]
 fn a_processor_runs_pinned_named_and_without_timer_slack() {
-    for cpu in PinnedThreads.cpus() {
+    for cpu in ProcessorThreads.cpus() {
         let (send, receive) = channel();
         let body = move |wait: Box<dyn Wait>| {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
@@ -19,8 +19,9 @@ fn a_processor_runs_pinned_named_and_without_timer_slack() {
             let slack = current_timer_slack().unwrap();
             send.send((sched_getcpu(), set, name, slack, wait.now())).unwrap();
         };
-        let before = PinnedThreads.now();
-        let (_, join) = PinnedThreads.start("processor-17-of-many", cpu, Box::new(body)).unwrap();
+        let before = ProcessorThreads.now();
+        let (_, join) =
+            ProcessorThreads.start("processor-17-of-many", cpu.into(), Box::new(body)).unwrap();
         join();
         let (at, set, name, slack, now) = receive.recv().unwrap();
         assert_eq!(at, usize::from(cpu));
@@ -32,10 +33,29 @@ fn a_processor_runs_pinned_named_and_without_timer_slack() {
 }
 
 #[test]
+fn a_processor_without_a_place_may_run_on_any_cpu_even_if_its_starter_may_not() {
+    let cpus = ProcessorThreads.cpus();
+    let mut one = CpuSet::new();
+    one.set(usize::from(cpus[0]));
+    let (send, receive) = channel();
+    let starter = move || {
+        sched_setaffinity(None, &one).unwrap();
+        let body = move |_: Box<dyn Wait>| send.send(sched_getaffinity(None).unwrap()).unwrap();
+        let (_, join) =
+            ProcessorThreads.start("floating", Placement::Floating, Box::new(body)).unwrap();
+        join();
+    };
+    std::thread::spawn(starter).join().unwrap();
+    let set = receive.recv().unwrap();
+    let may = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    assert!(may.eq(cpus.into_iter().map(usize::from)));
+}
+
+#[test]
 fn a_processor_sleeps_until_its_waker_calls_and_the_waker_outlives_it() {
-    let cpu = PinnedThreads.cpus()[0];
+    let cpu = ProcessorThreads.cpus()[0];
     let body = |mut wait: Box<dyn Wait>| wait.wait(Some(Time::NEVER), &mut Vec::new()).unwrap();
-    let (waker, join) = PinnedThreads.start("sleeper", cpu, Box::new(body)).unwrap();
+    let (waker, join) = ProcessorThreads.start("sleeper", cpu.into(), Box::new(body)).unwrap();
     std::thread::sleep(Duration::from_millis(20));
     waker.wake();
     join();
@@ -45,35 +65,37 @@ fn a_processor_sleeps_until_its_waker_calls_and_the_waker_outlives_it() {
 #[test]
 fn a_cpu_that_does_not_exist_is_refused_with_the_choice() {
     for cpu in [u16::MAX, 1023, 1024] {
-        let error = PinnedThreads.start("x", cpu, Box::new(|_| ())).err().unwrap();
+        let error = ProcessorThreads.start("x", cpu.into(), Box::new(|_| ())).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         let text = error.to_string();
         assert!(text.contains(&format!("CPU {cpu} ")), "{text}");
-        assert!(text.contains(&ranges(&PinnedThreads.cpus())), "{text}");
+        assert!(text.contains(&ranges(&ProcessorThreads.cpus())), "{text}");
     }
 }
 
 #[test]
 fn a_pinned_caller_sees_all_cpus() {
-    let all = PinnedThreads.cpus();
+    let all = ProcessorThreads.cpus();
     let (send, receive) = channel();
-    let body = move |_| send.send(PinnedThreads.cpus()).unwrap();
-    let (_, join) = PinnedThreads.start("x", all[0], Box::new(body)).unwrap();
+    let body = move |_| send.send(ProcessorThreads.cpus()).unwrap();
+    let (_, join) = ProcessorThreads.start("x", all[0].into(), Box::new(body)).unwrap();
     join();
     assert_eq!(receive.recv().unwrap(), all);
 }
 
 #[test]
 fn joining_passes_a_panic_on() {
-    let cpu = PinnedThreads.cpus()[0];
-    let (_, join) = PinnedThreads.start("x", cpu, Box::new(|_| panic!("on purpose"))).unwrap();
+    let cpu = ProcessorThreads.cpus()[0];
+    let (_, join) =
+        ProcessorThreads.start("x", cpu.into(), Box::new(|_| panic!("on purpose"))).unwrap();
     assert!(catch_unwind(AssertUnwindSafe(join)).is_err());
 }
 
 #[test]
 fn names_that_no_thread_can_have_are_refused() {
     for name in ["", "a\0b"] {
-        let error = PinnedThreads.start(name, 0, Box::new(|_| ())).err().unwrap();
+        let error =
+            ProcessorThreads.start(name, Placement::Pinned(0), Box::new(|_| ())).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

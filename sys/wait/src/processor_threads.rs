@@ -1,4 +1,4 @@
-//! Threads that stay on one logical CPU.
+//! The threads of processors, pinned or not.
 
 use core::num::NonZeroU64;
 use std::io;
@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
-use suimon_ports::{ProcessorRuntime, Wait, Waker};
+use suimon_ports::{Placement, ProcessorRuntime, Wait, Waker};
 use suimon_quantity::Time;
 
 use crate::clock;
@@ -22,27 +22,31 @@ const NAME_BYTES_MAX: usize = 15;
 /// default of 50 µs would be most of a deadline.
 const TIMER_SLACK_NS: Option<NonZeroU64> = NonZeroU64::new(1);
 
-/// Starts processors as pinned threads.
+/// Starts processors as threads.
 ///
 /// Needs no privilege. The CPUs allowed are those of the process's main thread,
 /// so a caller that is pinned itself does not narrow them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PinnedThreads;
+pub struct ProcessorThreads;
 
 type Body = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
 type Join = Box<dyn FnOnce() + Send>;
 
-impl ProcessorRuntime for PinnedThreads {
+impl ProcessorRuntime for ProcessorThreads {
     /// A name longer than 15 bytes is cut to what fits. The function that joins
     /// passes a panic of the body on.
-    fn start(&self, name: &str, cpu: u16, body: Body) -> io::Result<(Arc<dyn Waker>, Join)> {
+    fn start(
+        &self,
+        name: &str,
+        placement: Placement,
+        body: Body,
+    ) -> io::Result<(Arc<dyn Waker>, Join)> {
         let name = thread_name(name)?;
-        self.check_allowed(cpu)?;
+        let cpus = self.allowed(placement)?;
         let wait = EpollWait::new()?;
         let waker: Arc<dyn Waker> = Arc::new(wait.waker());
         let (report, outcome) = sync_channel(1);
-        let thread =
-            Builder::new().name(name).spawn(move || run_pinned(cpu, wait, body, &report))?;
+        let thread = Builder::new().name(name).spawn(move || run_on(&cpus, wait, body, &report))?;
         match outcome.recv() {
             Ok(Ok(())) => Ok((waker, Box::new(move || join(thread)))),
             Ok(Err(error)) => {
@@ -70,12 +74,15 @@ impl ProcessorRuntime for PinnedThreads {
     }
 }
 
-impl PinnedThreads {
-    fn check_allowed(self, cpu: u16) -> io::Result<()> {
+impl ProcessorThreads {
+    /// The CPUs that a thread so placed may run on.
+    fn allowed(self, placement: Placement) -> io::Result<Vec<u16>> {
         let allowed = self.cpus();
-        if allowed.contains(&cpu) {
-            return Ok(());
-        }
+        let cpu = match placement {
+            Placement::Floating => return Ok(allowed),
+            Placement::Pinned(cpu) if allowed.contains(&cpu) => return Ok(vec![cpu]),
+            Placement::Pinned(cpu) => cpu,
+        };
         let text = format!(
             "CPU {cpu} does not exist or this process may not run on it; choose from {}",
             ranges(&allowed)
@@ -84,15 +91,17 @@ impl PinnedThreads {
     }
 }
 
-fn run_pinned(cpu: u16, wait: EpollWait, body: Body, report: &SyncSender<io::Result<()>>) {
+fn run_on(cpus: &[u16], wait: EpollWait, body: Body, report: &SyncSender<io::Result<()>>) {
     let mut set = CpuSet::new();
-    set.set(usize::from(cpu));
-    let pinned = sched_setaffinity(None, &set)
+    cpus.iter().for_each(|cpu| set.set(usize::from(*cpu)));
+    let placed = sched_setaffinity(None, &set)
         .and_then(|()| set_current_timer_slack(TIMER_SLACK_NS))
-        .map_err(|errno| io::Error::new(errno.kind(), format!("pinning to CPU {cpu}: {errno}")));
-    let started = pinned.is_ok();
+        .map_err(|errno| {
+            io::Error::new(errno.kind(), format!("placing it on {}: {errno}", ranges(cpus)))
+        });
+    let started = placed.is_ok();
     // The starter waits for this one message, so sending cannot fail.
-    let _ = report.send(pinned);
+    let _ = report.send(placed);
     if started {
         body(Box::new(wait));
     }
@@ -138,5 +147,5 @@ fn ranges(cpus: &[u16]) -> String {
 }
 
 #[cfg(test)]
-#[path = "pinned_threads_tests.rs"]
+#[path = "processor_threads_tests.rs"]
 mod tests;
