@@ -105,6 +105,8 @@ impl Ring {
                 let expected = self.read_ring(&guest.bytes(), at);
                 batch.clear();
                 let received = ring.receive(batch);
+                batch.frames_mut().iter_mut().for_each(|frame| frame.gather());
+                ring.release();
                 assert!(batch.frames().iter().all(|frame| frame.len() <= FRAME_BYTES_MAX));
                 let taken = batch.len() + (ring.malformed() - malformed) as usize;
                 if is_known {

@@ -84,7 +84,12 @@ impl Ring {
         for _ in 0..8 {
             batch.clear();
             let received = ring.receive(batch);
-            assert!(batch.frames().iter().all(|frame| frame.len() <= FRAME_BYTES_MAX));
+            for frame in batch.frames_mut() {
+                frame.gather();
+                assert_eq!(frame.bytes().len(), frame.len());
+                assert!(frame.len() <= FRAME_BYTES_MAX);
+            }
+            ring.release();
             let _ = ring.arm();
             ring.disarm();
             match received {

@@ -54,9 +54,16 @@ pub trait FrameSource: Send {
     /// ([`Frame::admit`](suimon_frame::Frame::admit)), true metadata and at least
     /// an Ethernet header; what does not meet this is dropped and counted here.
     ///
+    /// Frames may have tails ([`Frame::set_tail`]). What these lie in stays the
+    /// switch's until [`FrameSource::release`] or the next call of this.
+    ///
     /// # Errors
     /// The queue is finished; frames appended before stand.
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault>;
+
+    /// Gives back what the tails of the frames received last lie in. Called when
+    /// nobody needs them any more, wherever [`FrameBatch::has_tails`] said so.
+    fn release(&mut self) {}
 
     /// Asks for a wake-up. After [`Wakeup::Armed`] the wake descriptor becomes
     /// readable as soon as [`FrameSource::receive`] would return a frame. A
@@ -82,7 +89,8 @@ pub trait FrameSource: Send {
 /// A queue that carries frames out of the switch.
 pub trait FrameSink: Send {
     /// Hands one frame over. Its form is one that [`FrameSink::offloads`]
-    /// takes; its tag, if any, is to appear on the wire as an 802.1Q tag.
+    /// takes; its tag, if any, is to appear on the wire as an 802.1Q tag. It has a
+    /// tail only if [`FrameSink::reads_tails`].
     /// Nothing is promised to be visible before [`FrameSink::flush`].
     ///
     /// # Errors
@@ -98,6 +106,12 @@ pub trait FrameSink: Send {
 
     /// The forms of frame this egress takes now.
     fn offloads(&self) -> Offloads;
+
+    /// Whether it reads the tails of frames itself. To others frames are handed
+    /// whole.
+    fn reads_tails(&self) -> bool {
+        false
+    }
 
     /// Frames taken with [`Sent::Accepted`] since the sink was made that the
     /// device then threw away: it was down, or the frame was longer than its MTU.

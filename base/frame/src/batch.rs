@@ -16,16 +16,26 @@ pub struct FrameBatch {
     slots: Vec<Frame>,
     filled: usize,
     bytes: usize,
+    has_tails: bool,
 }
 
 impl FrameBatch {
     /// An empty batch; allocates all its buffers.
     pub fn new() -> Self {
-        Self { slots: (0..BATCH_FRAMES_MAX).map(Frame::new).collect(), filled: 0, bytes: 0 }
+        Self {
+            slots: (0..BATCH_FRAMES_MAX).map(Frame::new).collect(),
+            filled: 0,
+            bytes: 0,
+            has_tails: false,
+        }
     }
 
-    /// Empties the batch.
+    /// Empties the batch, and takes their tails from its frames.
     pub fn clear(&mut self) {
+        if self.has_tails {
+            self.has_tails = false;
+            self.frames_mut().iter_mut().for_each(Frame::reset);
+        }
         self.filled = 0;
         self.bytes = 0;
     }
@@ -47,6 +57,7 @@ impl FrameBatch {
     pub fn commit(&mut self) {
         if let Some(frame) = self.slots.get(self.filled) {
             self.bytes += frame.len();
+            self.has_tails |= frame.has_tail();
             self.filled += 1;
         }
     }
@@ -67,6 +78,12 @@ impl FrameBatch {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether a frame had a tail when it was committed.
+    #[inline]
+    pub fn has_tails(&self) -> bool {
+        self.has_tails
     }
 
     /// The frames, in the order of arrival.

@@ -1,8 +1,10 @@
 //! The buffer a frame lives in.
 
 use core::fmt;
+use std::sync::Arc;
 
 use crate::FrameMeta;
+use crate::tail::{Span, Tail, TailMemory, TailReader};
 
 /// The longest frame inside the switch, untagged: an Ethernet header and the
 /// largest IPv6 packet without a jumbo option (14 + 40 + 65 535), rounded up.
@@ -21,11 +23,20 @@ const STAGGER_STEPS: usize = 32;
 ///
 /// The buffer is made once and filled again and again; `reset`, write into
 /// [`Frame::space_mut`], then [`Frame::set_len`].
+///
+/// A large frame may have a *tail*: its first bytes are in the buffer, all headers
+/// among them, and the rest still lies with its source ([`Frame::set_tail`]). Its
+/// length is that of the whole. Who needs more than the headers calls
+/// [`Frame::gather`] first; [`Frame::copy_from`], [`segment`](crate::segment()) and
+/// [`complete_checksum`](crate::complete_checksum) do so themselves.
 pub struct Frame {
     store: Box<[u8]>,
     headroom: usize,
     start: usize,
     len: usize,
+    /// Bytes in the buffer: all of them, if there is no tail.
+    held: usize,
+    tail: Tail,
     /// What is known beside the bytes.
     pub meta: FrameMeta,
 }
@@ -40,27 +51,90 @@ impl Frame {
             headroom,
             start: headroom,
             len: 0,
+            held: 0,
+            tail: Tail::default(),
             meta: FrameMeta::default(),
         }
     }
 
     /// Empties the frame and forgets what was known of it.
+    #[inline]
     pub fn reset(&mut self) {
         self.start = self.headroom;
         self.len = 0;
+        self.held = 0;
+        if self.has_tail() {
+            self.tail.forget();
+        }
         self.meta = FrameMeta::default();
     }
 
-    /// The frame's bytes, from the destination address on.
+    /// The frame's bytes, from the destination address on, all of them. Not to be
+    /// asked of a frame with a tail, which it would be without: see [`Frame::front`]
+    /// and [`Frame::gather`].
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.store.get(self.start..self.start + self.len).unwrap_or_default()
+        debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
+        self.front()
     }
 
-    /// The frame's bytes, to be changed in place.
+    /// The frame's bytes, to be changed in place; as [`Frame::bytes`].
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.store.get_mut(self.start..self.start + self.len).unwrap_or_default()
+        debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
+        self.front_mut()
+    }
+
+    /// The bytes before the tail, which are all if there is none. An admitted frame
+    /// has all its headers here.
+    #[inline]
+    pub fn front(&self) -> &[u8] {
+        self.store.get(self.start..self.start + self.held).unwrap_or_default()
+    }
+
+    /// The same, to be changed in place.
+    #[inline]
+    pub(crate) fn front_mut(&mut self) -> &mut [u8] {
+        self.store.get_mut(self.start..self.start + self.held).unwrap_or_default()
+    }
+
+    /// Whether a part of the frame still lies with its source.
+    #[inline(always)]
+    pub fn has_tail(&self) -> bool {
+        !self.tail.is_none()
+    }
+
+    /// Says that the bytes behind those of [`Frame::set_len`] lie in these pieces of
+    /// `memory`. They are to be readable until the frame is reset. A frame that grows
+    /// longer than there is room for is cut to the room, as by [`Frame::set_len`].
+    pub fn set_tail(&mut self, memory: Arc<dyn TailMemory>, spans: &[Span]) {
+        let bytes = self.tail.set(memory, spans);
+        self.len = self.held.saturating_add(bytes).min(self.store.len() - self.start);
+    }
+
+    /// The bytes behind [`Frame::front`], to be read.
+    pub fn tail(&self) -> TailReader<'_> {
+        self.tail.reader(self.len - self.held)
+    }
+
+    /// Reads the tail into the buffer, if there is one. Then the frame has none.
+    #[inline]
+    pub fn gather(&mut self) {
+        if self.has_tail() {
+            self.gather_tail();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn gather_tail(&mut self) {
+        let (held, end) = (self.start + self.held, self.start + self.len);
+        let mut tail = self.tail.reader(self.len - self.held);
+        let count = self.store.get_mut(held..end).map_or(0, |room| tail.read(room));
+        // It has as many bytes as it said; what was not read must not be shown.
+        self.len = self.held + count;
+        self.held = self.len;
+        self.tail.forget();
     }
 
     /// All the room from the frame's first byte on, holding stale bytes; to be
@@ -70,7 +144,7 @@ impl Frame {
         self.store.get_mut(self.start..).unwrap_or_default()
     }
 
-    /// Length in bytes.
+    /// Length in bytes, tail included.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -84,17 +158,22 @@ impl Frame {
 
     /// Declares how many bytes of [`Frame::space_mut`] are the frame; more than
     /// there is room for is cut to the room, which is more than [`FRAME_BYTES_MAX`],
-    /// so that [`Frame::admit`] refuses such a frame.
+    /// so that [`Frame::admit`] refuses such a frame. A tail is set behind it.
     #[inline]
     pub fn set_len(&mut self, len: usize) {
+        debug_assert!(!self.has_tail(), "the length of a frame that has a tail");
         self.len = len.min(self.store.len() - self.start);
+        self.held = self.len;
     }
 
-    /// Makes this a copy of `other`, metadata included.
+    /// Makes this a copy of `other`, metadata included, without a tail.
     pub fn copy_from(&mut self, other: &Self) {
         self.reset();
         self.set_len(other.len);
-        self.bytes_mut().copy_from_slice(other.bytes());
+        if let Some((front, rest)) = self.front_mut().split_at_mut_checked(other.held) {
+            front.copy_from_slice(other.front());
+            other.tail().read(rest);
+        }
         self.meta = other.meta;
     }
 
@@ -128,9 +207,10 @@ impl Frame {
     /// Moves the first byte `count` bytes towards the end; the bytes before it
     /// are no longer part of the frame.
     pub(crate) fn drop_front(&mut self, count: usize) {
-        let count = count.min(self.len);
+        let count = count.min(self.held);
         self.start += count;
         self.len -= count;
+        self.held -= count;
     }
 }
 

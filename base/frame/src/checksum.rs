@@ -128,6 +128,7 @@ pub fn complete_checksum(frame: &mut Frame) {
     if frame.meta.gso.is_some() {
         return;
     }
+    frame.gather();
     let start = usize::from(start);
     let field_at = start + usize::from(offset);
     let Some(summed) = frame.bytes().get(start..) else { return };

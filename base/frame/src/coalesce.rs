@@ -286,7 +286,7 @@ impl Unit {
     }
 
     /// Moves the payload of `frame` behind that of `head`, if the rules allow it.
-    fn join(&mut self, head: &mut Frame, frame: &Frame, view: &SegmentView) -> bool {
+    fn join(&mut self, head: &mut Frame, frame: &mut Frame, view: &SegmentView) -> bool {
         let first = &self.first;
         let follows = view.sequence == self.next_sequence
             && view.payload_bytes <= MOVED_PAYLOAD_BYTES_MAX
@@ -298,6 +298,9 @@ impl Unit {
             return false;
         }
         let Some(is_fixed) = self.numbering_with(view) else { return false };
+        // What is summed, and what is joined, are bytes that nobody else can write.
+        head.gather();
+        frame.gather();
         self.is_checked = self.is_checked || first.is_checksum_right(head);
         if !self.is_checked || !view.is_checksum_right(frame) {
             return false;

@@ -29,14 +29,22 @@ impl Wire<'_> {
 }
 
 impl Frame {
-    /// This frame as a sink writes it.
+    /// This frame as a sink writes it; not to be asked of a frame with a tail, see
+    /// [`Frame::bytes`].
     ///
     /// A verified checksum appears as [`VnetHeader::DATA_VALID`]; a ring whose
     /// driver did not negotiate `VIRTIO_NET_F_GUEST_CSUM` takes that out again
     /// with [`VnetHeader::without_data_valid`].
     #[inline]
     pub fn wire(&self) -> Wire<'_> {
-        let bytes = self.bytes();
+        debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
+        self.wire_front()
+    }
+
+    /// The same for a sink that writes [`Frame::tail`] behind it.
+    #[inline]
+    pub fn wire_front(&self) -> Wire<'_> {
+        let bytes = self.front();
         match self.meta.tag {
             None => Wire { header: self.header(0), front: bytes, tag: None, rest: &[] },
             Some(tag) => {
@@ -48,11 +56,11 @@ impl Frame {
     }
 
     /// The words of the virtio-net header, as [`VnetHeader::words`] gives them, of
-    /// a frame that is neither large nor tagged; `None` for one that is. Never
+    /// a frame that is not large, has no tag and no tail; `None` for others. Never
     /// through memory, see there.
     #[inline(always)]
-    pub const fn plain_words(&self) -> Option<(u64, u32)> {
-        if self.meta.gso.is_some() || self.meta.tag.is_some() {
+    pub fn plain_words(&self) -> Option<(u64, u32)> {
+        if self.meta.gso.is_some() || self.meta.tag.is_some() || self.has_tail() {
             return None;
         }
         let (flags, start, offset) = match self.meta.checksum {
@@ -87,7 +95,7 @@ impl Frame {
             GsoKind::Tcp6 => VnetHeader::GSO_TCPV6,
             GsoKind::Udp => VnetHeader::GSO_UDP_L4,
         };
-        let header_bytes = Headers::parse(self.bytes()).map_or(0, |headers| headers.payload_at);
+        let header_bytes = Headers::parse(self.front()).map_or(0, |headers| headers.payload_at);
         VnetHeader {
             gso_type: if gso.ecn { kind | VnetHeader::GSO_ECN } else { kind },
             gso_size: gso.segment_bytes,

@@ -30,20 +30,20 @@ impl Frame {
     /// The destination address; all zero if the frame is shorter than that.
     #[inline]
     pub fn destination(&self) -> MacAddr {
-        MacAddr::new(array(self.bytes(), 0).copied().unwrap_or_default())
+        MacAddr::new(array(self.front(), 0).copied().unwrap_or_default())
     }
 
     /// The source address; all zero if the frame is shorter than that.
     #[inline]
     pub fn source(&self) -> MacAddr {
-        MacAddr::new(array(self.bytes(), 6).copied().unwrap_or_default())
+        MacAddr::new(array(self.front(), 6).copied().unwrap_or_default())
     }
 
     /// The type field, after the tag that is kept in the metadata; 0 if the
     /// frame is shorter than that.
     #[inline]
     pub fn ethertype(&self) -> u16 {
-        u16_at(self.bytes(), ADDRESSES_BYTES).unwrap_or_default()
+        u16_at(self.front(), ADDRESSES_BYTES).unwrap_or_default()
     }
 }
 

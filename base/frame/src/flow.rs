@@ -17,7 +17,7 @@ const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 /// addresses and protocol, so that all fragments of a datagram stay together.
 /// Everything else: MAC addresses and type. The two directions of a flow differ.
 pub fn flow_hash(frame: &Frame) -> u32 {
-    let bytes = frame.bytes();
+    let bytes = frame.front();
     let Ok(headers) = Headers::parse(bytes) else { return link_hash(bytes) };
     let addresses = match headers.network {
         Network::Ipv4 => word(bytes, headers.network_at + 12).map(|pair| mix(KEY, pair)),

@@ -129,10 +129,16 @@ impl Frame {
     /// `hdr_len` and `num_buffers` are never looked at. A large frame whose
     /// payload fits one segment becomes a plain one.
     ///
+    /// A tail stays where it is if the frame is announced as a large one, because its
+    /// headers are short or it is refused. Otherwise it is gathered.
+    ///
     /// # Errors
     /// The frame or the header is malformed; the frame is of no further use.
     #[inline]
     pub fn admit(&mut self, header: &VnetHeader, allowed: Offloads) -> Result<(), MalformedFrame> {
+        if header.gso_type == VnetHeader::GSO_NONE {
+            self.gather();
+        }
         let popped_bytes = self.admit_bytes()?;
         if header.flags == 0 && header.gso_type == VnetHeader::GSO_NONE {
             return Ok(());
@@ -146,6 +152,7 @@ impl Frame {
     /// The frame is too short or too long.
     #[inline]
     pub fn admit_plain(&mut self) -> Result<(), MalformedFrame> {
+        self.gather();
         self.admit_bytes().map(|_| ())
     }
 
@@ -169,11 +176,11 @@ impl Frame {
 
     fn pop_tag(&mut self) -> Result<u16, MalformedFrame> {
         let len = self.len();
-        let tci = u16_at(self.bytes(), ADDRESSES_BYTES + 2);
+        let tci = u16_at(self.front(), ADDRESSES_BYTES + 2);
         let Some(tci) = tci.filter(|_| len >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES) else {
             return Err(MalformedFrame::TooShort { len });
         };
-        self.bytes_mut().copy_within(..ADDRESSES_BYTES, VLAN_TAG_BYTES);
+        self.front_mut().copy_within(..ADDRESSES_BYTES, VLAN_TAG_BYTES);
         self.drop_front(VLAN_TAG_BYTES);
         self.meta.tag = Some(VlanTag::from_tci(tci));
         Ok(VLAN_TAG_BYTES as u16)
@@ -198,7 +205,7 @@ impl Frame {
             return Err(MalformedFrame::NotAllowed { field: "flags", value: header.flags });
         }
         let start = self.checksum_start(header, popped_bytes)?;
-        let headers = Headers::parse(self.bytes())?;
+        let headers = Headers::parse(self.front())?;
         if header.gso_type == VnetHeader::GSO_NONE {
             check_place(header, start, &headers)?;
         } else {

@@ -9,7 +9,9 @@
 //!
 //! The life of a frame: a source writes bytes into [`Frame::space_mut`], then
 //! [`Frame::admit`] validates them; the switch decides by [`Frame::destination`],
-//! the tag and [`flow_hash`]; a sink writes what [`Frame::wire`] shows.
+//! the tag and [`flow_hash`]; a sink writes what [`Frame::wire`] shows. Of a large
+//! frame a source may fill in no more than the headers and say where the rest lies
+//! ([`Frame::set_tail`]).
 //!
 //! What it does not do: it never talks to a device, never decides where a frame
 //! goes, never reads a clock.
@@ -18,6 +20,9 @@
 //! - `FrameMeta` is always true of the bytes: offsets lie inside the frame.
 //!   Whoever takes frames from outside calls [`Frame::admit`] before anyone else
 //!   sees them.
+//! - All headers that [`Frame::admit`] has let in lie in a frame's buffer. What lies
+//!   behind, in a tail, is payload, and nothing is concluded from it before it was
+//!   gathered.
 //! - Parsers take any bytes; they return an error or a view, never panic.
 //! - No function here allocates per frame; buffers are made once and reused.
 #![forbid(unsafe_code)]
@@ -37,6 +42,7 @@ mod mac;
 mod meta;
 mod octets;
 mod segment;
+mod tail;
 mod tcp;
 mod udp;
 mod vlan;
@@ -55,6 +61,7 @@ pub use ip::{Fragment, Network, protocol};
 pub use mac::{MacAddr, MacAddrError};
 pub use meta::{Checksum, FrameMeta, Gso, GsoKind, LeavesAs, Offloads};
 pub use segment::{SegmentError, Segments, segment};
+pub use tail::{Span, TAIL_SPANS_MAX, TailMemory, TailReader};
 pub use tcp::tcp_flags;
 pub use vlan::{VlanId, VlanTag};
 pub use vnet_header::{VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader};

@@ -57,6 +57,7 @@ pub enum SegmentError {
 /// # Errors
 /// The metadata are not true of the frame.
 pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>, SegmentError> {
+    frame.gather();
     let bytes = frame.bytes();
     let gso = frame.meta.gso.filter(|gso| gso.segment_bytes > 0).ok_or(SegmentError::NotLarge)?;
     let headers = Headers::parse(bytes)?;

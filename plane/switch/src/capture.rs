@@ -81,7 +81,8 @@ impl CaptureTap {
         }
     }
 
-    /// Keeps a copy of the frame's beginning, or counts it as missed.
+    /// Keeps a copy of the frame's beginning, or counts it as missed. The frame has
+    /// no tail: what is kept is what goes on.
     pub(crate) fn take(&self, now: Time, direction: Direction, frame: &Frame) {
         let Some(mut slot) = self.free.pop() else {
             self.dropped.add(1);

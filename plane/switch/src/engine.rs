@@ -100,7 +100,8 @@ impl Engine {
         let published = Arc::clone(&self.published);
         let Some(port) = published.ports.get(ingress.index()) else { return };
         if let Some(tap) = &port.capture {
-            for frame in batch.frames() {
+            for frame in batch.frames_mut() {
+                frame.gather();
                 tap.take(now, Direction::Ingress, frame);
             }
         }
@@ -221,6 +222,7 @@ impl Engine {
             _ => port.egress.start + flow_hash(frame) as usize % queues,
         };
         if let Some(tap) = &port.capture {
+            frame.gather();
             tap.take(now, Direction::Egress, frame);
         }
         let (queue, _) = published.owners[at];

@@ -112,14 +112,14 @@ impl OwnedSink {
         let is_plain = frame.meta.gso.is_none()
             && !matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
         if is_plain {
-            return self.hand_over(frame);
+            return self.hand_over_as_it_is(frame);
         }
         let mut offloads = self.sink.offloads();
         if frame.meta.is_coalesced && !self.takes_coalesced {
             offloads = offloads.without_segmentation();
         }
         match plan(&frame.meta, offloads) {
-            EgressStep::AsIs => self.hand_over(frame),
+            EgressStep::AsIs => self.hand_over_as_it_is(frame),
             EgressStep::CompleteChecksum => {
                 probe.mark(Stage::CopyOut);
                 complete_checksum(frame);
@@ -155,6 +155,15 @@ impl OwnedSink {
             Err(_) => self.shared.tally.drop_tx(DropReason::Malformed, 1),
         }
         Ok(())
+    }
+
+    /// Hands a frame over that nothing was done to, so that it may have a tail.
+    #[inline]
+    fn hand_over_as_it_is(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
+        if frame.has_tail() && !self.sink.reads_tails() {
+            frame.gather();
+        }
+        self.hand_over(frame)
     }
 
     fn hand_over(&mut self, frame: &Frame) -> Result<(), PortFault> {

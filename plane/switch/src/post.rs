@@ -104,6 +104,8 @@ impl Post {
     fn put(&mut self, parcel: &mut Parcel, frame: &mut Frame, is_only: bool) -> bool {
         let Some(mut buffer) = self.spare_frame() else { return false };
         if is_only {
+            // Its source does not wait for the other processor.
+            frame.gather();
             std::mem::swap(&mut buffer, frame);
         } else {
             buffer.copy_from(frame);

@@ -232,6 +232,9 @@ impl Processor {
                 let mut probe = self.stages.probe(&*self.wait);
                 self.engine.handle_batch(self.now, slot, &mut self.batch, &mut probe);
             }
+            if self.batch.has_tails() {
+                self.release(token);
+            }
         } else if outcome.is_ok() {
             source.empty_polls += 1;
             if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
@@ -244,6 +247,16 @@ impl Processor {
             self.give_up(token, fault);
         }
         frames > 0
+    }
+
+    /// The batch was carried out: nobody needs the tails of its frames any more, and
+    /// their source may give away what they lie in.
+    fn release(&mut self, token: usize) {
+        self.batch.clear();
+        if let Some(source) = self.sources.get_mut(token) {
+            source.owned.source.release();
+        }
+        self.mark(Stage::Notify);
     }
 
     fn sleep(&mut self) {

@@ -56,7 +56,7 @@ impl Flow {
     #[inline]
     fn of(frame: &Frame) -> Option<Self> {
         let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _] =
-            frame.bytes().first_chunk::<14>()?;
+            frame.front().first_chunk::<14>()?;
         Some(Self {
             destination: u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]),
             source: u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]),

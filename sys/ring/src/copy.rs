@@ -36,6 +36,22 @@ pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
 }
 
+/// As [`copy`], where source and destination may overlap; then the bytes are any
+/// mixture of what was there.
+///
+/// # Safety
+/// `src` is readable and `dst` writable for `len` bytes.
+#[inline]
+pub(crate) unsafe fn copy_within(src: *const u8, dst: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if len >= WIDE_BYTES_MIN && std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: as the caller promises; the CPU has AVX.
+        return unsafe { copy_wide(src, dst, len) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { core::ptr::copy(src, dst, len) }
+}
+
 /// Copies what is too long to be copied in line.
 ///
 /// # Safety
@@ -55,7 +71,7 @@ unsafe fn copy_long(src: *const u8, dst: *mut u8, len: usize) {
 /// crosses a cache line costs two.
 ///
 /// # Safety
-/// As for [`copy`]; `len` is at least [`WIDE_BYTES_MIN`], and the CPU has AVX.
+/// As for [`copy_within`]; `len` is at least [`WIDE_BYTES_MIN`], and the CPU has AVX.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
 #[inline(never)]

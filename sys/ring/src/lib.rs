@@ -70,6 +70,7 @@ mod setup;
 mod shared_map;
 mod sigbus;
 mod split;
+mod tail;
 mod tx_ring;
 mod virtqueue;
 

@@ -238,6 +238,38 @@ impl GuestMemory {
         })
     }
 
+    /// Walks a span that may cross from one region into the next. `each` is given
+    /// a pointer, how many bytes came before and how many come now. Nothing is done
+    /// unless the whole span is mapped. Returns the last region's window; `None` for
+    /// an empty span.
+    pub(crate) fn each_part(
+        &self,
+        addr: u64,
+        bytes: usize,
+        mut each: impl FnMut(*mut u8, usize, usize),
+    ) -> Result<Option<Window>, OutOfRange> {
+        let mut check = 0;
+        while check < bytes {
+            let at = addr.checked_add(check as u64).ok_or(OutOfRange)?;
+            let window = self.window(at).ok_or(OutOfRange)?;
+            let left = window.size - (at - window.start);
+            check = check.saturating_add(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        let (mut done, mut last) = (0, None);
+        while done < bytes {
+            let at = addr.checked_add(done as u64).ok_or(OutOfRange)?;
+            let window = self.window(at).ok_or(OutOfRange)?;
+            let offset = at - window.start;
+            let left = usize::try_from(window.size - offset).unwrap_or(usize::MAX);
+            let now = left.min(bytes - done);
+            // SAFETY: the offset lies inside the mapping.
+            each(unsafe { window.base.add(offset as usize) }, done, now);
+            done += now;
+            last = Some(window);
+        }
+        Ok(last)
+    }
+
     /// The mapped window around a guest address.
     fn window(&self, addr: u64) -> Option<Window> {
         let after = self.regions.partition_point(|region| region.guest_addr <= addr);
@@ -267,7 +299,7 @@ fn check_overlap(
 
 /// One region as a translation: guest addresses from `start` on are at `base`.
 #[derive(Clone, Copy)]
-struct Window {
+pub(crate) struct Window {
     start: u64,
     size: u64,
     base: *mut u8,
@@ -319,6 +351,15 @@ impl MemoryView {
                 // SAFETY: `each_part` stays inside the mapping and inside `into`.
                 unsafe { copy(src, into.as_mut_ptr().add(done), bytes) }
             }),
+        }
+    }
+
+    /// Whether so many bytes at a guest address are in memory.
+    #[inline(always)]
+    pub(crate) fn check(&mut self, addr: u64, bytes: usize) -> Result<(), OutOfRange> {
+        match self.cached_pointer(addr, bytes) {
+            Some(_) => Ok(()),
+            None => self.each_part(addr, bytes, |_, _, _| ()),
         }
     }
 
@@ -407,34 +448,17 @@ impl MemoryView {
         }
     }
 
-    /// Walks a span that may cross from one region into the next, and remembers
-    /// the last region. `each` is given a pointer, how many bytes came before and
-    /// how many come now. Nothing is done unless the whole span is mapped.
+    /// As [`GuestMemory::each_part`], and remembers the last region.
     #[cold]
     #[inline(never)]
-    fn each_part(
+    pub(crate) fn each_part(
         &mut self,
         addr: u64,
         bytes: usize,
-        mut each: impl FnMut(*mut u8, usize, usize),
+        each: impl FnMut(*mut u8, usize, usize),
     ) -> Result<(), OutOfRange> {
-        let mut check = 0;
-        while check < bytes {
-            let at = addr.checked_add(check as u64).ok_or(OutOfRange)?;
-            let window = self.memory.window(at).ok_or(OutOfRange)?;
-            let left = window.size - (at - window.start);
-            check = check.saturating_add(usize::try_from(left).unwrap_or(usize::MAX));
-        }
-        let mut done = 0;
-        while done < bytes {
-            let at = addr.checked_add(done as u64).ok_or(OutOfRange)?;
-            self.cached = self.memory.window(at).ok_or(OutOfRange)?;
-            let offset = at - self.cached.start;
-            let left = usize::try_from(self.cached.size - offset).unwrap_or(usize::MAX);
-            let now = left.min(bytes - done);
-            // SAFETY: the offset lies inside the mapping.
-            each(unsafe { self.cached.base.add(offset as usize) }, done, now);
-            done += now;
+        if let Some(last) = self.memory.each_part(addr, bytes, each)? {
+            self.cached = last;
         }
         Ok(())
     }

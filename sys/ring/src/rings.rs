@@ -21,7 +21,9 @@ use crate::tx_ring::{Announcer, TxEngine};
 use crate::virtqueue::{Access, RingState, Virtqueue};
 
 /// A VM's transmit ring. Frames are copied out and their chains returned in the
-/// same call, so the guest may reuse its buffers at once.
+/// same call, so the guest may reuse its buffers at once. Only if large frames are
+/// among them, whose payload is not copied here, are they returned when the batch is
+/// released.
 pub struct TxRing {
     source: Box<dyn FrameSource>,
     state: Arc<RingState>,
@@ -93,6 +95,10 @@ impl TxRing {
 impl FrameSource for TxRing {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         self.source.receive(batch)
+    }
+
+    fn release(&mut self) {
+        self.source.release();
     }
 
     fn arm(&mut self) -> Wakeup {
@@ -193,5 +199,9 @@ impl FrameSink for RxRing {
 
     fn offloads(&self) -> Offloads {
         self.sink.offloads()
+    }
+
+    fn reads_tails(&self) -> bool {
+        self.sink.reads_tails()
     }
 }

@@ -5,7 +5,7 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
-use suimon_frame::{Frame, Offloads, VNET_HEADER_BYTES, VnetHeader};
+use suimon_frame::{Frame, Offloads, Span, TailMemory, TailReader, VNET_HEADER_BYTES, VnetHeader};
 use suimon_ports::{FrameSink, PortFault, Sent};
 
 use crate::cells::Descriptor;
@@ -70,7 +70,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
             return Ok(Sent::Full);
         }
         let Some(head) = self.queue.peek() else { return Ok(Sent::Full) };
-        let body = frame.bytes();
+        let body = frame.front();
         let bytes = VNET_HEADER_BYTES + body.len();
         let is_simple = head.first.kind() == Descriptor::WRITE
             && head.first.len as usize >= bytes
@@ -97,7 +97,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
     /// Puts any frame into as many buffers as it needs.
     #[inline(never)]
     fn scatter(&mut self, frame: &Frame) -> Result<Sent, RingFault> {
-        let wire = frame.wire();
+        let wire = frame.wire_front();
         let mut header = wire.header;
         if !self.offloads().checksum {
             header = header.without_data_valid();
@@ -107,7 +107,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
         let pieces = [header, wire.front, tag, wire.rest];
         let mark = self.queue.mark();
-        let sent = self.fill_chains(Pieces { pieces, at: 0, piece: 0, offset: 0 });
+        let tail = frame.tail();
+        let sent = self.fill_chains(Pieces { pieces, at: 0, piece: 0, offset: 0, tail });
         if !matches!(sent, Ok(Sent::Accepted)) {
             self.queue.rewind(mark);
         }
@@ -159,22 +160,27 @@ impl<Q: Virtqueue> RxEngine<Q> {
             let mut filled = 0;
             while filled < buffer.len {
                 let at = source.at;
-                let part = source.take(buffer.len - filled);
-                if part.is_empty() {
-                    break;
-                }
-                let addr = buffer.addr.wrapping_add(filled as u64);
-                if addr < buffer.addr || self.queue.view().write(addr, part).is_err() {
+                let Some(part) = source.take(buffer.len - filled) else { break };
+                let view = self.queue.view();
+                let placed = buffer.addr.checked_add(filled as u64).and_then(|addr| {
+                    let written = match part {
+                        Part::Held(part) => view.write(addr, part),
+                        Part::Left(memory, span) => view.write_span(addr, memory, span),
+                    };
+                    written.ok().map(|()| addr)
+                });
+                let Some(addr) = placed else {
                     return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
-                }
-                self.queue.note_written(addr, part.len());
+                };
+                let bytes = source.at - at;
+                self.queue.note_written(addr, bytes);
                 for (nth, place) in count_at.iter_mut().enumerate() {
                     let byte = NUM_BUFFERS_AT + nth;
-                    if self.header_bytes > byte && at <= byte && byte < at + part.len() {
+                    if self.header_bytes > byte && at <= byte && byte < at + bytes {
                         *place = Some((head.index, addr + (byte - at) as u64));
                     }
                 }
-                filled += part.len();
+                filled += bytes;
             }
             written += filled;
             if source.is_empty() {
@@ -187,22 +193,31 @@ impl<Q: Virtqueue> RxEngine<Q> {
 
 /// The bytes of header and frame, in order.
 struct Pieces<'a> {
+    /// Those before the tail.
     pieces: [&'a [u8]; 4],
     /// Bytes taken so far.
     at: usize,
     piece: usize,
     offset: usize,
+    tail: TailReader<'a>,
+}
+
+/// Bytes of a frame.
+enum Part<'a> {
+    Held(&'a [u8]),
+    /// In the tail.
+    Left(&'a dyn TailMemory, Span),
 }
 
 impl<'a> Pieces<'a> {
     /// Whether everything was taken.
     fn is_empty(&self) -> bool {
         let rest = self.pieces.get(self.piece..).unwrap_or_default();
-        rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset
+        rest.iter().map(|piece| piece.len()).sum::<usize>() == self.offset && self.tail.left() == 0
     }
 
-    /// The next bytes, at most `room`; empty only at the end (or without room).
-    fn take(&mut self, room: usize) -> &'a [u8] {
+    /// The next bytes, at most `room`; none only at the end (or without room).
+    fn take(&mut self, room: usize) -> Option<Part<'a>> {
         while let Some(piece) = self.pieces.get(self.piece) {
             let rest = piece.get(self.offset..).unwrap_or_default();
             if rest.is_empty() {
@@ -213,9 +228,11 @@ impl<'a> Pieces<'a> {
             let part = rest.get(..room).unwrap_or(rest);
             self.offset += part.len();
             self.at += part.len();
-            return part;
+            return Some(Part::Held(part));
         }
-        &[]
+        let (memory, span) = self.tail.next_span(room)?;
+        self.at += span.bytes;
+        Some(Part::Left(memory, span))
     }
 }
 
@@ -241,5 +258,9 @@ impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
     #[inline]
     fn offloads(&self) -> Offloads {
         self.takes.and(self.mask.load())
+    }
+
+    fn reads_tails(&self) -> bool {
+        true
     }
 }

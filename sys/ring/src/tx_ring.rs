@@ -1,6 +1,12 @@
 //! A VM's transmit ring: frames come into the switch. They are copied out and
 //! their chains returned in the same call, so the guest may reuse its buffers at
 //! once.
+//!
+//! Of a large frame only the beginning is copied. Its payload stays where it is, as
+//! the frame's tail, and is copied once, to where it goes; until then the batch's
+//! chains are not returned. A guest that writes the payload meanwhile, or takes its
+//! memory away, changes what it sends and nothing else: where the payload lies is
+//! checked when the chain is taken, and nobody looks into it.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,8 +14,8 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{
-    FRAME_BYTES_MAX, Frame, FrameBatch, MacAddr, Offloads, VNET_HEADER_BYTES,
-    VNET_HEADER_SHORT_BYTES, VnetHeader,
+    FRAME_BYTES_MAX, Frame, FrameBatch, MacAddr, Offloads, Span, TAIL_SPANS_MAX, TailMemory,
+    VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
 };
 use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
 
@@ -17,6 +23,14 @@ use crate::chain::{ChainWalk, step};
 use crate::fault::RingFault;
 use crate::setup::RingSetup;
 use crate::virtqueue::{Head, Virtqueue};
+
+/// Frames of at least this many bytes are given a tail if they are to be segmented:
+/// below it, a copy in a first-level cache costs less than what tails need.
+const TAILED_BYTES_MIN: usize = 8192;
+
+/// What is copied of such a frame at once: more than the headers of any that is
+/// admitted have.
+const FRONT_BYTES: usize = 2048;
 
 /// Speaks up for a VM from outside its ring: after a migration the new host's
 /// switch is told where the VM is now (`VHOST_USER_SEND_RARP`).
@@ -78,6 +92,10 @@ pub(crate) struct TxEngine<Q> {
     allowed: Offloads,
     malformed: u64,
     announcer: Arc<Announcer>,
+    /// Where the bytes behind the front of the frame at hand lie.
+    spans: Vec<Span>,
+    /// Whether frames have tails in chains that are completed and not returned.
+    holds_tails: bool,
 }
 
 impl<Q: Virtqueue> TxEngine<Q> {
@@ -94,6 +112,8 @@ impl<Q: Virtqueue> TxEngine<Q> {
             header_bytes: setup.features.header_bytes(),
             allowed: setup.features.ingress(),
             malformed: 0,
+            spans: Vec::with_capacity(TAIL_SPANS_MAX),
+            holds_tails: false,
             queue,
         })
     }
@@ -112,9 +132,11 @@ impl<Q: Virtqueue> TxEngine<Q> {
             self.queue.complete(head, 0);
             at_hand -= 1;
             if admitted {
+                self.holds_tails |= frame.has_tail();
                 batch.commit();
                 count += 1;
             } else {
+                frame.reset();
                 self.malformed += 1;
             }
         }
@@ -126,7 +148,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
     #[inline(always)]
     fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let len = head.first.len as usize;
-        if head.first.kind() != 0 || len < self.header_bytes {
+        if head.first.kind() != 0 || len < self.header_bytes || len >= TAILED_BYTES_MIN {
             return self.gather(head, frame);
         }
         let body = len - self.header_bytes;
@@ -148,33 +170,72 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(self.admit(header, frame))
     }
 
-    /// As `take_frame`, for a chain of several buffers.
+    /// As `take_frame`, for a chain of several buffers or a long one.
     #[inline(never)]
     fn gather(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let mut header = [0; VNET_HEADER_BYTES];
         let mut missing = self.header_bytes;
-        let mut body = 0;
+        let (mut front, mut body) = (0, 0);
+        self.spans.clear();
         let mut walk = ChainWalk::new(head, self.queue.size());
         while let Some(buffer) = step(&mut self.queue, &mut walk)? {
             let into_header = missing.min(buffer.len);
             let from = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
-            let (Some(header_part), Some(space)) =
-                (header.get_mut(from..from + into_header), room(frame, body, into_body))
-            else {
+            // All behind the first piece that is left lies in pieces that are left.
+            let is_front = self.spans.is_empty();
+            let into_front =
+                if is_front { into_body.min(FRONT_BYTES.max(front) - front) } else { 0 };
+            let (Some(header_part), Some(space), true) = (
+                header.get_mut(from..from + into_header),
+                room(frame, front, into_front),
+                into_body <= FRAME_BYTES_MAX - body,
+            ) else {
                 return Err(self.too_long(head));
             };
             let body_addr = buffer.addr.wrapping_add(into_header as u64);
-            self.queue
-                .view()
-                .read(buffer.addr, header_part)
-                .and_then(|()| self.queue.view().read(body_addr, space))
+            let rest = Span {
+                address: body_addr.wrapping_add(into_front as u64),
+                bytes: into_body - into_front,
+            };
+            let view = self.queue.view();
+            view.read(buffer.addr, header_part)
+                .and_then(|()| view.read(body_addr, space))
+                .and_then(|()| view.check(rest.address, rest.bytes))
                 .map_err(|_| self.queue.outside(head.index, buffer.addr, buffer.len))?;
             missing -= into_header;
+            front += into_front;
             body += into_body;
+            if rest.bytes > 0 {
+                if self.spans.len() == TAIL_SPANS_MAX {
+                    front = self.fetch_spans(frame, front);
+                }
+                self.spans.push(rest);
+            }
         }
-        frame.set_len(body);
-        Ok(missing == 0 && self.admit(VnetHeader::decode(&header), frame))
+        let header = VnetHeader::decode(&header);
+        if header.gso_type == VnetHeader::GSO_NONE || body < TAILED_BYTES_MIN {
+            front = self.fetch_spans(frame, front);
+        }
+        frame.set_len(front);
+        if !self.spans.is_empty() {
+            let memory = Arc::clone(self.queue.side().view.memory());
+            frame.set_tail(memory, &self.spans);
+        }
+        Ok(missing == 0 && self.admit(header, frame))
+    }
+
+    /// Copies the pieces left so far behind the first `front` bytes, and returns how
+    /// many these are then. Each piece was found to be in memory, and together they
+    /// have room in the frame.
+    fn fetch_spans(&mut self, frame: &mut Frame, mut front: usize) -> usize {
+        for span in self.spans.drain(..) {
+            if let Some(space) = room(frame, front, span.bytes) {
+                self.queue.side().view.memory().read(span.address, space);
+                front += span.bytes;
+            }
+        }
+        front
     }
 
     /// A driver may not claim that a checksum was verified (virtio 1.3, section
@@ -208,6 +269,7 @@ fn own_eventfd() -> Result<OwnedFd, PortFault> {
 
 impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
     fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        self.release();
         self.queue.side().check()?;
         let mut count = 0;
         if self.announcer.is_pending() {
@@ -220,10 +282,19 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
             }
         }
         let taken = self.take_batch(batch);
-        self.queue.publish();
+        if !self.holds_tails {
+            self.queue.publish();
+        }
         match taken {
             Ok(taken) => Ok(count + taken),
             Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
+        }
+    }
+
+    fn release(&mut self) {
+        if self.holds_tails {
+            self.holds_tails = false;
+            self.queue.publish();
         }
     }
 

@@ -15,14 +15,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use chains::pattern;
+use rig::any::AnyDriver;
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::stepper::{Watched, step_through};
-use rig::{Driver, GUEST_BASE, Used, Vm, call_line, event};
+use rig::{Driver, GUEST_BASE, Vm, call_line};
 use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_ports::{FrameSink, FrameSource, Sent};
-use suimon_ring::{
-    CallLine, Inflight, InflightShape, OffloadMask, RingRecords, RingSetup, RxRing, TxRing,
-};
+use suimon_ring::{Inflight, InflightShape, OffloadMask, RingRecords, RingSetup, RxRing, TxRing};
 use vm_memory::{Bytes, GuestAddress};
 
 const VERSION_1: u64 = 1 << 32;
@@ -32,76 +31,6 @@ const SIZE: u16 = 16;
 const HEADER: usize = 12;
 /// Rings lie at the start of the VM's memory.
 const RING_BYTES: usize = 0x400;
-
-/// The driver of either form.
-enum AnyDriver<'a> {
-    Split(Box<Driver<'a>>),
-    Packed(PackedDriver<'a>),
-}
-
-impl<'a> AnyDriver<'a> {
-    /// A ring that is about to pass its end.
-    fn new(vm: &'a Vm, features: u64) -> Self {
-        if features & RING_PACKED == 0 {
-            return Self::Split(Box::new(Driver::starting_at(vm, SIZE, 0xfffa)));
-        }
-        let mut driver = PackedDriver::starting_at(vm, SIZE, SIZE - 6);
-        driver.in_order = features & IN_ORDER != 0;
-        Self::Packed(driver)
-    }
-
-    fn in_copy<'b>(&self, vm: &'b Vm) -> AnyDriver<'b> {
-        match self {
-            Self::Split(driver) => AnyDriver::Split(Box::new(driver.in_copy(vm))),
-            Self::Packed(driver) => AnyDriver::Packed(driver.in_copy(vm)),
-        }
-    }
-
-    fn setup(&self, features: u64, call: &Arc<CallLine>) -> RingSetup {
-        let kick = Arc::new(event());
-        match self {
-            Self::Split(driver) => driver.setup(features, Some(&kick), call),
-            Self::Packed(driver) => driver.setup(features, Some(&kick), call),
-        }
-    }
-
-    fn add(&mut self, lens: &[u32], writable: bool, bytes: &[u8]) -> Option<u16> {
-        match self {
-            Self::Split(driver) => driver.add(lens, false, writable, bytes),
-            Self::Packed(driver) => driver.add(lens, false, writable, bytes),
-        }
-    }
-
-    fn outstanding(&self) -> Vec<u16> {
-        match self {
-            Self::Split(driver) => driver.outstanding(),
-            Self::Packed(driver) => driver.outstanding(),
-        }
-    }
-
-    /// What was returned, in order. With IN_ORDER the split driver learns of a
-    /// batch from the index alone.
-    fn reap(&mut self, features: u64) -> Vec<Used> {
-        let offered = self.outstanding();
-        match self {
-            Self::Split(driver) if features & IN_ORDER != 0 => driver.reap_in_order(),
-            Self::Split(driver) => {
-                let used = driver.reap();
-                let heads: Vec<u16> = used.iter().map(|used| used.head).collect();
-                assert_eq!(heads, offered[..heads.len()], "in order");
-                used
-            }
-            Self::Packed(driver) => driver.reap(),
-        }
-    }
-
-    fn contents(&self, head: u16, len: usize) -> Vec<u8> {
-        match self {
-            Self::Split(driver) => driver.contents(head, len),
-            Self::Packed(driver) => driver.contents(head, len),
-        }
-    }
-}
 
 /// What a dead process leaves: the VM's memory and the region.
 struct Remains {
@@ -165,7 +94,7 @@ fn receive_all(ring: &mut TxRing, batch: &mut FrameBatch) -> Vec<Vec<u8>> {
 
 fn transmit_survives(features: u64) -> usize {
     let vm = Vm::new(SIZE);
-    let mut driver = AnyDriver::new(&vm, features);
+    let mut driver = AnyDriver::new(&vm, SIZE, features);
     let (call, _far) = call_line();
     let mut setup = driver.setup(features, &call);
     let (region, file) = region_of(&[], features);
@@ -252,7 +181,7 @@ fn frame(bytes: &[u8]) -> Frame {
 
 fn receive_survives(features: u64) -> usize {
     let vm = Vm::new(SIZE);
-    let mut driver = AnyDriver::new(&vm, features);
+    let mut driver = AnyDriver::new(&vm, SIZE, features);
     let (call, _far) = call_line();
     let mut setup = driver.setup(features, &call);
     let (region, file) = region_of(&[], features);
@@ -281,7 +210,7 @@ fn receive_survives(features: u64) -> usize {
         let vm = remains.vm.copy();
         let mut driver = driver.in_copy(&vm);
         let used = driver.reap(features);
-        let delivered = read_frames(&driver, &used);
+        let delivered = driver.read_frames(&used);
         assert!(delivered.is_empty() || delivered == frames, "a batch is visible as a whole");
         let (region, _file) = region_of(&remains.region, features);
         let mut ring = RxRing::recording(vm.map(), &setup, records(&region), mask()).unwrap();
@@ -296,24 +225,9 @@ fn receive_survives(features: u64) -> usize {
         ring.flush().unwrap();
         let more = driver.reap(features);
         assert_eq!(used.len() + more.len(), offered, "every buffer is filled once");
-        assert_eq!(read_frames(&driver, &more), accepted);
+        assert_eq!(driver.read_frames(&more), accepted);
     }
     all.len()
-}
-
-/// The frames in these buffers, put together by `num_buffers`.
-fn read_frames(driver: &AnyDriver<'_>, used: &[Used]) -> Vec<Vec<u8>> {
-    let mut frames = Vec::new();
-    let mut at = used.iter();
-    while let Some(first) = at.next() {
-        let mut bytes = driver.contents(first.head, first.len as usize);
-        for _ in 1..u16::from_le_bytes([bytes[10], bytes[11]]) {
-            let next = at.next().unwrap();
-            bytes.extend(driver.contents(next.head, next.len as usize));
-        }
-        frames.push(bytes.split_off(HEADER));
-    }
-    frames
 }
 
 #[test]

@@ -51,8 +51,7 @@ pub(super) struct SegmentView {
 
 /// Reads a frame.
 pub(super) fn classify(frame: &Frame) -> Kind {
-    let bytes = frame.bytes();
-    let Ok(headers) = Headers::parse(bytes) else { return Kind::Unreadable };
+    let Ok(headers) = Headers::parse(frame.front()) else { return Kind::Unreadable };
     if headers.fragment.is_some() {
         return Kind::Unreadable;
     }
@@ -65,11 +64,11 @@ pub(super) fn classify(frame: &Frame) -> Kind {
 
 impl SegmentView {
     fn of(frame: &Frame, headers: &Headers) -> Self {
-        let bytes = frame.bytes();
+        let bytes = frame.front();
         let Headers { network_at, transport_at, payload_at, .. } = *headers;
         let is_ipv6 = headers.network == Network::Ipv6;
         let identification = if is_ipv6 { 0 } else { field(bytes, network_at + 4) };
-        let payload_bytes = bytes.len() - payload_at;
+        let payload_bytes = frame.len() - payload_at;
         let gso = frame.meta.gso;
         let segment_bytes = gso.map_or(payload_bytes, |gso| usize::from(gso.segment_bytes));
         Self {
@@ -93,7 +92,6 @@ impl SegmentView {
     /// Whether the segment is one that cutting a large frame gives again, if its
     /// checksum is right.
     fn is_joinable(&self, frame: &Frame) -> bool {
-        let bytes = frame.bytes();
         // What is joined leaves large and with a partial checksum.
         frame.meta.leaves_as == LeavesAs::Any
             && self.segment_bytes > 0
@@ -101,13 +99,14 @@ impl SegmentView {
             && self.flags & NEVER_JOINED == 0
             && self.flags & tcp_flags::ACK != 0
             && self.gso.is_none_or(|gso| gso.kind == self.kind())
-            && self.is_network_plain(bytes)
+            && self.is_network_plain(frame)
     }
 
     /// No options, no extensions, lengths that match, a header checksum that is right.
-    fn is_network_plain(&self, bytes: &[u8]) -> bool {
+    fn is_network_plain(&self, frame: &Frame) -> bool {
+        let bytes = frame.front();
         let at = self.network_at;
-        let stated = bytes.len() - self.counted_from();
+        let stated = frame.len() - self.counted_from();
         if self.is_ipv6 {
             return self.transport_at == at + IPV6_HEADER_BYTES
                 && u16_at(bytes, at + 4).map(usize::from) == Some(stated);
@@ -156,7 +155,7 @@ impl SegmentView {
 
     /// Whether addresses and ports are those of `other`, which is in `frame_of_other`.
     pub(super) fn is_same_flow(&self, frame: &Frame, other: &Self, frame_of_other: &Frame) -> bool {
-        let (bytes, others) = (frame.bytes(), frame_of_other.bytes());
+        let (bytes, others) = (frame.front(), frame_of_other.front());
         let are_equal = |from: usize, other_from: usize, len: usize| {
             bytes.get(from..from + len) == others.get(other_from..other_from + len)
         };
@@ -172,7 +171,7 @@ impl SegmentView {
     /// Whether all headers are those of `first`, which is in `head`, except for what
     /// differs from segment to segment. Addresses and ports are known to be equal.
     pub(super) fn has_same_headers(&self, frame: &Frame, first: &Self, head: &Frame) -> bool {
-        let (bytes, others) = (frame.bytes(), head.bytes());
+        let (bytes, others) = (frame.front(), head.front());
         let are_equal = |from: usize, to: usize| bytes.get(from..to) == others.get(from..to);
         let (network, tcp) = (self.network_at, self.transport_at);
         let but_last_and_first = tcp_flags::CWR | tcp_flags::FIN | tcp_flags::PSH;

@@ -2,6 +2,7 @@
 //! shares nothing with the engine under test.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test binary uses a part of it")]
 
+pub mod any;
 pub mod packed;
 mod split;
 pub mod stepper;

@@ -275,6 +275,11 @@ impl<'a> PackedDriver<'a> {
         Used { head: id, len }
     }
 
+    /// The buffers of a chain.
+    pub fn pieces(&self, id: u16) -> &[Piece] {
+        &self.offered[usize::from(id)].pieces
+    }
+
     /// The first `len` bytes of the buffers of a chain.
     pub fn contents(&self, id: u16, len: usize) -> Vec<u8> {
         let mut bytes = Vec::new();

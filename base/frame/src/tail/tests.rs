@@ -1,0 +1,267 @@
+use std::sync::Mutex;
+
+use super::*;
+use crate::checksum::Sum;
+use crate::meta::{Checksum, Offloads};
+use crate::{
+    BATCH_FRAMES_MAX, FRAME_BYTES_MAX, Frame, FrameBatch, Lane, MalformedFrame, VnetHeader,
+    coalesce, complete_checksum, flow_hash, segment, tcp_flags,
+};
+
+const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
+const FRONT_BYTES: usize = 200;
+
+/// Addresses are places in it.
+struct Memory(Mutex<Vec<u8>>);
+
+impl TailMemory for Memory {
+    fn read(&self, address: u64, into: &mut [u8]) {
+        let from = address as usize;
+        into.copy_from_slice(&self.0.lock().unwrap()[from..from + into.len()]);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The bytes in pieces of odd lengths, each at a place of its own, the last first.
+fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
+    let mut memory = Vec::new();
+    let mut spans = Vec::new();
+    let mut end = bytes.len();
+    while end > 0 {
+        let start = end.saturating_sub(1 + (end * 7) % 5000);
+        memory.extend([0xee; 3]);
+        spans.insert(0, Span { address: memory.len() as u64, bytes: end - start });
+        memory.extend_from_slice(&bytes[start..end]);
+        end = start;
+    }
+    (Arc::new(Memory(Mutex::new(memory))), spans)
+}
+
+/// A frame of these bytes, not admitted, the first `front` of them in its buffer.
+fn tailed(bytes: &[u8], front: usize) -> Frame {
+    let mut frame = Frame::new(3);
+    frame.fill(&bytes[..front]);
+    let (memory, spans) = scatter(&bytes[front..]);
+    frame.set_tail(memory, &spans);
+    frame
+}
+
+/// The segments of a TCP/IPv4 stream that begin `sent` bytes after it.
+fn bytes_of(sent: usize, payload_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 54];
+    bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    bytes[14] = 0x45;
+    bytes[16..18].copy_from_slice(&(40 + payload_bytes as u16).to_be_bytes());
+    bytes[18..20].copy_from_slice(&((sent / 1000) as u16).to_be_bytes());
+    bytes[23] = 6;
+    let checksum = Sum::of(&bytes[14..34]).checksum();
+    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
+    bytes[38..42].copy_from_slice(&(sent as u32).to_be_bytes());
+    bytes[46..48].copy_from_slice(&[0x50, tcp_flags::ACK]);
+    let pseudo = Sum::pseudo_ipv4([0; 4], [0; 4], 6, 20 + payload_bytes as u16);
+    bytes[50..52].copy_from_slice(&pseudo.word().to_be_bytes());
+    bytes.extend((sent..sent + payload_bytes).map(|at| (at * 31 + at / 251) as u8));
+    bytes
+}
+
+fn header(segment_bytes: u16) -> VnetHeader {
+    VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        gso_size: segment_bytes,
+        csum_start: 34,
+        csum_offset: 16,
+        ..VnetHeader::default()
+    }
+}
+
+/// The same frame as it would be without a tail, and with one.
+fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
+    let bytes = bytes_of(sent, payload_bytes);
+    let mut whole = Frame::new(0);
+    whole.fill(&bytes);
+    [whole, tailed(&bytes, FRONT_BYTES)].map(|mut frame| {
+        frame.admit(&header(segment_bytes), Offloads::TCP).unwrap();
+        frame
+    })
+}
+
+#[test]
+fn a_tail_is_read_in_pieces_of_any_length() {
+    let bytes = bytes_of(0, 40_000);
+    let frame = tailed(&bytes, FRONT_BYTES);
+    assert_eq!((frame.len(), frame.front()), (bytes.len(), &bytes[..FRONT_BYTES]));
+    for step in [1, 999, 5000, 100_000] {
+        let (mut tail, mut read) = (frame.tail(), Vec::new());
+        while tail.left() > 0 {
+            let mut room = vec![0; step];
+            let left = tail.left();
+            let count = tail.read(&mut room);
+            assert_eq!(count, left.min(step));
+            assert_eq!(tail.left(), left - count);
+            read.extend_from_slice(&room[..count]);
+        }
+        assert_eq!(tail.read(&mut [0; 9]), 0);
+        assert!(read == bytes[FRONT_BYTES..], "pieces of {step} bytes");
+    }
+}
+
+#[test]
+fn a_frame_that_was_gathered_or_copied_is_as_if_it_had_never_had_a_tail() {
+    let [whole, mut frame] = both(0, 40_000, 1000);
+    assert!(frame.has_tail());
+    assert_eq!((frame.len(), frame.meta), (whole.len(), whole.meta));
+    assert_eq!(flow_hash(&frame), flow_hash(&whole));
+    assert_eq!((frame.source(), frame.destination()), (whole.source(), whole.destination()));
+    assert_eq!(frame.wire_front().header, whole.wire().header);
+    assert_eq!(frame.plain_words(), None);
+    let mut copy = Frame::new(9);
+    copy.copy_from(&frame);
+    assert!(frame.has_tail() && !copy.has_tail());
+    frame.gather();
+    assert!(!frame.has_tail());
+    for same in [&copy, &frame] {
+        assert_eq!(same.meta, whole.meta);
+        assert!(same.bytes() == whole.bytes());
+        assert_eq!(same.tail().left(), 0);
+    }
+}
+
+#[test]
+fn segments_are_those_of_the_whole_frame() {
+    let [mut whole, mut frame] = both(0, 40_000, 1448);
+    let [expected, found] = [&mut whole, &mut frame].map(|frame| {
+        let mut segments = segment(frame, false).unwrap();
+        let mut seen = Vec::new();
+        while let Some(piece) = segments.next_segment() {
+            seen.push((piece.bytes().to_vec(), piece.meta));
+        }
+        seen
+    });
+    assert_eq!(found.len(), 28);
+    assert!(found == expected);
+}
+
+/// What fits one segment is no large frame; it may have a tail all the same.
+#[test]
+fn checksums_are_those_of_the_whole_frame() {
+    let [mut whole, mut frame] = both(0, 9000, 9000);
+    assert!(frame.has_tail() && frame.meta.gso.is_none());
+    assert_eq!(frame.plain_words(), None, "its words would be followed by its front only");
+    complete_checksum(&mut whole);
+    complete_checksum(&mut frame);
+    assert_eq!(frame.meta.checksum, Checksum::Verified);
+    assert!(frame.bytes() == whole.bytes());
+}
+
+#[test]
+fn large_frames_are_joined_as_without_tails() {
+    let pairs = [0, 8000, 16_000].map(|sent| both(sent, 8000, 1000));
+    let (mut whole, mut frames) = (Vec::new(), Vec::new());
+    for [without, with] in pairs {
+        whole.push(without);
+        frames.push(with);
+    }
+    let expected = coalesce(&mut whole, |_| EGRESS);
+    assert_eq!(coalesce(&mut frames, |_| EGRESS), expected);
+    assert_eq!(expected.absorbed(), 2);
+    assert_eq!(frames[0].meta, whole[0].meta);
+    assert!(frames[0].bytes() == whole[0].bytes());
+}
+
+/// Its headers may be longer than what lies in the buffer.
+#[test]
+fn frames_that_are_not_announced_as_large_are_admitted_whole() {
+    let bytes = bytes_of(0, 9000);
+    let plain = VnetHeader::default();
+    let mut frame = tailed(&bytes, 20);
+    assert_eq!(frame.admit(&plain, Offloads::TCP), Ok(()));
+    assert!(frame.bytes() == bytes);
+    let mut frame = tailed(&bytes, 20);
+    assert_eq!(frame.admit_plain(), Ok(()));
+    assert!(frame.bytes() == bytes);
+    // A large one whose headers are not all there is refused.
+    let mut frame = tailed(&bytes, 40);
+    let refused = frame.admit(&header(1000), Offloads::TCP);
+    assert!(matches!(refused, Err(MalformedFrame::Headers(_))), "{refused:?}");
+}
+
+#[test]
+fn a_tag_is_taken_out_before_a_tail() {
+    let bytes = bytes_of(0, 30_000);
+    let mut tagged = bytes.clone();
+    tagged.splice(12..12, [0x81, 0x00, 0x00, 0x07]);
+    let mut frame = tailed(&tagged, FRONT_BYTES);
+    let header = VnetHeader { csum_start: 38, ..header(1000) };
+    frame.admit(&header, Offloads::TCP).unwrap();
+    assert_eq!(frame.meta.tag.map(|tag| tag.tci()), Some(7));
+    assert_eq!(frame.len(), bytes.len());
+    frame.gather();
+    assert!(frame.bytes() == bytes);
+}
+
+#[test]
+fn a_frame_with_its_tail_is_no_longer_than_any_other() {
+    let bytes = vec![0; FRAME_BYTES_MAX + 200];
+    for len in [FRAME_BYTES_MAX + 1, FRAME_BYTES_MAX + 200] {
+        let mut frame = tailed(&bytes[..len], FRONT_BYTES);
+        let refused = frame.admit(&header(1000), Offloads::TCP);
+        assert_eq!(refused, Err(MalformedFrame::TooLong { len: frame.len() }));
+        frame.gather();
+        assert_eq!(frame.bytes().len(), frame.len());
+    }
+}
+
+#[test]
+fn frames_let_go_of_their_source_with_their_tail() {
+    let bytes = bytes_of(0, 20_000);
+    let (memory, spans) = scatter(&bytes[FRONT_BYTES..]);
+    let mut batch = FrameBatch::new();
+    for _ in 0..BATCH_FRAMES_MAX {
+        let Some(frame) = batch.spare() else { break };
+        frame.fill(&bytes[..FRONT_BYTES]);
+        frame.set_tail(memory.clone(), &spans);
+        batch.commit();
+    }
+    assert!(batch.has_tails());
+    assert_eq!(batch.bytes(), batch.len() * bytes.len());
+    assert_eq!(Arc::strong_count(&memory), 1 + batch.len());
+    batch.frames_mut()[0].gather();
+    batch.frames_mut()[1].reset();
+    assert_eq!(Arc::strong_count(&memory), 1 + batch.len() - 2);
+    batch.clear();
+    assert_eq!(Arc::strong_count(&memory), 1);
+    assert!(!batch.has_tails());
+}
+
+/// The payload is the sender's until it is gathered.
+#[test]
+fn what_is_summed_is_what_leaves() {
+    let [_, mut frame] = both(0, 9000, 9000);
+    complete_checksum(&mut frame);
+    let sum = Sum::pseudo_ipv4([0; 4], [0; 4], 6, 9020);
+    let [before, after] = [sum, sum.then(Sum::of(&frame.bytes()[34..]))];
+    assert_ne!(before.word(), after.word());
+    assert_eq!(after.word(), 0xffff);
+    assert!(!frame.has_tail(), "a verified checksum is one of bytes that nobody else writes");
+}
+
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "tail was forgotten")]
+fn bytes_are_not_asked_of_a_frame_with_a_tail() {
+    let [_, frame] = both(0, 9000, 1000);
+    let _ = frame.bytes();
+}
+
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "tail was forgotten")]
+fn a_frame_with_a_tail_is_not_written_without_it() {
+    let [_, frame] = both(0, 9000, 1000);
+    let _ = frame.wire();
+}

@@ -1,0 +1,88 @@
+//! Tails of frames in guest memory, and the way from there into another VM's.
+//!
+//! They are copied from the one mapping to the other, once. The two may be the same
+//! memory, even the same bytes: a guest may name any of its memory in any of its
+//! rings. So nothing here assumes that they do not overlap.
+#![allow(unsafe_code, reason = "copies between memories that are shared with VMs")]
+
+use core::any::Any;
+
+use suimon_frame::{Span, TailMemory};
+
+use crate::copy::{copy, copy_within};
+use crate::memory::{GuestMemory, MemoryView, OutOfRange};
+
+/// Tails in memory that is not a VM's pass through a buffer of this length.
+const PIECE_BYTES: usize = 2048;
+
+/// Addresses are the guest's.
+impl TailMemory for GuestMemory {
+    fn read(&self, address: u64, into: &mut [u8]) {
+        let read = self.each_part(address, into.len(), |src, done, bytes| {
+            // SAFETY: `each_part` stays inside the mapping and inside `into`; our own
+            // memory and the guest's do not overlap.
+            unsafe { copy(src, into.as_mut_ptr().add(done), bytes) }
+        });
+        if read.is_err() {
+            into.fill(0);
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl MemoryView {
+    /// Copies a piece of a tail that lies in `memory` into guest memory.
+    pub(crate) fn write_span(
+        &mut self,
+        addr: u64,
+        memory: &dyn TailMemory,
+        span: Span,
+    ) -> Result<(), OutOfRange> {
+        match memory.as_any().downcast_ref() {
+            Some(memory) => self.write_from_guest(addr, memory, span),
+            None => self.write_piecewise(addr, memory, span),
+        }
+    }
+
+    fn write_from_guest(
+        &mut self,
+        addr: u64,
+        memory: &GuestMemory,
+        span: Span,
+    ) -> Result<(), OutOfRange> {
+        self.each_part(addr, span.bytes, |dst, before, bytes| {
+            let from = span.address.wrapping_add(before as u64);
+            let copied = memory.each_part(from, bytes, |src, done, bytes| {
+                // SAFETY: both walks stay inside their mappings, and this one inside
+                // the part of the other.
+                unsafe { copy_within(src, dst.add(done), bytes) }
+            });
+            if copied.is_err() {
+                // SAFETY: `each_part` stays inside the mapping.
+                unsafe { dst.write_bytes(0, bytes) }
+            }
+        })
+    }
+
+    fn write_piecewise(
+        &mut self,
+        addr: u64,
+        memory: &dyn TailMemory,
+        span: Span,
+    ) -> Result<(), OutOfRange> {
+        let mut piece = [0; PIECE_BYTES];
+        let mut done = 0;
+        while let Some(piece) = piece.get_mut(..PIECE_BYTES.min(span.bytes - done)) {
+            if piece.is_empty() {
+                break;
+            }
+            memory.read(span.address.wrapping_add(done as u64), piece);
+            self.write(addr.checked_add(done as u64).ok_or(OutOfRange)?, piece)?;
+            done += piece.len();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! Large frames whose payload still lies with their source: it gets its buffers back
+//! when the frame is where it goes, or is copied, and not before.
+//!
+//! The source overwrites what it gets back, so that whoever reads too late delivers
+//! something else than what was sent.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use suimon_frame::{Frame, FrameBatch, Offloads, Span, TailMemory, VnetHeader};
+use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHost, Sent, Wakeup};
+use suimon_processor_tests::{Receiver, mac, plane_of_nics, queue};
+use suimon_quantity::{Direction, PortId, ProcessorId};
+use suimon_switch::{CaptureOptions, DataPlane};
+use suimon_wait::PinnedThreads;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+const FRAMES: usize = 200;
+const FRONT_BYTES: usize = 100;
+const FRAME_BYTES: usize = 20_000;
+
+/// Where one payload lies.
+struct Lent(Mutex<Vec<u8>>);
+
+impl TailMemory for Lent {
+    fn read(&self, address: u64, into: &mut [u8]) {
+        let from = address as usize;
+        into.copy_from_slice(&self.0.lock().unwrap()[from..from + into.len()]);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What the guest that sends sees.
+#[derive(Default)]
+struct Guest {
+    waiting: Mutex<VecDeque<Vec<u8>>>,
+    /// Frames whose buffers it got back.
+    released: AtomicUsize,
+    /// Whether somebody still held one of them then.
+    was_held: AtomicBool,
+}
+
+struct Lender {
+    guest: Arc<Guest>,
+    lent: Vec<Arc<Lent>>,
+    kick: OwnedFd,
+}
+
+impl FrameSource for Lender {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        assert!(self.lent.is_empty(), "what was lent is released before more is taken");
+        let mut waiting = self.guest.waiting.lock().unwrap();
+        let before = batch.len();
+        while !waiting.is_empty() {
+            let Some(frame) = batch.spare() else { break };
+            let bytes = waiting.pop_front().unwrap();
+            let lent = Arc::new(Lent(Mutex::new(bytes[FRONT_BYTES..].to_vec())));
+            let (cut, len) = (5001, bytes.len() - FRONT_BYTES);
+            let spans = [(0, cut), (cut, len - cut)];
+            frame.fill(&bytes[..FRONT_BYTES]);
+            frame.set_tail(
+                lent.clone(),
+                &spans.map(|(at, bytes)| Span { address: at as u64, bytes }),
+            );
+            frame.admit(&header(), Offloads::TCP).unwrap();
+            batch.commit();
+            self.lent.push(lent);
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn release(&mut self) {
+        for lent in self.lent.drain(..) {
+            if Arc::strong_count(&lent) != 1 {
+                self.guest.was_held.store(true, Ordering::SeqCst);
+            }
+            lent.0.lock().unwrap().fill(0xff);
+            self.guest.released.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        Wakeup::Pending
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.kick.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+
+    fn malformed(&self) -> u64 {
+        0
+    }
+}
+
+/// Frames, and how many of the sender's buffers were back when each was written.
+type Read = Mutex<VecDeque<(Vec<u8>, usize)>>;
+
+/// A sink that reads tails itself.
+struct Reader {
+    guest: Arc<Guest>,
+    read: Arc<Read>,
+}
+
+impl FrameSink for Reader {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let mut bytes = frame.wire_front().front.to_vec();
+        let mut tail = frame.tail();
+        let mut room = vec![0; tail.left()];
+        tail.read(&mut room);
+        bytes.extend(room);
+        let released = self.guest.released.load(Ordering::SeqCst);
+        self.read.lock().unwrap().push_back((bytes, released));
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::TCP
+    }
+
+    fn reads_tails(&self) -> bool {
+        true
+    }
+}
+
+fn header() -> VnetHeader {
+    VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        gso_type: VnetHeader::GSO_TCPV4,
+        hdr_len: 54,
+        gso_size: 1448,
+        csum_start: 34,
+        csum_offset: 16,
+        num_buffers: 1,
+    }
+}
+
+fn large_frame(number: usize, to: [u8; 6]) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        (0..FRAME_BYTES).map(|at| (at * 31 + number * 7 + at / 251) as u8 & 0x7f).collect();
+    bytes[..6].copy_from_slice(&to);
+    bytes[6..12].copy_from_slice(&mac(0));
+    bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x00]);
+    bytes[16..18].copy_from_slice(&(FRAME_BYTES as u16 - 14).to_be_bytes());
+    bytes[20..26].copy_from_slice(&[0, 0, 64, 6, 0, 0]);
+    // Pushed, so that no other is joined to it.
+    bytes[46..48].copy_from_slice(&[0x50, 0x18]);
+    bytes
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < DEADLINE, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A guest that lends at port 0, a sink that reads tails at port 1, one that does not
+/// at port 2 and one that takes no large frames at port 3.
+struct Bench {
+    plane: DataPlane,
+    guest: Arc<Guest>,
+    read: Arc<Read>,
+    whole: Receiver,
+    cut: Receiver,
+    sent: usize,
+}
+
+impl Bench {
+    /// The sinks belong to the last of so many processors, the source to the first.
+    fn new(processors: usize) -> Self {
+        let runtime = Arc::new(PinnedThreads);
+        let cpus = runtime.cpus();
+        let plane = plane_of_nics(runtime, 4);
+        let (guest, read) = (Arc::new(Guest::default()), Arc::<Read>::default());
+        let kick = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
+        let source = Lender { guest: Arc::clone(&guest), lent: Vec::new(), kick };
+        plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
+        let reader = Reader { guest: Arc::clone(&guest), read: Arc::clone(&read) };
+        plane.attach_sink(queue(1, Direction::Egress), Box::new(reader));
+        let (whole, sink) = Receiver::pair();
+        whole.set_offloads(Offloads::TCP);
+        plane.attach_sink(queue(2, Direction::Egress), sink);
+        let (cut, sink) = Receiver::pair();
+        plane.attach_sink(queue(3, Direction::Egress), sink);
+        assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
+        plane.set_processors(&cpus[..processors]).unwrap();
+        plane.move_queue(queue(0, Direction::Ingress), ProcessorId(0)).unwrap();
+        let last = ProcessorId(processors as u16 - 1);
+        for port in 1..4 {
+            plane.move_queue(queue(port, Direction::Egress), last).unwrap();
+        }
+        Self { plane, guest, read, whole, cut, sent: 0 }
+    }
+
+    fn send(&mut self, to: [u8; 6]) -> Vec<u8> {
+        let bytes = large_frame(self.sent, to);
+        self.sent += 1;
+        self.guest.waiting.lock().unwrap().push_back(bytes.clone());
+        bytes
+    }
+
+    /// The frame that the sink received which reads tails, and what had been released.
+    fn next_read(&self) -> (Vec<u8>, usize) {
+        let mut next = None;
+        wait_for("the frame", || {
+            next = self.read.lock().unwrap().pop_front();
+            next.is_some()
+        });
+        next.unwrap()
+    }
+
+    fn next_whole(&self) -> Vec<u8> {
+        let mut next = None;
+        wait_for("the frame", || {
+            next = self.whole.poll();
+            next.is_some()
+        });
+        next.unwrap()
+    }
+
+    /// The payload of the segments of one large frame.
+    fn next_payload(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        wait_for("the segments", || {
+            while let Some(segment) = self.cut.poll() {
+                payload.extend_from_slice(&segment[54..]);
+            }
+            payload.len() >= FRAME_BYTES - 54
+        });
+        payload
+    }
+
+    fn check_released(&self) {
+        wait_for("the release", || self.guest.released.load(Ordering::SeqCst) == self.sent);
+        assert!(!self.guest.was_held.load(Ordering::SeqCst), "a frame held a released tail");
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.plane.stop();
+    }
+}
+
+#[test]
+fn buffers_come_back_after_the_sink_has_read_them() {
+    let mut bench = Bench::new(1);
+    for _ in 0..FRAMES {
+        let released = bench.sent;
+        let sent = bench.send(mac(1));
+        let (read, released_then) = bench.next_read();
+        assert!(read == sent);
+        assert_eq!(released_then, released, "released before it was read");
+        bench.check_released();
+    }
+}
+
+#[test]
+fn sinks_that_do_not_read_tails_are_given_whole_frames() {
+    for processors in [1, 2] {
+        let mut bench = Bench::new(processors);
+        for _ in 0..FRAMES {
+            let sent = bench.send(mac(2));
+            assert!(bench.next_whole() == sent);
+            let sent = bench.send(mac(3));
+            assert!(bench.next_payload() == sent[54..]);
+            bench.check_released();
+        }
+    }
+}
+
+/// The source does not wait for the other processor, which may be behind.
+#[test]
+fn another_processor_is_given_copies() {
+    let mut bench = Bench::new(2);
+    for _ in 0..FRAMES {
+        let sent = [(); 3].map(|()| bench.send(mac(1)));
+        for sent in sent {
+            assert!(bench.next_read().0 == sent);
+        }
+        bench.check_released();
+    }
+}
+
+#[test]
+fn a_flood_brings_every_port_the_whole_frame() {
+    for processors in [1, 2] {
+        let mut bench = Bench::new(processors);
+        for _ in 0..FRAMES {
+            let sent = bench.send([0xff; 6]);
+            assert!(bench.next_read().0 == sent);
+            assert!(bench.next_whole() == sent);
+            assert!(bench.next_payload() == sent[54..]);
+            bench.check_released();
+        }
+    }
+}
+
+#[test]
+fn captures_see_the_whole_frame_that_is_delivered() {
+    for port in [0, 1] {
+        let mut bench = Bench::new(1);
+        let capture = bench.plane.capture(PortId(port), CaptureOptions::default());
+        for _ in 0..20 {
+            let sent = bench.send(mac(1));
+            assert!(bench.next_read().0 == sent);
+            let mut captured = Vec::new();
+            capture.read(Duration::from_secs(1), 1, |frame| captured.push(frame.bytes().to_vec()));
+            assert!(captured == [sent]);
+            bench.check_released();
+        }
+    }
+}
+
+/// Nobody takes the frames: what they lie in is given back all the same.
+#[test]
+fn buffers_of_frames_that_are_dropped_come_back() {
+    let mut bench = Bench::new(1);
+    bench.plane.detach_port(PortId(2));
+    for _ in 0..FRAMES {
+        bench.send(mac(2));
+        bench.check_released();
+    }
+}
