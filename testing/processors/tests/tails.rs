@@ -17,7 +17,7 @@ use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHos
 use suimon_processor_tests::{Receiver, mac, plane_of_nics, queue};
 use suimon_quantity::{Direction, PortId, ProcessorId};
 use suimon_switch::{CaptureOptions, DataPlane};
-use suimon_wait::PinnedThreads;
+use suimon_wait::ProcessorThreads;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const FRAMES: usize = 200;
@@ -187,7 +187,7 @@ struct Bench {
 impl Bench {
     /// The sinks belong to the last of so many processors, the source to the first.
     fn new(processors: usize) -> Self {
-        let runtime = Arc::new(PinnedThreads);
+        let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
         let plane = plane_of_nics(runtime, 4);
         let (guest, read) = (Arc::new(Guest::default()), Arc::<Read>::default());
