@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench::rig::{Driver, GUEST_BASE, USER_BASE, Vm, event};
-use bench::{BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, Loopback, MERGEABLE, VERSION_1, session};
+use bench::{
+    BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, Loopback, MERGEABLE, VERSION_1, leave, session,
+};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_ports::{
     DeviceNotice, OffloadSwitches, PortDevice, PortSpec, VhostUserPromise, VhostUserSpec,
@@ -144,7 +146,8 @@ fn a_broken_ring_stops_its_nic_until_the_guest_starts_anew() {
         assert_eq!(front_end.ring_base(0), 1);
         front_end.acknowledged = false;
     }
-    drop(front_end);
+    // Or the session would take its notice for its own.
+    leave(&bench, front_end);
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 

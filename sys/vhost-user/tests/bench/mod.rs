@@ -344,6 +344,12 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
         announcement[12..26],
         [255, 255, 255, 255, 255, 255, 0x52, 0x54, 0, 1, 2, 3, 0x80, 0x35]
     );
+    leave(bench, front_end);
+    assert_eq!(bench.host.queues(), (0, 0));
+}
+
+/// Lets a front-end leave whose link was told to be up, and waits until that was told.
+pub fn leave(bench: &Bench, front_end: FrontEnd) {
     drop(front_end);
     loop {
         if let DeviceNotice::LinkDown { reason } = bench.notice() {
@@ -351,5 +357,4 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
             break;
         }
     }
-    assert_eq!(bench.host.queues(), (0, 0));
 }
