@@ -1,18 +1,12 @@
 //! Answers that are not a success, and requests that are not what they should be.
 
-use std::time::Duration;
-
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
-use suimon_contract::{ApiError, ErrorBody, ErrorCode, JSON_BYTES_MAX};
-
-/// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 
 /// Everything that was found wrong.
 #[derive(Debug)]
@@ -73,33 +67,6 @@ pub(super) async fn no_such_method(request: Request) -> Failure {
         request.method()
     );
     ApiError::new(ErrorCode::MethodNotAllowed, text).into()
-}
-
-/// A body of at most [`JSON_BYTES_MAX`] bytes, complete.
-pub(super) struct Body(pub Bytes);
-
-impl<S: Send + Sync> FromRequest<S> for Body {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let read = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state));
-        match read.await {
-            Ok(Ok(bytes)) => Ok(Self(bytes)),
-            Ok(Err(rejection)) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                let text = format!("the body is larger than {JSON_BYTES_MAX} bytes");
-                let error = ApiError::new(ErrorCode::Malformed, text);
-                Err(Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, error))
-            }
-            Ok(Err(rejection)) => {
-                Err(ApiError::new(ErrorCode::Malformed, rejection.body_text()).into())
-            }
-            Err(_) => {
-                let text = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
-                let error = ApiError::new(ErrorCode::Malformed, text);
-                Err(Failure::with_status(StatusCode::REQUEST_TIMEOUT, error))
-            }
-        }
-    }
 }
 
 /// The parameters after `?`.

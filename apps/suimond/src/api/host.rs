@@ -14,8 +14,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change};
-use crate::api::failure::{Body, Failure, Parameters};
+use crate::api::failure::{Failure, Parameters};
 use crate::api::state::ApiState;
 use crate::metrics;
 

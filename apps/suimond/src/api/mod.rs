@@ -3,6 +3,7 @@
 //! Every endpoint is described where it is handled; the OpenAPI document is made
 //! from the router itself, so an endpoint that exists is in the document.
 
+mod body;
 mod captures;
 mod changes;
 mod described;
@@ -17,8 +18,7 @@ mod state;
 mod switches;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use suimon_contract::{JSON_BYTES_MAX, NicConfig, SwitchConfig, UplinkConfig};
+use suimon_contract::{NicConfig, SwitchConfig, UplinkConfig};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -64,6 +64,5 @@ pub fn router(state: ApiState) -> Router {
     router
         .fallback(failure::no_such_endpoint)
         .method_not_allowed_fallback(failure::no_such_method)
-        .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .with_state(state)
 }

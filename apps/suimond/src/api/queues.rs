@@ -8,8 +8,9 @@ use suimon_node::QueueSide;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::body::Body;
 use crate::api::changes::accepted;
-use crate::api::failure::{Body, Failure, InPath, unknown_field};
+use crate::api::failure::{Failure, InPath, unknown_field};
 use crate::api::state::ApiState;
 
 /// The endpoints of queues.

@@ -13,10 +13,11 @@ use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
 use crate::api::changes::{self, ChangeParameters, change};
 use crate::api::described::{Described, routes};
-use crate::api::failure::{Body, Failure, InPath, Parameters};
+use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 
 /// A kind of resource that the API serves.

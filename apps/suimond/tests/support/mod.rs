@@ -24,6 +24,8 @@ use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::socket_files::HostSocketFiles;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub const WEB: &str = r#"{"name": "web", "switch": "lan", "backend": "tap", "device": "web0"}"#;
+
 pub struct Server {
     pub directory: tempfile::TempDir,
     pub socket: PathBuf,
@@ -64,6 +66,17 @@ impl Server {
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         tokio::spawn(suimond::server::serve(listener, router.clone(), news.clone()));
         Self { directory, socket, node, news, sender, router, plane }
+    }
+
+    /// With a private switch `lan` and on it the TAP NIC [`WEB`]; its revision is 2.
+    pub async fn with_web() -> Self {
+        let server = Self::start().await;
+        let lan = r#"{"name": "lan", "kind": "private"}"#;
+        for (path, body) in [("/1.0/switches", lan), ("/1.0/nics", WEB)] {
+            let operation = server.change(Method::POST, path, body).await;
+            assert_eq!(operation["state"], "succeeded", "{operation}");
+        }
+        server
     }
 
     pub async fn send(&self, method: Method, path: &str, body: &str) -> Response<Incoming> {
