@@ -199,21 +199,9 @@ impl Engine {
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        match self.ways.direct(egress) {
-            Some(sink) => self.transmit(sink, frame, probe),
-            None => self.deliver_indirectly(now, published, egress, frame, is_only, probe),
+        if let Some(sink) = self.ways.direct(egress) {
+            return self.transmit(sink, frame, probe);
         }
-    }
-
-    fn deliver_indirectly(
-        &mut self,
-        now: Time,
-        published: &Published,
-        egress: PortSlot,
-        frame: &mut Frame,
-        is_only: bool,
-        probe: &mut Probe<'_>,
-    ) {
         let Some(port) = published.ports.get(egress.index()) else { return };
         let queues = port.egress.len();
         let at = match queues {
