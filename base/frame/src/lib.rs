@@ -44,6 +44,8 @@ mod octets;
 mod segment;
 mod tail;
 mod tcp;
+#[cfg(test)]
+mod test_streams;
 mod udp;
 mod vlan;
 mod vnet_header;

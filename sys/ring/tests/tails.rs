@@ -66,6 +66,22 @@ fn receiver(driver: &AnyDriver<'_>, vm: &Vm, features: u64) -> RxRing {
     RxRing::new(vm.map(), &driver.setup(features, &call_line().0), mask).unwrap()
 }
 
+/// A sender's ring and the batch that its only frame was taken into, of buffers of
+/// these lengths.
+fn taken<'vm>(
+    vm: &'vm Vm,
+    form: u64,
+    lens: &[usize],
+    bytes: &[u8],
+) -> (AnyDriver<'vm>, TxRing, FrameBatch) {
+    let mut driver = AnyDriver::new(vm, SIZE, form);
+    let mut ring = sender(&driver, vm, SENDS | form);
+    let mut batch = FrameBatch::new();
+    driver.add(&cut(bytes.len(), lens), false, bytes).unwrap();
+    assert_eq!(ring.receive(&mut batch).unwrap(), 1);
+    (driver, ring, batch)
+}
+
 /// Lengths of a chain's buffers for so many bytes, and behind them.
 fn cut(total: usize, lens: &[usize]) -> Vec<u32> {
     let mut left = total;
@@ -152,12 +168,8 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
 #[test]
 fn a_gathered_frame_is_the_one_that_was_sent() {
     let vm = Vm::new(SIZE);
-    let mut driver = AnyDriver::new(&vm, SIZE, 0);
-    let mut ring = sender(&driver, &vm, SENDS);
-    let mut batch = FrameBatch::new();
     let bytes = large(1, 65_000);
-    driver.add(&cut(bytes.len(), &[5000]), false, &bytes).unwrap();
-    ring.receive(&mut batch).unwrap();
+    let (_driver, _ring, mut batch) = taken(&vm, 0, &[5000], &bytes);
     let frame = &mut batch.frames_mut()[0];
     let mut copy = Frame::new(0);
     copy.copy_from(frame);
@@ -259,12 +271,8 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
 fn a_tail_outlives_its_ring() {
     for form in [0, RING_PACKED] {
         let vm = Vm::new(SIZE);
-        let mut driver = AnyDriver::new(&vm, SIZE, form);
-        let mut ring = sender(&driver, &vm, SENDS | form);
-        let mut batch = FrameBatch::new();
         let bytes = large(1, 50_000);
-        driver.add(&[bytes.len() as u32], false, &bytes).unwrap();
-        ring.receive(&mut batch).unwrap();
+        let (mut driver, ring, mut batch) = taken(&vm, form, &[bytes.len()], &bytes);
         let state = ring.state();
         let before = state.next_avail();
         drop(ring);
@@ -358,15 +366,11 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
 #[test]
 fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
     let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
-    let mut from = AnyDriver::new(&from_vm, SIZE, 0);
-    let mut to = AnyDriver::new(&to_vm, SIZE, 0);
-    let mut tx = sender(&from, &from_vm, SENDS);
-    let mut rx = receiver(&to, &to_vm, RECEIVES);
-    let mut batch = FrameBatch::new();
     let bytes = large(1, 40_000);
-    from.add(&[bytes.len() as u32], false, &bytes).unwrap();
+    let (_from, mut tx, mut batch) = taken(&from_vm, 0, &[bytes.len()], &bytes);
+    let mut to = AnyDriver::new(&to_vm, SIZE, 0);
+    let mut rx = receiver(&to, &to_vm, RECEIVES);
     offer_all(&mut to, &[66_000]);
-    tx.receive(&mut batch).unwrap();
     ftruncate(&from_vm.file, 0).unwrap();
     for _ in 0..2 {
         assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), Sent::Accepted);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::checksum::field;
 use crate::meta::LeavesAs;
+use crate::test_streams::tcp4_segment;
 use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
 
 const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
@@ -8,20 +9,8 @@ const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
 /// The segment of a TCP/IPv4 stream that begins `sent` bytes after the stream, as a
 /// sender leaves it that does not complete checksums.
 fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
-    let mut bytes = vec![0; 54 + payload_bytes];
-    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
-    bytes[14] = 0x45;
-    bytes[16..18].copy_from_slice(&(40 + payload_bytes as u16).to_be_bytes());
     let identification = sent / usize::from(segment_bytes);
-    bytes[18..20].copy_from_slice(&(identification as u16).to_be_bytes());
-    bytes[23] = 6;
-    let checksum = Sum::of(&bytes[14..34]).checksum();
-    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
-    bytes[38..42].copy_from_slice(&(sent as u32).to_be_bytes());
-    bytes[46..48].copy_from_slice(&[0x50, tcp_flags::ACK]);
-    let pseudo = Sum::pseudo_ipv4([0; 4], [0; 4], 6, 20 + payload_bytes as u16);
-    bytes[50..52].copy_from_slice(&pseudo.word().to_be_bytes());
-    bytes[54..].fill(7);
+    let bytes = tcp4_segment(sent, identification, &vec![7; payload_bytes]);
     let is_large = payload_bytes > usize::from(segment_bytes);
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,

@@ -3,9 +3,10 @@ use std::sync::Mutex;
 use super::*;
 use crate::checksum::Sum;
 use crate::meta::{Checksum, Offloads};
+use crate::test_streams::tcp4_segment;
 use crate::{
     BATCH_FRAMES_MAX, FRAME_BYTES_MAX, Frame, FrameBatch, Lane, MalformedFrame, VnetHeader,
-    coalesce, complete_checksum, flow_hash, segment, tcp_flags,
+    coalesce, complete_checksum, flow_hash, segment,
 };
 
 const EGRESS: Lane = Lane::Egress(0, Offloads::TCP);
@@ -51,21 +52,8 @@ fn tailed(bytes: &[u8], front: usize) -> Frame {
 
 /// The segments of a TCP/IPv4 stream that begin `sent` bytes after it.
 fn bytes_of(sent: usize, payload_bytes: usize) -> Vec<u8> {
-    let mut bytes = vec![0; 54];
-    bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
-    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
-    bytes[14] = 0x45;
-    bytes[16..18].copy_from_slice(&(40 + payload_bytes as u16).to_be_bytes());
-    bytes[18..20].copy_from_slice(&((sent / 1000) as u16).to_be_bytes());
-    bytes[23] = 6;
-    let checksum = Sum::of(&bytes[14..34]).checksum();
-    bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
-    bytes[38..42].copy_from_slice(&(sent as u32).to_be_bytes());
-    bytes[46..48].copy_from_slice(&[0x50, tcp_flags::ACK]);
-    let pseudo = Sum::pseudo_ipv4([0; 4], [0; 4], 6, 20 + payload_bytes as u16);
-    bytes[50..52].copy_from_slice(&pseudo.word().to_be_bytes());
-    bytes.extend((sent..sent + payload_bytes).map(|at| (at * 31 + at / 251) as u8));
-    bytes
+    let payload = (sent..sent + payload_bytes).map(|at| (at * 31 + at / 251) as u8);
+    tcp4_segment(sent, sent / 1000, &payload.collect::<Vec<_>>())
 }
 
 fn header(segment_bytes: u16) -> VnetHeader {
