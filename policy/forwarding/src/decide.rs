@@ -218,3 +218,7 @@ fn check_source(batch: &Batch<'_>, source: u64) -> Result<bool, DropReason> {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

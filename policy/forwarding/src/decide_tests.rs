@@ -1,0 +1,69 @@
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr};
+use suimon_quantity::{PortId, SwitchId, Time};
+
+use super::*;
+use crate::{PortRole, PortSpec, SwitchSpec};
+
+const SWITCH: SwitchId = SwitchId(3);
+const NOW: Time = Time::from_ns(1_000_000_000);
+
+fn mac(n: u32) -> [u8; 6] {
+    let [a, b, c, d] = n.to_be_bytes();
+    [0x02, 0, a, b, c, d]
+}
+
+fn frame(destination: [u8; 6], source: [u8; 6], tag: Option<VlanTag>) -> Frame {
+    let mut frame = Frame::new(0);
+    frame.fill(&[&destination[..], &source, &[0x88, 0xb5], &[0; 46]].concat());
+    frame.meta.tag = tag;
+    frame
+}
+
+fn decide(forwarder: &mut Forwarder, tables: &Tables, frames: &mut [Frame]) -> Vec<Verdict> {
+    let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+    let ingress = tables.slot(PortId(9)).unwrap();
+    forwarder.decide(tables, NOW, ingress, frames, &mut verdicts);
+    verdicts[..frames.len()].to_vec()
+}
+
+/// Addresses of a batch are loaded ahead of it once many are learned. What a batch
+/// teaches in between, and frames of which there is nothing to load, do not get lost.
+#[test]
+fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
+    let uplink = |id| PortSpec {
+        learned_max: u32::MAX,
+        ..PortSpec::new(PortId(id), SWITCH, PortRole::Uplink)
+    };
+    let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &[uplink(5), uplink(9)]).unwrap();
+    let tag = Some(VlanTag::from_tci(7));
+    let batch = || {
+        let mut frames = vec![Frame::new(0)];
+        frames.extend((0..10).flat_map(|n| {
+            [
+                frame(mac(n), mac(1_000_000 + n), None),
+                // To who has just spoken, here.
+                frame(mac(1_000_000 + n), mac(n + 20), None),
+                frame(MacAddr::BROADCAST.octets(), mac(2_000_000), tag),
+            ]
+        }));
+        frames.push(frame(mac(3), mac(3_000_000), tag));
+        frames
+    };
+    let verdicts = [10, TOUCH_ADDRESSES_MIN as u32 * 4].map(|learned| {
+        let mut forwarder = Forwarder::new(1 << 16);
+        let ingress = tables.slot(PortId(5)).unwrap();
+        for n in 0..learned {
+            let mut hello = [frame(MacAddr::BROADCAST.octets(), mac(n), None)];
+            let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+            forwarder.decide(&tables, NOW, ingress, &mut hello, &mut verdicts);
+        }
+        assert_eq!(forwarder.len(), learned as usize);
+        decide(&mut forwarder, &tables, &mut batch())
+    });
+    assert_eq!(verdicts[0].len(), BATCH_FRAMES_MAX);
+    assert_eq!(verdicts[0], verdicts[1]);
+    let egress = tables.slot(PortId(5)).unwrap();
+    assert_eq!(verdicts[0][0], Verdict::Drop(DropReason::Malformed));
+    assert_eq!(verdicts[0][1], Verdict::Unicast { egress });
+    assert_eq!(verdicts[0][2], Verdict::Drop(DropReason::SameEgress));
+}
