@@ -1,4 +1,4 @@
-//! Processors' threads: the clock, pinned threads and the one wait.
+//! Processors' threads: where they run, their clock and their one wait.
 //!
 //! Implements [`suimon_ports::ProcessorRuntime`], [`suimon_ports::Wait`] and
 //! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and

@@ -10,7 +10,7 @@ use std::time::Duration;
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::Offloads;
 use suimon_ports::{ProcessorRuntime, QueueHost};
-use suimon_processor_tests::{Bottomless, Endless, mac, queue, small_frame};
+use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::ProcessorThreads;
@@ -54,7 +54,7 @@ fn measure(
     })?;
     for id in 0..2_u8 {
         plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(Bottomless(takes)));
-        plane.attach_source(queue(id.into(), Direction::Ingress), Box::new(source(id)));
+        plane.attach_source(queue(id.into(), Direction::Ingress), source(id).source());
     }
     // The first window is that in which caches and branch predictors learn.
     let mut windows: Vec<f64> = (0..WINDOWS).map(|_| ns_per_frame(&plane)).skip(1).collect();

@@ -12,7 +12,7 @@ use suimon_wait::ProcessorThreads;
 
 type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// Pinned threads whose clock is the test's. They sleep until something happens to their
+/// Threads whose clock is the test's. They sleep until something happens to their
 /// descriptors or they are woken, however soon they wanted to be back: a deadline on
 /// such a clock says nothing of when the test will have it pass.
 #[derive(Clone)]

@@ -1,23 +1,18 @@
 //! Queues that cost nothing, to see what the switch itself costs.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
-use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+use suimon_ports::{FrameSink, PortFault, Sent};
+
+use crate::supply::Supply;
 
 /// Always has another batch of the same frames.
 pub struct Endless {
     frames: Vec<Vec<u8>>,
     header: VnetHeader,
-    never: OwnedFd,
 }
 
 impl Endless {
     /// A source of this frame.
-    ///
-    /// # Panics
-    /// The host has no eventfd left.
     pub fn new(bytes: [u8; 64]) -> Self {
         Self::of(vec![bytes.to_vec()], VnetHeader::default())
     }
@@ -25,9 +20,6 @@ impl Endless {
     /// A source of batches, each of them this many segments in sequence of a TCP/IPv4
     /// stream that was sent with these MAC addresses, the destination's first.
     /// Checksums are partial, as a guest leaves them.
-    ///
-    /// # Panics
-    /// The host has no eventfd left.
     pub fn stream(macs: [[u8; 6]; 2], segments: u32, payload_bytes: u16) -> Self {
         let segment = |nth: u32| {
             let mut bytes = [&macs.concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
@@ -54,13 +46,12 @@ impl Endless {
     }
 
     fn of(frames: Vec<Vec<u8>>, header: VnetHeader) -> Self {
-        let never = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
-        Self { frames, header, never }
+        Self { frames, header }
     }
 }
 
-impl FrameSource for Endless {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+impl Supply for Endless {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         for bytes in self.frames.iter().cycle() {
             let Some(frame) = batch.spare() else { break };
@@ -71,24 +62,6 @@ impl FrameSource for Endless {
             }
         }
         Ok(batch.len() - before)
-    }
-
-    fn arm(&mut self) -> Wakeup {
-        Wakeup::Pending
-    }
-
-    fn disarm(&mut self) {}
-
-    fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.never.as_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        false
-    }
-
-    fn malformed(&self) -> u64 {
-        0
     }
 }
 

@@ -9,10 +9,12 @@
 mod clock;
 mod endless;
 mod lan;
+mod supply;
 
 pub use clock::OnClock;
 pub use endless::{Bottomless, Endless};
 pub use lan::{mac, plane_of_nics, queue, small_frame};
+pub use supply::Supply;
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHost, Sent, Wakeup};
-use suimon_processor_tests::{Bottomless, Endless, mac, queue, small_frame};
+use suimon_ports::{FrameSink, PortFault, ProcessorRuntime, QueueHost, Sent};
+use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, ProcessorId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::ProcessorThreads;
@@ -52,30 +52,10 @@ static ALLOCATOR: Counting = Counting;
 /// Marks the thread that polls it as a processor.
 struct Marking<Q>(Q);
 
-impl FrameSource for Marking<Endless> {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+impl Supply for Marking<Endless> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         IS_PROCESSOR.set(true);
-        self.0.receive(batch)
-    }
-
-    fn arm(&mut self) -> Wakeup {
-        self.0.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.0.disarm();
-    }
-
-    fn wake_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.0.wake_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        self.0.is_polled_by_fd()
-    }
-
-    fn malformed(&self) -> u64 {
-        self.0.malformed()
+        self.0.fill(batch)
     }
 }
 
@@ -122,7 +102,7 @@ fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u
         let sink = Marking(Bottomless(Offloads::TCP));
         plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(sink));
         let source = Marking(source(id));
-        plane.attach_source(queue(id.into(), Direction::Ingress), Box::new(source));
+        plane.attach_source(queue(id.into(), Direction::Ingress), source.source());
     }
     plane.move_queue(queue(0, Direction::Ingress), ProcessorId(0)).unwrap();
     plane.move_queue(queue(1, Direction::Egress), sink_at).unwrap();

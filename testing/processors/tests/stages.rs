@@ -1,15 +1,14 @@
 //! Where a processor's time goes, told of real threads. In the first tests time is the
 //! test's own: it goes on only while queues do something.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
-use suimon_ports::{FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
+use suimon_ports::{FrameSink, PortFault, QueueHost, Sent};
 use suimon_processor_tests::{
-    Endless, OnClock, Receiver, Sender, mac, plane_of_nics, queue, small_frame,
+    Endless, OnClock, Receiver, Sender, Supply, mac, plane_of_nics, queue, small_frame,
 };
 use suimon_quantity::{Direction, SwitchId, Time};
 use suimon_switch::{DataPlane, ProcessorView, Stage, StageTimes};
@@ -37,7 +36,7 @@ impl Clock {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Pinned threads on this clock.
+    /// Threads on this clock.
     fn runtime(&self) -> OnClock {
         let clock = self.clone();
         OnClock::new(move || Time::from_ns(clock.ns()))
@@ -51,33 +50,19 @@ struct Timed {
     clock: Clock,
 }
 
-impl FrameSource for Timed {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+impl Supply for Timed {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         if self.left == 0 {
             self.clock.pass(EMPTY_NS);
             return Ok(0);
         }
         self.left -= 1;
         self.clock.pass(RECEIVE_NS);
-        self.frames.receive(batch)
+        self.frames.fill(batch)
     }
 
-    fn arm(&mut self) -> Wakeup {
-        if self.left == 0 { Wakeup::Armed } else { Wakeup::Pending }
-    }
-
-    fn disarm(&mut self) {}
-
-    fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.frames.wake_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        false
-    }
-
-    fn malformed(&self) -> u64 {
-        0
+    fn is_over(&self) -> bool {
+        self.left == 0
     }
 }
 
@@ -124,7 +109,7 @@ fn all_of_a_processors_time_is_told_once() {
     plane.attach_sink(queue(1, Direction::Egress), Box::new(Slow(clock.clone())));
     let frames = Endless::new(small_frame(0, 1));
     let source = Timed { frames, left: BATCHES, clock: clock.clone() };
-    plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
+    plane.attach_source(queue(0, Direction::Ingress), source.source());
     let asleep =
         until(&plane, "asleep", |processor| processor.batches == BATCHES && processor.asleep);
     let times = asleep.stages;

@@ -6,15 +6,13 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{Frame, FrameBatch, Offloads, Span, TailMemory, VnetHeader};
-use suimon_ports::{FrameSink, FrameSource, PortFault, ProcessorRuntime, QueueHost, Sent, Wakeup};
-use suimon_processor_tests::{Receiver, mac, plane_of_nics, queue};
+use suimon_ports::{FrameSink, PortFault, ProcessorRuntime, QueueHost, Sent};
+use suimon_processor_tests::{Receiver, Supply, mac, plane_of_nics, queue};
 use suimon_quantity::{Direction, PortId, ProcessorId};
 use suimon_switch::{CaptureOptions, DataPlane};
 use suimon_wait::ProcessorThreads;
@@ -51,11 +49,10 @@ struct Guest {
 struct Lender {
     guest: Arc<Guest>,
     lent: Vec<Arc<Lent>>,
-    kick: OwnedFd,
 }
 
-impl FrameSource for Lender {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+impl Supply for Lender {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         assert!(self.lent.is_empty(), "what was lent is released before more is taken");
         let mut waiting = self.guest.waiting.lock().unwrap();
         let before = batch.len();
@@ -85,24 +82,6 @@ impl FrameSource for Lender {
             lent.0.lock().unwrap().fill(0xff);
             self.guest.released.fetch_add(1, Ordering::SeqCst);
         }
-    }
-
-    fn arm(&mut self) -> Wakeup {
-        Wakeup::Pending
-    }
-
-    fn disarm(&mut self) {}
-
-    fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.kick.as_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        false
-    }
-
-    fn malformed(&self) -> u64 {
-        0
     }
 }
 
@@ -191,9 +170,8 @@ impl Bench {
         let cpus = runtime.cpus();
         let plane = plane_of_nics(runtime, 4);
         let (guest, read) = (Arc::new(Guest::default()), Arc::<Read>::default());
-        let kick = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-        let source = Lender { guest: Arc::clone(&guest), lent: Vec::new(), kick };
-        plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
+        let source = Lender { guest: Arc::clone(&guest), lent: Vec::new() };
+        plane.attach_source(queue(0, Direction::Ingress), source.source());
         let reader = Reader { guest: Arc::clone(&guest), read: Arc::clone(&read) };
         plane.attach_sink(queue(1, Direction::Egress), Box::new(reader));
         let (whole, sink) = Receiver::pair();

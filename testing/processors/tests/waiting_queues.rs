@@ -2,15 +2,14 @@
 //! busy, and how soon depends on time, not on rounds: a round takes two microseconds
 //! with small frames and a hundred with large ones. Time is the test's own.
 
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
+use suimon_ports::{FrameSink, PortFault, QueueHost, Sent};
 use suimon_processor_tests::{
-    Bottomless, Endless, OnClock, Sender, plane_of_nics, queue, small_frame,
+    Bottomless, Endless, OnClock, Sender, Supply, plane_of_nics, queue, small_frame,
 };
 use suimon_quantity::{Direction, Time};
 
@@ -34,34 +33,14 @@ struct Busy {
     seen: Arc<Seen>,
 }
 
-impl FrameSource for Busy {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+impl Supply for Busy {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let round = self.seen.round.fetch_add(1, Ordering::Relaxed);
         if round % PAUSE_ROUNDS == PAUSE_ROUNDS - 1 {
             self.seen.sent.store(round + 1, Ordering::Relaxed);
             self.waiting.send(&small_frame(1, 0));
         }
-        self.frames.receive(batch)
-    }
-
-    fn arm(&mut self) -> Wakeup {
-        self.frames.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.frames.disarm();
-    }
-
-    fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.frames.wake_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        self.frames.is_polled_by_fd()
-    }
-
-    fn malformed(&self) -> u64 {
-        self.frames.malformed()
+        self.frames.fill(batch)
     }
 }
 
@@ -101,7 +80,7 @@ fn delays(step: Duration) -> Vec<u64> {
     plane.attach_source(queue(1, Direction::Ingress), source);
     let frames = Endless::new(small_frame(0, 2));
     let busy = Busy { frames, waiting, seen: Arc::clone(&seen) };
-    plane.attach_source(queue(0, Direction::Ingress), Box::new(busy));
+    plane.attach_source(queue(0, Direction::Ingress), busy.source());
     let began = Instant::now();
     while seen.delays.lock().unwrap().len() < FRAMES {
         assert!(began.elapsed() < Duration::from_secs(20), "the waiting queue is not served");

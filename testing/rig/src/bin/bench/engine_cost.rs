@@ -1,17 +1,15 @@
 //! What a frame costs the switch's engine with few and with many ports and addresses.
 //! The queues cost nothing: they are in memory, and nothing is copied out of them.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use rustix::event::{EventfdFlags, eventfd};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads, VnetHeader};
-use suimon_ports::{FrameSource, PortFault, ProcessorRuntime, QueueHost, Wakeup};
-use suimon_processor_tests::{Bottomless, queue};
+use suimon_ports::{PortFault, ProcessorRuntime, QueueHost};
+use suimon_processor_tests::{Bottomless, Supply, queue};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_rig::until;
 use suimon_switch::{DataPlane, PortTopology, Topology};
@@ -79,15 +77,15 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     // Each address is learned on the port that it is then sent to.
     for id in 1..size.ports {
         let step = size.ports - 1;
-        let source = Source::new(Order::Once { next: id - 1, step, end: size.addresses })?;
-        plane.attach_source(queue(id, Direction::Ingress), Box::new(source));
+        let source = Order::Once { next: id - 1, step, end: size.addresses };
+        plane.attach_source(queue(id, Direction::Ingress), source.source());
     }
     let addresses = u64::from(size.addresses);
     until_handled(&plane, addresses)?;
     let learned = plane.addresses(SWITCH).len();
     ensure!(learned == size.addresses as usize, "{learned} of {} were learned", size.addresses);
-    let source = Source::new(Order::Endless { next: 0, of: size.addresses })?;
-    plane.attach_source(queue(0, Direction::Ingress), Box::new(source));
+    let source = Order::Endless { next: 0, of: size.addresses };
+    plane.attach_source(queue(0, Direction::Ingress), source.source());
     // The first frame to each address finds it for the first time.
     until_handled(&plane, addresses + 2 * addresses)?;
     let delivered =
@@ -133,22 +131,11 @@ impl Order {
     }
 }
 
-struct Source {
-    order: Order,
-    never: OwnedFd,
-}
-
-impl Source {
-    fn new(order: Order) -> Result<Self> {
-        Ok(Self { order, never: eventfd(0, EventfdFlags::CLOEXEC)? })
-    }
-}
-
-impl FrameSource for Source {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+impl Supply for Order {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
         while let Some(frame) = batch.spare() {
-            let Some(ends) = self.order.next() else { break };
+            let Some(ends) = self.next() else { break };
             let bytes = frame.space_mut();
             for (at, end) in ends.into_iter().enumerate() {
                 bytes[6 * at..][..2].copy_from_slice(&[2, 0]);
@@ -163,24 +150,7 @@ impl FrameSource for Source {
         Ok(batch.len() - before)
     }
 
-    fn arm(&mut self) -> Wakeup {
-        match self.order {
-            Order::Once { .. } => Wakeup::Armed,
-            Order::Endless { .. } => Wakeup::Pending,
-        }
-    }
-
-    fn disarm(&mut self) {}
-
-    fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.never.as_fd()
-    }
-
-    fn is_polled_by_fd(&self) -> bool {
-        false
-    }
-
-    fn malformed(&self) -> u64 {
-        0
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Once { .. })
     }
 }
