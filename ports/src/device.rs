@@ -8,7 +8,7 @@ use suimon_offload::{DeviceFeatures, OffloadSwitches};
 use suimon_quantity::PortId;
 use thiserror::Error;
 
-use crate::QueueHost;
+use crate::{KernelPathCounters, KernelPathState, KernelPathTable, QueueHost};
 
 /// Who listens on a vhost-user socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,9 @@ pub struct TapSpec {
     pub mtu: u16,
     /// What the kernel's side may use.
     pub offload: OffloadSwitches,
+    /// Whether the kernel may move its frames itself, as far as a
+    /// [`KernelPathTable`] says so.
+    pub kernel_path: bool,
 }
 
 /// How frames reach an uplink's device.
@@ -159,6 +162,8 @@ pub struct DeviceStatus {
     pub mac: Option<MacAddr>,
     /// The largest IP packet it takes now.
     pub mtu: u16,
+    /// The kernel's path, if it was asked for.
+    pub kernel_path: Option<KernelPathState>,
 }
 
 /// What kind of failure opening or changing a device met.
@@ -232,6 +237,17 @@ pub trait DeviceFactory: Send + Sync {
     /// # Errors
     /// The device is not there, or the kernel cannot be asked.
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
+
+    /// Has the kernel move the frames between TAPs of which this table says so, and no
+    /// others, as soon as this returns. Ports whose devices were not opened with
+    /// [`TapSpec::kernel_path`], or not yet, are left out.
+    ///
+    /// # Errors
+    /// The kernel has no room for all of it; what is missing goes through the switch.
+    fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError>;
+
+    /// What took the kernel's path from and to a port, also while it had another device.
+    fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters;
 
     /// Whether a TAP of that name exists in the namespace.
     fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool;

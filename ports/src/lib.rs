@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod device;
+mod kernel_path;
 mod processor;
 mod queue;
 mod socket_files;
@@ -29,6 +30,9 @@ pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
     PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
     VhostUserSpec,
+};
+pub use kernel_path::{
+    KernelPathAddress, KernelPathCounters, KernelPathPort, KernelPathState, KernelPathTable,
 };
 pub use processor::{
     Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,

@@ -21,6 +21,10 @@ const CLONE_NEW: u64 = (libc::CLONE_NEWNS
 const FAMILIES: [libc::c_int; 5] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET];
 
+/// Commands of `bpf` (linux/bpf.h) with which the control plane tells the kernel what it
+/// may move itself: maps are made, read and written, programs are loaded.
+const BPF_COMMANDS: [u32; 5] = [0, 1, 2, 3, 5];
+
 /// Calls that are refused, whatever their arguments.
 const ALWAYS: &[i64] = &[
     // Other programs and other processes.
@@ -84,7 +88,6 @@ const ALWAYS: &[i64] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     // Parts of the kernel that are large and not needed.
-    libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_io_uring_setup,
@@ -134,6 +137,8 @@ pub(crate) fn of_the_process() -> Vec<Call> {
     let other_family =
         FAMILIES.iter().map(|family| When::IsNot(0, *family as u32)).collect::<Vec<_>>();
     calls.push(Call::when(libc::SYS_socket, vec![other_family]));
+    let other_command = BPF_COMMANDS.iter().map(|command| When::IsNot(0, *command)).collect();
+    calls.push(Call::when(libc::SYS_bpf, vec![other_command]));
     for number in [libc::SYS_mmap, libc::SYS_mprotect] {
         calls.push(Call::when(number, vec![vec![When::Has(2, PROT_EXEC)]]));
     }

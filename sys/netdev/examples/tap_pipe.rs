@@ -63,6 +63,7 @@ fn main() -> Result<()> {
             mac: None,
             mtu: 1500,
             offload: OffloadSwitches::default(),
+            kernel_path: false,
         };
         opened.push(devices.open_tap(PortId(port), &spec, shelf.clone(), Arc::new(Silent))?);
     }

@@ -5,7 +5,8 @@
 //! queues to the switch, watches their links, and tells what an uplink's device does
 //! itself.
 //!
-//! What it does not do: it forwards nothing and decides nothing; it makes no
+//! What it does not do: it decides nothing, and forwards nothing but what the kernel is
+//! told to move itself ([`NetDevices::set_kernel_paths`]); it makes no
 //! namespaces, routes or addresses; it never deletes a device it was not asked
 //! to delete.
 //!
@@ -32,6 +33,7 @@ mod explain;
 mod feature_query;
 mod gather;
 mod ioctl;
+mod kernel_path;
 mod link;
 mod namespace;
 mod namespace_names;

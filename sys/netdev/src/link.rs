@@ -88,7 +88,12 @@ impl Link {
         Ok(ethernet.then(|| MacAddr::new([a, b, c, d, e, f])))
     }
 
+    /// Does nothing if it has that address: the kernel forgets the neighbours of a
+    /// device whose address is set.
     pub(crate) fn set_address(&self, mac: MacAddr) -> Result<(), DeviceError> {
+        if self.address()? == Some(mac) {
+            return Ok(());
+        }
         let [low, high] = libc::ARPHRD_ETHER.to_ne_bytes();
         let [a, b, c, d, e, f] = mac.octets();
         let set = self.request(ioctl::SET_ADDRESS, [low, high, a, b, c, d, e, f]);

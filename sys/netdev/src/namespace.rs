@@ -15,7 +15,8 @@ use crate::explain::{error, host};
 
 /// Where `ip netns` keeps its namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
-const OURS: &str = "/proc/self/ns/net";
+/// The namespace this process is in.
+pub(crate) const OURS: &str = "/proc/self/ns/net";
 
 /// Names a namespace for as long as it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +76,11 @@ impl Namespace {
     /// The name it was opened by, if it was one.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()
+    }
+
+    /// Whether it is the one this process is in.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.other.is_none()
     }
 
     /// Whether this is the namespace that the name stands for now.

@@ -4,13 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFeatures, PortDevice, PortObserver, QueueHost, TapSpec,
-    UplinkDriver, UplinkSpec,
+    DeviceError, DeviceErrorKind, DeviceFeatures, KernelPathCounters, KernelPathTable, PortDevice,
+    PortObserver, QueueHost, TapSpec, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::PortId;
 
 use crate::explain::error;
 use crate::feature_query::FeatureQuery;
+use crate::kernel_path::KernelPaths;
 use crate::packet_device::{self, PacketDevice};
 use crate::tap::{self, TapPlan};
 use crate::tap_device::TapDevice;
@@ -24,6 +25,7 @@ const QUEUE_PAIRS_MAX: u16 = 64;
 pub struct NetDevices {
     watcher: LinkWatcher,
     features: FeatureQuery,
+    kernel_paths: KernelPaths,
 }
 
 impl NetDevices {
@@ -32,7 +34,11 @@ impl NetDevices {
     /// # Errors
     /// Out of descriptors or threads.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { watcher: LinkWatcher::new()?, features: FeatureQuery::default() })
+        Ok(Self {
+            watcher: LinkWatcher::new()?,
+            features: FeatureQuery::default(),
+            kernel_paths: KernelPaths::default(),
+        })
     }
 
     /// Opens a TAP, made if it does not exist, and attaches its queues.
@@ -47,9 +53,7 @@ impl NetDevices {
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
         check_queue_pairs(spec.queue_pairs)?;
-        let plan = TapPlan::from(spec);
-        let device = TapDevice::open(port, plan, false, queues, &self.watcher, observer)?;
-        Ok(Box::new(device))
+        self.open_tap_device(port, TapPlan::from(spec), false, queues, observer)
     }
 
     /// Opens an uplink and attaches its queues.
@@ -70,11 +74,35 @@ impl NetDevices {
                 Ok(Box::new(device))
             }
             UplinkDriver::Tap => {
-                let plan = TapPlan::from(spec);
-                let device = TapDevice::open(port, plan, true, queues, &self.watcher, observer)?;
-                Ok(Box::new(device))
+                self.open_tap_device(port, TapPlan::from(spec), true, queues, observer)
             }
         }
+    }
+
+    fn open_tap_device(
+        &self,
+        port: PortId,
+        plan: TapPlan,
+        is_uplink: bool,
+        queues: Arc<dyn QueueHost>,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Box<dyn PortDevice>, DeviceError> {
+        let (watcher, paths) = (&self.watcher, &self.kernel_paths);
+        let device = TapDevice::open(port, plan, is_uplink, queues, watcher, paths, observer)?;
+        Ok(Box::new(device))
+    }
+
+    /// Has the kernel move the frames of which this table says so.
+    ///
+    /// # Errors
+    /// The kernel has no room for all of it.
+    pub fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
+        self.kernel_paths.set(table)
+    }
+
+    /// What took the kernel's path from and to a port.
+    pub fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters {
+        self.kernel_paths.counters(port)
     }
 
     /// Looks whether [`NetDevices::open_tap`] could succeed; changes nothing.

@@ -25,6 +25,7 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
         mac: None,
         mtu: 1500,
         offload: OffloadSwitches::default(),
+        kernel_path: false,
     }
 }
 

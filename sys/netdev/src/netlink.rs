@@ -6,7 +6,8 @@ use suimon_frame::MacAddr;
 
 use crate::attributes::{HEADER_BYTES, attributes, messages, u32_at};
 
-const LINK_BYTES: usize = 16;
+/// Bytes of `struct ifinfomsg`.
+pub(crate) const LINK_BYTES: usize = 16;
 
 /// Byte 16 of a request is `ifi_family`, bytes 20..24 are `ifi_index`.
 const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;

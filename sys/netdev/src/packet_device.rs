@@ -129,6 +129,7 @@ impl PortDevice for PacketDevice {
             features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
+            kernel_path: None,
         }
     }
 

@@ -12,6 +12,7 @@ use suimon_ports::{DeviceError, DeviceErrorKind, OffloadSwitches, TapSpec, Uplin
 
 use crate::explain::{error, host};
 use crate::ioctl::{self, IfRequest};
+use crate::kernel_path;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::netlink::LinkState;
@@ -38,6 +39,8 @@ pub(crate) struct TapPlan {
     pub(crate) mtu: Option<u16>,
     /// Seen from the kernel's side.
     pub(crate) offload: OffloadSwitches,
+    /// Whether the kernel may move its frames itself.
+    pub(crate) kernel_path: bool,
 }
 
 impl From<&TapSpec> for TapPlan {
@@ -49,6 +52,7 @@ impl From<&TapSpec> for TapPlan {
             mac: spec.mac,
             mtu: Some(spec.mtu),
             offload: spec.offload,
+            kernel_path: spec.kernel_path,
         }
     }
 }
@@ -62,6 +66,7 @@ impl From<&UplinkSpec> for TapPlan {
             mac: None,
             mtu: spec.mtu,
             offload: spec.offload.mirrored(),
+            kernel_path: false,
         }
     }
 }
@@ -89,6 +94,10 @@ pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
             return Err(not_a_tap(&plan.device));
         }
         let queues = attach_all(plan, existed)?;
+        if existed {
+            // What a process left that was killed.
+            kernel_path::take_away(link.index()?);
+        }
         let udp_segmentation = configure(plan, &link, &queues)?;
         // Last, so that a device whose set-up failed goes away with its queues.
         for queue in &queues {
@@ -146,6 +155,7 @@ pub(crate) fn remove(device: &str, netns: Option<&str>) -> Result<(), DeviceErro
             other => other,
         };
         let queue = queue.map_err(|cause| explain_attach(device, &cause))?;
+        kernel_path::take_away(link.index()?);
         persist(&queue, false, device)
     })
 }

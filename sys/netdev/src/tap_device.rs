@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use suimon_frame::Offloads;
 use suimon_ports::{
-    DeviceError, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost, UplinkDriver,
+    DeviceError, DeviceStatus, KernelPathState, PortDevice, PortObserver, PortSpec, QueueHost,
+    UplinkDriver,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
 use crate::explain::host;
+use crate::kernel_path::{Attachment, KernelPaths};
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};
@@ -28,6 +30,9 @@ pub(crate) struct TapDevice {
     udp_segmentation: bool,
     watch: LinkWatch,
     host: Arc<dyn QueueHost>,
+    kernel_paths: KernelPaths,
+    /// `None` if it was not asked for, an error's text if there is none.
+    kernel_path: Option<Result<Attachment, String>>,
 }
 
 impl TapDevice {
@@ -37,6 +42,7 @@ impl TapDevice {
         is_uplink: bool,
         queue_host: Arc<dyn QueueHost>,
         watcher: &LinkWatcher,
+        kernel_paths: &KernelPaths,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
         let tap = tap::open(&plan)?;
@@ -60,7 +66,7 @@ impl TapDevice {
             queue_host.attach_source(id(Direction::Ingress), Box::new(source));
         }
         let (namespace, host) = (tap.namespace, queue_host);
-        Ok(Self {
+        let mut device = Self {
             port,
             plan,
             is_uplink,
@@ -71,7 +77,25 @@ impl TapDevice {
             udp_segmentation,
             watch,
             host,
-        })
+            kernel_paths: kernel_paths.clone(),
+            kernel_path: None,
+        };
+        device.attach_kernel_path();
+        Ok(device)
+    }
+
+    /// Brings what is attached in line with the plan. Without it the NIC works too, so
+    /// that it cannot be had is told and no error.
+    fn attach_kernel_path(&mut self) {
+        if !self.plan.kernel_path {
+            self.kernel_path = None;
+        } else if !matches!(self.kernel_path, Some(Ok(_))) {
+            let attached = self.kernel_paths.attach(self.port, &self.namespace, &self.plan.device);
+            self.kernel_path = Some(attached.map_err(|error| {
+                tracing::warn!(device = self.plan.device, %error, "no path in the kernel");
+                error.to_string()
+            }));
+        }
     }
 
     fn plan_of(&self, spec: &PortSpec) -> Option<TapPlan> {
@@ -127,12 +151,22 @@ impl PortDevice for TapDevice {
             features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.plan.mtu).unwrap_or_default(),
+            kernel_path: self.kernel_path.as_ref().map(|attached| match attached {
+                Ok(_) => KernelPathState::Ready,
+                Err(reason) => KernelPathState::Unavailable { reason: reason.clone() },
+            }),
         }
     }
 
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let Some(to) = self.plan_of(to) else { return Ok(false) };
-        let live = TapPlan { mac: to.mac, mtu: to.mtu, offload: to.offload, ..self.plan.clone() };
+        let live = TapPlan {
+            mac: to.mac,
+            mtu: to.mtu,
+            offload: to.offload,
+            kernel_path: to.kernel_path,
+            ..self.plan.clone()
+        };
         if live != to {
             return Ok(false);
         }
@@ -147,12 +181,14 @@ impl PortDevice for TapDevice {
             return Err(error);
         }
         self.plan = to;
+        self.attach_kernel_path();
         Ok(true)
     }
 }
 
 impl Drop for TapDevice {
     fn drop(&mut self) {
+        self.kernel_path = None;
         self.host.detach_port(self.port);
     }
 }

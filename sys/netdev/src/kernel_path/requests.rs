@@ -1,0 +1,264 @@
+//! Requests to rtnetlink(7): pairs of veth, and programs at the hooks of `tc`.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
+
+use crate::attributes::{
+    HEADER_BYTES, Message, attribute, messages, push_attribute, push_message, u32_at,
+};
+use crate::netlink::{LINK_BYTES, state_request};
+
+/// The kernel answers before `send` returns; this is for one that never does.
+const PATIENCE: Duration = Duration::from_secs(1);
+const DATAGRAMS_MAX: usize = 8;
+const DATAGRAM_BYTES: usize = 64 << 10;
+
+// linux/if_link.h and linux/veth.h.
+const LINK_INFO_KIND: u16 = 1;
+const LINK_INFO_DATA: u16 = 2;
+const VETH_PEER: u16 = 1;
+const INET6_ADDRESS_MODE: u16 = 8;
+const ADDRESS_MODE_NONE: u8 = 1;
+
+// linux/rtnetlink.h, linux/pkt_sched.h and linux/pkt_cls.h.
+const TC_BYTES: usize = 20;
+const TC_KIND: u16 = 1;
+const TC_OPTIONS: u16 = 2;
+const CLSACT: u32 = 0xffff_fff1;
+const CLSACT_HANDLE: u32 = 0xffff_0000;
+const BPF_DESCRIPTOR: u16 = 6;
+const BPF_NAME: u16 = 7;
+const BPF_FLAGS: u16 = 8;
+const BPF_DECIDES: u32 = 1;
+/// Where ours stand among the filters of a hook.
+const PRIORITY: u32 = 0x5375;
+const HANDLE: u32 = 1;
+
+/// Where a program looks at frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hook {
+    /// What the device received.
+    Ingress,
+    /// What is sent through the device.
+    Egress,
+}
+
+impl Hook {
+    /// `TC_H_MIN_INGRESS` and `TC_H_MIN_EGRESS` of a `clsact`.
+    const fn parent(self) -> u32 {
+        match self {
+            Self::Ingress => 0xffff_fff2,
+            Self::Egress => 0xffff_fff3,
+        }
+    }
+}
+
+/// Network settings of the namespace in which this was opened.
+pub(super) struct Settings {
+    socket: OwnedFd,
+    sequence: u32,
+}
+
+impl Settings {
+    /// # Errors
+    /// Out of descriptors.
+    pub(super) fn open() -> Result<Self, Errno> {
+        // Protocol 0 is rtnetlink.
+        let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &SocketAddrNetlink::new(0, 0))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Makes a pair of veth: one end here, the other, with a name that fits `pattern`
+    /// (`name%d`), in another namespace. Both are down.
+    ///
+    /// # Errors
+    /// The kernel's words.
+    pub(super) fn make_pair(
+        &mut self,
+        name: &str,
+        mtu: u32,
+        pattern: &str,
+        other: BorrowedFd<'_>,
+    ) -> Result<(), Errno> {
+        let mut peer = vec![0; LINK_BYTES];
+        push_attribute(&mut peer, libc::IFLA_IFNAME, &text(pattern));
+        push_attribute(&mut peer, libc::IFLA_MTU, &mtu.to_ne_bytes());
+        let other = other.as_raw_fd().to_ne_bytes();
+        push_attribute(&mut peer, libc::IFLA_NET_NS_FD, &other);
+        let mut data = Vec::new();
+        push_attribute(&mut data, VETH_PEER, &peer);
+        let mut info = Vec::new();
+        push_attribute(&mut info, LINK_INFO_KIND, b"veth");
+        push_attribute(&mut info, LINK_INFO_DATA, &data);
+        let mut body = vec![0; LINK_BYTES];
+        push_attribute(&mut body, libc::IFLA_IFNAME, &text(name));
+        push_attribute(&mut body, libc::IFLA_MTU, &mtu.to_ne_bytes());
+        push_attribute(&mut body, libc::IFLA_LINKINFO, &info);
+        self.request(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
+    }
+
+    /// The other end of a veth: its index in the namespace where it is.
+    ///
+    /// # Errors
+    /// The kernel's words; `ENODATA` if the device has no other end.
+    pub(super) fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
+        send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
+        self.answer(|message| {
+            if message.kind != libc::RTM_NEWLINK {
+                return None;
+            }
+            let link = attribute(message.body.get(LINK_BYTES..)?, libc::IFLA_LINK);
+            Some(link.and_then(|value| u32_at(value, 0)).ok_or(Errno::NODATA))
+        })
+    }
+
+    /// Gives a device no IPv6 address by itself. A kernel without IPv6 does not mind.
+    pub(super) fn keep_without_address(&mut self, index: u32) {
+        let mut mode = Vec::new();
+        push_attribute(&mut mode, INET6_ADDRESS_MODE, &[ADDRESS_MODE_NONE]);
+        let mut family = Vec::new();
+        push_attribute(&mut family, libc::AF_INET6 as u16, &mode);
+        let mut body = link_header(index);
+        push_attribute(&mut body, libc::IFLA_AF_SPEC, &family);
+        if let Err(errno) = self.request(libc::RTM_SETLINK, 0, &body) {
+            tracing::debug!(%errno, index, "a kernel path's device may get an IPv6 address");
+        }
+    }
+
+    /// Sets a device up.
+    ///
+    /// # Errors
+    /// The kernel's words.
+    pub(super) fn bring_up(&mut self, index: u32) -> Result<(), Errno> {
+        let up = (libc::IFF_UP as u32).to_ne_bytes();
+        let mut body = link_header(index);
+        // `ifi_flags` and `ifi_change`.
+        body.splice(8.., up.into_iter().chain(up));
+        self.request(libc::RTM_SETLINK, 0, &body)
+    }
+
+    /// Deletes a device, and the other end of a pair.
+    ///
+    /// # Errors
+    /// The kernel's words; `ENODEV` if it is gone.
+    pub(super) fn delete(&mut self, index: u32) -> Result<(), Errno> {
+        self.request(libc::RTM_DELLINK, 0, &link_header(index))
+    }
+
+    /// Puts a program at a hook of a device, in the place of ours that may be there.
+    ///
+    /// # Errors
+    /// The kernel's words; `ENOENT` without `cls_bpf`.
+    pub(super) fn attach(
+        &mut self,
+        index: u32,
+        hook: Hook,
+        program: BorrowedFd<'_>,
+    ) -> Result<(), Errno> {
+        let mut queueing = tc_header(index, CLSACT_HANDLE, CLSACT, 0);
+        push_attribute(&mut queueing, TC_KIND, b"clsact\0");
+        match self.request(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &queueing) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let mut options = Vec::new();
+        push_attribute(&mut options, BPF_DESCRIPTOR, &program.as_raw_fd().to_ne_bytes());
+        push_attribute(&mut options, BPF_NAME, b"suimon\0");
+        push_attribute(&mut options, BPF_FLAGS, &BPF_DECIDES.to_ne_bytes());
+        let mut body = filter_header(index, hook);
+        push_attribute(&mut body, TC_KIND, b"bpf\0");
+        push_attribute(&mut body, TC_OPTIONS, &options);
+        self.request(libc::RTM_NEWTFILTER, libc::NLM_F_CREATE, &body)
+    }
+
+    /// Takes our program from a hook.
+    ///
+    /// # Errors
+    /// The kernel's words; `ENOENT` or `EINVAL` if there is none.
+    pub(super) fn detach(&mut self, index: u32, hook: Hook) -> Result<(), Errno> {
+        let mut body = filter_header(index, hook);
+        push_attribute(&mut body, TC_KIND, b"bpf\0");
+        self.request(libc::RTM_DELTFILTER, 0, &body)
+    }
+
+    /// Sends a request and waits until the kernel has done it.
+    fn request(&mut self, kind: u16, flags: i32, body: &[u8]) -> Result<(), Errno> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
+        let mut datagram = Vec::with_capacity(HEADER_BYTES + body.len());
+        push_message(&mut datagram, Message { kind, flags, sequence: self.sequence, body });
+        send(&self.socket, &datagram, SendFlags::empty())?;
+        let sequence = self.sequence;
+        self.answer(|message| {
+            let is_ours =
+                i32::from(message.kind) == libc::NLMSG_ERROR && message.sequence == sequence;
+            is_ours.then_some(Ok(()))
+        })
+    }
+
+    /// The first message of which `read` makes something; an error that comes before it
+    /// is the answer.
+    fn answer<T>(
+        &self,
+        read: impl Fn(&Message<'_>) -> Option<Result<T, Errno>>,
+    ) -> Result<T, Errno> {
+        let mut room = vec![0; DATAGRAM_BYTES];
+        for _ in 0..DATAGRAMS_MAX {
+            let (len, _) = match recv(&self.socket, &mut *room, RecvFlags::empty()) {
+                Err(Errno::INTR) => continue,
+                received => received?,
+            };
+            for message in messages(room.get(..len).unwrap_or_default()) {
+                if i32::from(message.kind) == libc::NLMSG_ERROR {
+                    let code = u32_at(message.body, 0).map_or(0, |code| code as i32);
+                    if code < 0 {
+                        return Err(Errno::from_raw_os_error(-code));
+                    }
+                }
+                if let Some(found) = read(&message) {
+                    return found;
+                }
+            }
+        }
+        Err(Errno::TIMEDOUT)
+    }
+}
+
+/// A name as netlink wants it.
+fn text(name: &str) -> Vec<u8> {
+    [name.as_bytes(), &[0]].concat()
+}
+
+/// `struct ifinfomsg`.
+fn link_header(index: u32) -> Vec<u8> {
+    let mut header = vec![0; 4];
+    header.extend(index.to_ne_bytes());
+    header.resize(LINK_BYTES, 0);
+    header
+}
+
+/// `struct tcmsg`.
+fn tc_header(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
+    let mut header = vec![0; 4];
+    for field in [index, handle, parent, info] {
+        header.extend(field.to_ne_bytes());
+    }
+    debug_assert_eq!(header.len(), TC_BYTES);
+    header
+}
+
+/// Our filter at this hook, for frames of every protocol.
+fn filter_header(index: u32, hook: Hook) -> Vec<u8> {
+    let protocol = u32::from((libc::ETH_P_ALL as u16).to_be());
+    tc_header(index, HANDLE, hook.parent(), PRIORITY << 16 | protocol)
+}

@@ -1,0 +1,237 @@
+//! With two guests' namespaces, the kernel's own stacks in them, and nobody who reads
+//! the TAPs: what arrives took the kernel's path.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use suimon_ports::{KernelPathState, OffloadSwitches, PortDevice, PortSpec, TapSpec};
+
+use super::*;
+use crate::NetDevices;
+use crate::testing::{Notices, Shelf, TestNetns, receive_where};
+
+struct Guest {
+    netns: TestNetns,
+    device: Option<Box<dyn PortDevice>>,
+    port: PortId,
+}
+
+struct Bench {
+    devices: NetDevices,
+    shelf: Arc<Shelf>,
+    guests: Vec<Guest>,
+}
+
+fn mac(of: u32) -> MacAddr {
+    MacAddr::new([2, 0, 0, 0, 7, of as u8])
+}
+
+impl Guest {
+    fn spec(&self, kernel_path: bool) -> TapSpec {
+        TapSpec {
+            device: "eth0".to_owned(),
+            netns: Some(self.netns.name().to_owned()),
+            queue_pairs: 1,
+            mac: Some(mac(self.port.0)),
+            mtu: 1500,
+            offload: OffloadSwitches::default(),
+            kernel_path,
+        }
+    }
+
+    /// Makes it know the others' addresses.
+    fn meet(&self, guests: u32) {
+        for other in (1..=guests).filter(|other| *other != self.port.0) {
+            let lladdr = mac(other);
+            self.netns.run(&format!("ip neigh replace 10.3.0.{other} lladdr {lladdr} dev eth0"));
+        }
+    }
+
+    /// Whether one answer to three pings came.
+    fn reaches(&self, other: u32) -> bool {
+        let address = format!("10.3.0.{other}");
+        let arguments = ["netns", "exec", self.netns.name(), "ping", "-qc3", "-i.01", "-W1"];
+        let pinged = Command::new("ip").args(arguments).arg(address).output().unwrap();
+        pinged.status.success()
+    }
+}
+
+impl Bench {
+    /// Guests on ports from 1 on that know each other's addresses.
+    fn new(guests: u32) -> Self {
+        let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(Shelf::default()));
+        let mut bench = Self { devices, shelf, guests: Vec::new() };
+        for port in 1..=guests {
+            let guest = Guest { netns: TestNetns::new(), device: None, port: PortId(port) };
+            bench.guests.push(guest);
+            bench.open(port);
+            let netns = &bench.guest(port).netns;
+            // What the guests' stacks say by themselves would be counted.
+            netns.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
+            netns.run(&format!("ip addr add 10.3.0.{port}/24 dev eth0"));
+            bench.guest(port).meet(guests);
+        }
+        bench
+    }
+
+    fn open(&mut self, port: u32) {
+        let spec = self.guest(port).spec(true);
+        let (observer, _) = Notices::new();
+        let shelf = Arc::clone(&self.shelf);
+        let device = self.devices.open_tap(PortId(port), &spec, shelf, observer).unwrap();
+        self.guests[port as usize - 1].device = Some(device);
+    }
+
+    fn guest(&self, port: u32) -> &Guest {
+        &self.guests[port as usize - 1]
+    }
+
+    fn counters(&self, port: u32) -> KernelPathCounters {
+        self.devices.kernel_path_counters(PortId(port))
+    }
+
+    /// All guests in groups, at their addresses.
+    fn table(&self, groups: &[u32]) -> KernelPathTable {
+        let mut table = KernelPathTable::default();
+        for (port, group) in (1..).zip(groups) {
+            table.ports.insert(PortId(port), KernelPathPort { group: *group, learns: true });
+            let at = KernelPathAddress { port: PortId(port), fixed: false };
+            table.addresses.insert((*group, mac(port)), at);
+        }
+        table
+    }
+
+    /// Whether a ping of a guest comes out of its TAP.
+    fn asks_the_switch(&self, port: u32) -> bool {
+        let mut source = self.shelf.source(port, 0);
+        receive_where(&mut *source, |frame| frame.bytes().get(12..14) == Some(&[8, 0])).is_some()
+    }
+}
+
+#[test]
+fn frames_take_the_kernels_path_as_far_as_the_table_says() {
+    let bench = Bench::new(3);
+    let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
+    assert!(!one.reaches(2), "nobody has said so");
+    assert!(bench.asks_the_switch(1));
+
+    bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
+    assert!(one.reaches(2) && two.reaches(1));
+    assert!(!one.reaches(3) && !three.reaches(1), "another group");
+    let (sent, received) = (bench.counters(1), bench.counters(2));
+    assert_eq!((sent.sent_frames, sent.sent_bytes), (6, 6 * 98));
+    assert_eq!((received.received_frames, received.received_bytes), (6, 6 * 98));
+    assert_eq!(bench.counters(3), KernelPathCounters::default());
+
+    let mut closed = bench.table(&[1, 1, 2]);
+    closed.ports.remove(&PortId(2));
+    bench.devices.set_kernel_paths(&closed).unwrap();
+    assert!(!one.reaches(2) && !two.reaches(1));
+    let mut unknown = bench.table(&[1, 1, 2]);
+    unknown.addresses.remove(&(1, mac(1)));
+    bench.devices.set_kernel_paths(&unknown).unwrap();
+    assert!(!one.reaches(2) && !two.reaches(1), "who sends is not known, or to whom");
+    assert!(bench.asks_the_switch(2));
+    bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
+    assert!(one.reaches(2));
+}
+
+#[test]
+fn an_address_that_moves_is_forgotten_at_once() {
+    let bench = Bench::new(3);
+    let [one, two, three] = [1, 2, 3].map(|port| bench.guest(port));
+    bench.devices.set_kernel_paths(&bench.table(&[1, 1, 1])).unwrap();
+    assert!(one.reaches(2) && three.reaches(2));
+    // What two had is now sent from three.
+    three.netns.run(&format!("ip link set eth0 address {}", mac(2)));
+    three.meet(3);
+    assert!(!three.reaches(1));
+    assert!(bench.asks_the_switch(3), "the switch learns it");
+    assert!(!one.reaches(2) && bench.asks_the_switch(1), "it is nowhere");
+
+    // A configured address does not move, and on some ports nothing is learned.
+    for (fixed, learns) in [(true, true), (false, false)] {
+        let mut table = bench.table(&[1, 1, 1]);
+        let at = KernelPathAddress { port: PortId(2), fixed };
+        table.addresses.insert((1, mac(2)), at);
+        table.ports.insert(PortId(3), KernelPathPort { group: 1, learns });
+        bench.devices.set_kernel_paths(&KernelPathTable::default()).unwrap();
+        bench.devices.set_kernel_paths(&table).unwrap();
+        assert!(!three.reaches(1) && one.reaches(2) && two.reaches(1), "{fixed} {learns}");
+    }
+}
+
+#[test]
+fn what_is_put_on_the_way_itself_is_judged_again() {
+    let bench = Bench::new(2);
+    let one = bench.guest(1);
+    bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
+    assert!(one.reaches(2));
+    let before = bench.counters(2);
+    // Root in the first guest takes the program off, and sends on the way as it likes:
+    // as the other guest, and to nobody that is known.
+    let index = one.netns.run("cat /sys/class/net/eth0/ifindex");
+    let way = way::name(index.trim().parse().unwrap());
+    one.netns.run("tc qdisc del dev eth0 clsact");
+    one.netns.run(&format!("ip addr add 10.3.1.1/24 dev {way}"));
+    for (source, to) in [(mac(2), mac(2)), (mac(9), mac(2)), (mac(1), mac(9))] {
+        one.netns.run(&format!("ip link set {way} address {source}"));
+        one.netns.run(&format!("ip neigh replace 10.3.1.2 lladdr {to} dev {way}"));
+        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W.1"];
+        Command::new("ip").args(arguments).arg("10.3.1.2").output().unwrap();
+    }
+    assert_eq!(bench.counters(2), before);
+}
+
+#[test]
+fn it_goes_with_its_device_and_what_was_left_goes_before_the_next() {
+    let mut bench = Bench::new(2);
+    let table = bench.table(&[1, 1]);
+    bench.devices.set_kernel_paths(&table).unwrap();
+    let links = |bench: &Bench| bench.guest(1).netns.run("ip -o link").lines().count();
+    let filters = |bench: &Bench| {
+        bench.guest(1).netns.run("tc filter show dev eth0 egress").contains("suimon")
+    };
+    // Loopback, the TAP and the way.
+    assert_eq!((links(&bench), filters(&bench)), (3, true));
+
+    let live = PortSpec::Tap(bench.guest(1).spec(false));
+    let mut device = bench.guests[0].device.take().unwrap();
+    assert!(device.change(&live).unwrap());
+    assert_eq!(device.status().kernel_path, None);
+    assert_eq!((links(&bench), filters(&bench)), (2, false));
+    assert!(device.change(&PortSpec::Tap(bench.guest(1).spec(true))).unwrap());
+    assert_eq!((links(&bench), filters(&bench)), (3, true));
+    assert_eq!(device.status().kernel_path, Some(KernelPathState::Ready));
+    bench.guests[0].device = Some(device);
+    bench.devices.set_kernel_paths(&table).unwrap();
+    assert!(bench.guest(1).reaches(2));
+    let counted = bench.counters(1);
+
+    // As if the process had been killed: nobody takes anything away.
+    bench.guests[0].device = None;
+    assert_eq!((links(&bench), filters(&bench)), (2, false));
+    assert_eq!((bench.counters(1), counted.sent_frames), (counted, 3));
+    let inside = Namespace::open(Some(bench.guest(1).netns.name())).unwrap();
+    let paths = KernelPaths::default();
+    for _ in 0..2 {
+        std::mem::forget(paths.attach(PortId(9), &inside, "eth0").unwrap());
+        assert_eq!((links(&bench), filters(&bench)), (3, true), "one, however often");
+    }
+    bench.open(1);
+    bench.devices.set_kernel_paths(&table).unwrap();
+    assert!(bench.guest(1).reaches(2));
+    assert_eq!(links(&bench), 3);
+    bench.guests[0].device = None;
+    std::mem::forget(paths.attach(PortId(9), &inside, "eth0").unwrap());
+    bench.devices.remove_tap("eth0", Some(bench.guest(1).netns.name())).unwrap();
+    assert_eq!(links(&bench), 1, "the way goes with its TAP");
+}
+
+#[test]
+fn it_is_for_other_namespaces_than_ours() {
+    let ours = Namespace::open(None).unwrap();
+    let refused = KernelPaths::default().attach(PortId(1), &ours, "lo").err().unwrap();
+    assert_eq!((refused.kind, refused.field), (DeviceErrorKind::Unsupported, "kernel_path"));
+    assert!(refused.detail.contains("netns"), "{}", refused.detail);
+}
