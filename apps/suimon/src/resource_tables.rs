@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 use suimon_contract::{
-    Condition, DropCounter, Health, NicBackend, NicConfig, NicStatus, OffloadStatus, PortCounters,
-    Resource, SwitchConfig, SwitchStatus, UplinkConfig, UplinkStatus,
+    Condition, DropCounter, Health, KernelPathStatus, NicBackend, NicConfig, NicStatus,
+    OffloadStatus, PortCounters, Resource, SwitchConfig, SwitchStatus, UplinkConfig, UplinkStatus,
 };
 
 use crate::offload::offload_table;
@@ -136,9 +136,16 @@ impl Shown for NicConfig {
             lines.add("virtio features", features);
         }
         lines.counters(&one.counters);
+        if let Some(path) = &one.kernel_path {
+            lines.kernel_path(path);
+        }
         lines.offloads(&one.offloads);
         lines.0
     }
+}
+
+fn traffic(frames: u64, bytes: u64) -> String {
+    format!("{} frames, {}", units::count(frames), units::bytes(bytes))
 }
 
 /// `key  value` lines.
@@ -179,9 +186,6 @@ impl Lines {
     }
 
     fn counters(&mut self, counters: &PortCounters) {
-        let traffic = |frames: u64, bytes: u64| {
-            format!("{} frames, {}", units::count(frames), units::bytes(bytes))
-        };
         self.add("rx (from the port)", traffic(counters.rx_frames, counters.rx_bytes));
         self.add("tx (to the port)", traffic(counters.tx_frames, counters.tx_bytes));
         self.drops("rx dropped", &counters.rx_dropped);
@@ -192,6 +196,17 @@ impl Lines {
         let segments = units::count(counters.software_coalesced_segments);
         let joined = units::count(counters.software_coalesced_units);
         self.add("software coalesced", format!("{segments} into {joined}"));
+    }
+
+    fn kernel_path(&mut self, path: &KernelPathStatus) {
+        match &path.reason {
+            Some(reason) => self.add("kernel path", format!("closed: {reason}")),
+            None => self.add("kernel path", if path.open { "open" } else { "closed" }),
+        }
+        let [rx, tx] = [(path.rx_frames, path.rx_bytes), (path.tx_frames, path.tx_bytes)]
+            .map(|(frames, bytes)| traffic(frames, bytes));
+        self.add("  rx of these", rx);
+        self.add("  tx of these", tx);
     }
 
     /// A table of its own below the lines.

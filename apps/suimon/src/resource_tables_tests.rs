@@ -1,4 +1,6 @@
-use suimon_contract::{DeviceFeaturesStatus, OffloadDoer, OffloadStatus, parse_toml};
+use suimon_contract::{
+    DeviceFeaturesStatus, KernelPathStatus, OffloadDoer, OffloadStatus, parse_toml,
+};
 
 use super::*;
 
@@ -49,11 +51,20 @@ fn nics() -> Vec<NicStatus> {
             virtio_features: None,
             queue_pairs: 1,
             learned: 2,
+            kernel_path: None,
         })
         .collect();
     nics[0].condition =
         Condition { health: Health::Down, reason: Some("no VM is connected".to_owned()) };
     nics[0].virtio_features = Some("0x130003".to_owned());
+    nics[1].kernel_path = Some(KernelPathStatus {
+        open: true,
+        reason: None,
+        rx_frames: 12_000_000,
+        rx_bytes: 9_000_000_000,
+        tx_frames: 3,
+        tx_bytes: 180,
+    });
     nics[0].offloads = vec![OffloadStatus {
         name: "tx_checksum".to_owned(),
         supported: Some(true),
@@ -85,6 +96,7 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     mac_spoofing            false
     isolated                false
     learned_max             1024
+    kernel_path             false
     health                  down: no VM is connected
     queue pairs in use      1
     addresses learned       2
@@ -101,6 +113,14 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     OFFLOAD      SUPPORTED  ENABLED  USED  BY     REASON
     tx_checksum  yes        no       no    guest  switched off in the host file
     "#);
+    let light = NicConfig::details(&nics[1]);
+    let (_, path) = light.split_once("software coalesced").unwrap();
+    insta::assert_snapshot!(path.trim_start(), @r"
+    0 into 0
+    kernel path             open
+      rx of these           12.0 M frames, 9.00 GB
+      tx of these           3 frames, 180 B
+    ");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use suimon_confine::{Confinement, Role};
 use suimon_netdev::NetDevices;
 use suimon_ports::{
-    DeviceError, DeviceFactory, DeviceFeatures, PortDevice, PortObserver, PortSpec, QueueHost,
-    ThreadStart,
+    DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable, PortDevice,
+    PortObserver, PortSpec, QueueHost, ThreadStart,
 };
 use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
@@ -62,6 +62,14 @@ impl DeviceFactory for HostDevices {
             PortSpec::Uplink(spec) => self.net.uplink_features(spec),
             PortSpec::VhostUser(_) | PortSpec::Tap(_) => Ok(None),
         }
+    }
+
+    fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
+        self.net.set_kernel_paths(table)
+    }
+
+    fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters {
+        self.net.kernel_path_counters(port)
     }
 
     fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {

@@ -221,6 +221,10 @@ pub struct NicConfig {
     /// Addresses the switch learns on this port at most, 1 to 65 536.
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
+    /// tap: whether the kernel may move frames between this NIC and others that have it
+    /// set too, where nothing asks the switch to look at each of them. Needs `netns`.
+    #[serde(default)]
+    pub kernel_path: bool,
     /// What the guest and we may leave to each other.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,

@@ -155,6 +155,7 @@ const NIC: &[Key] = &[
         Effect::Live,
     ),
     optional("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
+    optional("kernel_path", Form::Flag, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),
 ];
 

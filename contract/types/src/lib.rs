@@ -66,6 +66,7 @@ mod finding;
 mod form;
 mod json_body;
 mod json_tree;
+mod kernel_path_status;
 mod key_meaning;
 mod keys;
 mod name;
@@ -96,6 +97,7 @@ pub use form::Form;
 pub use json_body::{
     JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_resource, patch_resource,
 };
+pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
 pub use name::{Name, NameError};

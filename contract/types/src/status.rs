@@ -5,8 +5,8 @@ use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
 use crate::{
-    ConfinementStatus, DeviceFeaturesStatus, Name, NicConfig, OffloadStatus, ProcessorStages,
-    SwitchConfig, UplinkConfig,
+    ConfinementStatus, DeviceFeaturesStatus, KernelPathStatus, Name, NicConfig, OffloadStatus,
+    ProcessorStages, SwitchConfig, UplinkConfig,
 };
 
 /// `GET /1.0`.
@@ -129,6 +129,9 @@ pub struct NicStatus {
     pub queue_pairs: u16,
     /// Addresses learned on it.
     pub learned: u32,
+    /// Its path in the kernel, if it asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_path: Option<KernelPathStatus>,
 }
 
 /// An uplink.

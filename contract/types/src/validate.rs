@@ -223,7 +223,14 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
     };
     match nic.backend {
         NicBackend::VhostUser => {
-            only_for("tap", &[("device", nic.device.is_some()), ("netns", nic.netns.is_some())]);
+            only_for(
+                "tap",
+                &[
+                    ("device", nic.device.is_some()),
+                    ("netns", nic.netns.is_some()),
+                    ("kernel_path", nic.kernel_path),
+                ],
+            );
             if nic.socket.is_none() {
                 findings.push(place.finding(
                     ErrorCode::MissingKey,
@@ -247,6 +254,13 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
             ErrorCode::KeyNotApplicable,
             "mac_spoofing",
             "without `mac` every address is allowed already; set `mac` or remove it",
+        ));
+    }
+    if nic.kernel_path && nic.backend == NicBackend::Tap && nic.netns.is_none() {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "kernel_path",
+            "the kernel moves frames between network namespaces; set `netns` or remove it",
         ));
     }
     trunk_fits(place, nic, findings);

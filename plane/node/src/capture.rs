@@ -37,6 +37,11 @@ impl Captures {
         Ok(())
     }
 
+    pub(crate) fn is_captured(&self, key: &PortKey) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.iter().any(|(port, _)| port == key)
+    }
+
     fn leave(&self, operation: u64) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|(_, id)| *id != operation);
@@ -46,7 +51,6 @@ impl Captures {
 /// A capture under way. Dropping it ends the capture and its operation.
 pub struct Capture {
     shared: Arc<Shared>,
-    captures: Arc<Captures>,
     key: PortKey,
     operation: OperationHandle,
     reader: Box<dyn FrameCapture>,
@@ -58,14 +62,13 @@ impl Capture {
     /// Begins to copy what passes the port of a NIC, uplink or host NIC.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
-        captures: &Arc<Captures>,
         key: &PortKey,
         options: CaptureOptions,
     ) -> Result<Self, ApiError> {
         let port = shared.ports.find(key).ok_or_else(|| not_found(key.kind(), key.name()))?;
         let kind = format!("{} capture", key.kind());
         let operation = shared.operations.add(&kind, &key.to_string(), false)?;
-        if let Err(error) = captures.enter(key, operation.id()) {
+        if let Err(error) = shared.captures.enter(key, operation.id()) {
             operation.end(&Err(error.clone()));
             return Err(error);
         }
@@ -74,9 +77,10 @@ impl Capture {
         let text = format!("Operation {} copies its frames.", operation.id());
         let draft = Draft::new(EventKind::CaptureStarted, key, text);
         shared.events.append(vec![draft.with("operation", operation.id())]);
+        // What the kernel moves itself, the switch has nothing of to copy.
+        shared.refresh_kernel_paths();
         Ok(Self {
             shared: shared.clone(),
-            captures: captures.clone(),
             key: key.clone(),
             reader: shared.plane.capture(port.id, options),
             operation,
@@ -133,7 +137,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        self.captures.leave(self.operation.id());
+        self.shared.captures.leave(self.operation.id());
         let dropped = self.reader.dropped();
         let text = format!("{} frames were copied, {dropped} were missed.", self.frames);
         let draft = Draft::new(EventKind::CaptureStopped, &self.key, text);

@@ -133,6 +133,7 @@ impl Controller {
             return;
         }
         self.plane_polled_at = Some(now);
+        self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not keep changes waiting.
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.plane.poll_notice() else { break };
@@ -184,7 +185,9 @@ impl Controller {
         let tables = topology(config, &ids, &mtu);
         self.shared.plane.publish(tables).map_err(|error| {
             ApiError::new(ErrorCode::Internal, format!("the switch refused its tables: {error}"))
-        })
+        })?;
+        self.shared.publish_kernel_paths(config);
+        Ok(())
     }
 
     /// Starts and stops processors as a configuration asks.

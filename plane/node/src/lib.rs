@@ -38,6 +38,7 @@ mod devices;
 mod edit;
 mod event_texts;
 mod events;
+mod kernel_path;
 mod node;
 mod notices;
 mod offloads;

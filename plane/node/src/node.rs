@@ -13,7 +13,7 @@ use suimon_ports::{DeviceFactory, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
-use crate::capture::{Capture, Captures};
+use crate::capture::Capture;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
 use crate::events::{EventLog, EventPage};
@@ -79,7 +79,6 @@ pub struct NodeParts {
 /// as long as it takes.
 pub struct Node {
     shared: Arc<Shared>,
-    captures: Arc<Captures>,
     commands: SyncSender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -118,7 +117,7 @@ impl Node {
                 controller.run(&receiver);
             })
             .map_err(NodeError::Thread)?;
-        Ok(Self { shared, captures: Arc::default(), commands, thread: Mutex::new(Some(thread)) })
+        Ok(Self { shared, commands, thread: Mutex::new(Some(thread)) })
     }
 
     /// What a change would do.
@@ -203,7 +202,7 @@ impl Node {
     /// # Errors
     /// There is no such port, or it is being captured already.
     pub fn capture(&self, key: &PortKey, options: CaptureOptions) -> Result<Capture, ApiError> {
-        Capture::begin(&self.shared, &self.captures, key, options)
+        Capture::begin(&self.shared, key, options)
     }
 
     fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {

@@ -5,8 +5,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use suimon_ports::{DeviceFactory, SocketFiles};
 
+use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
 use crate::events::EventLog;
+use crate::kernel_path::KernelPathPlan;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
 use crate::records::StoredState;
@@ -24,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) events: EventLog,
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
+    pub(crate) captures: Arc<Captures>,
+    pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     /// Logical CPUs that processors may run on, ascending.
@@ -60,6 +64,8 @@ impl Shared {
             socket_files: parts.socket_files,
             events: parts.events,
             ports: PortTable::default(),
+            captures: Arc::default(),
+            kernel_paths: KernelPathPlan::default(),
             listener: parts.listener,
             started_unix_ms: (parts.clock)(),
             clock: parts.clock,

@@ -171,6 +171,7 @@ impl Shared {
             virtio_features: device.features.map(|features| format!("{features:#x}")),
             queue_pairs: device.queue_pairs,
             learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
+            kernel_path: self.kernel_path_status(nic, port.as_deref()),
         }
     }
 
@@ -238,7 +239,14 @@ impl Shared {
     }
 
     fn counters(&self, port: Option<PortId>) -> PortCounters {
-        port.map(|id| counters(self.plane.port_counters(id))).unwrap_or_default()
+        let Some(port) = port else { return PortCounters::default() };
+        let mut counters = counters(self.plane.port_counters(port));
+        let passed_by = self.devices.kernel_path_counters(port);
+        counters.rx_frames = counters.rx_frames.saturating_add(passed_by.sent_frames);
+        counters.rx_bytes = counters.rx_bytes.saturating_add(passed_by.sent_bytes);
+        counters.tx_frames = counters.tx_frames.saturating_add(passed_by.received_frames);
+        counters.tx_bytes = counters.tx_bytes.saturating_add(passed_by.received_bytes);
+        counters
     }
 
     /// How many addresses were learned on each port. Asks every switch once.

@@ -59,6 +59,7 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
             mac: nic.mac,
             mtu: nic.mtu,
             offload: offload_switches(&nic.offload),
+            kernel_path: nic.kernel_path,
         }),
     }
 }
@@ -87,6 +88,7 @@ fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortSpec {
         mac: None,
         mtu: host_nic_mtu(config, switch),
         offload: OffloadSwitches::default(),
+        kernel_path: false,
     })
 }
 

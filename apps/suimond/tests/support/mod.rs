@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus, PortDevice,
-    PortObserver, PortSpec, ProcessorRuntime, QueueHost, StateStore,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus, KernelPathCounters,
+    KernelPathTable, PortDevice, PortObserver, PortSpec, ProcessorRuntime, QueueHost, StateStore,
 };
 use suimon_quantity::PortId;
 use suimon_store::FileStore;
@@ -185,6 +185,14 @@ impl DeviceFactory for Remembered {
 
     fn features(&self, _spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         Ok(None)
+    }
+
+    fn set_kernel_paths(&self, _table: &KernelPathTable) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn kernel_path_counters(&self, _port: PortId) -> KernelPathCounters {
+        KernelPathCounters::default()
     }
 
     fn tap_exists(&self, _device: &str, _netns: Option<&str>) -> bool {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_frame::Offloads;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
-    FileIdentity, LeftSocket, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles,
-    UplinkDriver,
+    FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LeftSocket, PortDevice,
+    PortObserver, PortSpec, QueueHost, SocketFiles, UplinkDriver,
 };
 use suimon_quantity::PortId;
 
@@ -52,6 +52,10 @@ struct Inner {
     missing: BTreeSet<String>,
     /// What was probed while it was open.
     probed_open: Vec<Claim>,
+    /// What the kernel was told last that it may move.
+    kernel_paths: KernelPathTable,
+    /// What it says of every port.
+    kernel_path_counters: KernelPathCounters,
     /// What the kernel says of the device of every packet-socket uplink.
     features: Result<DeviceFeatures, DeviceError>,
 }
@@ -65,6 +69,8 @@ impl Default for Inner {
             gate: None,
             missing: BTreeSet::new(),
             probed_open: Vec::new(),
+            kernel_paths: KernelPathTable::default(),
+            kernel_path_counters: KernelPathCounters::default(),
             features: Ok(DeviceFeatures::default()),
         }
     }
@@ -135,6 +141,14 @@ impl FakeDevices {
     /// What the kernel says from now on.
     pub(crate) fn set_features(&self, features: Result<DeviceFeatures, DeviceError>) {
         self.lock().features = features;
+    }
+
+    pub(crate) fn kernel_paths(&self) -> KernelPathTable {
+        self.lock().kernel_paths.clone()
+    }
+
+    pub(crate) fn set_kernel_path_counters(&self, counters: KernelPathCounters) {
+        self.lock().kernel_path_counters = counters;
     }
 
     /// What is open: the port and what it stands on.
@@ -220,6 +234,15 @@ impl DeviceFactory for FakeDevices {
         Ok(Box::new(FakeDevice { host: self.clone(), claim: claim(spec), socket }))
     }
 
+    fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
+        self.lock().kernel_paths = table.clone();
+        Ok(())
+    }
+
+    fn kernel_path_counters(&self, _port: PortId) -> KernelPathCounters {
+        self.lock().kernel_path_counters
+    }
+
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
             PortSpec::Uplink(spec) if spec.driver == UplinkDriver::AfPacket => {
@@ -268,12 +291,17 @@ struct FakeDevice {
 
 impl PortDevice for FakeDevice {
     fn status(&self) -> DeviceStatus {
+        let inner = self.host.lock();
+        let opened = inner.open.get(&self.claim);
+        let asks =
+            matches!(opened, Some(Opened { spec: PortSpec::Tap(tap), .. }) if tap.kernel_path);
         DeviceStatus {
             link_up: true,
             queue_pairs: 1,
             mtu: 1400,
             ingress: Offloads::TCP,
             egress: Offloads::TCP,
+            kernel_path: asks.then_some(KernelPathState::Ready),
             ..DeviceStatus::default()
         }
     }

@@ -26,9 +26,15 @@ struct Inner {
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,
     refuse_processors: bool,
+    addresses: Vec<AddressView>,
 }
 
 impl FakePlane {
+    /// What every switch knows from now on.
+    pub(crate) fn set_addresses(&self, addresses: Vec<AddressView>) {
+        self.lock().addresses = addresses;
+    }
+
     pub(crate) fn topology(&self) -> Topology {
         self.lock().topology.clone()
     }
@@ -99,7 +105,7 @@ impl SwitchPlane for FakePlane {
     }
 
     fn addresses(&self, _switch: SwitchId) -> Vec<AddressView> {
-        Vec::new()
+        self.lock().addresses.clone()
     }
 
     fn capture(&self, _port: PortId, _options: CaptureOptions) -> Box<dyn FrameCapture> {

@@ -1,0 +1,145 @@
+//! Which frames the kernel may move between TAPs itself, and why others not.
+//!
+//! What the switch would do with a frame besides handing it on, the kernel does not do.
+//! So a NIC takes part only while nothing of that kind is asked for.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use suimon_contract::{HostConfig, KernelPathStatus, NicConfig};
+use suimon_frame::VlanId;
+use suimon_ports::{KernelPathAddress, KernelPathPort, KernelPathState, KernelPathTable};
+use suimon_quantity::{PortId, SwitchId};
+
+use crate::PortKey;
+use crate::port_table::Port;
+use crate::shared::Shared;
+
+/// What was published last, and whether the kernel was told to move anything.
+#[derive(Default)]
+pub(crate) struct KernelPathPlan(Mutex<Plan>);
+
+#[derive(Default)]
+struct Plan {
+    config: HostConfig,
+    is_in_use: bool,
+}
+
+/// Ports reach each other on the kernel's path if these are alike: it does not look at
+/// lengths, so a frame that one may send has to fit the other.
+type Group = (SwitchId, Option<VlanId>, u16);
+
+impl Shared {
+    /// The kernel's path follows the tables that were published just now.
+    pub(crate) fn publish_kernel_paths(&self, config: &HostConfig) {
+        self.kernel_paths.0.lock().unwrap_or_else(PoisonError::into_inner).config = config.clone();
+        self.refresh_kernel_paths();
+    }
+
+    /// Tells the kernel what it may move now. What it may not move any more goes through
+    /// the switch when this returns.
+    pub(crate) fn refresh_kernel_paths(&self) {
+        let mut plan = self.kernel_paths.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !plan.is_in_use && !plan.config.nics.iter().any(|nic| nic.kernel_path) {
+            return;
+        }
+        let table = self.kernel_path_table(&plan.config);
+        if let Err(error) = self.devices.set_kernel_paths(&table) {
+            tracing::warn!(%error, "some frames take the switch instead of the kernel's path");
+        }
+        plan.is_in_use = !table.ports.is_empty();
+    }
+
+    fn kernel_path_table(&self, config: &HostConfig) -> KernelPathTable {
+        let ids = self.ids();
+        let mut groups = BTreeMap::<Group, Vec<(PortId, bool)>>::new();
+        for nic in config.nics.iter().filter(|nic| nic.kernel_path) {
+            let port = self.ports.find(&PortKey::Nic(nic.name.clone()));
+            let (Some(port), Some(switch)) = (port, ids.switch(&nic.switch)) else { continue };
+            if self.kernel_path_obstacle(nic, &port).is_none() {
+                let learns = nic.mac.is_none() || nic.mac_spoofing;
+                groups.entry((switch, nic.vlan, nic.mtu)).or_default().push((port.id, learns));
+            }
+        }
+        groups.retain(|_, ports| ports.len() > 1);
+        let mut table = KernelPathTable::default();
+        let mut places = BTreeMap::new();
+        for (number, ((switch, vlan, _), ports)) in (1..).zip(&groups) {
+            for (port, learns) in ports {
+                table.ports.insert(*port, KernelPathPort { group: number, learns: *learns });
+                places.insert((*switch, *vlan, *port), number);
+            }
+        }
+        let mut switches: Vec<SwitchId> = groups.keys().map(|(switch, ..)| *switch).collect();
+        switches.dedup();
+        for switch in switches {
+            for view in self.plane.addresses(switch) {
+                let Some(group) = places.get(&(switch, view.vlan, view.port)) else { continue };
+                let at = KernelPathAddress { port: view.port, fixed: view.fixed };
+                table.addresses.insert((*group, view.mac), at);
+            }
+        }
+        table
+    }
+
+    /// Why a NIC that asks for the kernel's path has to do without it now.
+    fn kernel_path_obstacle(&self, nic: &NicConfig, port: &Port) -> Option<String> {
+        if let Some(reason) = configured_obstacle(nic) {
+            return Some(reason.to_owned());
+        }
+        if self.captures.is_captured(&port.key) {
+            return Some("its frames are being captured".to_owned());
+        }
+        match port.device_status().map(|device| device.kernel_path) {
+            Some(Some(KernelPathState::Ready)) => None,
+            Some(Some(KernelPathState::Unavailable { reason })) => Some(reason),
+            Some(None) | None => Some("its device is not open".to_owned()),
+        }
+    }
+
+    /// `None` for a NIC that does not ask for it.
+    pub(crate) fn kernel_path_status(
+        &self,
+        nic: &NicConfig,
+        port: Option<&Port>,
+    ) -> Option<KernelPathStatus> {
+        if !nic.kernel_path {
+            return None;
+        }
+        let reason = match port {
+            Some(port) => self.kernel_path_obstacle(nic, port),
+            None => Some("its device is not open".to_owned()),
+        };
+        let counters =
+            port.map(|port| self.devices.kernel_path_counters(port.id)).unwrap_or_default();
+        Some(KernelPathStatus {
+            open: reason.is_none(),
+            reason,
+            rx_frames: counters.sent_frames,
+            rx_bytes: counters.sent_bytes,
+            tx_frames: counters.received_frames,
+            tx_bytes: counters.received_bytes,
+        })
+    }
+}
+
+/// What of a NIC's configuration asks the switch to look at each frame.
+fn configured_obstacle(nic: &NicConfig) -> Option<&'static str> {
+    if nic.trunk.is_some() {
+        return Some("`trunk`: frames with VLAN tags go through the switch");
+    }
+    if nic.isolated {
+        return Some("`isolated`: the switch keeps it apart from other isolated NICs");
+    }
+    if nic.bandwidth_max_bps.is_some() {
+        return Some("`bandwidth_max_bps`: the switch holds the limit");
+    }
+    if !nic.offload.rx_checksum || !nic.offload.segmentation {
+        return Some("`offload`: the switch does what `rx_checksum` and `segmentation` leave out");
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "kernel_path_tests.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+use suimon_contract::HostConfig;
+use suimon_frame::{MacAddr, VlanId};
+use suimon_ports::{KernelPathCounters, KernelPathTable};
+use suimon_quantity::PortId;
+use suimon_switch::{AddressView, CaptureOptions};
+
+use crate::PortKey;
+use crate::testing::{Harness, host, name, wait_until};
+
+const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
+
+/// A NIC with a path in the kernel, and more keys.
+fn nic(name: &str, more: &str) -> String {
+    format!(
+        "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"tap\"\nnetns = \"{name}\"\n\
+         kernel_path = true\n{more}\n"
+    )
+}
+
+fn lan(nics: &[(&str, &str)]) -> HostConfig {
+    let nics: Vec<String> = nics.iter().map(|(name, more)| nic(name, more)).collect();
+    host(&format!("{LAN}{}", nics.concat()))
+}
+
+fn port(harness: &Harness, nic: &str) -> PortId {
+    let devices = harness.devices.open_devices();
+    let of_nic =
+        |spec: &suimon_ports::PortSpec| format!("{spec:?}").contains(&format!("\"{nic}\""));
+    devices.iter().find(|(_, spec)| of_nic(spec)).unwrap().0
+}
+
+fn mac(last: u8) -> MacAddr {
+    MacAddr::new([2, 0, 0, 0, 0, last])
+}
+
+fn known(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView {
+    let vlan = vlan.and_then(VlanId::new);
+    AddressView { mac: mac(last), vlan, port, fixed, age: None }
+}
+
+/// The NICs in the kernel's table, each with its group.
+fn groups(harness: &Harness, nics: &[&str]) -> Vec<Option<u32>> {
+    let table = harness.devices.kernel_paths();
+    nics.iter().map(|nic| table.ports.get(&port(harness, nic)).map(|port| port.group)).collect()
+}
+
+#[test]
+fn nics_that_are_alike_reach_each_other() {
+    let harness = Harness::new();
+    let alone = nic("alone", "").replace("kernel_path = true", "");
+    let mut config = lan(&[
+        ("a", ""),
+        ("b", "mac = \"02:00:00:00:00:0b\""),
+        ("c", "mtu = 9000"),
+        ("d", "mtu = 9000\nmac = \"02:00:00:00:00:0d\"\nmac_spoofing = true"),
+        ("e", "vlan = 5"),
+        ("f", "trunk = [5]"),
+    ]);
+    config.nics.extend(host(&format!("{LAN}{alone}")).nics);
+    harness.apply_well(&config);
+    let ports = ["a", "b", "c", "e", "alone"].map(|nic| port(&harness, nic));
+    harness.plane.set_addresses(vec![
+        known(0x0b, None, ports[1], true),
+        known(1, None, ports[0], false),
+        known(2, None, ports[2], false),
+        known(1, Some(5), ports[0], false),
+        known(3, Some(5), ports[3], false),
+        known(4, None, ports[4], false),
+    ]);
+    wait_until("open", || harness.devices.kernel_paths().addresses.len() == 3);
+    let seen = groups(&harness, &["a", "b", "c", "d", "e", "f", "alone"]);
+    assert_eq!(seen, [Some(1), Some(1), Some(2), Some(2), None, None, None]);
+    let table = harness.devices.kernel_paths();
+    let at: Vec<_> = table.addresses.iter().map(|(key, at)| (*key, at.port, at.fixed)).collect();
+    let [a, b, c, ..] = ports;
+    let expected = [((1, mac(1)), a, false), ((1, mac(0x0b)), b, true), ((2, mac(2)), c, false)];
+    assert_eq!(at, expected);
+    let learns = |nic| table.ports[&port(&harness, nic)].learns;
+    assert_eq!(["a", "b", "d"].map(learns), [true, false, true]);
+}
+
+#[test]
+fn what_asks_the_switch_to_look_closes_it_before_the_change_is_made() {
+    let harness = Harness::new();
+    let open = [("a", ""), ("b", ""), ("c", "")];
+    for (key, reason) in [
+        ("bandwidth_max_bps = 8000", "bandwidth_max_bps"),
+        ("isolated = true", "isolated"),
+        ("trunk = [7]", "trunk"),
+        ("[nic.offload]\nsegmentation = false", "offload"),
+        ("[nic.offload]\nrx_checksum = false", "offload"),
+    ] {
+        harness.apply_well(&lan(&open));
+        wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
+        let status = harness.node.nic("a").unwrap().kernel_path.unwrap();
+        assert!(status.open && status.reason.is_none());
+        harness.apply_well(&lan(&[("a", key), ("b", ""), ("c", "")]));
+        assert_eq!(groups(&harness, &["a", "b", "c"]), [None, Some(1), Some(1)], "{key}");
+        let status = harness.node.nic("a").unwrap().kernel_path.unwrap();
+        assert!(!status.open && status.reason.unwrap().contains(reason), "{key}");
+    }
+    harness.apply_well(&lan(&[("a", ""), ("b", "mtu = 1400")]));
+    assert_eq!(harness.devices.kernel_paths(), KernelPathTable::default());
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn a_capture_sees_everything() {
+    let harness = Harness::new();
+    harness.apply_well(&lan(&[("a", ""), ("b", ""), ("c", "")]));
+    wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
+    let options = CaptureOptions::default();
+    let capture = harness.node.capture(&PortKey::Nic(name("a")), options).unwrap();
+    assert_eq!(groups(&harness, &["a", "b", "c"]), [None, Some(1), Some(1)]);
+    let reason = harness.node.nic("a").unwrap().kernel_path.unwrap().reason.unwrap();
+    assert!(reason.contains("captured"), "{reason}");
+    drop(capture);
+    wait_until("open again", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
+}
+
+#[test]
+fn what_takes_it_is_counted_with_the_rest_and_alone() {
+    let harness = Harness::new();
+    harness.apply_well(&lan(&[("a", "")]));
+    let (sent_frames, sent_bytes) = (5, 500);
+    let (received_frames, received_bytes) = (7, 700);
+    let counters = KernelPathCounters { sent_frames, sent_bytes, received_frames, received_bytes };
+    harness.devices.set_kernel_path_counters(counters);
+    let status = harness.node.nic("a").unwrap();
+    let (all, path) = (&status.counters, status.kernel_path.unwrap());
+    let expected = (sent_frames, sent_bytes, received_frames, received_bytes);
+    assert_eq!((all.rx_frames, all.rx_bytes, all.tx_frames, all.tx_bytes), expected);
+    assert_eq!((path.rx_frames, path.rx_bytes, path.tx_frames, path.tx_bytes), expected);
+    assert_eq!(harness.node.top().nics[0].rx_bytes, sent_bytes);
+}
