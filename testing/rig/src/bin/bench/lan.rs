@@ -2,18 +2,23 @@
 //! the kernel's bridge, or through TAP ports of an Open vSwitch that does not poll: the
 //! same addresses, devices of the same name.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use suimon_rig::ovs::OvsWoken;
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run, until};
 
 /// Where the addresses are.
 const NETWORK: &str = "10.77.0.0/24";
+const KERNEL_PATH_LIMIT: Duration = Duration::from_secs(10);
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 
 /// What carries the frames between the namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Through {
     Suimon,
+    /// Suimon, where the kernel moves the frames.
+    KernelPath,
     Bridge,
     OpenVSwitch,
 }
@@ -23,6 +28,7 @@ impl Through {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Suimon => "Suimon",
+            Self::KernelPath => "Suimon, `kernel_path`",
             Self::Bridge => "Linux bridge and veth",
             Self::OpenVSwitch => "Open vSwitch, TAPs, interrupt mode",
         }
@@ -31,14 +37,14 @@ impl Through {
 
 /// What runs while the namespaces reach each other.
 enum Between {
-    Suimon { _daemon: Daemon },
+    Suimon { daemon: Daemon },
     Bridge { _namespace: Namespace },
     OpenVSwitch { _switch: OvsWoken },
 }
 
 /// Namespaces that reach each other. The fields go in this order.
 pub(crate) struct Lan {
-    _between: Between,
+    between: Between,
     guests: Vec<Namespace>,
     pub(crate) rig: Rig,
 }
@@ -49,11 +55,12 @@ impl Lan {
         let rig = Rig::new()?;
         let names = &NAMES[..guests];
         let (between, guests) = match through {
-            Through::Suimon => {
-                let nics: Vec<_> = names.iter().map(|name| (*name, "")).collect();
+            Through::Suimon | Through::KernelPath => {
+                let keys = if through == Through::KernelPath { "kernel_path = true" } else { "" };
+                let nics: Vec<_> = names.iter().map(|name| (*name, keys)).collect();
                 let (daemon, guests) = private_lan(&rig, &nics)?;
                 let guests = guests.into_iter().map(|guest| guest.namespace).collect();
-                (Between::Suimon { _daemon: daemon }, guests)
+                (Between::Suimon { daemon }, guests)
             }
             Through::Bridge => {
                 // In a namespace of its own, so that the machine's firewall and other
@@ -70,11 +77,30 @@ impl Lan {
                 (Between::OpenVSwitch { _switch: switch }, guests)
             }
         };
-        let lan = Self { _between: between, guests, rig };
+        let lan = Self { between, guests, rig };
         for guest in &lan.guests[1..] {
             ensure!(guest.reaches(&address(0)), "the namespaces do not reach each other");
         }
+        if through == Through::KernelPath {
+            lan.wait_kernel_path(names)?;
+        }
         Ok(lan)
+    }
+
+    /// Returns when the kernel moves what these NICs send.
+    fn wait_kernel_path(&self, nics: &[&str]) -> Result<()> {
+        let Between::Suimon { daemon } = &self.between else { return Ok(()) };
+        until("the kernel's path to be taken", KERNEL_PATH_LIMIT, || {
+            for guest in &self.guests[1..] {
+                guest.ping(&address(0))?;
+            }
+            let mut is_taken = true;
+            for nic in nics {
+                let status = daemon.json(&["nic", "show", nic])?;
+                is_taken &= status["kernel_path"]["rx_frames"].as_u64().unwrap_or(0) > 0;
+            }
+            Ok(is_taken)
+        })
     }
 
     /// The namespace with this number, from 0.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use suimon_rig::{LightGuest, Namespace, iperf, ovs, until};
 
 use crate::lan::{Lan, Through, address};
-use crate::network_tcp::{CPUS, LINUX_DEFAULT};
+use crate::network_tcp::{CPUS, KERNEL_PATH, LINUX_DEFAULT};
 use crate::report::{Pair, Sample, Work, is_wanted};
 use crate::wake_up;
 
@@ -39,8 +39,6 @@ struct Peer {
 
 /// Runs `pairs` pairs of each.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let bridge =
-        |measure| Peer { name: "bridge", title: Through::Bridge.title(), measure, missing: None };
     let open_vswitch = |measure| Peer {
         name: "ovs",
         title: Through::OpenVSwitch.title(),
@@ -70,6 +68,26 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}");
     let suimon = || beside_a_stream(Through::Suimon);
     works.extend(measure_beside("ping-beside-a-stream", &title, pairs, &peers, suimon)?);
+    works.extend(on_the_kernels_path(pairs)?);
+    Ok(works)
+}
+
+fn bridge(measure: fn() -> Result<Quantiles>) -> Peer {
+    Peer { name: "bridge", title: Through::Bridge.title(), measure, missing: None }
+}
+
+/// The same where the kernel moves the frames.
+fn on_the_kernels_path(pairs: usize) -> Result<Vec<Work>> {
+    let idle = bridge(|| after_idle(Through::Bridge));
+    let title = format!("Ping after 20 ms of idleness{KERNEL_PATH}");
+    let suimon = || after_idle(Through::KernelPath);
+    let name = "ping-after-idle-kernel-path";
+    let mut works = measure_beside(name, &title, pairs, &[idle], suimon)?;
+    let busy = bridge(|| beside_a_stream(Through::Bridge));
+    let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}{KERNEL_PATH}");
+    let suimon = || beside_a_stream(Through::KernelPath);
+    let name = "ping-beside-a-stream-kernel-path";
+    works.extend(measure_beside(name, &title, pairs, &[busy], suimon)?);
     Ok(works)
 }
 

@@ -13,6 +13,8 @@ const SECONDS: u32 = 4;
 /// processor.
 pub(crate) const CPUS: [u16; 2] = [0, 1];
 pub(crate) const LINUX_DEFAULT: &str = "cubic";
+/// What titles of works say that do not pass the switch.
+pub(crate) const KERNEL_PATH: &str = ", `kernel_path`";
 
 /// Runs `pairs` pairs with each congestion control that matters here: Linux' default
 /// and this machine's. They keep the CPUs busy in different ways.
@@ -22,21 +24,31 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     if ours.trim() != LINUX_DEFAULT {
         controls.push(ours.trim().to_owned());
     }
-    controls.iter().map(|control| measure_with(control, pairs)).collect()
+    let works: Result<Vec<_>> =
+        controls.iter().map(|control| measure_with(control, pairs)).collect();
+    Ok(works?.into_iter().flatten().collect())
 }
 
-fn measure_with(control: &str, pairs: usize) -> Result<Work> {
-    let mut work = Work::new(
-        &format!("tcp-between-namespaces-{control}"),
-        &format!("TCP between two namespaces, offloads on, one stream, {control}"),
-        Through::Bridge.title(),
-        "Gbit/s",
-    );
-    while is_wanted(&work, pairs) {
+/// Through the switch and on the kernel's path; each bridge's stream is compared with
+/// both.
+fn measure_with(control: &str, pairs: usize) -> Result<[Work; 2]> {
+    let ways = [(Through::Suimon, "", ""), (Through::KernelPath, "-kernel-path", KERNEL_PATH)];
+    let mut works = ways.map(|(_, suffix, with)| {
+        Work::new(
+            &format!("tcp-between-namespaces-{control}{suffix}"),
+            &format!("TCP between two namespaces, offloads on, one stream, {control}{with}"),
+            Through::Bridge.title(),
+            "Gbit/s",
+        )
+    });
+    while is_wanted(&works[0], pairs) {
         let sample = |through| Sample::take(CPUS, || stream(through, control));
-        work.push(Pair { peer: sample(Through::Bridge)?, suimon: sample(Through::Suimon)? });
+        let peer = sample(Through::Bridge)?;
+        for (work, (through, ..)) in works.iter_mut().zip(ways) {
+            work.push(Pair { peer, suimon: sample(through)? });
+        }
     }
-    Ok(work)
+    Ok(works)
 }
 
 fn stream(through: Through, control: &str) -> Result<f64> {
