@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use suimon_contract::{
-    ApiError, DeviceFeaturesStatus, ErrorCode, Kind, Name, NicConfig, OffloadStatus, UplinkConfig,
+    ApiError, DeviceFeaturesStatus, ErrorCode, Kind, Name, NicConfig, OffloadStatus, SwitchConfig,
+    SwitchKind, UplinkConfig,
 };
 
 use crate::cli::ChangeFlags;
@@ -23,21 +24,22 @@ pub(crate) enum OffloadVerb {
     /// Show what each port offloads: what the other side could, what is switched on, what is
     /// used, who does it and why.
     Show(ShowFlags),
-    /// Switch offloads of a NIC or an uplink.
+    /// Switch offloads of a NIC, an uplink, or the host NIC of an internal switch.
     Set(SetFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// NICs and uplinks, like web, or like uplink:wan if a NIC has the same name; all if none
-    /// is given.
+    /// NICs, uplinks and internal switches (for their host NICs), like web, or like
+    /// uplink:wan or switch:lab if others have the same name; all if none is given.
     #[arg(value_name = "PORT")]
     ports: Vec<PortName>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// A NIC or an uplink, like web, or like uplink:wan if a NIC has the same name.
+    /// A NIC, an uplink, or an internal switch (for its host NIC), like web, or like
+    /// uplink:wan or switch:lab if others have the same name.
     #[arg(value_name = "PORT")]
     port: PortName,
     #[arg(value_name = "KEY=on|off|default", required = true, help = switches_help())]
@@ -52,13 +54,26 @@ pub(crate) struct SetFlags {
 enum PortKind {
     Nic,
     Uplink,
+    /// The host NIC of an internal switch, which goes by the switch's name.
+    Switch,
 }
 
 impl PortKind {
+    const ALL: [Self; 3] = [Self::Nic, Self::Uplink, Self::Switch];
+
     const fn word(self) -> &'static str {
         match self {
             Self::Nic => "nic",
             Self::Uplink => "uplink",
+            Self::Switch => "switch",
+        }
+    }
+
+    /// The key of its resource that has the switches.
+    const fn switches_key(self) -> &'static str {
+        match self {
+            Self::Nic | Self::Uplink => "offload",
+            Self::Switch => "host_offload",
         }
     }
 }
@@ -77,10 +92,12 @@ impl FromStr for PortName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (kind, name) = match text.split_once(':') {
             None => (None, text),
-            Some(("nic", name)) => (Some(PortKind::Nic), name),
-            Some(("uplink", name)) => (Some(PortKind::Uplink), name),
-            Some((kind, _)) => {
-                return Err(format!("`{kind}` is no kind of port; use nic:NAME or uplink:NAME"));
+            Some((word, name)) => {
+                let kind = PortKind::ALL.into_iter().find(|kind| kind.word() == word);
+                let kind = kind.ok_or_else(|| {
+                    format!("`{word}` is no kind of port; use nic:NAME, uplink:NAME or switch:NAME")
+                })?;
+                (Some(kind), name)
             }
         };
         let name = name.parse().map_err(|error: suimon_contract::NameError| error.to_string())?;
@@ -97,7 +114,7 @@ impl fmt::Display for PortName {
     }
 }
 
-/// The keys of `[nic.offload]` and `[uplink.offload]`.
+/// The keys of `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
 fn keys() -> String {
     let keys: Vec<_> = Kind::Offload.keys().iter().map(|key| key.name).collect();
     keys.join(", ")
@@ -158,14 +175,18 @@ impl OffloadVerb {
                 Ok(context.show(&ports, |ports| text(ports))?)
             }
             Self::Set(flags) => {
-                let patch = flags.patch()?;
+                let switches = flags.switches()?;
                 let found = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
                 for PortOffloads { kind, name, .. } in found {
                     let (client, dry_run) = (&context.client, flags.change.dry_run);
+                    let patch = serde_json::json!({ kind.switches_key(): switches });
                     let outcome = match kind {
                         PortKind::Nic => client.patch::<NicConfig>(&name, &patch, dry_run).await,
                         PortKind::Uplink => {
                             client.patch::<UplinkConfig>(&name, &patch, dry_run).await
+                        }
+                        PortKind::Switch => {
+                            client.patch::<SwitchConfig>(&name, &patch, dry_run).await
                         }
                     };
                     finish(context, outcome?, flags.change).await?;
@@ -177,19 +198,19 @@ impl OffloadVerb {
 }
 
 impl SetFlags {
-    /// The merge patch that the settings describe.
-    fn patch(&self) -> Result<Value, Failure> {
+    /// The merge patch of the switches that the settings describe.
+    fn switches(&self) -> Result<Map<String, Value>, Failure> {
         let mut offload = Map::new();
         for Setting { key, value } in &self.switches {
             if offload.insert((*key).to_owned(), value.clone()).is_some() {
                 return Err(Failure::Usage(format!("`{key}` is set twice")));
             }
         }
-        Ok(serde_json::json!({ "offload": offload }))
+        Ok(offload)
     }
 }
 
-/// All ports that have offloads: NICs, then uplinks.
+/// All ports that have offloads: NICs, then uplinks, then host NICs.
 async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
     let nics = context.client.list::<NicConfig>().await?.into_iter().map(|nic| PortOffloads {
         kind: PortKind::Nic,
@@ -204,6 +225,14 @@ async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
         name: uplink.config.name,
         offloads: uplink.offloads,
         device: Some(uplink.device),
+    }));
+    let switches = context.client.list::<SwitchConfig>().await?.into_iter();
+    let internal = switches.filter(|switch| switch.config.kind == SwitchKind::Internal);
+    ports.extend(internal.map(|switch| PortOffloads {
+        kind: PortKind::Switch,
+        name: switch.config.name,
+        offloads: switch.host_nic_offloads,
+        device: None,
     }));
     Ok(ports)
 }
@@ -221,9 +250,12 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
         match ports.iter().filter(fits).collect::<Vec<_>>()[..] {
             [port] => chosen.push(port.clone()),
             [] => return Err(no_such_port(wanted, &ports)),
-            _ => {
+            ref several => {
+                let choices: Vec<_> =
+                    several.iter().map(|port| format!("{}:{wanted}", port.kind.word())).collect();
                 return Err(Failure::Usage(format!(
-                    "`{wanted}` names a NIC and an uplink; use nic:{wanted} or uplink:{wanted}"
+                    "`{wanted}` names more than one port; use {}",
+                    choices.join(" or ")
                 )));
             }
         }
@@ -242,7 +274,7 @@ fn no_such_port(wanted: &PortName, ports: &[PortOffloads]) -> Failure {
         (false, 0) => format!("there are {}", known.join(", ")),
         (false, more) => format!("there are {} and {more} more", known.join(", ")),
     };
-    let message = format!("there is no NIC and no uplink `{wanted}`; {there}");
+    let message = format!("there is no NIC, uplink or host NIC `{wanted}`; {there}");
     Failure::Refused(vec![ApiError::new(ErrorCode::NotFound, message)])
 }
 

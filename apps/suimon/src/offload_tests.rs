@@ -9,10 +9,10 @@ struct Offload {
     verb: OffloadVerb,
 }
 
-fn patch(args: &[&str]) -> Result<Value, Failure> {
+fn switches(args: &[&str]) -> Result<Value, Failure> {
     let parsed = Offload::parse_from(["x", "set", "wan"].iter().chain(args));
     let OffloadVerb::Set(flags) = parsed.verb else { panic!("another verb") };
-    flags.patch()
+    flags.switches().map(Value::Object)
 }
 
 fn wrong(args: &[&str]) -> String {
@@ -36,12 +36,12 @@ fn offload(name: &str, supported: Option<bool>, by: OffloadDoer, reason: &str) -
 #[test]
 fn set_sends_only_the_keys_that_were_named() {
     assert_eq!(
-        patch(&["segmentation=off", "tx_checksum=default", "receive_coalescing=on"]).unwrap(),
-        serde_json::json!({"offload": {
+        switches(&["segmentation=off", "tx_checksum=default", "receive_coalescing=on"]).unwrap(),
+        serde_json::json!({
             "segmentation": false, "tx_checksum": null, "receive_coalescing": true
-        }})
+        })
     );
-    let twice = patch(&["segmentation=off", "segmentation=on"]).unwrap_err();
+    let twice = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
     assert_eq!((twice.code(), twice.to_string()), (2, "`segmentation` is set twice".to_owned()));
 }
 
@@ -55,8 +55,8 @@ fn what_is_wrong_is_named_with_the_choices() {
     assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
     let message = wrong(&["wan", "segmentation=false"]);
     assert!(message.contains("`segmentation` is on, off or default, not `false`"), "{message}");
-    let message = wrong(&["switch:lan", "segmentation=off"]);
-    assert!(message.contains("use nic:NAME or uplink:NAME"), "{message}");
+    let message = wrong(&["port:lan", "segmentation=off"]);
+    assert!(message.contains("use nic:NAME, uplink:NAME or switch:NAME"), "{message}");
     assert!(wrong(&["../etc", "segmentation=off"]).contains("not a name"));
     assert!(wrong(&["wan"]).contains("KEY=on|off|default"));
 }
@@ -68,6 +68,7 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
             port(PortKind::Nic, "web", Vec::new()),
             port(PortKind::Nic, "both", Vec::new()),
             port(PortKind::Uplink, "both", Vec::new()),
+            port(PortKind::Switch, "lab", Vec::new()),
         ]
     };
     let find = |names: &[&str]| {
@@ -78,16 +79,17 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
     let found = find(&["uplink:both", "web", "nic:web"]).unwrap();
     let found: Vec<_> = found.iter().map(|port| (port.kind, port.name.as_str())).collect();
     assert_eq!(found, [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]);
+    assert_eq!(find(&["lab"]).unwrap(), find(&["switch:lab"]).unwrap());
     let unclear = find(&["both"]).unwrap_err();
     assert_eq!(unclear.code(), 2);
     assert!(unclear.to_string().contains("use nic:both or uplink:both"), "{unclear}");
-    for missing in ["wan", "uplink:web"] {
+    for missing in ["wan", "uplink:web", "switch:web"] {
         let failure = find(&[missing]).unwrap_err();
         assert_eq!(failure.code(), 4, "{failure}");
         let Failure::Refused(errors) = failure else { panic!("{failure}") };
         let message = &errors[0].message;
-        assert!(message.contains(&format!("no uplink `{missing}`")), "{message}");
-        assert!(message.ends_with("there are web, nic:both, uplink:both"), "{message}");
+        assert!(message.contains(&format!("no NIC, uplink or host NIC `{missing}`")), "{message}");
+        assert!(message.ends_with("there are web, nic:both, uplink:both, lab"), "{message}");
     }
     let nothing = chosen(Vec::new(), &["wan".parse().unwrap()]).unwrap_err();
     let Failure::Refused(errors) = nothing else { panic!("{nothing}") };
@@ -100,18 +102,22 @@ fn offloads_are_shown_port_by_port() {
     let large = "tx_tcp4_segmentation";
     let by_device =
         offload(large, Some(true), OffloadDoer::Nic, "tx-tcp-segmentation of eth0 is on");
+    let by_host = offload("rx_checksum", Some(true), OffloadDoer::Guest, "on");
     let by_us = offload(large, Some(false), OffloadDoer::Software, "switched off by segmentation");
     let mut ports = vec![
         port(PortKind::Nic, "web", vec![checksum]),
         port(PortKind::Nic, "wan", vec![by_us]),
         port(PortKind::Uplink, "wan", vec![by_device]),
+        port(PortKind::Switch, "lab", vec![by_host]),
     ];
     insta::assert_snapshot!(text(&ports), @r"
     PORT        OFFLOAD               SUPPORTED  ENABLED  USED  BY        REASON
     web         tx_checksum           –          yes      yes   guest     on
     nic:wan     tx_tcp4_segmentation  no         no       no    software  switched off by segmentation
     uplink:wan  tx_tcp4_segmentation  yes        yes      yes   nic       tx-tcp-segmentation of eth0 is on
+    lab         rx_checksum           yes        yes      yes   guest     on
     ");
+    assert_eq!(serde_json::to_value(&ports[3]).unwrap()["kind"], "switch");
     let name = "tx-tcp-segmentation".to_owned();
     let features = vec![DeviceFeatureStatus { name, state: "on".to_owned() }];
     ports[2].device = Some(DeviceFeaturesStatus { unknown: None, features });

@@ -61,6 +61,7 @@ impl Shown for SwitchConfig {
         if let Some(counters) = &one.host_nic {
             lines.counters(counters);
         }
+        lines.offloads(&one.host_nic_offloads);
         lines.0
     }
 }

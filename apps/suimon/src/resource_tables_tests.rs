@@ -132,6 +132,7 @@ fn switches_and_uplinks_are_shown_too() {
         condition: condition.clone(),
         nics: vec!["light".parse().unwrap(), "web".parse().unwrap()],
         host_nic: None,
+        host_nic_offloads: Vec::new(),
         addresses: 3,
     };
     insta::assert_snapshot!(SwitchConfig::table(core::slice::from_ref(&switch)).render(), @r"

@@ -91,6 +91,10 @@ pub struct SwitchConfig {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_device: Option<String>,
+    /// What the host and we may leave to each other at the host NIC of an internal
+    /// switch.
+    #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
+    pub host_offload: OffloadConfig,
     /// Seconds after which a learned address that was not seen again is
     /// forgotten, 10 to 1 000 000.
     #[serde(default = "default_ageing_s")]
@@ -248,8 +252,9 @@ impl NicConfig {
     }
 }
 
-/// `[nic.offload]` and `[uplink.offload]`: the switches of a port's offloads, seen
-/// from who uses the port: the guest uses its NIC, we use an uplink's device. All on.
+/// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`: the switches of
+/// a port's offloads, seen from who uses the port: the guest uses its NIC, the host its
+/// host NIC, we use an uplink's device. All on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
@@ -272,7 +277,8 @@ pub struct OffloadConfig {
 }
 
 impl OffloadConfig {
-    fn is_default(&self) -> bool {
+    /// Whether all of them stand as they do where nothing is written.
+    pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }

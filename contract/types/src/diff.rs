@@ -58,7 +58,7 @@ impl Plan {
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
-/// Every table with what it means: defaults filled in, `offload` always there.
+/// Every table with what it means: defaults filled in, offload switches always there.
 fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     let mut tables = BTreeMap::new();
     tables.insert((Kind::Host, String::new()), table(&config.host));
@@ -66,21 +66,23 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
         tables.insert((Kind::Api, String::new()), table(api));
     }
     for switch in &config.switches {
-        tables.insert((Kind::Switch, switch.name.to_string()), table(&meant_switch(switch)));
+        let table = table(&meant_switch(switch));
+        let table = with_offload(table, "host_offload", &switch.host_offload);
+        tables.insert((Kind::Switch, switch.name.to_string()), table);
     }
     for uplink in &config.uplinks {
-        let table = with_offload(table(uplink), &uplink.offload);
+        let table = with_offload(table(uplink), "offload", &uplink.offload);
         tables.insert((Kind::Uplink, uplink.name.to_string()), table);
     }
     for nic in &config.nics {
-        let table = with_offload(table(&meant_nic(nic)), &nic.offload);
+        let table = with_offload(table(&meant_nic(nic)), "offload", &nic.offload);
         tables.insert((Kind::Nic, nic.name.to_string()), table);
     }
     tables
 }
 
-fn with_offload(mut table: Table, offload: &OffloadConfig) -> Table {
-    table.insert("offload".to_owned(), to_value(offload));
+fn with_offload(mut table: Table, key: &str, offload: &OffloadConfig) -> Table {
+    table.insert(key.to_owned(), to_value(offload));
     table
 }
 

@@ -69,6 +69,10 @@ fn keys_that_change_live_do() {
         plan(&[("\"eth0\"", "\"eth0\"\noffload.segmentation = false")]),
         ["~ uplink/wan change live: offload.segmentation true → false"]
     );
+    assert_eq!(
+        plan(&[("\"internal\"", "\"internal\"\nhost_offload.tx_checksum = false")]),
+        ["~ switch/inside change live: host_offload.tx_checksum true → false"]
+    );
 }
 
 #[test]
@@ -88,7 +92,10 @@ fn keys_that_need_a_new_port_replace_it() {
 fn spelling_a_default_out_changes_nothing() {
     let spelled = [
         ("vlan = 10", "vlan = 10\nmode = \"server\"\nqueues = 1"),
-        ("kind = \"internal\"", "kind = \"internal\"\nhost_device = \"inside\""),
+        (
+            "kind = \"internal\"",
+            "kind = \"internal\"\nhost_device = \"inside\"\nhost_offload.segmentation = true",
+        ),
         ("backend = \"tap\"", "backend = \"tap\"\ndevice = \"tap\""),
     ];
     assert_eq!(plan(&spelled), [""; 0]);

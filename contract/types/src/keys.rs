@@ -19,7 +19,7 @@ pub enum Kind {
     Switch,
     /// `[[nic]]`.
     Nic,
-    /// `[nic.offload]` and `[uplink.offload]`.
+    /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
     Offload,
 }
 
@@ -121,6 +121,7 @@ const SWITCH: &[Key] = &[
     required("kind", Form::OneOf(&["private", "internal", "external"]), Effect::Live),
     optional("uplink", Form::Name, Effect::Live),
     optional("host_device", Form::Device, Effect::Live),
+    optional("host_offload", Form::Table(Kind::Offload), Effect::Live),
     optional("ageing_s", Form::Number { least: 10, most: 1_000_000 }, Effect::Live),
 ];
 

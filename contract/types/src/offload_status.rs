@@ -37,7 +37,7 @@ impl fmt::Display for OffloadDoer {
     }
 }
 
-/// One offload of a NIC or an uplink: what is, and why.
+/// One offload of a NIC, a host NIC or an uplink: what is, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OffloadStatus {
     /// `rx_checksum`, `tx_tcp4_segmentation`, …, seen from the guest, or on an uplink

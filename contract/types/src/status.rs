@@ -172,6 +172,9 @@ pub struct SwitchStatus {
     /// Counters of the host NIC of an internal switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_nic: Option<PortCounters>,
+    /// Offloads of the host NIC of an internal switch; empty for other switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_nic_offloads: Vec<OffloadStatus>,
     /// Addresses known on it.
     pub addresses: usize,
 }

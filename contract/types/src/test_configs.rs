@@ -10,11 +10,15 @@ fn name(prefix: &str, index: usize) -> Name {
     format!("{prefix}{index}").parse().unwrap()
 }
 
-fn switch(index: usize, kind: u8, ageing_s: u32, device: bool) -> SwitchConfig {
+fn switch(index: usize, kind: u8, ageing_s: u32, flags: [bool; 2]) -> SwitchConfig {
     let mut switch = serde_json::json!({"name": name("s", index), "ageing_s": ageing_s});
     switch["kind"] = ["private", "internal", "external"][usize::from(kind)].into();
-    if kind == 1 && device {
-        switch["host_device"] = format!("host{index}").into();
+    let [device, segmentation] = flags;
+    if kind == 1 {
+        switch["host_offload"] = serde_json::json!({"segmentation": segmentation});
+        if device {
+            switch["host_device"] = format!("host{index}").into();
+        }
     }
     if kind == 2 {
         switch["uplink"] = format!("u{index}").into();
@@ -76,7 +80,7 @@ fn nic() -> impl Strategy<Value = NicConfig> {
 
 /// Valid hosts.
 pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
-    let switches = vec((0u8..3, 10u32..1000, any::<bool>(), uplink()), 1..4);
+    let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), uplink()), 1..4);
     let nics = vec((nic(), any::<u8>(), any::<bool>()), 0..6);
     let processors = option::of(vec(0u16..64, 1..4));
     (switches, nics, processors, any::<bool>()).prop_map(|(switches, nics, processors, api)| {
@@ -93,8 +97,8 @@ pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
             }))
             .unwrap();
         }
-        for (index, (kind, ageing_s, device, mut uplink)) in switches.into_iter().enumerate() {
-            host.switches.push(switch(index, kind, ageing_s, device));
+        for (index, (kind, ageing_s, flags, mut uplink)) in switches.into_iter().enumerate() {
+            host.switches.push(switch(index, kind, ageing_s, flags));
             uplink.name = name("u", index);
             uplink.device = format!("eth{index}");
             host.uplinks.push(uplink);

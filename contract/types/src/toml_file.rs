@@ -10,8 +10,8 @@ use crate::{ApiError, ErrorCode, HostConfig};
 
 /// Largest host file, in bytes.
 pub const TOML_BYTES_MAX: usize = 1 << 20;
-/// Deepest nesting that is looked at. The deepest key, `nic[0].offload.KEY`, is 4
-/// down.
+/// Deepest nesting that is looked at. The deepest keys, like `nic[0].offload.KEY`, are
+/// 4 down.
 const DEPTH_MAX: usize = 6;
 /// Syntax errors reported at once; after a few, the rest are echoes.
 const SYNTAX_ERRORS_MAX: usize = 8;

@@ -164,6 +164,11 @@ fn keys_that_do_not_fit_each_other_are_refused() {
             "kind = \"private\"\nhost_device = \"h0\"",
             "18 switch/inside host_device KeyNotApplicable",
         ),
+        (
+            "kind = \"internal\"",
+            "kind = \"private\"\nhost_offload.segmentation = false",
+            "18 switch/inside host_offload KeyNotApplicable",
+        ),
         ("socket = \"/run/web.sock\"", "", "19 nic/web socket MissingKey"),
         ("queues = 2", "netns = \"blue\"", "27 nic/web netns KeyNotApplicable"),
         ("queues = 2", "device = \"t0\"", "27 nic/web device KeyNotApplicable"),

@@ -18,12 +18,23 @@ offload.segmentation = false
 kind = "private"
 name = "lan"
 ageing_s = 300
+[[switch]]
+name = "lab"
+kind = "internal"
+host_offload = { rx_checksum = false, tx_checksum = true }
 "#;
     let config = parse_toml(text, None).unwrap();
     insta::assert_snapshot!(to_toml(&config), @r#"
     [[switch]]
     name = "lan"
     kind = "private"
+
+    [[switch]]
+    name = "lab"
+    kind = "internal"
+
+    [switch.host_offload]
+    rx_checksum = false
 
     [[nic]]
     name = "a"

@@ -189,10 +189,16 @@ pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Ve
         if switch.host_device.is_none() {
             default_device_fits(place, "host_device", &switch.name, findings);
         }
-    } else if switch.host_device.is_some() {
+        return;
+    }
+    let of_the_host_nic = [
+        ("host_device", switch.host_device.is_some()),
+        ("host_offload", !switch.host_offload.is_default()),
+    ];
+    for (key, _) in of_the_host_nic.iter().filter(|(_, present)| *present) {
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
-            "host_device",
+            key,
             "only an internal switch has a host NIC; remove it or set kind = \"internal\"",
         ));
     }

@@ -1,9 +1,9 @@
-//! The offloads of a NIC or an uplink: what could be, what is switched on, what is, who
-//! does it, and why.
+//! The offloads of a NIC, a host NIC or an uplink: what could be, what is switched on,
+//! what is, who does it, and why.
 
 use suimon_contract::{
-    DeviceFeatureStatus, DeviceFeaturesStatus, NicBackend, NicConfig, OffloadDoer, OffloadStatus,
-    UplinkConfig,
+    DeviceFeatureStatus, DeviceFeaturesStatus, NicBackend, NicConfig, OffloadConfig, OffloadDoer,
+    OffloadStatus, SwitchConfig, UplinkConfig,
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
@@ -20,17 +20,35 @@ pub(crate) type Asked = Result<Option<DeviceFeatures>, DeviceError>;
 
 /// All offloads of a NIC, those of what the guest sends first.
 pub(crate) fn nic_offloads(device: &DeviceStatus, nic: &NicConfig) -> Vec<OffloadStatus> {
-    let switches = offload_switches(&nic.offload);
+    guest_offloads(device, nic.backend, &nic.offload)
+}
+
+/// All offloads of the host NIC of an internal switch, which is a TAP that the host uses
+/// as a light guest uses its own.
+pub(crate) fn host_nic_offloads(
+    device: &DeviceStatus,
+    switch: &SwitchConfig,
+) -> Vec<OffloadStatus> {
+    guest_offloads(device, NicBackend::Tap, &switch.host_offload)
+}
+
+/// All offloads of a port that somebody uses as a NIC.
+fn guest_offloads(
+    device: &DeviceStatus,
+    backend: NicBackend,
+    offload: &OffloadConfig,
+) -> Vec<OffloadStatus> {
+    let switches = offload_switches(offload);
     let mut all = Vec::new();
     for (side, supported) in [(Side::Ingress, device.ingress), (Side::Egress, device.egress)] {
         for finding in effective(supported, &switches, PortKind::Nic, side).findings {
             let can = other_side_can(finding.capability, supported);
-            let (effective, by, reason) = nic_finding(side, &finding, can, device, nic);
+            let (effective, by, reason) = nic_finding(side, &finding, can, device, backend);
             // A driver is not asked for what is switched off.
             let is_unknown = finding.capability != Capability::IpChecksum
                 && match finding.reason {
                     Reason::SwitchedOff { .. } | Reason::Needs { .. } => {
-                        nic.backend == NicBackend::VhostUser
+                        backend == NicBackend::VhostUser
                     }
                     _ => !is_connected(device),
                 };
@@ -57,7 +75,7 @@ fn nic_finding(
     finding: &Finding,
     can: bool,
     device: &DeviceStatus,
-    nic: &NicConfig,
+    backend: NicBackend,
 ) -> (bool, OffloadDoer, String) {
     if finding.reason == Reason::NotNegotiated && !is_connected(device) {
         return (false, OffloadDoer::Nobody, "nothing is connected".to_owned());
@@ -65,7 +83,7 @@ fn nic_finding(
     // What we hand out changes at once. What a driver has negotiated it may send as long
     // as it runs.
     let lingers =
-        side == Side::Ingress && nic.backend == NicBackend::VhostUser && can && !finding.is_on();
+        side == Side::Ingress && backend == NicBackend::VhostUser && can && !finding.is_on();
     if lingers {
         let reason = format!("{}, but in use until the guest's driver starts anew", finding.reason);
         return (true, OffloadDoer::Egress, reason);

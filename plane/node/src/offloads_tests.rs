@@ -169,6 +169,78 @@ fn the_status_is_what_the_kernel_says_when_asked() {
     assert_eq!(by("wan"), (OffloadDoer::Kernel, 0));
 }
 
+const INTERNAL: &str = r#"
+[[switch]]
+name = "lab"
+kind = "internal"
+[[switch]]
+name = "lan"
+kind = "private"
+"#;
+
+#[test]
+fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
+    let harness = Harness::new();
+    harness.apply_well(&host(INTERNAL));
+    let all = OffloadConfig::default();
+    let found = harness.node.switch("lab").unwrap().host_nic_offloads;
+    assert_eq!(found, nic_offloads(&open(), &nic("tap", all)));
+    let shown = lines(&found);
+    assert_eq!(shown[0], "tx_checksum +++ egress: on");
+    assert_eq!(shown[6], "rx_checksum +++ guest: on");
+    assert_eq!(shown[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
+    assert_eq!(shown[12], "receive_coalescing +++ software: on");
+    assert!(harness.node.switch("lan").unwrap().host_nic_offloads.is_empty());
+
+    let switches = "kind = \"internal\"\nhost_offload.segmentation = false";
+    harness.apply_well(&host(&INTERNAL.replace("kind = \"internal\"", switches)));
+    let shown = lines(&harness.node.switch("lab").unwrap().host_nic_offloads);
+    assert_eq!(shown[2], "tx_tcp4_segmentation +-- guest: switched off by segmentation");
+    assert_eq!(shown[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
+}
+
+#[test]
+fn a_host_nic_that_could_not_be_opened_is_shown_too() {
+    let harness = Harness::new();
+    harness.apply_well(&host(INTERNAL));
+    let (store, devices) = harness.kill();
+    devices.set_missing("lab", true);
+    let harness = Harness::start(store, devices);
+    let lab = harness.node.switch("lab").unwrap();
+    assert_eq!(lab.condition.health, suimon_contract::Health::Failed);
+    let shown = lines(&lab.host_nic_offloads);
+    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: nothing is connected"));
+}
+
+#[test]
+fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
+    let harness = Harness::new();
+    harness.apply_well(&host(INTERNAL));
+    let before = harness.ports();
+    let seen = || {
+        let port = harness.plane.topology().ports.remove(0);
+        let (_, spec) = harness.devices.open_devices().remove(0);
+        let suimon_ports::PortSpec::Tap(spec) = spec else { panic!("{spec:?}") };
+        (port.receive_coalescing, spec.offload)
+    };
+    let all = suimon_ports::OffloadSwitches::default();
+    assert_eq!(seen(), (true, all));
+    for (key, coalesces, switches) in [
+        ("tx_checksum", true, suimon_ports::OffloadSwitches { tx_checksum: false, ..all }),
+        (
+            "receive_coalescing",
+            false,
+            suimon_ports::OffloadSwitches { receive_coalescing: false, ..all },
+        ),
+    ] {
+        let switches_off = format!("kind = \"internal\"\nhost_offload.{key} = false");
+        harness.apply_well(&host(&INTERNAL.replace("kind = \"internal\"", &switches_off)));
+        assert_eq!(seen(), (coalesces, switches), "{key}");
+        assert_eq!(harness.ports(), before);
+        harness.assert_consistent(&[]);
+    }
+}
+
 #[test]
 fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
     let harness = Harness::new();

@@ -12,7 +12,7 @@ use suimon_switch::{AddressView, PortCountersView, Stage, StageTimes};
 
 use crate::PortKey;
 use crate::edit::not_found;
-use crate::offloads::{device_features, nic_offloads, uplink_offloads};
+use crate::offloads::{device_features, host_nic_offloads, nic_offloads, uplink_offloads};
 use crate::queue_names::queue_name;
 use crate::shared::Shared;
 use crate::wanted::uplink_spec;
@@ -217,6 +217,13 @@ impl Shared {
             Some(key) => self.way_out_condition(key),
         };
         let host_nic = self.ports.find(&PortKey::HostNic(switch.name.clone()));
+        let host_nic_offloads = match switch.kind {
+            SwitchKind::Internal => {
+                let device = host_nic.as_ref().and_then(|port| port.device_status());
+                host_nic_offloads(&device.unwrap_or_default(), switch)
+            }
+            SwitchKind::Private | SwitchKind::External => Vec::new(),
+        };
         let nics = config.nics.iter().filter(|nic| nic.switch == switch.name);
         let id = self.ids().switch(&switch.name);
         SwitchStatus {
@@ -224,6 +231,7 @@ impl Shared {
             condition,
             nics: nics.map(|nic| nic.name.clone()).collect(),
             host_nic: host_nic.map(|port| self.counters(Some(port.id))),
+            host_nic_offloads,
             addresses: id.map_or(0, |id| self.plane.addresses(id).len()),
         }
     }

@@ -127,7 +127,8 @@ fn host_nic_port(config: &HostConfig, switch: &SwitchConfig, ids: &Ids) -> Optio
     let id = ids.port(&PortKey::HostNic(switch.name.clone()))?;
     let mut spec = forwarding::PortSpec::new(id, ids.switch(&switch.name)?, PortRole::HostNic);
     spec.mtu = host_nic_mtu(config, switch);
-    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing: true })
+    let receive_coalescing = switch.host_offload.receive_coalescing;
+    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing })
 }
 
 /// The uplink of an external switch carries every VLAN, the untagged network

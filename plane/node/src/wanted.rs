@@ -87,7 +87,7 @@ fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortSpec {
         queue_pairs: 1,
         mac: None,
         mtu: host_nic_mtu(config, switch),
-        offload: OffloadSwitches::default(),
+        offload: offload_switches(&switch.host_offload),
         kernel_path: false,
     })
 }

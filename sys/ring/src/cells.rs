@@ -11,7 +11,8 @@ use virtio_bindings::virtio_ring::{
 
 use crate::arming::NotifyCells;
 use crate::fault::{RingArea, RingFault};
-use crate::memory::{GuestMemory, prefetch};
+use crate::memory::GuestMemory;
+use crate::prefetch::prefetch;
 use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
 /// Bytes of a descriptor in its table.

@@ -3,8 +3,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags};
 
 use super::*;
+use crate::memory_view::MemoryView;
 
 fn file(bytes: u64) -> File {
     let fd = memfd_create("memory", MemfdFlags::CLOEXEC).unwrap();

@@ -10,8 +10,9 @@ use virtio_bindings::virtio_ring::{VRING_PACKED_DESC_F_AVAIL, VRING_PACKED_DESC_
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::fault::{RingArea, RingFault};
 use crate::inflight_packed::ChainEntries;
-use crate::memory::{GuestMemory, prefetch};
+use crate::memory::GuestMemory;
 use crate::packed_arming::PackedNotifyCells;
+use crate::prefetch::prefetch;
 use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
 const AVAIL: u16 = 1 << VRING_PACKED_DESC_F_AVAIL;

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 
 use crate::fault::MemoryError;
-use crate::memory::{Region, RegionSpec};
+use crate::region::{Region, RegionSpec};
 
 /// A mapping. Offsets outside it read 0 and are not written: they can only come
 /// from an error of ours, which must not become an access outside.

@@ -10,7 +10,8 @@ use core::any::Any;
 use suimon_frame::{Span, TailMemory};
 
 use crate::copy::{copy, copy_within};
-use crate::memory::{GuestMemory, MemoryView, OutOfRange};
+use crate::memory::{GuestMemory, OutOfRange};
+use crate::memory_view::MemoryView;
 
 /// Tails in memory that is not a VM's pass through a buffer of this length.
 const PIECE_BYTES: usize = 2048;

@@ -11,7 +11,8 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain::ChainWalk;
 use crate::fault::RingFault;
 use crate::features::RingFeatures;
-use crate::memory::{GuestMemory, MemoryView};
+use crate::memory::GuestMemory;
+use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;
 use crate::sigbus::memory_faults;
 

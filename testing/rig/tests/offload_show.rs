@@ -1,6 +1,6 @@
-//! What `suimon offload` shows of an uplink and a NIC is what is, also after somebody
-//! else has switched the device; and what it sets changes what passes the uplink, at
-//! once and after a restart.
+//! What `suimon offload` shows of an uplink, a NIC and a host NIC is what is, also after
+//! somebody else has switched the device; and what it sets changes what passes, at once
+//! and after a restart.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,10 +53,7 @@ impl Site {
 
     /// What `suimon offload show` says of one offload.
     fn shown(&self, port: &str, offload: &str) -> Value {
-        let ports = self.daemon.json(&["offload", "show", port]).unwrap();
-        let [port] = &ports.as_array().unwrap()[..] else { panic!("{ports}") };
-        let mut offloads = port["offloads"].as_array().unwrap().iter();
-        offloads.find(|found| found["name"] == offload).unwrap_or_else(|| panic!("{port}")).clone()
+        shown(&self.daemon, port, offload)
     }
 
     /// The frames of a stream that the guest sends, as the world receives them.
@@ -90,6 +87,20 @@ impl Site {
         assert!(frames.len() > 10, "{} frames", frames.len());
         frames
     }
+}
+
+/// What `suimon offload show` says of a port.
+fn port_shown(daemon: &Daemon, port: &str) -> Value {
+    let ports = daemon.json(&["offload", "show", port]).unwrap();
+    let [port] = &ports.as_array().unwrap()[..] else { panic!("{ports}") };
+    port.clone()
+}
+
+/// What it says of one offload.
+fn shown(daemon: &Daemon, port: &str, offload: &str) -> Value {
+    let port = port_shown(daemon, port);
+    let mut offloads = port["offloads"].as_array().unwrap().iter();
+    offloads.find(|found| found["name"] == offload).unwrap_or_else(|| panic!("{port}")).clone()
 }
 
 fn is_large((header, bytes): &Headed) -> bool {
@@ -211,11 +222,77 @@ fn checksums_that_an_uplink_is_not_believed_reach_the_guest_whole() {
 }
 
 #[test]
+fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
+    let rig = Rig::new().unwrap();
+    let guest = LightGuest::new(&rig, "guest", 1).unwrap();
+    let device = rig.device("h");
+    let host = format!(
+        "[[switch]]\nname = \"inside\"\nkind = \"internal\"\nhost_device = \"{device}\"\n\
+         [[switch]]\nname = \"apart\"\nkind = \"private\"\n{}",
+        guest.nic_toml("inside", "")
+    );
+    let mut daemon = Daemon::start(&rig, &host).unwrap();
+    guest.bring_up().unwrap();
+    run(&["ip", "link", "set", &device, "up"]).unwrap();
+    let ports = daemon.json(&["offload", "show"]).unwrap();
+    let name = |port: &Value| format!("{}:{}", port["kind"], port["name"]).replace('"', "");
+    let names: Vec<_> = ports.as_array().unwrap().iter().map(name).collect();
+    assert_eq!(names, ["nic:guest", "switch:inside"], "a private switch has no port of its own");
+    // Both are TAPs of the same kernel.
+    daemon.wait_up("nic", "guest").unwrap();
+    daemon.wait_up("switch", "inside").unwrap();
+    let [a, b] = ["guest", "inside"].map(|port| port_shown(&daemon, port)["offloads"].clone());
+    assert_eq!(a, b);
+    let table = daemon.ok(&["offload", "show"]).unwrap();
+    let cells = ["inside", "tx_tcp4_segmentation", "yes", "yes", "yes", "egress", "on"];
+    assert!(table.lines().any(|line| line.split_whitespace().eq(cells)), "{table}");
+
+    let set = |daemon: &Daemon, more: &[&str]| {
+        let words = [&["offload", "set", "switch:inside"], more].concat();
+        daemon.ok(&words).unwrap()
+    };
+    let plan = set(&daemon, &["segmentation=off", "--dry-run"]);
+    let step = "~ switch/inside change live: host_offload.segmentation true → false";
+    assert!(plan.contains(step), "{plan}");
+    set(&daemon, &["segmentation=off"]);
+    // Whether the host's kernel may hand large frames to the device.
+    let takes_large = || {
+        let features = run(&["ethtool", "-k", &device]).unwrap();
+        features.contains("\n\ttx-tcp-segmentation: on")
+    };
+    let check = |daemon: &Daemon, when: &str| {
+        for (offload, by) in
+            [("tx_tcp4_segmentation", "guest"), ("rx_tcp4_segmentation", "software")]
+        {
+            let shown = shown(daemon, "inside", offload);
+            let found = ["enabled", "effective"].map(|field| shown[field].as_bool());
+            assert_eq!(found, [Some(false), Some(false)], "{when}: {shown}");
+            assert_eq!(shown["by"], by, "{when}");
+            assert_eq!(shown["reason"], "switched off by segmentation", "{when}");
+        }
+        assert!(!takes_large(), "{when}");
+        let config = daemon.ok(&["export"]).unwrap();
+        assert!(config.contains("[switch.host_offload]\nsegmentation = false"), "{when}: {config}");
+    };
+    check(&daemon, "at once");
+    daemon.restart(&rig).unwrap();
+    daemon.wait_up("switch", "inside").unwrap();
+    check(&daemon, "after a restart");
+    set(&daemon, &["segmentation=default"]);
+    assert_eq!(shown(&daemon, "inside", "tx_tcp4_segmentation")["effective"], true);
+    assert!(takes_large());
+}
+
+#[test]
 fn what_there_is_not_is_named_with_the_choices() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     for (words, code, part) in [
-        (&["offload", "show", "wan"][..], 4, "no NIC and no uplink `wan`; there are guest, up"),
+        (
+            &["offload", "show", "wan"][..],
+            4,
+            "no NIC, uplink or host NIC `wan`; there are guest, up",
+        ),
         (&["offload", "set", "wan", "segmentation=off"], 4, "there are guest, up"),
         (&["offload", "set", "up", "tso=off"], 2, "the keys are tx_checksum, rx_checksum"),
         (&["offload", "set", "up", "segmentation=0"], 2, "is on, off or default, not `0`"),

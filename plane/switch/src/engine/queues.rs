@@ -1,0 +1,120 @@
+//! Which egress queues a processor has: those that come, those that go, and what new
+//! tables say of them.
+
+use std::sync::Arc;
+
+use suimon_quantity::{ProcessorId, QueueId};
+
+use super::Engine;
+use crate::link::{Latch, Mail};
+use crate::notice::PlaneNotice;
+use crate::owned::OwnedSink;
+use crate::post::return_home;
+use crate::published::Published;
+use crate::stages::Probe;
+
+impl Engine {
+    /// From now on, these tables.
+    pub(crate) fn adopt(&mut self, published: Arc<Published>) {
+        self.forwarder.handle_tables(&published.tables);
+        let others = published.processors().saturating_sub(1);
+        let sink_of = &self.sink_of;
+        let adopted =
+            self.routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
+        self.published = published;
+        for at in 0..self.sinks.len() {
+            self.inform_sink(at);
+        }
+        adopted.orphans.into_iter().for_each(return_home);
+        for fence in adopted.fences {
+            self.send_must(fence.to, Mail::Fence(fence.queue));
+        }
+        for (queue, to) in adopted.departing {
+            self.depart(queue, to);
+        }
+        self.find_ways();
+    }
+
+    pub(crate) fn handle_fence(&mut self, queue: QueueId) {
+        if let Some(to) = self.routes.handle_fence(queue) {
+            self.depart(queue, to);
+            self.find_ways();
+        }
+    }
+
+    fn depart(&mut self, queue: QueueId, to: ProcessorId) {
+        let mut sink = self.detach_sink(queue);
+        if let Some(Err(fault)) = sink.as_mut().map(|sink| sink.flush()) {
+            self.notices.tell(PlaneNotice::QueueFault { queue, fault });
+            sink = None;
+        }
+        self.send_must(to, Mail::Sink(queue, sink));
+    }
+
+    /// Mail that must arrive, behind all frames sent there before.
+    pub(crate) fn send_must(&mut self, to: ProcessorId, mail: Mail) {
+        self.post.send_all(&self.published, &mut self.outbox);
+        if let Some(link) = self.published.link(to) {
+            self.outbox.send(link, mail);
+        }
+    }
+
+    /// A queue that was handed over has arrived: first what was held for it.
+    pub(crate) fn handle_arrival(
+        &mut self,
+        queue: QueueId,
+        sink: Option<Box<OwnedSink>>,
+        probe: &mut Probe<'_>,
+    ) {
+        if let Some(sink) = sink {
+            sink.tally.moves.add(1);
+            self.attach_sink(sink);
+        }
+        for parcel in self.routes.handle_arrival(queue) {
+            self.handle_parcel(parcel, probe);
+        }
+        self.find_ways();
+        if let Some(latch) = self.expected.remove(&queue) {
+            latch.count_down();
+        }
+    }
+
+    pub(crate) fn expect_sink(&mut self, queue: QueueId, latch: Latch) {
+        if self.sink_of.contains_key(&queue) {
+            latch.count_down();
+        } else {
+            self.expected.insert(queue, latch);
+        }
+    }
+
+    pub(crate) fn attach_sink(&mut self, sink: Box<OwnedSink>) {
+        let at = self.sinks.iter().position(Option::is_none).unwrap_or(self.sinks.len());
+        if at == self.sinks.len() {
+            self.sinks.push(None);
+        }
+        self.sink_of.insert(sink.id, at);
+        self.sinks[at] = Some(sink);
+        self.inform_sink(at);
+    }
+
+    /// Tells a sink what the present tables say of its port.
+    fn inform_sink(&mut self, at: usize) {
+        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
+        let slot = self.published.tables.slot(sink.id.port);
+        if let Some(port) = slot.and_then(|slot| self.published.ports.get(slot.index())) {
+            sink.takes_coalesced = port.receive_coalescing;
+        }
+    }
+
+    pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
+        let at = self.sink_of.remove(&queue)?;
+        self.touched.retain(|touched| *touched != at);
+        let sink = self.sinks.get_mut(at).and_then(Option::take);
+        self.find_ways();
+        sink
+    }
+
+    pub(super) fn find_ways(&mut self) {
+        self.ways.find(&self.published, &self.routes, &self.sink_of);
+    }
+}

@@ -1,0 +1,154 @@
+//! A ring's way into guest memory: copies in and out, with the region that was used
+//! last at hand.
+#![allow(unsafe_code, reason = "copies in and out of memory that is shared with a VM")]
+
+use std::sync::Arc;
+
+use crate::copy::copy;
+use crate::memory::{GuestMemory, OutOfRange, Window};
+use crate::prefetch::prefetch;
+
+/// Guest memory as one ring sees it.
+pub(crate) struct MemoryView {
+    memory: Arc<GuestMemory>,
+    cached: Window,
+}
+
+// SAFETY: the window points into `memory`, which is `Send` and held beside it.
+unsafe impl Send for MemoryView {}
+
+impl MemoryView {
+    pub(crate) fn new(memory: Arc<GuestMemory>) -> Self {
+        Self { memory, cached: Window::EMPTY }
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<GuestMemory> {
+        &self.memory
+    }
+
+    /// Copies guest memory into `into`.
+    #[inline(always)]
+    pub(crate) fn read(&mut self, addr: u64, into: &mut [u8]) -> Result<(), OutOfRange> {
+        match self.cached.pointer(addr, into.len()) {
+            Some(src) => {
+                // SAFETY: `src` is mapped for the length of `into`; our own memory
+                // and the guest's do not overlap.
+                unsafe { copy(src, into.as_mut_ptr(), into.len()) }
+                Ok(())
+            }
+            None => self.each_part(addr, into.len(), |src, done, bytes| {
+                // SAFETY: `each_part` stays inside the mapping and inside `into`.
+                unsafe { copy(src, into.as_mut_ptr().add(done), bytes) }
+            }),
+        }
+    }
+
+    /// Whether so many bytes at a guest address are in memory.
+    #[inline(always)]
+    pub(crate) fn check(&mut self, addr: u64, bytes: usize) -> Result<(), OutOfRange> {
+        match self.cached.pointer(addr, bytes) {
+            Some(_) => Ok(()),
+            None => self.each_part(addr, bytes, |_, _, _| ()),
+        }
+    }
+
+    /// Copies `from` into guest memory.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), OutOfRange> {
+        match self.cached.pointer(addr, from.len()) {
+            Some(dst) => {
+                // SAFETY: `dst` is mapped for the length of `from`; our own memory
+                // and the guest's do not overlap.
+                unsafe { copy(from.as_ptr(), dst, from.len()) }
+                Ok(())
+            }
+            None => self.each_part(addr, from.len(), |dst, done, bytes| {
+                // SAFETY: `each_part` stays inside the mapping and inside `from`.
+                unsafe { copy(from.as_ptr().add(done), dst, bytes) }
+            }),
+        }
+    }
+
+    /// The twelve bytes at `addr` as two little-endian words.
+    #[inline(always)]
+    pub(crate) fn read_words(&mut self, addr: u64) -> Result<(u64, u32), OutOfRange> {
+        if let Some(src) = self.cached.pointer(addr, 12) {
+            // SAFETY: twelve bytes are mapped at `src`; it need not be aligned.
+            let words = unsafe {
+                (src.cast::<u64>().read_unaligned(), src.add(8).cast::<u32>().read_unaligned())
+            };
+            // SAFETY: it contains no instruction; the words are not read again.
+            unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+            return Ok((u64::from_le(words.0), u32::from_le(words.1)));
+        }
+        let mut bytes = [0; 12];
+        self.read(addr, &mut bytes)?;
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
+        Ok((u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, k, l])))
+    }
+
+    /// Makes the twelve bytes at `addr` these two words, little-endian. Bytes that
+    /// are so already are not written: headers are mostly alike from frame to
+    /// frame, and a line that nobody writes need not travel between CPUs.
+    #[inline(always)]
+    pub(crate) fn write_words(&mut self, addr: u64, low: u64, high: u32) -> Result<(), OutOfRange> {
+        if let Some(dst) = self.cached.pointer(addr, 12) {
+            let (low, high) = (low.to_le(), high.to_le());
+            let (dst_low, dst_high) = (dst.cast::<u64>(), dst.wrapping_add(8).cast::<u32>());
+            // SAFETY: twelve bytes are mapped at `dst`; they need not be aligned.
+            unsafe {
+                if dst_low.read_unaligned() != low {
+                    dst_low.write_unaligned(low);
+                }
+                if dst_high.read_unaligned() != high {
+                    dst_high.write_unaligned(high);
+                }
+            }
+            return Ok(());
+        }
+        let mut bytes = [0; 12];
+        let words = low.to_le_bytes().into_iter().chain(high.to_le_bytes());
+        for (to, from) in bytes.iter_mut().zip(words) {
+            *to = from;
+        }
+        self.write(addr, &bytes)
+    }
+
+    /// Asks for the first two cache lines of a buffer, to be read.
+    #[inline(always)]
+    pub(crate) fn prefetch_read(&self, addr: u64) {
+        if let Some(pointer) = self.cached.pointer(addr, 65) {
+            prefetch::<false>(pointer);
+            // SAFETY: 65 bytes are mapped.
+            prefetch::<false>(unsafe { pointer.add(64) });
+        }
+    }
+
+    /// Asks for the line of a buffer's header, to be read, and for that of the
+    /// first bytes behind it, to be written. They may be the same line.
+    #[inline(always)]
+    pub(crate) fn prefetch_write(&self, addr: u64, header_bytes: usize) {
+        if let Some(pointer) = self.cached.pointer(addr, header_bytes + 64) {
+            prefetch::<false>(pointer);
+            // SAFETY: so many bytes are mapped.
+            prefetch::<true>(unsafe { pointer.add(header_bytes) });
+            // SAFETY: so many bytes are mapped.
+            prefetch::<true>(unsafe { pointer.add(header_bytes + 63) });
+        }
+    }
+
+    /// As [`GuestMemory::each_part`], and remembers the last region.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn each_part(
+        &mut self,
+        addr: u64,
+        bytes: usize,
+        each: impl FnMut(*mut u8, usize, usize),
+    ) -> Result<(), OutOfRange> {
+        if let Some(last) = self.memory.each_part(addr, bytes, each)? {
+            self.cached = last;
+        }
+        Ok(())
+    }
+}
