@@ -242,9 +242,15 @@ pub trait DeviceFactory: Send + Sync {
     /// others, as soon as this returns. Ports whose devices were not opened with
     /// [`TapSpec::kernel_path`], or not yet, are left out.
     ///
+    /// Returns the addresses, by group, from which frames took that path since they were
+    /// asked for the last time, every [`KERNEL_PATH_HEARD_EVERY`]; otherwise nothing.
+    ///
+    /// [`KERNEL_PATH_HEARD_EVERY`]: crate::KERNEL_PATH_HEARD_EVERY
+    ///
     /// # Errors
     /// The kernel has no room for all of it; what is missing goes through the switch.
-    fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError>;
+    fn set_kernel_paths(&self, table: &KernelPathTable)
+    -> Result<Vec<(u32, MacAddr)>, DeviceError>;
 
     /// What took the kernel's path from and to a port, also while it had another device.
     fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters;

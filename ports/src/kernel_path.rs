@@ -1,9 +1,14 @@
 //! Frames that the kernel moves itself, past the switch.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
+
+/// How often it is told from which addresses frames took the kernel's path: less than
+/// the shortest ageing that a switch may have.
+pub const KERNEL_PATH_HEARD_EVERY: Duration = Duration::from_secs(5);
 
 /// Which frames the kernel moves from TAP to TAP: those from and to addresses of one
 /// group, without a VLAN tag. All others take the way through the switch.

@@ -32,7 +32,8 @@ pub use device::{
     VhostUserSpec,
 };
 pub use kernel_path::{
-    KernelPathAddress, KernelPathCounters, KernelPathPort, KernelPathState, KernelPathTable,
+    KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters, KernelPathPort,
+    KernelPathState, KernelPathTable,
 };
 pub use processor::{
     Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
+use suimon_frame::MacAddr;
 use suimon_netdev::NetDevices;
 use suimon_ports::{
     DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable, PortDevice,
@@ -64,7 +65,10 @@ impl DeviceFactory for HostDevices {
         }
     }
 
-    fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
+    fn set_kernel_paths(
+        &self,
+        table: &KernelPathTable,
+    ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         self.net.set_kernel_paths(table)
     }
 

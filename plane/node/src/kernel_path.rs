@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use suimon_contract::{HostConfig, KernelPathStatus, NicConfig};
-use suimon_frame::VlanId;
-use suimon_ports::{KernelPathAddress, KernelPathPort, KernelPathState, KernelPathTable};
-use suimon_quantity::{PortId, SwitchId};
+use suimon_forwarding::Learned;
+use suimon_frame::{MacAddr, VlanId};
+use suimon_ports::{
+    KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathPort, KernelPathState, KernelPathTable,
+};
+use suimon_quantity::{PortId, SwitchId, Time};
 
 use crate::PortKey;
 use crate::port_table::Port;
@@ -43,14 +46,33 @@ impl Shared {
         if !plan.is_in_use && !plan.config.nics.iter().any(|nic| nic.kernel_path) {
             return;
         }
-        let table = self.kernel_path_table(&plan.config);
-        if let Err(error) = self.devices.set_kernel_paths(&table) {
-            tracing::warn!(%error, "some frames take the switch instead of the kernel's path");
-        }
+        let (groups, table) = self.kernel_path_table(&plan.config);
         plan.is_in_use = !table.ports.is_empty();
+        match self.devices.set_kernel_paths(&table) {
+            Ok(heard) if heard.is_empty() => {}
+            Ok(heard) => self.hear(&heard, &groups, &table),
+            Err(error) => {
+                tracing::warn!(%error, "some frames take the switch instead of the kernel's path");
+            }
+        }
     }
 
-    fn kernel_path_table(&self, config: &HostConfig) -> KernelPathTable {
+    /// Addresses whose frames pass by the switch do not age there.
+    fn hear(&self, heard: &[(u32, MacAddr)], groups: &[Group], table: &KernelPathTable) {
+        // They were heard of since then.
+        let every = u64::try_from(KERNEL_PATH_HEARD_EVERY.as_nanos()).unwrap_or(u64::MAX);
+        let seen = Time::from_ns(self.plane.now().as_ns().saturating_sub(every));
+        let learned = heard.iter().filter_map(|address| {
+            let (group, mac) = *address;
+            let (switch, vlan, _) = *groups.get(group.checked_sub(1)? as usize)?;
+            let at = table.addresses.get(address).filter(|at| !at.fixed)?;
+            Some(Learned { switch, vlan, mac, port: at.port, seen })
+        });
+        self.plane.handle_heard(learned.collect());
+    }
+
+    /// The groups, of which the first has number 1, and who is in them.
+    fn kernel_path_table(&self, config: &HostConfig) -> (Vec<Group>, KernelPathTable) {
         let ids = self.ids();
         let mut groups = BTreeMap::<Group, Vec<(PortId, bool)>>::new();
         for nic in config.nics.iter().filter(|nic| nic.kernel_path) {
@@ -79,7 +101,7 @@ impl Shared {
                 table.addresses.insert((*group, view.mac), at);
             }
         }
-        table
+        (groups.into_keys().collect(), table)
     }
 
     /// Why a NIC that asks for the kernel's path has to do without it now.

@@ -75,6 +75,12 @@ fn nics_that_are_alike_reach_each_other() {
     let [a, b, c, ..] = ports;
     let expected = [((1, mac(1)), a, false), ((1, mac(0x0b)), b, true), ((2, mac(2)), c, false)];
     assert_eq!(at, expected);
+    // Whom the kernel hears of, the switch need not learn again.
+    let heard = [(1, mac(1)), (1, mac(0x0b)), (2, mac(2)), (3, mac(1)), (0, mac(1))];
+    heard.into_iter().for_each(|(group, mac)| harness.devices.hear_of(group, mac));
+    wait_until("heard", || !harness.plane.heard().is_empty());
+    let heard = harness.plane.heard().into_iter().map(|heard| (heard.mac, heard.vlan, heard.port));
+    assert_eq!(heard.collect::<Vec<_>>(), [(mac(1), None, a), (mac(2), None, c)]);
     let learns = |nic| table.ports[&port(&harness, nic)].learns;
     assert_eq!(["a", "b", "d"].map(learns), [true, false, true]);
 }

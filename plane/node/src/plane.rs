@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use suimon_forwarding::Learned;
 use suimon_ports::{Placement, QueueHost};
 use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_switch::{
@@ -49,6 +50,9 @@ pub trait SwitchPlane: Send + Sync {
 
     /// The forwarding table of one switch.
     fn addresses(&self, switch: SwitchId) -> Vec<AddressView>;
+
+    /// Takes in who was heard of elsewhere than in the plane.
+    fn handle_heard(&self, heard: Vec<Learned>);
 
     /// Copies what passes one port.
     fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture>;
@@ -121,6 +125,10 @@ impl SwitchPlane for DataPlane {
 
     fn addresses(&self, switch: SwitchId) -> Vec<AddressView> {
         Self::addresses(self, switch)
+    }
+
+    fn handle_heard(&self, heard: Vec<Learned>) {
+        Self::handle_heard(self, heard);
     }
 
     fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture> {

@@ -44,6 +44,8 @@ pub(crate) enum Command {
     MoveSource(QueueId, ProcessorId, Latch),
     Detach(QueueId, Latch),
     Addresses(std::sync::mpsc::Sender<Vec<Entry>>),
+    /// Who was heard of elsewhere.
+    Heard(Arc<[Learned]>),
     Stop,
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use suimon_forwarding::VlanMode;
+use suimon_forwarding::{Learned, VlanMode};
 use suimon_ports::{FrameSink, FrameSource, Placement, ProcessorRuntime, QueueHost};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 
@@ -140,6 +140,15 @@ impl DataPlane {
         }
         addresses.extend(learned.into_values());
         addresses
+    }
+
+    /// Takes in who was heard of elsewhere, so that addresses whose frames pass by the
+    /// plane do not age. What is not as the tables have it changes nothing.
+    pub fn handle_heard(&self, heard: Vec<Learned>) {
+        let heard: Arc<[Learned]> = heard.into();
+        for link in self.registry().links() {
+            link.command(Command::Heard(Arc::clone(&heard)));
+        }
     }
 
     /// Begins to capture what passes a port. A former capture of the port ends.

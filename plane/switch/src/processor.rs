@@ -373,6 +373,9 @@ impl Processor {
                 let entries = self.engine.forwarder().entries(self.now).collect();
                 let _ = reply.send(entries);
             }
+            Command::Heard(heard) => {
+                heard.iter().for_each(|of| self.engine.handle_learned(self.now, *of));
+            }
             Command::Stop => return Next::Stop,
         }
         self.count_queues();

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use suimon_frame::MacAddr;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFeatures, KernelPathCounters, KernelPathTable, PortDevice,
     PortObserver, QueueHost, TapSpec, UplinkDriver, UplinkSpec,
@@ -25,7 +26,7 @@ const QUEUE_PAIRS_MAX: u16 = 64;
 pub struct NetDevices {
     watcher: LinkWatcher,
     features: FeatureQuery,
-    kernel_paths: KernelPaths,
+    pub(crate) kernel_paths: KernelPaths,
 }
 
 impl NetDevices {
@@ -92,11 +93,15 @@ impl NetDevices {
         Ok(Box::new(device))
     }
 
-    /// Has the kernel move the frames of which this table says so.
+    /// Has the kernel move the frames of which this table says so; returns who was heard
+    /// of since.
     ///
     /// # Errors
     /// The kernel has no room for all of it.
-    pub fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
+    pub fn set_kernel_paths(
+        &self,
+        table: &KernelPathTable,
+    ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         self.kernel_paths.set(table)
     }
 

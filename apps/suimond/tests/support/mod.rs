@@ -11,6 +11,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use suimon_frame::MacAddr;
 use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus, KernelPathCounters,
@@ -187,8 +188,11 @@ impl DeviceFactory for Remembered {
         Ok(None)
     }
 
-    fn set_kernel_paths(&self, _table: &KernelPathTable) -> Result<(), DeviceError> {
-        Ok(())
+    fn set_kernel_paths(
+        &self,
+        _table: &KernelPathTable,
+    ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
+        Ok(Vec::new())
     }
 
     fn kernel_path_counters(&self, _port: PortId) -> KernelPathCounters {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_frame::Offloads;
+use suimon_frame::{MacAddr, Offloads};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
     FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LeftSocket, PortDevice,
@@ -54,6 +54,8 @@ struct Inner {
     probed_open: Vec<Claim>,
     /// What the kernel was told last that it may move.
     kernel_paths: KernelPathTable,
+    /// Whom it says next that it has heard of.
+    heard: Vec<(u32, MacAddr)>,
     /// What it says of every port.
     kernel_path_counters: KernelPathCounters,
     /// What the kernel says of the device of every packet-socket uplink.
@@ -70,6 +72,7 @@ impl Default for Inner {
             missing: BTreeSet::new(),
             probed_open: Vec::new(),
             kernel_paths: KernelPathTable::default(),
+            heard: Vec::new(),
             kernel_path_counters: KernelPathCounters::default(),
             features: Ok(DeviceFeatures::default()),
         }
@@ -145,6 +148,10 @@ impl FakeDevices {
 
     pub(crate) fn kernel_paths(&self) -> KernelPathTable {
         self.lock().kernel_paths.clone()
+    }
+
+    pub(crate) fn hear_of(&self, group: u32, mac: MacAddr) {
+        self.lock().heard.push((group, mac));
     }
 
     pub(crate) fn set_kernel_path_counters(&self, counters: KernelPathCounters) {
@@ -234,9 +241,13 @@ impl DeviceFactory for FakeDevices {
         Ok(Box::new(FakeDevice { host: self.clone(), claim: claim(spec), socket }))
     }
 
-    fn set_kernel_paths(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
-        self.lock().kernel_paths = table.clone();
-        Ok(())
+    fn set_kernel_paths(
+        &self,
+        table: &KernelPathTable,
+    ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
+        let mut inner = self.lock();
+        inner.kernel_paths = table.clone();
+        Ok(std::mem::take(&mut inner.heard))
     }
 
     fn kernel_path_counters(&self, _port: PortId) -> KernelPathCounters {

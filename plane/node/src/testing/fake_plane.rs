@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use suimon_forwarding::Learned;
 use suimon_ports::{FrameSink, FrameSource, Placement, QueueHost};
 use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_switch::{
@@ -27,9 +28,15 @@ struct Inner {
     publishes_until_failure: Option<usize>,
     refuse_processors: bool,
     addresses: Vec<AddressView>,
+    heard: Vec<Learned>,
 }
 
 impl FakePlane {
+    /// What it was told of others' hearing.
+    pub(crate) fn heard(&self) -> Vec<Learned> {
+        self.lock().heard.clone()
+    }
+
     /// What every switch knows from now on.
     pub(crate) fn set_addresses(&self, addresses: Vec<AddressView>) {
         self.lock().addresses = addresses;
@@ -106,6 +113,10 @@ impl SwitchPlane for FakePlane {
 
     fn addresses(&self, _switch: SwitchId) -> Vec<AddressView> {
         self.lock().addresses.clone()
+    }
+
+    fn handle_heard(&self, heard: Vec<Learned>) {
+        self.lock().heard.extend(heard);
     }
 
     fn capture(&self, _port: PortId, _options: CaptureOptions) -> Box<dyn FrameCapture> {

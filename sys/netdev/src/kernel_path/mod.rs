@@ -25,13 +25,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, KernelPathAddress, KernelPathCounters, KernelPathPort,
-    KernelPathTable,
+    DeviceError, DeviceErrorKind, KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters,
+    KernelPathPort, KernelPathTable,
 };
 use suimon_quantity::PortId;
 
@@ -44,9 +44,6 @@ use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, Map
 
 const SLOTS: u32 = 4096;
 const ADDRESSES_MAX: u32 = 65_536;
-/// How often what the maps should hold is written again: the programs forget addresses
-/// that move, also those that the switch in the end does not let move.
-const RENEWAL: Duration = Duration::from_secs(5);
 const FIELD: &str = "kernel_path";
 
 /// The kernel paths of this process' TAPs. Clones are handles on the same.
@@ -132,6 +129,12 @@ impl Maps {
         self.addresses.set(&address_key(address), &value)
     }
 
+    /// Whether frames from there took the path since it was placed.
+    fn has_sent(&self, address: &(u32, MacAddr)) -> bool {
+        let value = self.addresses.value(&address_key(address));
+        value.is_some_and(|value| value.iter().skip(8).any(|byte| *byte != 0))
+    }
+
     fn fds(&self) -> MapFds {
         MapFds {
             gates: self.gates.descriptor(),
@@ -199,14 +202,15 @@ impl KernelPaths {
     }
 
     /// Has the kernel move what this table says, and nothing else, as soon as this
-    /// returns. Ports without an attachment are left out.
+    /// returns. Ports without an attachment are left out. Every few
+    /// seconds it returns the addresses, by group, from which frames took the path since.
     ///
     /// # Errors
     /// The kernel has no room for all of it; what is missing goes through the switch.
-    pub(crate) fn set(&self, table: &KernelPathTable) -> Result<(), DeviceError> {
+    pub(crate) fn set(&self, table: &KernelPathTable) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         let mut state = self.lock();
         let state = &mut *state;
-        let Some(maps) = &state.maps else { return Ok(()) };
+        let Some(maps) = &state.maps else { return Ok(Vec::new()) };
         let ports = &state.ports;
         let gate = |(id, port): (&PortId, &KernelPathPort)| {
             let slot = ports.get(id)?;
@@ -232,9 +236,14 @@ impl KernelPaths {
             }
             stays
         });
-        let renews = state.renewed_at.is_none_or(|at| at.elapsed() >= RENEWAL);
+        // What the maps should hold is written again now and then, too: the programs
+        // forget addresses that move, also those that in the end may not move.
+        let renews = state.renewed_at.is_none_or(|at| at.elapsed() >= KERNEL_PATH_HEARD_EVERY);
+        let mut heard = Vec::new();
         if renews {
             state.renewed_at = Some(Instant::now());
+            let known = state.addresses.keys().copied();
+            heard.extend(known.filter(|address| maps.has_sent(address)));
         }
         let full = |cause| host(FIELD, "telling the kernel who is where", &cause);
         for (address, place) in addresses {
@@ -249,7 +258,7 @@ impl KernelPaths {
                 vacant.insert(gate);
             }
         }
-        Ok(())
+        Ok(heard)
     }
 
     /// What took the kernel's path from and to a port, also while it had another device.

@@ -57,11 +57,12 @@ const GATE_DEVICE: i16 = 4;
 const GATE_LEARNS: i16 = 8;
 
 // The key of an address is group, address and two bytes of nothing; the value its port's
-// slot, and whether it is configured.
+// slot, whether it is configured, and the frames it sent.
 pub(super) const ADDRESS_KEY_BYTES: usize = 12;
-pub(super) const ADDRESS_BYTES: usize = 8;
+pub(super) const ADDRESS_BYTES: usize = 16;
 const ADDRESS_SLOT: i16 = 0;
 const ADDRESS_FIXED: i16 = 4;
+const ADDRESS_SENT: i16 = 8;
 
 // Counters of a port: frames and bytes its guest sent, frames and bytes it received.
 pub(super) const COUNTERS_BYTES: usize = 32;
@@ -86,7 +87,7 @@ const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 /// Sent frames of the TAP: may this one take the way, whose end here is `way`?
 pub(super) fn leave(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
-    let miss = decide(&mut program, maps, slot, true);
+    let miss = decide(&mut program, maps, slot, Side::Guest);
     redirect(&mut program, |p| p.set(Register::R1, way as i32), REDIRECT, 0);
     verdict(&mut program, miss, GO_ON)
 }
@@ -94,7 +95,7 @@ pub(super) fn leave(maps: MapFds, slot: u32, way: u32) -> Vec<Instruction> {
 /// Frames that come over the way of this port: on to the other port's, or nowhere.
 pub(super) fn cross(maps: MapFds, slot: u32) -> Vec<Instruction> {
     let mut program = Assembler::default();
-    let miss = decide(&mut program, maps, slot, false);
+    let miss = decide(&mut program, maps, slot, Side::Ours);
     count(&mut program, maps, |p| p.store_value(Width::Word, SLOT, slot as i32), SENT);
     count(&mut program, maps, |p| p.store(Width::Word, SLOT, Register::R8), RECEIVED);
     redirect(&mut program, |p| p.copy(Register::R1, Register::R9), REDIRECT_PEER, 0);
@@ -115,9 +116,18 @@ pub(super) fn shut() -> Vec<Instruction> {
     verdict(&mut program, drop, DROP)
 }
 
+/// Where a program decides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// On the TAP: what may not pass goes to the switch, which learns from it.
+    Guest,
+    /// On the way's end in our namespace, where what is counted is believed.
+    Ours,
+}
+
 /// Goes on with the next instruction if the frame may pass, with the other's slot in R8 and its
 /// way's device in R9, and otherwise to the label that is returned.
-fn decide(p: &mut Assembler, maps: MapFds, slot: u32, forgets: bool) -> Label {
+fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     use Register::{Frame, R0, R1, R6, R7, R8, R9};
     let (miss, known) = (p.label(), p.label());
     p.copy(R6, R1);
@@ -141,7 +151,7 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, forgets: bool) -> Label {
     look_up(p, maps.addresses, KEY, miss);
     p.load(Width::Word, R1, R0, ADDRESS_SLOT);
     p.jump_if(R1, If::Equal, slot as i32, known);
-    if forgets {
+    if side == Side::Guest {
         // It has moved here, so it is no longer there. The switch learns it now.
         p.jump_if(R9, If::Equal, 0, miss);
         p.load(Width::Word, R1, R0, ADDRESS_FIXED);
@@ -152,6 +162,11 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, forgets: bool) -> Label {
     }
     p.jump(miss);
     p.place(known);
+    if side == Side::Ours {
+        // Who is heard of here need not be learned again.
+        p.set(R1, 1);
+        p.add_to(R0, ADDRESS_SENT, R1);
+    }
     // Where the destination is.
     load_bytes(p, DESTINATION_AT, KEY_MAC, MAC_BYTES, miss);
     p.load(Width::Byte, R1, Frame, KEY_MAC);

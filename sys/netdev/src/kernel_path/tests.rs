@@ -123,6 +123,13 @@ fn frames_take_the_kernels_path_as_far_as_the_table_says() {
     assert_eq!((received.received_frames, received.received_bytes), (6, 6 * 98));
     assert_eq!(bench.counters(3), KernelPathCounters::default());
 
+    let heard = || {
+        bench.devices.kernel_paths.lock().renewed_at = None;
+        bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap()
+    };
+    assert_eq!(heard(), [(1, mac(1)), (1, mac(2))]);
+    assert_eq!(heard(), [], "nobody has sent since");
+    assert!(one.reaches(2));
     let mut closed = bench.table(&[1, 1, 2]);
     closed.ports.remove(&PortId(2));
     bench.devices.set_kernel_paths(&closed).unwrap();

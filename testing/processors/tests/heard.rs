@@ -1,0 +1,59 @@
+//! Addresses whose frames pass by the plane do not age in it. Time is the test's own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use suimon_forwarding::{Learned, PortRole, PortSpec, SwitchSpec};
+use suimon_frame::MacAddr;
+use suimon_ports::ProcessorRuntime;
+use suimon_processor_tests::{OnClock, mac};
+use suimon_quantity::{PortId, SwitchId, Time};
+use suimon_switch::{DataPlane, PortTopology, Topology};
+
+const SWITCH: SwitchId = SwitchId(1);
+const AGEING: Duration = Duration::from_secs(10);
+
+fn plane(clock: &Arc<AtomicU64>) -> DataPlane {
+    let clock = Arc::clone(clock);
+    let runtime = OnClock::new(move || Time::from_ns(clock.load(Ordering::SeqCst)));
+    let cpu = runtime.cpus()[0];
+    let plane = DataPlane::start(&[cpu], Arc::new(runtime)).unwrap();
+    let port = |id| PortTopology {
+        spec: PortSpec::new(PortId(id), SWITCH, PortRole::Nic),
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: true,
+    };
+    let switches = vec![SwitchSpec { ageing: AGEING, ..SwitchSpec::new(SWITCH) }];
+    plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
+    plane
+}
+
+fn heard(port: u32, seen_s: u64) -> Learned {
+    let mac = MacAddr::new(mac(7));
+    let seen = Time::from_ns(seen_s * 1_000_000_000);
+    Learned { switch: SWITCH, vlan: None, mac, port: PortId(port), seen }
+}
+
+#[test]
+fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
+    let clock = Arc::new(AtomicU64::new(0));
+    let plane = plane(&clock);
+    let at = |seconds: u64, heard: Option<Learned>| {
+        clock.store(seconds * 1_000_000_000, Ordering::SeqCst);
+        plane.handle_heard(heard.into_iter().collect());
+        let known = plane.addresses(SWITCH);
+        known.first().map(|view| (view.port.0, view.age.unwrap().as_secs_f64().round() as u64))
+    };
+    assert_eq!(at(100, None), None);
+    assert_eq!(at(100, Some(heard(0, 99))), Some((0, 1)));
+    for seconds in [105, 110, 115, 120] {
+        assert_eq!(at(seconds, Some(heard(0, seconds - 5))), Some((0, 5)));
+    }
+    assert_eq!(at(121, Some(heard(1, 110))), Some((0, 6)), "that was before");
+    assert_eq!(at(122, Some(heard(1, 121))), Some((1, 1)), "it has moved");
+    assert_eq!(at(123, Some(heard(9, 123))), Some((1, 2)), "there is no such port");
+    assert_eq!(at(140, None), None, "nobody has heard of it since");
+    plane.stop();
+}
