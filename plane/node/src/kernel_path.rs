@@ -26,6 +26,8 @@ pub(crate) struct KernelPathPlan(Mutex<Plan>);
 struct Plan {
     config: HostConfig,
     is_in_use: bool,
+    /// Whether it could not take all of it the last time.
+    has_failed: bool,
 }
 
 /// Ports reach each other on the kernel's path if these are alike: it does not look at
@@ -48,9 +50,13 @@ impl Shared {
         }
         let (groups, table) = self.kernel_path_table(&plan.config);
         plan.is_in_use = !table.ports.is_empty();
-        match self.devices.set_kernel_paths(&table) {
+        let told = self.devices.set_kernel_paths(&table);
+        let failed_before = std::mem::replace(&mut plan.has_failed, told.is_err());
+        match told {
             Ok(heard) if heard.is_empty() => {}
             Ok(heard) => self.hear(&heard, &groups, &table),
+            // It is tried again all the time, and said once.
+            Err(_) if failed_before => {}
             Err(error) => {
                 tracing::warn!(%error, "some frames take the switch instead of the kernel's path");
             }

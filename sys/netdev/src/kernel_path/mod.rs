@@ -202,8 +202,8 @@ impl KernelPaths {
     }
 
     /// Has the kernel move what this table says, and nothing else, as soon as this
-    /// returns. Ports without an attachment are left out. Every few
-    /// seconds it returns the addresses, by group, from which frames took the path since.
+    /// returns. Ports without an attachment are left out. Every few seconds it returns the
+    /// addresses, by group, from which frames took the path since.
     ///
     /// # Errors
     /// The kernel has no room for all of it; what is missing goes through the switch.
@@ -245,20 +245,27 @@ impl KernelPaths {
             let known = state.addresses.keys().copied();
             heard.extend(known.filter(|address| maps.has_sent(address)));
         }
-        let full = |cause| host(FIELD, "telling the kernel who is where", &cause);
+        let mut first_failure = None;
         for (address, place) in addresses {
             if renews || !state.addresses.contains_key(&address) {
-                maps.place(&address, place).map_err(full)?;
-                state.addresses.insert(address, place);
+                match maps.place(&address, place) {
+                    Ok(()) => drop(state.addresses.insert(address, place)),
+                    Err(cause) => drop(first_failure.get_or_insert(cause)),
+                }
             }
         }
         for (slot, gate) in gates {
             if let Entry::Vacant(vacant) = state.gates.entry(slot) {
-                maps.open(slot, gate).map_err(full)?;
-                vacant.insert(gate);
+                match maps.open(slot, gate) {
+                    Ok(()) => drop(vacant.insert(gate)),
+                    Err(cause) => drop(first_failure.get_or_insert(cause)),
+                }
             }
         }
-        Ok(heard)
+        match first_failure {
+            None => Ok(heard),
+            Some(cause) => Err(host(FIELD, "telling the kernel who is where", &cause)),
+        }
     }
 
     /// What took the kernel's path from and to a port, also while it had another device.

@@ -125,8 +125,8 @@ enum Side {
     Ours,
 }
 
-/// Goes on with the next instruction if the frame may pass, with the other's slot in R8 and its
-/// way's device in R9, and otherwise to the label that is returned.
+/// Goes on with the next instruction if the frame may pass, with the other's slot in R8
+/// and its way's device in R9, and otherwise to the label that is returned.
 fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     use Register::{Frame, R0, R1, R6, R7, R8, R9};
     let (miss, known) = (p.label(), p.label());
