@@ -28,6 +28,8 @@ pub struct KernelPathPort {
     /// Whether addresses may move here: one that sends here and is known elsewhere is
     /// then forgotten at once.
     pub learns: bool,
+    /// The largest IP packet it may send, and ports of its group take, in bytes.
+    pub mtu: u16,
 }
 
 /// Where an address is.

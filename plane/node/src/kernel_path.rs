@@ -30,8 +30,8 @@ struct Plan {
     has_failed: bool,
 }
 
-/// Ports reach each other on the kernel's path if these are alike: it does not look at
-/// lengths, so a frame that one may send has to fit the other.
+/// Ports reach each other on the kernel's path if switch, VLAN and MTU are alike: what
+/// one of them may send fits the others.
 type Group = (SwitchId, Option<VlanId>, u16);
 
 impl Shared {
@@ -92,9 +92,10 @@ impl Shared {
         groups.retain(|_, ports| ports.len() > 1);
         let mut table = KernelPathTable::default();
         let mut places = BTreeMap::new();
-        for (number, ((switch, vlan, _), ports)) in (1..).zip(&groups) {
+        for (number, ((switch, vlan, mtu), ports)) in (1..).zip(&groups) {
             for (port, learns) in ports {
-                table.ports.insert(*port, KernelPathPort { group: number, learns: *learns });
+                let on_path = KernelPathPort { group: number, learns: *learns, mtu: *mtu };
+                table.ports.insert(*port, on_path);
                 places.insert((*switch, *vlan, *port), number);
             }
         }

@@ -50,6 +50,8 @@ pub(super) enum Width {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum If {
     Equal = 0x10,
+    /// Without sign.
+    Greater = 0x20,
     /// A bit is set in both.
     AnyBit = 0x40,
     NotEqual = 0x50,
@@ -107,10 +109,14 @@ impl Assembler {
         self.push(MOVE, to as u8, from as u8, 0, 0);
     }
 
+    pub(super) fn add(&mut self, to: Register, value: i32) {
+        self.push(ADD_IMMEDIATE, to as u8, 0, 0, value);
+    }
+
     /// The address of what lies at this offset on the stack.
     pub(super) fn address(&mut self, to: Register, at: i16) {
         self.copy(to, Register::Frame);
-        self.push(ADD_IMMEDIATE, to as u8, 0, 0, at.into());
+        self.add(to, at.into());
     }
 
     pub(super) fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {

@@ -114,6 +114,7 @@ impl Maps {
         put(&mut value, 0, gate.port.group);
         put(&mut value, 4, gate.way);
         put(&mut value, 8, gate.port.learns.into());
+        put(&mut value, 12, gate.port.mtu.into());
         self.gates.set(&slot.to_ne_bytes(), &value)
     }
 

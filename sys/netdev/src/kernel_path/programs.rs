@@ -32,6 +32,7 @@ pub(super) struct MapFds {
 // `struct __sk_buff`, linux/bpf.h.
 const FRAME_BYTES: i16 = 0;
 const VLAN_PRESENT: i16 = 20;
+const SEGMENT_BYTES: i16 = 176;
 
 // Functions, by their numbers in linux/bpf.h.
 const MAP_LOOKUP: i32 = 1;
@@ -43,18 +44,20 @@ const REDIRECT_PEER: i32 = 155;
 /// `BPF_F_INGRESS`.
 const AS_IF_RECEIVED: i32 = 1;
 
-// What a program says of a frame that it does not redirect: linux/pkt_cls.h.
-const GO_ON: i32 = 0;
+// What a program says of a frame that it does not redirect: linux/pkt_cls.h. Others may
+// have programs at a guest's hook too, which come next.
+const GO_ON: i32 = -1;
 const DROP: i32 = 2;
 
 // A port is known here by its slot, a number from 0 on.
 
 // A gate: the group it leads to, 0 if it is closed; the way's device in our namespace;
-// whether addresses may be learned here.
-pub(super) const GATE_BYTES: usize = 12;
+// whether addresses may be learned here; the largest IP packet.
+pub(super) const GATE_BYTES: usize = 16;
 const GATE_GROUP: i16 = 0;
 const GATE_DEVICE: i16 = 4;
 const GATE_LEARNS: i16 = 8;
+const GATE_MTU: i16 = 12;
 
 // The key of an address is group, address and two bytes of nothing; the value its port's
 // slot, whether it is configured, and the frames it sent.
@@ -76,7 +79,9 @@ const KEY: i16 = -32;
 const KEY_MAC: i16 = KEY + 4;
 const KEY_END: i16 = KEY + 10;
 
-// Ethernet's header.
+// Ethernet's header, and the least of IPv4's and TCP's.
+const ETHERNET_BYTES: i32 = 14;
+const HEADERS_MIN: i32 = 40;
 const DESTINATION_AT: i32 = 0;
 const SOURCE_AT: i32 = 6;
 const ETHERTYPE_AT: i32 = 12;
@@ -144,6 +149,8 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.load(Width::Word, R7, R0, GATE_GROUP);
     p.jump_if(R7, If::Equal, 0, miss);
     p.load(Width::Word, R9, R0, GATE_LEARNS);
+    p.load(Width::Word, R8, R0, GATE_MTU);
+    fits(p, miss);
     // Where the source is.
     p.store(Width::Word, KEY, R7);
     p.store_value(Width::Half, KEY_END, 0);
@@ -180,6 +187,21 @@ fn decide(p: &mut Assembler, maps: MapFds, slot: u32, side: Side) -> Label {
     p.jump_if_registers(R1, If::NotEqual, R7, miss);
     p.load(Width::Word, R9, R0, GATE_DEVICE);
     miss
+}
+
+/// Whether the frame, or what it will be cut into, is no larger than R8 says.
+fn fits(p: &mut Assembler, miss: Label) {
+    use Register::{R1, R6, R8};
+    let (whole, known) = (p.label(), p.label());
+    p.load(Width::Word, R1, R6, SEGMENT_BYTES);
+    p.jump_if(R1, If::Equal, 0, whole);
+    p.add(R1, HEADERS_MIN);
+    p.jump(known);
+    p.place(whole);
+    p.load(Width::Word, R1, R6, FRAME_BYTES);
+    p.add(R1, -ETHERNET_BYTES);
+    p.place(known);
+    p.jump_if_registers(R1, If::Greater, R8, miss);
 }
 
 /// The value of the key on the stack, in R0.

@@ -94,7 +94,9 @@ impl Bench {
     fn table(&self, groups: &[u32]) -> KernelPathTable {
         let mut table = KernelPathTable::default();
         for (port, group) in (1..).zip(groups) {
-            table.ports.insert(PortId(port), KernelPathPort { group: *group, learns: true });
+            table
+                .ports
+                .insert(PortId(port), KernelPathPort { group: *group, learns: true, mtu: 1500 });
             let at = KernelPathAddress { port: PortId(port), fixed: false };
             table.addresses.insert((*group, mac(port)), at);
         }
@@ -161,11 +163,37 @@ fn an_address_that_moves_is_forgotten_at_once() {
         let mut table = bench.table(&[1, 1, 1]);
         let at = KernelPathAddress { port: PortId(2), fixed };
         table.addresses.insert((1, mac(2)), at);
-        table.ports.insert(PortId(3), KernelPathPort { group: 1, learns });
+        table.ports.insert(PortId(3), KernelPathPort { group: 1, learns, mtu: 1500 });
         bench.devices.set_kernel_paths(&KernelPathTable::default()).unwrap();
         bench.devices.set_kernel_paths(&table).unwrap();
         assert!(!three.reaches(1) && one.reaches(2) && two.reaches(1), "{fixed} {learns}");
     }
+}
+
+#[test]
+fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
+    let bench = Bench::new(2);
+    let one = bench.guest(1);
+    bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
+    // The guests set their own MTU; that of the configuration counts.
+    bench.guests.iter().for_each(|guest| drop(guest.netns.run("ip link set eth0 mtu 9000")));
+    let pings = |bytes: u32| {
+        let size = format!("-s{}", bytes - 28);
+        let arguments = ["netns", "exec", one.netns.name(), "ping", "-qc2", "-i.01", "-W.3", &size];
+        Command::new("ip").args(arguments).arg("10.3.0.2").output().unwrap().status.success()
+    };
+    assert!(pings(1500) && !pings(1501) && !pings(9000));
+    assert!(bench.asks_the_switch(1));
+    // What may not take the path still meets what others have put there.
+    one.netns.run("ip link set lo up");
+    one.netns.run(
+        "tc filter add dev eth0 egress prio 60000 protocol ip u32 match u32 0 0 \
+         action mirred egress mirror dev lo",
+    );
+    assert!(pings(1500));
+    assert!(!pings(1501));
+    let counted = one.netns.run("tc -s filter show dev eth0 egress");
+    assert!(counted.contains(" 2 pkt"), "{counted}");
 }
 
 #[test]
