@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_forwarding::{Learned, PortRole, PortSpec, SwitchSpec};
 use suimon_frame::MacAddr;
@@ -14,11 +14,9 @@ use suimon_switch::{DataPlane, PortTopology, Topology};
 const SWITCH: SwitchId = SwitchId(1);
 const AGEING: Duration = Duration::from_secs(10);
 
-fn plane(clock: &Arc<AtomicU64>) -> DataPlane {
-    let clock = Arc::clone(clock);
-    let runtime = OnClock::new(move || Time::from_ns(clock.load(Ordering::SeqCst)));
+fn plane(runtime: &OnClock) -> DataPlane {
     let cpu = runtime.cpus()[0];
-    let plane = DataPlane::start(&[cpu], Arc::new(runtime)).unwrap();
+    let plane = DataPlane::start(&[cpu], Arc::new(runtime.clone())).unwrap();
     let port = |id| PortTopology {
         spec: PortSpec::new(PortId(id), SWITCH, PortRole::Nic),
         bandwidth: None,
@@ -39,8 +37,16 @@ fn heard(port: u32, seen_s: u64) -> Learned {
 #[test]
 fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
     let clock = Arc::new(AtomicU64::new(0));
-    let plane = plane(&clock);
+    let read = Arc::clone(&clock);
+    let runtime = OnClock::new(move || Time::from_ns(read.load(Ordering::SeqCst)));
+    let plane = plane(&runtime);
     let at = |seconds: u64, heard: Option<Learned>| {
+        // The processor reads the clock when it wakes.
+        let began = Instant::now();
+        while !runtime.is_at_rest() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the processor does not rest");
+            std::thread::yield_now();
+        }
         clock.store(seconds * 1_000_000_000, Ordering::SeqCst);
         plane.handle_heard(heard.into_iter().collect());
         let known = plane.addresses(SWITCH);
