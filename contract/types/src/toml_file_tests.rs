@@ -172,6 +172,8 @@ fn keys_that_do_not_fit_each_other_are_refused() {
         ("socket = \"/run/web.sock\"", "", "19 nic/web socket MissingKey"),
         ("queues = 2", "netns = \"blue\"", "27 nic/web netns KeyNotApplicable"),
         ("queues = 2", "device = \"t0\"", "27 nic/web device KeyNotApplicable"),
+        ("queues = 2", "kernel_path = true", "27 nic/web kernel_path KeyNotApplicable"),
+        ("netns = \"blue\"", "kernel_path = true", "36 nic/light kernel_path KeyNotApplicable"),
         ("netns = \"blue\"", "socket = \"/s\"", "36 nic/light socket KeyNotApplicable"),
         ("netns = \"blue\"", "mode = \"client\"", "36 nic/light mode KeyNotApplicable"),
         ("netns = \"blue\"", "mac_spoofing = true", "36 nic/light mac_spoofing KeyNotApplicable"),
