@@ -35,7 +35,7 @@ use crate::checksum::update;
 use crate::meta::{Checksum, FrameMeta, Gso, Offloads};
 use crate::octets::{put, u8_at, u16_at};
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, tcp_flags};
-use crate::{FRAME_BYTES_MAX, Frame};
+use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 
 use segment_view::{Kind, SegmentView, classify};
 
@@ -113,7 +113,9 @@ impl Coalesced {
 pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> Lane) -> Coalesced {
     let count = frames.len().min(BATCH_FRAMES_MAX);
     match frames.iter().take(count).position(may_begin) {
-        Some(first) if first + 1 < count => coalesce_from(first, count, frames, lane),
+        Some(first) if frames.iter().take(count).skip(first + 1).any(may_move) => {
+            coalesce_from(first, count, frames, lane)
+        }
         _ => Coalesced::default(),
     }
 }
@@ -122,6 +124,12 @@ pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> Lane) -> Coales
 #[inline]
 fn may_begin(frame: &Frame) -> bool {
     frame.len() >= HEADER_BYTES_MIN + FIRST_PAYLOAD_BYTES_MIN
+}
+
+/// Whether the frame is short enough to be moved to another.
+#[inline]
+fn may_move(frame: &Frame) -> bool {
+    frame.len() <= MOVED_PAYLOAD_BYTES_MAX + GSO_HEADER_BYTES_MAX
 }
 
 fn coalesce_from(

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{
-    FRAME_BYTES_MAX, Frame, FrameBatch, MacAddr, Offloads, Span, TAIL_SPANS_MAX, TailMemory,
-    VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
+    FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads, Span,
+    TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
 };
 use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
 
@@ -28,9 +28,9 @@ use crate::virtqueue::{Head, Virtqueue};
 /// below it, a copy in a first-level cache costs less than what tails need.
 const TAILED_BYTES_MIN: usize = 8192;
 
-/// What is copied of such a frame at once: more than the headers of any that is
-/// admitted have.
-const FRONT_BYTES: usize = 2048;
+/// What is copied of such a frame at once: the longest headers that are admitted and
+/// two tags, which do not count as such, in whole cache lines.
+const FRONT_BYTES: usize = GSO_HEADER_BYTES_MAX + 64;
 
 /// Speaks up for a VM from outside its ring: after a migration the new host's
 /// switch is told where the VM is now (`VHOST_USER_SEND_RARP`).
@@ -211,6 +211,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
                     front = self.fetch_spans(frame, front);
                 }
                 self.spans.push(rest);
+                self.queue.view().prefetch_read(rest.address);
             }
         }
         let header = VnetHeader::decode(&header);
