@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_teams::{DOWN, MODES, UP, World, members, port_mac, ports};
+use crate::test_teams::{DOWN, MODES, UP, World, members, port_mac, ports, udp};
 use crate::{MemberFault, TeamEvent, TeamId};
 
 const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
@@ -247,4 +247,69 @@ fn unequal_speeds_are_weighed_and_unknown_ones_count_as_the_slowest() {
     });
     let buckets = unknown.map(|id| world.team.member_status(MemberId(id)).unwrap().buckets);
     assert_eq!(buckets.iter().max().unwrap() - buckets.iter().min().unwrap(), 1);
+}
+
+/// Buckets of member 0 carry all there is.
+fn one_sided(world: &World) -> [BucketLoad; BUCKETS] {
+    let distribution = world.team.distribution();
+    let busy = distribution.slot(MemberId(0)).unwrap();
+    distribution.buckets.map(|slot| BucketLoad {
+        bytes: if slot == busy { 1_000_000 } else { 0 },
+        member: Some(slot),
+    })
+}
+
+#[test]
+fn loads_move_buckets_and_what_has_nothing_to_do_with_it_does_not_move_them_back() {
+    let mut world = World::new(TeamMode::Static, Algorithm::Dynamic, 3, 2);
+    let loads = one_sided(&world);
+    let change = world.team.handle_loads(&loads);
+    assert!(change.distribution.is_some() && change.events.is_empty());
+    let counts =
+        |world: &World| [0, 1, 2].map(|id| world.team.member_status(MemberId(id)).unwrap().buckets);
+    let evened = counts(&world);
+    assert!(evened[0] < 300 && evened[0] + evened[1] + evened[2] == 1024, "{evened:?}");
+
+    let before = world.team.distribution().buckets;
+    let _ = world.team.handle_ports(&ports(5));
+    assert_eq!(world.team.distribution().buckets, before);
+    let lost = world.team.distribution().slot(MemberId(2)).unwrap();
+    let _ = world.link(2, DOWN);
+    let after = world.team.distribution().buckets;
+    assert!(before.iter().zip(&after).all(|(before, after)| before == after || *before == lost));
+    // Who comes back has no load to be judged by and gets its share by number.
+    let _ = world.link(2, UP);
+    assert!(counts(&world)[2].abs_diff(341) < 60, "{:?}", counts(&world));
+}
+
+#[test]
+fn loads_mean_nothing_to_other_algorithms() {
+    let mut world = World::new(TeamMode::Static, Algorithm::TransportPorts, 3, 2);
+    let loads = one_sided(&world);
+    assert!(world.team.handle_loads(&loads).distribution.is_none());
+}
+
+#[test]
+fn a_member_that_failed_has_lost_its_flowlets_when_it_returns() {
+    let mut world = World::new(TeamMode::Static, Algorithm::Dynamic, 3, 1);
+    let frames: Vec<_> = (0..200).map(|flow| udp(port_mac(0), flow)).collect();
+    for frame in &frames {
+        world.send(0, frame);
+    }
+    let _ = world.link(1, DOWN);
+    let _ = world.link(1, UP);
+    let distribution = Arc::clone(world.team.distribution());
+    let failed = distribution.slot(MemberId(1)).unwrap();
+    let mut elsewhere = 0;
+    for frame in &frames {
+        let key = distribution.key(frame, PortId(0));
+        let before = world.states[distribution.bucket(&key).unwrap().index()].member();
+        let wanted = distribution.choose(&key).unwrap().member;
+        if before == Some(failed) {
+            elsewhere += usize::from(wanted != failed);
+            let member = distribution.slot(world.send(0, frame).unwrap().0);
+            assert_eq!(member, Some(wanted));
+        }
+    }
+    assert!(elsewhere > 0);
 }
