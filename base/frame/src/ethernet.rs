@@ -1,6 +1,6 @@
 //! The Ethernet header (IEEE 802.3-2022, section 3).
 
-use crate::octets::{array, u16_at};
+use crate::octets::{array, put, u16_at};
 use crate::{Frame, MacAddr};
 
 /// Bytes of the header: two addresses and the type.
@@ -39,6 +39,13 @@ impl Frame {
         MacAddr::new(array(self.front(), 6).copied().unwrap_or_default())
     }
 
+    /// Makes `mac` the source address; a frame shorter than that stays as it is. No
+    /// checksum covers the address.
+    #[inline]
+    pub fn set_source(&mut self, mac: MacAddr) {
+        put(self.front_mut(), 6, &mac.octets());
+    }
+
     /// The type field, after the tag that is kept in the metadata; 0 if the
     /// frame is shorter than that.
     #[inline]
@@ -62,4 +69,23 @@ pub(crate) fn innermost_type(bytes: &[u8]) -> Option<(u16, usize)> {
         ethertype = u16_at(bytes, at)?;
     }
     Some((ethertype, at + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_is_replaced_and_nothing_else() {
+        let mac = MacAddr::new([2, 4, 6, 8, 10, 12]);
+        let mut frame = Frame::new(3);
+        frame.fill(&[0xaa; 60]);
+        frame.set_source(mac);
+        assert_eq!(frame.source(), mac);
+        assert_eq!(frame.destination(), MacAddr::new([0xaa; 6]));
+        assert_eq!(frame.bytes()[12..], [0xaa; 48]);
+        frame.fill(&[0xaa; 11]);
+        frame.set_source(mac);
+        assert_eq!(frame.bytes(), [0xaa; 11]);
+    }
 }

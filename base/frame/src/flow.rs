@@ -1,50 +1,120 @@
 //! Which flow a frame belongs to.
 
-use crate::Frame;
-use crate::headers::{Headers, Transport};
-use crate::ip::Network;
+use crate::ip::{IpHeader, IpPacket, Network, ip_packet, protocol};
 use crate::octets::array;
+use crate::source_binding::is_bound;
+use crate::{Frame, VlanId, VlanTag};
 
 /// Odd constants with well spread bits; fixed, so that a flow keeps its hash
 /// across runs, hosts and versions.
 const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
+/// What tells flows apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowFields {
+    /// IP addresses, protocol, and the ports of TCP and UDP.
+    Ports,
+    /// IP addresses.
+    Addresses,
+    /// MAC addresses and VLAN.
+    Macs,
+}
+
 /// A hash that is the same for all frames of a flow, so that they keep their
-/// order on one queue or link.
-///
-/// TCP and UDP: addresses, ports and protocol. Fragments and other IP packets:
-/// addresses and protocol, so that all fragments of a datagram stay together.
-/// Everything else: MAC addresses and type. The two directions of a flow differ.
+/// order on one queue or link: [`Flow::hash`] with [`FlowFields::Ports`].
 pub fn flow_hash(frame: &Frame) -> u32 {
-    let bytes = frame.front();
-    let Ok(headers) = Headers::parse(bytes) else { return link_hash(bytes) };
-    let addresses = match headers.network {
-        Network::Ipv4 => word(bytes, headers.network_at + 12).map(|pair| mix(KEY, pair)),
-        Network::Ipv6 => array::<32>(bytes, headers.network_at + 8).map(mix_all),
-        Network::Other => None,
-    };
-    let Some(addresses) = addresses else { return link_hash(bytes) };
-    let ports = match headers.transport {
-        Transport::Tcp | Transport::Udp if headers.fragment.is_none() => {
-            array(bytes, headers.transport_at).map_or(0, |ports| u32::from_be_bytes(*ports))
+    Flow::of(frame).hash(FlowFields::Ports)
+}
+
+/// What of a frame says which flow it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow<'a> {
+    bytes: &'a [u8],
+    tag: Option<VlanTag>,
+    packet: Option<IpPacket>,
+}
+
+impl<'a> Flow<'a> {
+    /// Reads the headers of a frame.
+    #[inline]
+    pub fn of(frame: &'a Frame) -> Self {
+        let bytes = frame.front();
+        Self { bytes, tag: frame.meta.tag, packet: ip_packet(bytes) }
+    }
+
+    /// A hash that is the same for all frames that have these fields in common. The
+    /// two directions of a flow differ.
+    ///
+    /// Of fragments, and of packets whose headers cannot be read to the transport's,
+    /// the addresses alone count, so that all fragments of a datagram stay together
+    /// whatever the first one holds. Of what is not IP the MAC addresses and the type
+    /// count.
+    #[inline]
+    pub fn hash(&self, fields: FlowFields) -> u32 {
+        if fields == FlowFields::Macs {
+            let vlan = self.tag.and_then(VlanTag::vlan).map_or(0, VlanId::get);
+            return macs_hash(self.bytes, u64::from(vlan) << 48);
+        }
+        let Some(packet) = self.packet else { return link_hash(self.bytes) };
+        let addresses = match packet.network {
+            Network::Ipv4 => word(self.bytes, packet.at + 12).map(|pair| mix(KEY, pair)),
+            Network::Ipv6 => array::<32>(self.bytes, packet.at + 8).map(mix_all),
+            Network::Other => None,
+        };
+        let Some(addresses) = addresses else { return link_hash(self.bytes) };
+        let transport = match packet.header {
+            Some(header) if fields == FlowFields::Ports => transport_word(self.bytes, header),
+            _ => 0,
+        };
+        finish(mix(addresses, transport))
+    }
+
+    /// Whether somebody goes by the frame's source address, so that a link that shows
+    /// another one in its place must not be taken.
+    ///
+    /// True of everything that is not IP: ARP, and protocols that answer to the source.
+    /// Of IP it is true of neighbour discovery (RFC 4861), of multicast listener
+    /// discovery (RFC 3810) and IGMP (RFC 9776), by which switches learn where members
+    /// of a group are, and of a DHCP client's requests, which switches compare with the
+    /// address inside. IP hosts answer everything else to the address that ARP or
+    /// neighbour discovery told them.
+    ///
+    /// Fragments of ICMPv6 and UDP all count as other packets do, so that they stay
+    /// together: neighbour discovery is never fragmented (RFC 6980).
+    #[inline]
+    pub fn binds_source(&self) -> bool {
+        let Some(packet) = self.packet else { return true };
+        packet.header.is_some_and(|header| is_bound(self.bytes, packet.network, header))
+    }
+}
+
+/// Ports and protocol; 0 for a fragment.
+#[inline]
+fn transport_word(bytes: &[u8], header: IpHeader) -> u64 {
+    if header.fragment.is_some() {
+        return 0;
+    }
+    let ports = match header.protocol {
+        protocol::TCP | protocol::UDP => {
+            array(bytes, header.end).map_or(0, |ports| u32::from_be_bytes(*ports))
         }
         _ => 0,
     };
-    let protocol = match headers.transport {
-        Transport::Tcp => crate::protocol::TCP,
-        Transport::Udp => crate::protocol::UDP,
-        Transport::Other(protocol) => protocol,
-        Transport::None => 0,
-    };
-    finish(mix(addresses, u64::from(ports) << 8 | u64::from(protocol)))
+    u64::from(ports) << 8 | u64::from(header.protocol)
 }
 
 fn link_hash(bytes: &[u8]) -> u32 {
+    let kind = array(bytes, 12).map_or(0, |kind| u64::from(u16::from_be_bytes(*kind)));
+    macs_hash(bytes, kind)
+}
+
+/// A hash of the two addresses and of what else is in `rest`, whose bits 16 to 47
+/// are 0.
+fn macs_hash(bytes: &[u8], rest: u64) -> u32 {
     let first = word(bytes, 0).unwrap_or_default();
     let second = array(bytes, 8).map_or(0, |tail| u64::from(u32::from_be_bytes(*tail)));
-    let kind = array(bytes, 12).map_or(0, |kind| u64::from(u16::from_be_bytes(*kind)));
-    finish(mix(mix(KEY, first), second << 16 | kind))
+    finish(mix(mix(KEY, first), second << 16 | rest))
 }
 
 fn mix_all(addresses: &[u8; 32]) -> u64 {

@@ -1,8 +1,8 @@
 //! The IPv4 header (RFC 791) and the IPv6 header with its extensions (RFC 8200).
 
-use crate::octets::{array, u8_at, u16_at};
-
+use crate::ethernet::{ethertype, innermost_type};
 use crate::headers::HeaderError;
+use crate::octets::{array, u8_at, u16_at};
 
 /// Bytes of an IPv4 header without options.
 pub(crate) const IPV4_HEADER_BYTES: usize = 20;
@@ -14,10 +14,14 @@ const EXTENSIONS_MAX: usize = 8;
 
 /// IP protocol numbers.
 pub mod protocol {
+    /// IGMP (RFC 9776).
+    pub const IGMP: u8 = 2;
     /// TCP.
     pub const TCP: u8 = 6;
     /// UDP.
     pub const UDP: u8 = 17;
+    /// ICMPv6 (RFC 4443).
+    pub const ICMPV6: u8 = 58;
     /// IPv6: no next header.
     pub const NONE: u8 = 59;
 }
@@ -51,6 +55,38 @@ pub(crate) struct IpHeader {
     pub(crate) end: usize,
     /// Set if the packet is a fragment.
     pub(crate) fragment: Option<Fragment>,
+}
+
+/// An IP packet in a frame, as far as it can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IpPacket {
+    /// Its version; never [`Network::Other`].
+    pub(crate) network: Network,
+    /// Where it begins, in bytes from the frame's first byte.
+    pub(crate) at: usize,
+    /// `None` if its options or extensions cannot be read.
+    pub(crate) header: Option<IpHeader>,
+}
+
+/// The IP packet in an Ethernet frame; `None` if there is none whose addresses are
+/// where they belong. Unlike [`Headers::parse`](crate::Headers::parse) it does not
+/// ask what the transport's header is like, so that the fragments of a datagram do
+/// not differ.
+#[inline]
+pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
+    let (kind, at) = innermost_type(bytes)?;
+    let (network, header) = match kind {
+        ethertype::IPV4 => (Network::Ipv4, parse_ipv4(bytes, at)),
+        ethertype::IPV6 => (Network::Ipv6, parse_ipv6(bytes, at)),
+        _ => return None,
+    };
+    let has_addresses = match header {
+        Ok(_) => true,
+        Err(HeaderError::Version { .. }) => false,
+        Err(_) if network == Network::Ipv4 => bytes.len() >= at + IPV4_HEADER_BYTES,
+        Err(_) => bytes.len() >= at + IPV6_HEADER_BYTES,
+    };
+    has_addresses.then_some(IpPacket { network, at, header: header.ok() })
 }
 
 /// Reads the IPv4 header at `at`.

@@ -42,6 +42,7 @@ mod mac;
 mod meta;
 mod octets;
 mod segment;
+mod source_binding;
 mod tail;
 mod tcp;
 #[cfg(test)]
@@ -56,7 +57,7 @@ pub use checksum::{Sum, complete_checksum, update};
 pub use coalesce::{Coalesced, Lane, coalesce};
 pub use egress::Wire;
 pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
-pub use flow::flow_hash;
+pub use flow::{Flow, FlowFields, flow_hash};
 pub use headers::{HeaderError, Headers, Transport};
 pub use ingress::{GSO_HEADER_BYTES_MAX, GSO_SEGMENTS_MAX, MalformedFrame};
 pub use ip::{Fragment, Network, protocol};

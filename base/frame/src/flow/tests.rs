@@ -19,6 +19,12 @@ fn hash(bytes: &[u8]) -> u32 {
     flow_hash(&frame)
 }
 
+fn hash_by(bytes: &[u8], fields: FlowFields) -> u32 {
+    let mut frame = Frame::new(0);
+    frame.fill(bytes);
+    Flow::of(&frame).hash(fields)
+}
+
 #[test]
 fn flows_spread_evenly_over_few_queues() {
     for queues in [2, 3, 4, 7, 8, 16] {
@@ -41,6 +47,87 @@ fn all_fragments_of_a_datagram_belong_together() {
     later[21] = 0x10;
     assert_eq!(hash(&first), hash(&later));
     assert_ne!(hash(&first), hash(&udp(5)));
+}
+
+/// The first fragment of a datagram may hold less than its transport's header, or
+/// end within its extension headers.
+#[test]
+fn a_first_fragment_without_its_transport_header_stays_with_the_others() {
+    let mut first = udp(5);
+    first[20] = 0x20;
+    first[23] = 6;
+    first.truncate(42);
+    let mut later = udp(0xabcd);
+    later[21] = 0x10;
+    later[23] = 6;
+    for fields in [FlowFields::Ports, FlowFields::Addresses] {
+        assert_eq!(hash_by(&first, fields), hash_by(&later, fields));
+    }
+}
+
+/// A UDP/IPv6 packet behind destination options, of which this is one fragment.
+fn ipv6_fragment(offset_and_more: [u8; 2], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 54];
+    bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
+    bytes[14] = 0x60;
+    bytes[20] = 44;
+    bytes[22..54].fill(7);
+    bytes.extend_from_slice(&[60, 0, offset_and_more[0], offset_and_more[1], 0, 0, 0, 9]);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+#[test]
+fn ipv6_fragments_stay_together_whatever_headers_the_first_one_holds() {
+    let whole = [17, 0, 1, 4, 0, 0, 0, 0, 0, 53, 0, 53, 0, 16, 0, 0];
+    let first = ipv6_fragment([0, 1], &whole);
+    let cut_in_options = ipv6_fragment([0, 1], &[17, 9, 1, 4]);
+    let later = ipv6_fragment([0, 8], &[0xab; 40]);
+    for fields in [FlowFields::Ports, FlowFields::Addresses] {
+        assert_eq!(hash_by(&first, fields), hash_by(&later, fields));
+        assert_eq!(hash_by(&cut_in_options, fields), hash_by(&later, fields));
+    }
+}
+
+#[test]
+fn only_the_fields_asked_for_matter() {
+    let mut other_address = udp(5);
+    other_address[29] = 9;
+    let mut other_mac = udp(5);
+    other_mac[11] = 9;
+    let mut icmp = udp(5);
+    icmp[23] = 1;
+    for (fields, frame, differs) in [
+        (FlowFields::Ports, &udp(6), true),
+        (FlowFields::Ports, &other_address, true),
+        (FlowFields::Ports, &icmp, true),
+        (FlowFields::Ports, &other_mac, false),
+        (FlowFields::Addresses, &udp(6), false),
+        (FlowFields::Addresses, &other_address, true),
+        (FlowFields::Addresses, &icmp, false),
+        (FlowFields::Addresses, &other_mac, false),
+        (FlowFields::Macs, &udp(6), false),
+        (FlowFields::Macs, &other_address, false),
+        (FlowFields::Macs, &icmp, false),
+        (FlowFields::Macs, &other_mac, true),
+    ] {
+        assert_eq!(hash_by(&udp(5), fields) != hash_by(frame, fields), differs, "{fields:?}");
+    }
+}
+
+#[test]
+fn the_vlan_matters_to_mac_addresses_and_its_priority_does_not() {
+    let mut frame = Frame::new(0);
+    frame.fill(&udp(5));
+    let hashes: Vec<u32> = [None, Some(0x0000), Some(0x0007), Some(0xe007), Some(0x0008)]
+        .into_iter()
+        .map(|tci| {
+            frame.meta.tag = tci.map(crate::VlanTag::from_tci);
+            Flow::of(&frame).hash(FlowFields::Macs)
+        })
+        .collect();
+    assert_eq!((hashes[0], hashes[2]), (hashes[1], hashes[3]));
+    assert_eq!(hashes.iter().collect::<BTreeSet<_>>().len(), 3);
 }
 
 #[test]

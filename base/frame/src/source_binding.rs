@@ -1,0 +1,109 @@
+//! Frames whose source address means something to those who receive them.
+
+use crate::ip::{IpHeader, Network, protocol};
+use crate::octets::{array, u8_at};
+
+/// The ports of a DHCP client and a server, as they lie in its UDP header
+/// (RFC 2131, section 4.1).
+const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
+
+/// Whether an IP packet with this header has to show its own source address; see
+/// [`Flow::binds_source`](crate::Flow::binds_source).
+#[inline]
+pub(crate) fn is_bound(bytes: &[u8], network: Network, header: IpHeader) -> bool {
+    match header.protocol {
+        // In IPv4 alone, where each fragment says what it is a fragment of.
+        protocol::IGMP => network == Network::Ipv4,
+        protocol::ICMPV6 if header.fragment.is_none() => {
+            // Multicast listener discovery: 130 to 132 and 143. Neighbour discovery:
+            // 133 to 137.
+            matches!(u8_at(bytes, header.end), Some(130..=137 | 143))
+        }
+        protocol::UDP if header.fragment.is_none() => {
+            array(bytes, header.end) == Some(&DHCP_REQUEST)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Flow, Frame};
+
+    const IPV4: [u8; 2] = [0x08, 0x00];
+    const IPV6: [u8; 2] = [0x86, 0xdd];
+
+    fn binds(bytes: &[u8]) -> bool {
+        let mut frame = Frame::new(0);
+        frame.fill(bytes);
+        Flow::of(&frame).binds_source()
+    }
+
+    /// A frame of this type whose packet has this protocol and payload.
+    fn packet(kind: [u8; 2], protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; if kind == IPV4 { 34 } else { 54 }];
+        bytes[12..14].copy_from_slice(&kind);
+        bytes[14] = if kind == IPV4 { 0x45 } else { 0x60 };
+        bytes[if kind == IPV4 { 23 } else { 20 }] = protocol;
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    #[test]
+    fn the_protocols_that_tell_addresses_are_bound_and_others_free() {
+        for (kind, protocol, payload, bound) in [
+            (IPV4, 6, &[0, 68, 0, 67][..], false),
+            (IPV4, 17, &[0, 68, 0, 67], true),
+            (IPV4, 17, &[0, 67, 0, 68], false),
+            (IPV4, 17, &[0, 53, 0, 67], false),
+            (IPV4, 17, &[], false),
+            (IPV4, 2, &[0x16], true),
+            (IPV4, 1, &[8], false),
+            (IPV6, 58, &[128], false),
+            (IPV6, 58, &[129], false),
+            (IPV6, 58, &[130], true),
+            (IPV6, 58, &[133], true),
+            (IPV6, 58, &[135], true),
+            (IPV6, 58, &[136], true),
+            (IPV6, 58, &[137], true),
+            (IPV6, 58, &[138], false),
+            (IPV6, 58, &[143], true),
+            (IPV6, 58, &[], false),
+            (IPV6, 17, &[0, 53, 0, 53], false),
+        ] {
+            assert_eq!(binds(&packet(kind, protocol, payload)), bound, "{protocol} {payload:?}");
+        }
+        // A listener's report comes behind a hop-by-hop header (RFC 3810, section 5).
+        assert!(binds(&packet(IPV6, 0, &[58, 0, 5, 2, 0, 0, 1, 0, 143])));
+    }
+
+    #[test]
+    fn what_is_not_ip_is_bound() {
+        for kind in [[0x08, 0x06], [0x80, 0x35], [0x88, 0x63], [0x88, 0xcc]] {
+            assert!(binds(&packet(kind, 6, &[0; 20])));
+        }
+        assert!(binds(&[]));
+        let mut other_version = packet(IPV4, 6, &[0; 20]);
+        other_version[14] = 0x65;
+        assert!(binds(&other_version));
+        let tagged_arp = [&[0; 12][..], &[0x81, 0, 0, 5, 0x08, 0x06], &[0; 28]].concat();
+        assert!(binds(&tagged_arp));
+    }
+
+    #[test]
+    fn all_fragments_of_a_datagram_are_treated_alike() {
+        let dhcp = packet(IPV4, 17, &[0, 68, 0, 67]);
+        for word in [[0x20, 0], [0, 1], [0x20, 9]] {
+            let mut fragment = dhcp.clone();
+            fragment[20..22].copy_from_slice(&word);
+            assert!(!binds(&fragment));
+        }
+        let later = packet(IPV6, 44, &[58, 0, 0, 8, 0, 0, 0, 1, 135]);
+        let first = packet(IPV6, 44, &[58, 0, 0, 1, 0, 0, 0, 1, 135]);
+        assert_eq!((binds(&first), binds(&later)), (false, false));
+        // Behind destination options the first one alone would say IGMP.
+        let later = packet(IPV6, 44, &[60, 0, 0, 8, 0, 0, 0, 1, 2]);
+        let first = packet(IPV6, 44, &[60, 0, 0, 1, 0, 0, 0, 1, 2, 0, 1, 4, 0, 0, 0, 0, 0x16]);
+        assert_eq!((binds(&first), binds(&later)), (false, false));
+    }
+}

@@ -1,0 +1,169 @@
+//! Making a distribution from what a team knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_frame::{FlowFields, MacAddr};
+use suimon_quantity::PortId;
+
+use crate::addresses::shown;
+use crate::distribution::{BUCKETS, Receives, Spread};
+use crate::flowlet::{FlowletRules, FlowletSeat, ns_per_kib};
+use crate::lookup::Lookup;
+use crate::roster::Roster;
+use crate::shares::{Shares, Weights};
+use crate::slots::{PerSlot, SlotSet};
+use crate::standing::Standing;
+use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
+
+/// Everything a distribution is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) spec: &'a TeamSpec,
+    pub(crate) roster: &'a Roster,
+    pub(crate) standing: &'a Standing,
+    pub(crate) ports: &'a BTreeMap<PortId, Option<MacAddr>>,
+    pub(crate) homes: &'a Shares,
+    pub(crate) buckets: &'a Shares,
+    pub(crate) weights: &'a Weights,
+}
+
+/// Whether each port has a member of its own.
+pub(crate) fn has_homes(mode: TeamMode, algorithm: Algorithm) -> bool {
+    algorithm == Algorithm::HyperVPort || receives(mode, algorithm) == Receives::Homes
+}
+
+fn receives(mode: TeamMode, algorithm: Algorithm) -> Receives {
+    match (mode, algorithm) {
+        (TeamMode::Static | TeamMode::Lacp, _) => Receives::All,
+        (_, Algorithm::HyperVPort | Algorithm::Dynamic) => Receives::Homes,
+        _ => Receives::Primary,
+    }
+}
+
+/// What homes are kept by: ports with the same address, on different VLANs, live
+/// together, for the switch on the other side may not tell VLANs apart in what it
+/// learns.
+pub(crate) fn home_key(port: PortId, mac: Option<MacAddr>) -> u64 {
+    mac.map_or(1 << 48 | u64::from(port.0), MacAddr::to_u64)
+}
+
+/// The places of members that carry frames.
+pub(crate) fn active_slots(standing: &Standing, roster: &Roster) -> SlotSet {
+    let is_active = |id: MemberId| standing.active.contains(&id);
+    roster.seats().filter(|(_, seat)| is_active(seat.id)).map(|(slot, _)| slot).collect()
+}
+
+/// Capacities of these members. One whose speed is not known counts as the slowest
+/// whose is.
+pub(crate) fn weights(active: SlotSet, roster: &Roster) -> Weights {
+    let speed = |slot| roster.seat(slot).map_or(0, |seat| seat.link.speed_mbps);
+    let slowest = active.iter().map(speed).filter(|speed| *speed > 0).min().unwrap_or(1);
+    let mut weights = Weights::default();
+    for slot in active.iter() {
+        *weights.at_mut(slot) = match speed(slot) {
+            0 => slowest,
+            speed => speed,
+        };
+    }
+    weights
+}
+
+impl Parts<'_> {
+    pub(crate) fn build(&self) -> Distribution {
+        let (mode, algorithm) = (self.spec.mode, self.spec.algorithm);
+        let spread = spread(algorithm);
+        let macs: BTreeSet<MacAddr> = self.ports.values().flatten().copied().collect();
+        let shown = shown(self.roster, &macs);
+        let is_independent = mode == TeamMode::SwitchIndependent;
+        let primary = self.standing.primary.and_then(|member| self.roster.slot(member));
+        Distribution {
+            team: self.spec.id,
+            is_up: self.standing.is_up,
+            spread,
+            receives: receives(mode, algorithm),
+            replaces_source: is_independent && spread != Spread::Homes,
+            primary,
+            collecting: self.collecting(),
+            idle_standby: self.idle_standby(),
+            ids: self.ids(),
+            homes: self.homes(),
+            own: own(&macs, self.roster, &shown),
+            shown,
+            buckets: self.buckets(primary),
+            flowlets: self.flowlets(),
+        }
+    }
+
+    fn collecting(&self) -> SlotSet {
+        if self.spec.mode == TeamMode::SwitchIndependent {
+            return active_slots(self.standing, self.roster);
+        }
+        let is_lacp = self.spec.mode == TeamMode::Lacp;
+        let seats = self.roster.seats();
+        let collecting =
+            seats.filter(|(_, seat)| seat.link.up && (!is_lacp || seat.link.collecting));
+        collecting.map(|(slot, _)| slot).collect()
+    }
+
+    fn idle_standby(&self) -> Option<MemberSlot> {
+        let standby = self.spec.standby?;
+        if self.standing.standby_for.is_some() { None } else { self.roster.slot(standby) }
+    }
+
+    fn ids(&self) -> PerSlot<Option<MemberId>> {
+        let mut ids = PerSlot::default();
+        for (slot, seat) in self.roster.seats() {
+            *ids.at_mut(slot) = Some(seat.id);
+        }
+        ids
+    }
+
+    fn homes(&self) -> Lookup {
+        if !has_homes(self.spec.mode, self.spec.algorithm) {
+            return Lookup::new(&[]);
+        }
+        let homes = self.ports.iter().filter_map(|(port, mac)| {
+            Some((u64::from(port.0), self.homes.home(home_key(*port, *mac))?))
+        });
+        Lookup::new(&homes.collect::<Vec<_>>())
+    }
+
+    fn buckets(&self, primary: Option<MemberSlot>) -> [MemberSlot; BUCKETS] {
+        // Without active members nothing is chosen, whatever stands here.
+        let nowhere = primary.unwrap_or(MemberSlot::from_number(0));
+        let mut buckets = [nowhere; BUCKETS];
+        for (bucket, slot) in (0..).zip(&mut buckets) {
+            *slot = self.buckets.home(bucket).unwrap_or(nowhere);
+        }
+        buckets
+    }
+
+    fn flowlets(&self) -> FlowletRules {
+        let mut seats = PerSlot::default();
+        for slot in active_slots(self.standing, self.roster).iter() {
+            *seats.at_mut(slot) = FlowletSeat {
+                generation: self.roster.generation(slot),
+                ns_per_kib: ns_per_kib(*self.weights.at(slot)),
+            };
+        }
+        FlowletRules::new(seats)
+    }
+}
+
+fn spread(algorithm: Algorithm) -> Spread {
+    match algorithm {
+        Algorithm::HyperVPort => Spread::Homes,
+        Algorithm::TransportPorts => Spread::Buckets(FlowFields::Ports),
+        Algorithm::IpAddresses => Spread::Buckets(FlowFields::Addresses),
+        Algorithm::MacAddresses => Spread::Buckets(FlowFields::Macs),
+        Algorithm::Dynamic => Spread::Flowlets(FlowFields::Ports),
+    }
+}
+
+/// Addresses that only this host sends from: the ports', the members', and what
+/// members show.
+fn own(ports: &BTreeSet<MacAddr>, roster: &Roster, shown: &PerSlot<MacAddr>) -> Lookup {
+    let members = roster.seats().flat_map(|(slot, seat)| [seat.mac, *shown.at(slot)]);
+    let own: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
+    let nowhere = MemberSlot::from_number(0);
+    Lookup::new(&own.iter().map(|mac| (mac.to_u64(), nowhere)).collect::<Vec<_>>())
+}

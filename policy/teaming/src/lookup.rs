@@ -1,0 +1,90 @@
+//! A small immutable map from a number to a place, for one look per frame.
+
+use crate::MemberSlot;
+
+/// The constant of Fibonacci hashing: neighbouring keys, which is what hosts are full
+/// of, fall far apart.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Keys are below this.
+const KEY_END: u64 = 1 << 55;
+
+/// Maps keys below 2^55 to places. It is at most half full, and its keys are the
+/// operator's, so that looking for a key that others made up does not take long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lookup {
+    /// Key + 1 above eight bits of the place's number; 0 where there is none.
+    entries: Box<[u64]>,
+    shift: u32,
+}
+
+impl Lookup {
+    /// Of several places for a key the last one counts.
+    pub(crate) fn new(pairs: &[(u64, MemberSlot)]) -> Self {
+        let bits = (pairs.len().max(1) * 2).next_power_of_two().trailing_zeros();
+        let mut lookup =
+            Self { entries: vec![0; 1 << bits].into_boxed_slice(), shift: u64::BITS - bits };
+        for (key, slot) in pairs.iter().filter(|(key, _)| *key < KEY_END) {
+            let place = lookup.probe(*key).and_then(|(at, _)| lookup.entries.get_mut(at));
+            if let Some(entry) = place {
+                *entry = (key + 1) << 8 | u64::from(slot.number());
+            }
+        }
+        lookup
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: u64) -> Option<MemberSlot> {
+        let (_, entry) = self.probe(key)?;
+        (entry != 0).then_some(MemberSlot::from_number(entry as u8))
+    }
+
+    /// Where the key is or would be, and what is there.
+    #[inline]
+    fn probe(&self, key: u64) -> Option<(usize, u64)> {
+        let mask = self.entries.len().wrapping_sub(1);
+        let mut at = (key.wrapping_mul(SPREAD) >> self.shift) as usize;
+        // Half of the entries are 0, so that this ends before it has seen them all.
+        for _ in 0..self.entries.len() {
+            let entry = *self.entries.get(at)?;
+            if entry == 0 || entry >> 8 == key + 1 {
+                return Some((at, entry));
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(key: u64) -> MemberSlot {
+        MemberSlot::from_number(key as u8)
+    }
+
+    #[test]
+    fn every_key_is_found_and_no_other() {
+        for count in [0, 1, 2, 3, 100, 5000] {
+            // Neighbours, as ports are, and one bit far up, as addresses have.
+            let keys: Vec<u64> = (0..count).flat_map(|n| [n, 0x0250_0000_0000 | n << 8]).collect();
+            let pairs: Vec<_> = keys.iter().map(|key| (*key, slot(*key ^ *key >> 8))).collect();
+            let lookup = Lookup::new(&pairs);
+            for (key, slot) in pairs {
+                assert_eq!(lookup.find(key), Some(slot));
+            }
+            for key in [count, 0x0250_0000_0001, 0xffff_ffff_ffff, u64::MAX >> 1] {
+                assert_eq!(lookup.find(key), None, "{key:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_counts_and_keys_that_are_too_large_are_left_out() {
+        let lookup = Lookup::new(&[(7, slot(1)), (7, slot(2)), (KEY_END, slot(3))]);
+        assert_eq!(lookup.find(7), Some(slot(2)));
+        assert_eq!(lookup.find(KEY_END), None);
+        assert_eq!(lookup.find(0), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! Which buckets of flows go to which member, by what they carry.
+
+use core::time::Duration;
+
+use crate::MemberSlot;
+use crate::distribution::BUCKETS;
+use crate::shares::Weights;
+use crate::slots::{PerSlot, SlotSet};
+
+/// How often loads are to be looked at: often enough to follow a load within a few
+/// seconds, seldom enough that a period holds many round trips of its flows.
+pub const REBALANCE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Less than this in a period, over all members, is not worth a move.
+const QUIET_BYTES: u64 = 1 << 20;
+/// Nothing is moved while the busiest member is less than this far above the mean.
+const START_PERCENT: u128 = 110;
+/// Moving goes on until it is less than this far above the mean.
+const STOP_PERCENT: u128 = 103;
+/// Buckets moved in one period at most.
+const MOVES_MAX: usize = BUCKETS / 16;
+/// A bucket that was moved stays for this many periods, so that a load that jumps
+/// about does not take buckets with it.
+const REST_PERIODS: u8 = 8;
+/// A bucket that has not paused for this many periods is left where it is.
+const PATIENCE_PERIODS: u8 = 2;
+
+/// What a bucket carried in a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BucketLoad {
+    /// How much.
+    pub bytes: u64,
+    /// By which member its last frame left ([`FlowletState::member`]), if there was
+    /// one.
+    ///
+    /// [`FlowletState::member`]: crate::FlowletState::member
+    pub member: Option<MemberSlot>,
+}
+
+/// What is remembered of a bucket.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// Bytes of a period, smoothed over about four.
+    load: u64,
+    /// Periods for which it is not moved.
+    rest: u8,
+    /// Periods for which it has carried frames by another member than it should.
+    waited: u8,
+}
+
+/// Moves buckets from busy members to idle ones.
+#[derive(Clone, Debug)]
+pub(crate) struct Rebalancer {
+    buckets: Box<[Memory]>,
+}
+
+impl Default for Rebalancer {
+    fn default() -> Self {
+        Self { buckets: vec![Memory::default(); BUCKETS].into_boxed_slice() }
+    }
+}
+
+impl Rebalancer {
+    /// Hears what each bucket carried in the last period and corrects `wanted`, which
+    /// is by bucket.
+    pub(crate) fn handle_period(
+        &mut self,
+        loads: &[BucketLoad; BUCKETS],
+        wanted: &mut [MemberSlot; BUCKETS],
+        active: SlotSet,
+        weights: &Weights,
+    ) {
+        let mut totals = PerSlot::<u64>::default();
+        for ((memory, load), slot) in self.buckets.iter_mut().zip(loads).zip(wanted.iter_mut()) {
+            memory.observe(load, slot, active);
+            let total = totals.at_mut(*slot);
+            *total = total.saturating_add(memory.load);
+        }
+        let is_busy = totals.iter().map(|(_, total)| u128::from(*total)).sum::<u128>()
+            >= u128::from(QUIET_BYTES);
+        if is_busy && is_uneven(&totals, active, weights, START_PERCENT) {
+            self.even_out(&mut totals, wanted, active, weights);
+        }
+    }
+
+    fn even_out(
+        &mut self,
+        totals: &mut PerSlot<u64>,
+        wanted: &mut [MemberSlot; BUCKETS],
+        active: SlotSet,
+        weights: &Weights,
+    ) {
+        for _ in 0..MOVES_MAX {
+            let pair = extremes(totals, active, weights);
+            let Some((from, to)) = pair.filter(|(from, to)| from != to) else { return };
+            let Some(bucket) = self.best(from, to, totals, wanted, weights) else { return };
+            let (Some(memory), Some(slot)) = (self.buckets.get_mut(bucket), wanted.get_mut(bucket))
+            else {
+                return;
+            };
+            *slot = to;
+            memory.rest = REST_PERIODS;
+            *totals.at_mut(from) = totals.at(from).saturating_sub(memory.load);
+            *totals.at_mut(to) = totals.at(to).saturating_add(memory.load);
+            if !is_uneven(totals, active, weights, STOP_PERCENT) {
+                return;
+            }
+        }
+    }
+
+    /// The bucket of `from` whose move evens out the two members best: the largest
+    /// that does not make `to` the busier one, else the smallest that leaves `to` a
+    /// tenth less busy than `from` is now. A bucket that alone makes its member the
+    /// busiest is not moved, for that would only move the trouble.
+    fn best(
+        &self,
+        from: MemberSlot,
+        to: MemberSlot,
+        totals: &PerSlot<u64>,
+        wanted: &[MemberSlot; BUCKETS],
+        weights: &Weights,
+    ) -> Option<usize> {
+        let busy = (u128::from(*totals.at(from)), u128::from(*weights.at(from)));
+        let idle = (u128::from(*totals.at(to)), u128::from(*weights.at(to)));
+        // (busy.0 − ideal) / busy.1 = (idle.0 + ideal) / idle.1
+        let difference = (busy.0 * idle.1).saturating_sub(idle.0 * busy.1);
+        let ideal = difference.checked_div(busy.1 + idle.1).unwrap_or_default();
+        let movable = self
+            .buckets
+            .iter()
+            .zip(wanted)
+            .enumerate()
+            .filter(|(_, (memory, slot))| **slot == from && memory.is_movable())
+            .map(|(bucket, (memory, _))| (u128::from(memory.load), bucket));
+        let fits = movable.clone().filter(|(load, _)| *load <= ideal).max();
+        let helps = |load: u128| (idle.0 + load) * busy.1 * 10 <= busy.0 * idle.1 * 9;
+        let bucket = fits.or_else(|| movable.filter(|(load, _)| helps(*load)).min());
+        bucket.map(|(_, bucket)| bucket)
+    }
+}
+
+impl Memory {
+    fn observe(&mut self, load: &BucketLoad, wanted: &mut MemberSlot, active: SlotSet) {
+        // Weighted before they are added, and rounded up, so that neither overflows
+        // nor is a small load forgotten at once.
+        self.load = (self.load / 4 * 3).saturating_add((load.bytes / 4).max(load.bytes.min(1)));
+        self.rest = self.rest.saturating_sub(1);
+        let elsewhere = load.member.filter(|slot| *slot != *wanted && active.contains(*slot));
+        let Some(actual) = elsewhere.filter(|_| load.bytes > 0) else {
+            self.waited = 0;
+            return;
+        };
+        self.waited += 1;
+        if self.waited >= PATIENCE_PERIODS {
+            *wanted = actual;
+            self.waited = 0;
+            self.rest = REST_PERIODS;
+        }
+    }
+
+    fn is_movable(&self) -> bool {
+        self.rest == 0 && self.waited == 0 && self.load > 0
+    }
+}
+
+/// The members with the highest and the lowest load per capacity; the first of equals.
+fn extremes(
+    totals: &PerSlot<u64>,
+    active: SlotSet,
+    weights: &Weights,
+) -> Option<(MemberSlot, MemberSlot)> {
+    let is_busier = |a: MemberSlot, b: MemberSlot| {
+        u128::from(*totals.at(a)) * u128::from(*weights.at(b))
+            > u128::from(*totals.at(b)) * u128::from(*weights.at(a))
+    };
+    let busiest =
+        active.iter().reduce(|best, slot| if is_busier(slot, best) { slot } else { best });
+    let idlest = active.iter().reduce(|best, slot| if is_busier(best, slot) { slot } else { best });
+    busiest.zip(idlest)
+}
+
+/// Whether the busiest member has at least this many percent of the mean load per
+/// capacity.
+fn is_uneven(totals: &PerSlot<u64>, active: SlotSet, weights: &Weights, percent: u128) -> bool {
+    let Some((busiest, _)) = extremes(totals, active, weights) else { return false };
+    let sum: u128 = active.iter().map(|slot| u128::from(*totals.at(slot))).sum();
+    let capacity: u128 = active.iter().map(|slot| u128::from(*weights.at(slot))).sum();
+    // Each factor is below 2^64, 2^37 and 2^7 or so: the products fit.
+    u128::from(*totals.at(busiest)) * capacity * 100
+        >= sum * u128::from(*weights.at(busiest)) * percent
+}
+
+#[cfg(test)]
+#[path = "rebalance_tests.rs"]
+mod tests;

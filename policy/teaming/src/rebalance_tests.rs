@@ -1,0 +1,202 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn slot(number: usize) -> MemberSlot {
+    MemberSlot::from_number(number as u8)
+}
+
+/// Buckets that carry what they are told to, on members of these capacities.
+struct Model {
+    rebalancer: Rebalancer,
+    wanted: [MemberSlot; BUCKETS],
+    /// By which member each bucket really goes.
+    actual: [MemberSlot; BUCKETS],
+    active: SlotSet,
+    weights: Weights,
+    moves: Vec<usize>,
+}
+
+impl Model {
+    fn new(capacities: &[u32]) -> Self {
+        let mut weights = Weights::default();
+        for (at, capacity) in capacities.iter().enumerate() {
+            *weights.at_mut(slot(at)) = *capacity;
+        }
+        let start = core::array::from_fn(|bucket| slot(bucket % capacities.len()));
+        Self {
+            rebalancer: Rebalancer::default(),
+            wanted: start,
+            actual: start,
+            active: (0..capacities.len()).map(slot).collect(),
+            weights,
+            moves: Vec::new(),
+        }
+    }
+
+    /// One period with these bytes by bucket. Buckets of which `pauses` is true take
+    /// their wanted member at its end.
+    fn period(&mut self, bytes: &[u64], pauses: impl Fn(usize) -> bool) {
+        let mut loads = [BucketLoad::default(); BUCKETS];
+        for (at, load) in loads.iter_mut().enumerate() {
+            *load = BucketLoad { bytes: bytes[at], member: Some(self.actual[at]) };
+        }
+        let before = self.wanted;
+        self.rebalancer.handle_period(&loads, &mut self.wanted, self.active, &self.weights);
+        self.moves = (0..BUCKETS).filter(|at| before[*at] != self.wanted[*at]).collect();
+        for at in (0..BUCKETS).filter(|at| pauses(*at)) {
+            self.actual[at] = self.wanted[at];
+        }
+    }
+
+    /// The busiest member's load per capacity, in percent of the mean.
+    fn peak(&self, bytes: &[u64]) -> u64 {
+        let load = |slot| {
+            let on_it = bytes.iter().zip(&self.wanted).filter(|(_, at)| **at == slot);
+            on_it.map(|(bytes, _)| *bytes).sum::<u64>()
+        };
+        let capacity: u64 = self.active.iter().map(|at| u64::from(*self.weights.at(at))).sum();
+        let mean = bytes.iter().sum::<u64>() / capacity;
+        let each = self.active.iter().map(|at| load(at) / u64::from(*self.weights.at(at)));
+        each.max().unwrap_or_default() * 100 / mean.max(1)
+    }
+}
+
+/// Buckets `at` carry this much, the others nothing.
+fn some(at: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
+    let mut all = vec![0; BUCKETS];
+    for at in at {
+        all[at] = bytes;
+    }
+    all
+}
+
+#[test]
+fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
+    for capacities in [&[1, 1][..], &[10, 10, 10, 10], &[40, 10], &[100, 25, 25, 10]] {
+        let mut model = Model::new(capacities);
+        let crowd = some((0..BUCKETS).step_by(capacities.len()), 1_000_000);
+        assert!(model.peak(&crowd) >= 125, "{capacities:?}");
+        for _ in 0..16 {
+            model.period(&crowd, |_| true);
+        }
+        assert!(model.peak(&crowd) <= 110, "{} {capacities:?}", model.peak(&crowd));
+        for _ in 0..20 {
+            model.period(&crowd, |_| true);
+            assert!(model.moves.is_empty());
+        }
+    }
+}
+
+#[test]
+fn elephants_part_and_one_alone_is_left_in_peace() {
+    let mut model = Model::new(&[1, 1]);
+    let two = some([0, 2], 500_000_000);
+    for _ in 0..3 {
+        model.period(&two, |_| true);
+    }
+    assert_ne!(model.wanted[0], model.wanted[2]);
+    let mut model = Model::new(&[1, 1]);
+    for _ in 0..20 {
+        model.period(&some([6], 900_000_000), |_| true);
+        assert!(model.moves.is_empty());
+    }
+    // With mice beside it, those make room and the elephant stays.
+    let mut mixed = some((0..BUCKETS).step_by(2), 1_000_000);
+    mixed[6] = 300_000_000;
+    for _ in 0..16 {
+        model.period(&mixed, |_| true);
+    }
+    assert_eq!(model.wanted[6], slot(0));
+    assert!(model.peak(&mixed) <= 110, "{}", model.peak(&mixed));
+}
+
+#[test]
+fn little_traffic_and_little_unevenness_move_nothing() {
+    let mut model = Model::new(&[1, 1]);
+    for _ in 0..10 {
+        model.period(&some((0..BUCKETS).step_by(2), 1000), |_| true);
+        assert!(model.moves.is_empty());
+        let mut uneven = some(0..BUCKETS, 1_000_000);
+        for at in (0..BUCKETS).step_by(2) {
+            uneven[at] = 1_150_000;
+        }
+        model.period(&uneven, |_| true);
+        assert!(model.moves.is_empty());
+    }
+}
+
+#[test]
+fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
+    let mut model = Model::new(&[1, 1]);
+    let crowd = some([0, 2, 4, 6], 100_000_000);
+    for _ in 0..4 {
+        model.period(&crowd, |at| at == 0);
+    }
+    for _ in 0..40 {
+        model.period(&crowd, |at| at == 0 || at == 2);
+    }
+    // Whoever could move has moved; the others are wanted where they are.
+    assert_eq!([model.actual[0], model.actual[2]], [slot(1), slot(1)]);
+    assert_eq!([model.wanted[4], model.wanted[6]], [slot(0), slot(0)]);
+    assert_eq!(model.peak(&crowd), 100);
+}
+
+#[test]
+fn absurd_loads_break_nothing() {
+    let mut model = Model::new(&[u32::MAX, 1]);
+    for _ in 0..20 {
+        model.period(&vec![u64::MAX; BUCKETS], |_| true);
+    }
+    let mut nobody = Model::new(&[1, 1]);
+    nobody.active = SlotSet::default();
+    nobody.period(&vec![u64::MAX; BUCKETS], |_| true);
+    assert!(nobody.moves.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever stays as it is comes to rest, and no worse than it was.
+    #[test]
+    fn steady_loads_come_to_rest(
+        bytes in prop::collection::vec(prop::sample::select(vec![0u64, 1000, 100_000, 10_000_000, 200_000_000]), BUCKETS),
+        capacities in prop::collection::vec(prop::sample::select(vec![1u32, 10, 25, 100]), 1..8),
+    ) {
+        let mut model = Model::new(&capacities);
+        let before = model.peak(&bytes);
+        for _ in 0..120 {
+            model.period(&bytes, |_| true);
+        }
+        prop_assert!(model.peak(&bytes) <= before.max(112));
+        for _ in 0..12 {
+            model.period(&bytes, |_| true);
+            prop_assert!(model.moves.is_empty());
+        }
+    }
+
+    /// Whatever loads do, a bucket is moved once in eight periods at most, and only
+    /// to members that are active.
+    #[test]
+    fn no_load_makes_buckets_oscillate(
+        series in prop::collection::vec(prop::collection::vec(0u64..300_000_000, 16), 40),
+        square in any::<bool>(),
+        capacities in prop::collection::vec(1u32..40, 2..5),
+    ) {
+        let mut model = Model::new(&capacities);
+        let mut last = vec![None::<usize>; BUCKETS];
+        for (period, some_loads) in series.iter().enumerate() {
+            let mut bytes = vec![0; BUCKETS];
+            for (at, load) in some_loads.iter().enumerate() {
+                let phase = if square { (period + at) % 2 } else { 1 };
+                bytes[at * 7] = load * phase as u64;
+            }
+            model.period(&bytes, |_| true);
+            for bucket in model.moves.clone() {
+                prop_assert!(last[bucket].is_none_or(|at| period - at >= usize::from(REST_PERIODS)));
+                prop_assert!(model.active.contains(model.wanted[bucket]));
+                last[bucket] = Some(period);
+            }
+        }
+    }
+}

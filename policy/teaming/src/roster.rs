@@ -1,0 +1,117 @@
+//! The members of a team with their places and links.
+
+use suimon_frame::MacAddr;
+
+use crate::slots::PerSlot;
+use crate::{MemberId, MemberLink, MemberSlot, MemberSpec};
+
+/// A member at its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub(crate) id: MemberId,
+    pub(crate) mac: MacAddr,
+    pub(crate) link: MemberLink,
+}
+
+/// Who sits where. Places are kept while a member is in the team.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roster {
+    seats: PerSlot<Option<Seat>>,
+    /// Never 0 for a place that was taken; changes whenever what was sent at this
+    /// place no longer says anything of what will be.
+    generations: PerSlot<u8>,
+}
+
+impl Roster {
+    /// Makes these the members, at most as many as there are places.
+    pub(crate) fn set_members(&mut self, members: &[MemberSpec]) {
+        for slot in MemberSlot::all() {
+            let seat = self.seats.at_mut(slot);
+            let spec = seat.and_then(|seat| members.iter().find(|spec| spec.id == seat.id));
+            *seat = spec.zip(*seat).map(|(spec, seat)| Seat { mac: spec.mac, ..seat });
+        }
+        for spec in members {
+            if self.slot(spec.id).is_some() {
+                continue;
+            }
+            let free = MemberSlot::all().find(|slot| self.seats.at(*slot).is_none());
+            if let Some(slot) = free {
+                let link = MemberLink::default();
+                *self.seats.at_mut(slot) = Some(Seat { id: spec.id, mac: spec.mac, link });
+                self.renew(slot);
+            }
+        }
+    }
+
+    /// Makes what is remembered of this place out of date.
+    pub(crate) fn renew(&mut self, slot: MemberSlot) {
+        let generation = self.generations.at_mut(slot);
+        *generation = if *generation == u8::MAX { 1 } else { *generation + 1 };
+    }
+
+    pub(crate) fn generation(&self, slot: MemberSlot) -> u8 {
+        *self.generations.at(slot)
+    }
+
+    pub(crate) fn slot(&self, member: MemberId) -> Option<MemberSlot> {
+        self.seats().find(|(_, seat)| seat.id == member).map(|(slot, _)| slot)
+    }
+
+    pub(crate) fn seat(&self, slot: MemberSlot) -> Option<&Seat> {
+        self.seats.at(slot).as_ref()
+    }
+
+    /// `false` if there is no such member.
+    pub(crate) fn set_link(&mut self, member: MemberId, link: MemberLink) -> bool {
+        let seat = self.slot(member).and_then(|slot| self.seats.at_mut(slot).as_mut());
+        let Some(seat) = seat else { return false };
+        seat.link = link;
+        true
+    }
+
+    pub(crate) fn seats(&self) -> impl Iterator<Item = (MemberSlot, &Seat)> {
+        self.seats.iter().filter_map(|(slot, seat)| Some((slot, seat.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_teams::members;
+
+    #[test]
+    fn members_keep_their_places_and_the_places_of_others_are_used_again() {
+        let all = members(32);
+        let mut roster = Roster::default();
+        roster.set_members(&all);
+        let slots: Vec<_> = all.iter().map(|spec| roster.slot(spec.id)).collect();
+        assert!(slots.iter().all(Option::is_some));
+        let link = MemberLink { up: true, ..MemberLink::default() };
+        assert!(roster.set_link(all[5].id, link));
+
+        let before = roster.generation(slots[3].unwrap());
+        let mut changed = all.clone();
+        changed[3] = members(40)[39];
+        changed.reverse();
+        roster.set_members(&changed);
+        assert_eq!(roster.slot(changed[28].id), slots[3]);
+        assert_ne!(roster.generation(slots[3].unwrap()), before);
+        for at in (0..32).filter(|at| *at != 3) {
+            assert_eq!(roster.slot(all[at].id), slots[at]);
+        }
+        assert_eq!(roster.seat(slots[5].unwrap()).unwrap().link, link);
+        assert!(!roster.set_link(all[3].id, link));
+    }
+
+    #[test]
+    fn generations_come_round_without_nought() {
+        let mut roster = Roster::default();
+        roster.set_members(&members(1));
+        let slot = roster.slot(MemberId(0)).unwrap();
+        for _ in 0..600 {
+            let before = roster.generation(slot);
+            roster.renew(slot);
+            assert!(roster.generation(slot) != 0 && roster.generation(slot) != before);
+        }
+    }
+}

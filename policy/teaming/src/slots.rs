@@ -1,0 +1,115 @@
+//! Places of members in a distribution, and sets of them.
+
+/// Members one team can have, as many as a switch of the original could team.
+pub const MEMBERS_MAX: usize = 32;
+
+/// A member's place in its team, which it keeps until it leaves the team. Afterwards
+/// another member may get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberSlot(u8);
+
+impl MemberSlot {
+    /// All of them.
+    pub(crate) fn all() -> impl DoubleEndedIterator<Item = Self> {
+        (0..MEMBERS_MAX as u8).map(Self)
+    }
+
+    /// The place with this number; the number counts modulo [`MEMBERS_MAX`].
+    #[inline]
+    pub(crate) const fn from_number(number: u8) -> Self {
+        Self(number % MEMBERS_MAX as u8)
+    }
+
+    /// As a number.
+    #[inline]
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Counts from 0 and is below [`MEMBERS_MAX`], for tables of the caller's.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A set of places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlotSet(u32);
+
+impl SlotSet {
+    #[inline]
+    pub(crate) const fn contains(self, slot: MemberSlot) -> bool {
+        self.0 >> slot.0 & 1 != 0
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = MemberSlot> {
+        MemberSlot::all().filter(move |slot| self.contains(*slot))
+    }
+
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// What is here and not in `other`.
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl FromIterator<MemberSlot> for SlotSet {
+    fn from_iter<I: IntoIterator<Item = MemberSlot>>(slots: I) -> Self {
+        Self(slots.into_iter().fold(0, |set, slot| set | 1 << slot.0))
+    }
+}
+
+/// One value for each place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PerSlot<T>([T; MEMBERS_MAX]);
+
+impl<T: Default> Default for PerSlot<T> {
+    fn default() -> Self {
+        Self(core::array::from_fn(|_| T::default()))
+    }
+}
+
+impl<T> PerSlot<T> {
+    #[inline]
+    pub(crate) fn at(&self, slot: MemberSlot) -> &T {
+        let [first, rest @ ..] = &self.0;
+        rest.get(slot.index().wrapping_sub(1)).unwrap_or(first)
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: MemberSlot) -> &mut T {
+        let [first, rest @ ..] = &mut self.0;
+        rest.get_mut(slot.index().wrapping_sub(1)).unwrap_or(first)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MemberSlot, &T)> {
+        MemberSlot::all().zip(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_its_own_value() {
+        let mut values = PerSlot::<u8>::default();
+        for slot in MemberSlot::all() {
+            *values.at_mut(slot) = slot.number() + 1;
+        }
+        assert!(values.iter().all(|(slot, value)| *value == slot.number() + 1));
+        assert!(MemberSlot::all().all(|slot| *values.at(slot) == slot.number() + 1));
+    }
+
+    #[test]
+    fn sets_hold_what_they_were_given() {
+        let set: SlotSet = MemberSlot::all().filter(|slot| slot.index() % 3 == 1).collect();
+        assert!(MemberSlot::all().all(|slot| set.contains(slot) == (slot.index() % 3 == 1)));
+        assert_eq!(set.iter().count(), 11);
+        assert!(set.without(set).is_empty() && !set.is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+use suimon_frame::MacAddr;
+
+use super::*;
+use crate::test_teams::members;
+
+fn spec(mode: TeamMode, count: u32) -> TeamSpec {
+    TeamSpec::new(TeamId(1), mode, Algorithm::Dynamic, &members(count))
+}
+
+#[test]
+fn a_plain_team_of_any_size_is_accepted() {
+    for mode in [TeamMode::Static, TeamMode::Lacp, TeamMode::SwitchIndependent] {
+        for count in [1, 2, 32] {
+            let mut spec = spec(mode, count);
+            spec.min_links = count;
+            assert_eq!(spec.check(), Ok(()));
+        }
+    }
+}
+
+/// A change to a good team, and what is said of it.
+type Row = (fn(&mut TeamSpec), SpecError, &'static str);
+
+const GOOD: TeamMode = TeamMode::SwitchIndependent;
+
+fn member_rows() -> Vec<Row> {
+    vec![
+        (|spec| spec.members.clear(), SpecError::NoMembers, "give it 1 to 32"),
+        (
+            |spec| spec.members = members(33),
+            SpecError::TooManyMembers { count: 33 },
+            "33 members are more than the 32",
+        ),
+        (
+            |spec| spec.members[2].id = MemberId(0),
+            SpecError::DuplicateMember(MemberId(0)),
+            "member 0 is given twice",
+        ),
+        (
+            |spec| spec.members[2].mac = spec.members[1].mac,
+            SpecError::DuplicateAddress {
+                member: MemberId(2),
+                other: MemberId(1),
+                mac: members(3)[1].mac,
+            },
+            "members 2 and 1 both have",
+        ),
+        (
+            |spec| spec.members[0].mac = MacAddr::BROADCAST,
+            SpecError::NotAStation { member: MemberId(0), mac: MacAddr::BROADCAST },
+            "give it a station's address",
+        ),
+    ]
+}
+
+fn role_rows() -> Vec<Row> {
+    let three = vec![MemberId(0), MemberId(1), MemberId(2)];
+    vec![
+        (
+            |spec| spec.primary = Some(MemberId(9)),
+            SpecError::NotAMember { role: "primary", member: MemberId(9), members: three.clone() },
+            "the primary 9 is no member of the team; name one of 0, 1, 2",
+        ),
+        (
+            |spec| spec.standby = Some(MemberId(9)),
+            SpecError::NotAMember { role: "standby", member: MemberId(9), members: three },
+            "the standby 9",
+        ),
+        (
+            |spec| {
+                spec.mode = TeamMode::Static;
+                spec.standby = Some(MemberId(1));
+            },
+            SpecError::RoleInMode { role: "standby", mode: TeamMode::Static },
+            "a standby means nothing in static mode",
+        ),
+        (
+            |spec| {
+                spec.mode = TeamMode::Lacp;
+                spec.primary = Some(MemberId(1));
+            },
+            SpecError::RoleInMode { role: "primary", mode: TeamMode::Lacp },
+            "leave it out or use switch-independent mode",
+        ),
+        (
+            |spec| {
+                spec.members.truncate(1);
+                spec.standby = Some(MemberId(0));
+            },
+            SpecError::OnlyStandby(MemberId(0)),
+            "add another member",
+        ),
+        (
+            |spec| {
+                spec.primary = Some(MemberId(2));
+                spec.standby = Some(MemberId(2));
+            },
+            SpecError::PrimaryIsStandby(MemberId(2)),
+            "cannot be both",
+        ),
+        (|spec| spec.min_links = 0, SpecError::MinLinks { min_links: 0, max: 3 }, "from 1 to 3"),
+        (|spec| spec.min_links = 4, SpecError::MinLinks { min_links: 4, max: 3 }, "from 1 to 3"),
+        (
+            |spec| {
+                spec.standby = Some(MemberId(2));
+                spec.min_links = 3;
+            },
+            SpecError::MinLinks { min_links: 3, max: 2 },
+            "min_links of 3 is not from 1 to 2",
+        ),
+    ]
+}
+
+#[test]
+fn every_contradiction_is_named_with_what_would_be_accepted() {
+    for (change, error, text) in member_rows().into_iter().chain(role_rows()) {
+        let mut spec = spec(GOOD, 3);
+        change(&mut spec);
+        assert_eq!(spec.check(), Err(error.clone()));
+        assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
+#[test]
+fn names_are_those_of_the_host_file() {
+    let spec = spec(GOOD, 1);
+    let json = serde_json::to_string(&spec).unwrap();
+    assert_eq!(serde_json::from_str::<TeamSpec>(&json).unwrap(), spec);
+    for mode in [TeamMode::Static, TeamMode::Lacp, TeamMode::SwitchIndependent] {
+        assert_eq!(serde_json::to_string(&mode).unwrap(), format!("\"{mode}\""));
+    }
+    for algorithm in crate::test_teams::ALGORITHMS {
+        assert_eq!(serde_json::to_string(&algorithm).unwrap(), format!("\"{algorithm}\""));
+    }
+}

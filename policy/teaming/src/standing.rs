@@ -1,0 +1,94 @@
+//! Which members of a team are used, and what changed.
+
+use std::collections::BTreeSet;
+
+use crate::roster::{Roster, Seat};
+use crate::{MemberFault, MemberId, TeamEvent, TeamMode, TeamSpec};
+
+/// Which members are used, as follows from configuration and links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Members that could carry frames, the standby among them.
+    pub(crate) usable: BTreeSet<MemberId>,
+    /// Those that do, if the team is up.
+    pub(crate) active: BTreeSet<MemberId>,
+    /// The member that receives where one does. `None` without active members.
+    pub(crate) primary: Option<MemberId>,
+    /// In whose place the standby is active, if it is.
+    pub(crate) standby_for: Option<MemberId>,
+    pub(crate) is_up: bool,
+}
+
+impl Standing {
+    /// What follows, if `before` was the primary so far.
+    pub(crate) fn of(spec: &TeamSpec, roster: &Roster, before: Option<MemberId>) -> Self {
+        let usable: BTreeSet<MemberId> = roster
+            .seats()
+            .filter(|(_, seat)| fault(spec.mode, seat).is_none())
+            .map(|(_, seat)| seat.id)
+            .collect();
+        let is_standby = |member: MemberId| spec.standby == Some(member);
+        let members = spec.members.iter().map(|member| member.id);
+        let failed = members.clone().find(|id| !is_standby(*id) && !usable.contains(id));
+        let standby = spec.standby.filter(|standby| usable.contains(standby));
+        let standby_for = standby.and(failed);
+        let active: BTreeSet<MemberId> =
+            usable.iter().copied().filter(|id| !is_standby(*id) || standby_for.is_some()).collect();
+        let mut in_order = members.filter(|id| active.contains(id));
+        let first = in_order.clone().find(|id| !is_standby(*id)).or_else(|| in_order.next());
+        let stays = |member: Option<MemberId>| member.filter(|id| active.contains(id));
+        let primary = stays(spec.primary).or(stays(before)).or(first);
+        let is_up = active.len() >= usize::try_from(spec.min_links.max(1)).unwrap_or(usize::MAX);
+        Self { usable, active, primary, standby_for, is_up }
+    }
+
+    /// What happened from `before` to this. `spec` and `roster` are those of now.
+    pub(crate) fn events_since(
+        &self,
+        before: &Self,
+        spec: &TeamSpec,
+        roster: &Roster,
+    ) -> Vec<TeamEvent> {
+        let mut events = Vec::new();
+        for (_, seat) in roster.seats() {
+            let member = seat.id;
+            match (before.usable.contains(&member), fault(spec.mode, seat)) {
+                (true, Some(fault)) => events.push(TeamEvent::MemberFailed { member, fault }),
+                (false, None) => events.push(TeamEvent::MemberUsable { member }),
+                _ => {}
+            }
+        }
+        if let Some(standby) = spec.standby {
+            match (before.standby_for, self.standby_for) {
+                (None, Some(failed)) => events.push(TeamEvent::StandbyTookOver { standby, failed }),
+                (Some(_), None) => events.push(TeamEvent::StandbyReleased { standby }),
+                _ => {}
+            }
+        }
+        if spec.mode == TeamMode::SwitchIndependent && before.primary != self.primary {
+            events.extend(self.primary.map(|to| match before.primary {
+                Some(from) if spec.primary == Some(to) => TeamEvent::PrimaryRestored { from, to },
+                from => TeamEvent::PrimaryChanged { from, to },
+            }));
+        }
+        let usable = u32::try_from(self.active.len()).unwrap_or(u32::MAX);
+        let min_links = spec.min_links;
+        match (before.is_up, self.is_up) {
+            (true, false) => events.push(TeamEvent::Down { usable, min_links }),
+            (false, true) => events.push(TeamEvent::Up { usable, min_links }),
+            _ => {}
+        }
+        events
+    }
+}
+
+/// Why frames cannot leave by this member; `None` if they can.
+pub(crate) fn fault(mode: TeamMode, seat: &Seat) -> Option<MemberFault> {
+    if !seat.link.up {
+        Some(MemberFault::LinkDown)
+    } else if mode == TeamMode::Lacp && !seat.link.distributing {
+        Some(MemberFault::NotDistributing)
+    } else {
+        None
+    }
+}
