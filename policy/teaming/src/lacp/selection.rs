@@ -41,7 +41,10 @@ type Merit = (bool, LagClass, u64);
 
 impl Group {
     fn of(seats: &Seats, lag: LagId, limit: usize) -> Self {
-        let used = seats.claiming(lag).filter(|seat| seat.is_wanted && seat.place < limit);
+        // A Partner with a limit of its own keeps some links out of sync, and which
+        // it tells only by time: only one that wants none of them counts.
+        let is_wanted = seats.claiming(lag).any(|seat| seat.is_wanted);
+        let used = seats.claiming(lag).filter(|seat| is_wanted && seat.place < limit);
         let first_port = seats.claiming(lag).map(|seat| seat.port_id).min();
         Self {
             lag,

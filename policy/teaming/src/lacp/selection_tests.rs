@@ -293,3 +293,22 @@ fn a_link_that_the_partner_does_not_want_leaves_its_place_to_another() {
     bench.hear_for(15, &[(1, out), (2, end(0x99, 5))]);
     assert_eq!(in_use(&bench), [2]);
 }
+
+/// The Partner of either group uses one link of two: that moves no traffic, even
+/// if one of them has kept its other link out of sync for longer.
+#[test]
+fn a_partner_with_a_limit_of_its_own_loses_no_traffic_to_an_equal_one() {
+    let mut bench = Bench::new(spec(), 4);
+    let out = |system, port| {
+        let end = end(system, port);
+        PortInfo { state: end.state.with(PortState::SYNCHRONIZATION, false), ..end }
+    };
+    bench.hear_for(20, &[(1, end(0x99, 1)), (2, out(0x99, 2))]);
+    let mut ends = vec![(1, end(0x99, 1)), (2, out(0x99, 2)), (3, end(0x11, 1)), (4, end(0x11, 2))];
+    bench.hear_for(5, &ends);
+    ends[3].1 = out(0x11, 2);
+    bench.uses();
+    bench.hear_for(100, &ends);
+    assert_eq!(bench.uses(), []);
+    assert_eq!(in_use(&bench), [1]);
+}
