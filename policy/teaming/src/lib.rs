@@ -8,6 +8,8 @@
 //!   [`Distribution::choose`] and [`Distribution::choose_flowlet`] say where a frame
 //!   leaves, [`Distribution::accepts`] and [`Distribution::reaches`] who gets what
 //!   arrives.
+//! - [`lacp`] is the protocol by which a team's members and what is behind them agree
+//!   who carries frames (IEEE 802.1AX).
 //!
 //! What it does not do: it moves no frame, reads no clock, counts nothing, and keeps
 //! no flowlet's state, which is one number that the plane keeps in an atomic
@@ -33,6 +35,7 @@ mod change;
 mod combinations_tests;
 mod distribution;
 mod flowlet;
+pub mod lacp;
 mod lookup;
 mod member;
 #[cfg(test)]

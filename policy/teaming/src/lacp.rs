@@ -1,0 +1,78 @@
+//! The Link Aggregation Control Protocol, version 1, and the Marker Responder.
+//!
+//! What it does not do: it sends no frame, reads no clock and distributes no
+//! traffic. [`Lacp`] is told of links and frames and says which frames to send
+//! and which members collect and distribute.
+//!
+//! Lifecycle
+//! - [`Lacp::new`] makes the aggregation of one team, [`Lacp::add_member`] its
+//!   ports.
+//! - After every `handle_*`, `set_*`, `add_*` and `remove_*`, and at
+//!   [`Lacp::next_deadline`], the owner calls [`Lacp::poll`] and carries out
+//!   what it says.
+//!
+//! Invariants
+//! - A member distributes only while its Partner is in sync and it is selected
+//!   for the one Aggregator that the team uses.
+//! - A member never aggregates with its own system.
+//! - No more than three LACPDUs, and three Marker Responses, leave a member in
+//!   any second, whatever is received.
+//! - A received frame costs a bounded amount of work and no allocation.
+//!
+//! Clauses are those of IEEE Std 802.1AX-2014, whose numbering most
+//! implementations cite. The 2020 edition keeps the protocol on the wire; the
+//! Mux machine is its 6.4.13 and the Transmit machine its 6.4.14. It allows up
+//! to ten frames a second; the three of 2014 are kept, which satisfy both. It
+//! describes coupled control as a case of one Mux machine; Figure 6-22 of 2014
+//! is that case.
+
+mod action;
+mod churn;
+mod constants;
+mod counters;
+mod engine;
+mod error;
+mod frame;
+mod info;
+mod key;
+mod lacpdu;
+mod lag;
+mod marker;
+mod mux;
+mod parse;
+mod periodic;
+mod port;
+mod rate;
+mod reason;
+mod receive;
+mod record;
+mod respond;
+mod seat;
+mod selection;
+mod spec;
+mod state_bits;
+mod status;
+#[cfg(test)]
+mod test_bench;
+mod transmit;
+mod variables;
+
+pub use action::{Action, ChurnSide, Received};
+pub use churn::ChurnState;
+pub use counters::Counters;
+pub use engine::Lacp;
+pub use error::PduError;
+pub use frame::{SLOW_FRAME_BYTES, SlowFrame};
+pub use info::PortInfo;
+pub use lacpdu::Lacpdu;
+pub use lag::{LagClass, LagId};
+pub use marker::{Marker, MarkerKind};
+pub use mux::MuxState;
+pub use parse::{SlowPdu, parse, parse_exact};
+pub use periodic::PeriodicState;
+pub use reason::Reason;
+pub use receive::ReceiveState;
+pub use spec::{Activity, LacpSpec, Link, PortSpec, SpecError, Timer};
+pub use state_bits::PortState;
+pub use status::{MemberState, TeamState};
+pub use variables::Selected;

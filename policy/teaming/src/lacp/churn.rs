@@ -1,0 +1,64 @@
+//! The Actor's and the Partner's Churn Detection machines (IEEE 802.1AX-2014,
+//! 6.4.17, Figures 6-23 and 6-24): one machine, for either end's
+//! Synchronization.
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::Time;
+
+use super::constants::CHURN_DETECTION_TIME;
+
+/// A state of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChurnState {
+    /// ACTOR_CHURN_MONITOR, PARTNER_CHURN_MONITOR: not in sync, but not for long.
+    Monitor,
+    /// NO_ACTOR_CHURN, NO_PARTNER_CHURN: in sync.
+    NoChurn,
+    /// ACTOR_CHURN, PARTNER_CHURN: not in sync for 60 s.
+    Churn,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Churn {
+    pub(crate) state: ChurnState,
+    /// When the churn timer runs out.
+    pub(crate) timer: Option<Time>,
+}
+
+impl Churn {
+    /// At BEGIN.
+    pub(crate) const fn new() -> Self {
+        Self { state: ChurnState::Monitor, timer: None }
+    }
+
+    /// Makes one transition if one is due; whether it did. `in_sync` is the
+    /// Synchronization of the end that is watched.
+    pub(crate) fn transition(&mut self, port_enabled: bool, in_sync: bool, now: Time) -> bool {
+        use ChurnState::{Churn, Monitor, NoChurn};
+        if !port_enabled {
+            // The figure enters MONITOR again and again, so its timer starts when
+            // the port is enabled.
+            let was = core::mem::replace(&mut self.state, Monitor);
+            self.timer = None;
+            return was != Monitor;
+        }
+        let is_over = self.timer.is_some_and(|at| at <= now);
+        let next = match self.state {
+            Monitor if in_sync => NoChurn,
+            Monitor if is_over => Churn,
+            Monitor if self.timer.is_none() => Monitor,
+            NoChurn if !in_sync => Monitor,
+            Churn if in_sync => NoChurn,
+            Monitor | NoChurn | Churn => return false,
+        };
+        self.state = next;
+        self.timer = (next == Monitor).then(|| now + CHURN_DETECTION_TIME);
+        true
+    }
+}
+
+#[cfg(test)]
+#[path = "churn_tests.rs"]
+mod tests;

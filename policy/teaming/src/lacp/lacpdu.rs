@@ -1,0 +1,103 @@
+//! The LACPDU (IEEE 802.1AX-2014, 6.4.2.3, Figure 6-7).
+
+use suimon_frame::MacAddr;
+
+use super::error::PduError;
+use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
+use super::parse::{Fields, SUBTYPE_LACP};
+use super::{PortInfo, SlowFrame};
+
+/// What a LACPDU carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lacpdu {
+    /// Version of the protocol that the sender speaks.
+    pub version: u8,
+    /// The sender's end.
+    pub actor: PortInfo,
+    /// The receiver's end, as the sender knows it.
+    pub partner: PortInfo,
+    /// The sender's longest delay of a received frame, in tens of microseconds.
+    pub collector_max_delay: u16,
+}
+
+const ACTOR: u8 = 1;
+const PARTNER: u8 = 2;
+const COLLECTOR: u8 = 3;
+const TERMINATOR: u8 = 0;
+const INFO_LENGTH: u8 = 20;
+const COLLECTOR_LENGTH: u8 = 16;
+
+const VERSION_AT: usize = PDU_AT + 1;
+const ACTOR_AT: usize = PDU_AT + 2;
+const PARTNER_AT: usize = ACTOR_AT + INFO_LENGTH as usize;
+const COLLECTOR_AT: usize = PARTNER_AT + INFO_LENGTH as usize;
+const TERMINATOR_AT: usize = COLLECTOR_AT + COLLECTOR_LENGTH as usize;
+const ACTOR_RESERVED_AT: usize = ACTOR_AT + 2 + PortInfo::BYTES;
+const PARTNER_RESERVED_AT: usize = PARTNER_AT + 2 + PortInfo::BYTES;
+const COLLECTOR_RESERVED_AT: usize = COLLECTOR_AT + 4;
+const ACTOR_RESERVED: &str = "actor reserved octets";
+const PARTNER_RESERVED: &str = "partner reserved octets";
+const COLLECTOR_RESERVED: &str = "collector reserved octets";
+
+impl Lacpdu {
+    /// The frame that carries this from `source`. Reserved fields are zero.
+    pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
+        let delay = self.collector_max_delay.to_be_bytes();
+        SlowFrame::of_parts(
+            source,
+            &[
+                &[SUBTYPE_LACP, self.version, ACTOR, INFO_LENGTH],
+                &self.actor.to_octets(),
+                &[0; 3],
+                &[PARTNER, INFO_LENGTH],
+                &self.partner.to_octets(),
+                &[0; 3],
+                &[COLLECTOR, COLLECTOR_LENGTH],
+                &delay,
+                &[0; 12],
+                &[TERMINATOR, 0],
+            ],
+        )
+    }
+
+    /// As 6.4.12 has it: version, TLV types and reserved fields are not looked
+    /// at, lengths are. What follows the Collector's TLV is not looked at from
+    /// version 2 on, which has further TLVs there.
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
+        let version = fields.octet(VERSION_AT, "version")?;
+        fields.octet(ACTOR_AT, "actor TLV type")?;
+        fields.length(ACTOR_AT + 1, "actor information length", INFO_LENGTH)?;
+        let actor = PortInfo::from_octets(fields.array(ACTOR_AT + 2, "actor information")?);
+        fields.up_to(PARTNER_AT, ACTOR_RESERVED_AT, ACTOR_RESERVED)?;
+        fields.octet(PARTNER_AT, "partner TLV type")?;
+        fields.length(PARTNER_AT + 1, "partner information length", INFO_LENGTH)?;
+        let partner = PortInfo::from_octets(fields.array(PARTNER_AT + 2, "partner information")?);
+        fields.up_to(COLLECTOR_AT, PARTNER_RESERVED_AT, PARTNER_RESERVED)?;
+        fields.octet(COLLECTOR_AT, "collector TLV type")?;
+        fields.length(COLLECTOR_AT + 1, "collector information length", COLLECTOR_LENGTH)?;
+        let delay = fields.array(COLLECTOR_AT + 2, "collector max delay")?;
+        fields.up_to(TERMINATOR_AT, COLLECTOR_RESERVED_AT, COLLECTOR_RESERVED)?;
+        if version < 2 {
+            fields.octet(TERMINATOR_AT, "terminator TLV type")?;
+            fields.length(TERMINATOR_AT + 1, "terminator length", 0)?;
+        }
+        fields.up_to(SLOW_FRAME_BYTES, TERMINATOR_AT + 2, "reserved octets")?;
+        Ok(Self { version, actor, partner, collector_max_delay: u16::from_be_bytes(delay) })
+    }
+
+    /// What [`Lacpdu::read`] must not look at: it is as version 1 sends it.
+    pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
+        let version = fields.octet(VERSION_AT, "version")?;
+        if version != super::constants::VERSION {
+            return Err(PduError::Version { found: version });
+        }
+        fields.tlv_type(ACTOR_AT, "actor TLV type", ACTOR)?;
+        fields.zero(ACTOR_RESERVED_AT, PARTNER_AT, ACTOR_RESERVED)?;
+        fields.tlv_type(PARTNER_AT, "partner TLV type", PARTNER)?;
+        fields.zero(PARTNER_RESERVED_AT, COLLECTOR_AT, PARTNER_RESERVED)?;
+        fields.tlv_type(COLLECTOR_AT, "collector TLV type", COLLECTOR)?;
+        fields.zero(COLLECTOR_RESERVED_AT, TERMINATOR_AT, COLLECTOR_RESERVED)?;
+        fields.tlv_type(TERMINATOR_AT, "terminator TLV type", TERMINATOR)?;
+        fields.zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
+    }
+}

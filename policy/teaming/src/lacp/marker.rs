@@ -1,0 +1,104 @@
+//! The Marker PDU (IEEE 802.1AX-2014, 6.5.3.3, Figures 6-27 and 6-28).
+
+use suimon_frame::MacAddr;
+
+use super::SlowFrame;
+use super::error::PduError;
+use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
+use super::parse::{Fields, SUBTYPE_MARKER};
+
+/// Which of the two it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerKind {
+    /// A Marker: wants a response behind all frames that came before it.
+    Information,
+    /// The response to one.
+    Response,
+}
+
+/// What a Marker PDU carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Marker or response.
+    pub kind: MarkerKind,
+    /// The port that asked.
+    pub requester_port: u16,
+    /// Its System.
+    pub requester_system: MacAddr,
+    /// What the requester knows the response by.
+    pub transaction: u32,
+}
+
+const INFORMATION: u8 = 1;
+const RESPONSE: u8 = 2;
+const LENGTH: u8 = 16;
+const VERSION_AT: usize = PDU_AT + 1;
+const TLV_AT: usize = PDU_AT + 2;
+const PAD_AT: usize = TLV_AT + 14;
+const TERMINATOR_AT: usize = TLV_AT + LENGTH as usize;
+
+impl Marker {
+    /// The frame that carries this from `source`. Pad and reserved are zero.
+    pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
+        let kind = match self.kind {
+            MarkerKind::Information => INFORMATION,
+            MarkerKind::Response => RESPONSE,
+        };
+        SlowFrame::of_parts(
+            source,
+            &[
+                &[SUBTYPE_MARKER, super::constants::VERSION, kind, LENGTH],
+                &self.requester_port.to_be_bytes(),
+                &self.requester_system.octets(),
+                &self.transaction.to_be_bytes(),
+            ],
+        )
+    }
+
+    /// Version, pad, terminator and reserved octets are not looked at; the TLV
+    /// type says what the PDU is.
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
+        const TYPE: &str = "marker TLV type";
+        fields.octet(VERSION_AT, "version")?;
+        let kind = match fields.octet(TLV_AT, TYPE)? {
+            INFORMATION => MarkerKind::Information,
+            RESPONSE => MarkerKind::Response,
+            found => {
+                let expected = INFORMATION;
+                return Err(PduError::TlvType { field: TYPE, offset: TLV_AT, found, expected });
+            }
+        };
+        fields.length(TLV_AT + 1, "marker information length", LENGTH)?;
+        let port = fields.array(TLV_AT + 2, "requester port")?;
+        let system = fields.array(TLV_AT + 4, "requester system")?;
+        let transaction = fields.array(TLV_AT + 10, "requester transaction")?;
+        fields.up_to(SLOW_FRAME_BYTES, PAD_AT, "pad and reserved octets")?;
+        Ok(Self {
+            kind,
+            requester_port: u16::from_be_bytes(port),
+            requester_system: MacAddr::new(system),
+            transaction: u32::from_be_bytes(transaction),
+        })
+    }
+
+    /// What [`Marker::read`] does not look at: it is as version 1 sends it.
+    pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
+        let version = fields.octet(VERSION_AT, "version")?;
+        if version != super::constants::VERSION {
+            return Err(PduError::Version { found: version });
+        }
+        fields.zero(PAD_AT, TERMINATOR_AT, "pad")?;
+        fields.tlv_type(TERMINATOR_AT, "terminator TLV type", 0)?;
+        fields.length(TERMINATOR_AT + 1, "terminator length", 0)?;
+        fields.zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
+    }
+
+    /// The response to the Marker in `frame`: every octet as it was received,
+    /// but for the addresses and the type of the TLV (6.5.4.2, Figure 6-30).
+    pub(crate) fn response(frame: &[u8], source: MacAddr) -> SlowFrame {
+        let mut response = SlowFrame::copy_of(frame);
+        response.address(source);
+        response.put(TLV_AT, RESPONSE);
+        response
+    }
+}

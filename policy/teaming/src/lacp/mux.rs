@@ -1,0 +1,96 @@
+//! The Mux machine with coupled control (IEEE 802.1AX-2014, 6.4.15, Figure
+//! 6-22): a member begins to collect and to distribute at once.
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::Time;
+
+use super::constants::AGGREGATE_WAIT_TIME;
+use super::variables::Variables;
+use super::{PortState, Selected};
+
+/// A state of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MuxState {
+    /// DETACHED: no Aggregator.
+    Detached,
+    /// WAITING: for others to attach with, or for a place.
+    Waiting,
+    /// ATTACHED: waits for the Partner to be in sync.
+    Attached,
+    /// COLLECTING_DISTRIBUTING: in use.
+    CollectingDistributing,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mux {
+    pub(crate) state: MuxState,
+    /// When `wait_while_timer` runs out.
+    pub(crate) wait_while: Option<Time>,
+}
+
+impl Mux {
+    /// At BEGIN.
+    pub(crate) fn new(vars: &mut Variables) -> Self {
+        let mut machine = Self { state: MuxState::Detached, wait_while: None };
+        machine.enter(MuxState::Detached, vars, Time::ZERO);
+        machine
+    }
+
+    /// Notes that the port has waited long enough (`Ready_N`); whether that is new.
+    pub(crate) fn tick(&mut self, vars: &mut Variables, now: Time) -> bool {
+        let is_over = self.wait_while.is_some_and(|at| at <= now);
+        if is_over {
+            self.wait_while = None;
+            vars.ready_n = true;
+        }
+        is_over
+    }
+
+    /// Makes one transition if one is due; whether it did.
+    pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
+        use MuxState::{Attached, CollectingDistributing, Detached, Waiting};
+        let is_selected = vars.selected == Selected::Selected;
+        let in_sync = vars.partner_has(PortState::SYNCHRONIZATION);
+        let next = match self.state {
+            Detached if vars.selected != Selected::Unselected => Waiting,
+            Waiting if vars.selected == Selected::Unselected => Detached,
+            Waiting if is_selected && vars.ready => Attached,
+            Attached if !is_selected => Detached,
+            Attached if in_sync => CollectingDistributing,
+            CollectingDistributing if !is_selected || !in_sync => Attached,
+            Detached | Waiting | Attached | CollectingDistributing => return false,
+        };
+        self.enter(next, vars, now);
+        true
+    }
+
+    fn enter(&mut self, state: MuxState, vars: &mut Variables, now: Time) {
+        const USED: PortState = PortState::COLLECTING.or(PortState::DISTRIBUTING);
+        self.state = state;
+        self.wait_while = None;
+        vars.ready = false;
+        vars.ready_n = false;
+        match state {
+            MuxState::Detached => {
+                vars.actor.state.set(PortState::SYNCHRONIZATION.or(USED), false);
+                vars.ntt = true;
+            }
+            MuxState::Waiting => self.wait_while = Some(now + AGGREGATE_WAIT_TIME),
+            MuxState::Attached => {
+                vars.actor.state.set(PortState::SYNCHRONIZATION, true);
+                vars.actor.state.set(USED, false);
+                vars.ntt = true;
+            }
+            MuxState::CollectingDistributing => {
+                vars.actor.state.set(USED, true);
+                vars.ntt = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "mux_tests.rs"]
+mod tests;

@@ -1,0 +1,314 @@
+//! One member: its variables and its machines.
+
+use suimon_quantity::Time;
+
+use super::churn::Churn;
+use super::constants::{COLLECTOR_MAX_DELAY, VERSION};
+use super::counters::Counters;
+use super::key::operational_key;
+use super::lag::{LagClass, LagId};
+use super::mux::Mux;
+use super::periodic::Periodic;
+use super::receive::Receive;
+use super::respond::Responder;
+use super::transmit::Transmit;
+use super::variables::Variables;
+use super::{
+    Activity, LacpSpec, Lacpdu, Link, MuxState, PortInfo, PortSpec, PortState, Reason,
+    ReceiveState, Selected, SlowFrame, Timer,
+};
+use crate::MemberId;
+
+/// No event makes more transitions than this; the loops are bounded by it.
+const TRANSITIONS_MAX: usize = 32;
+
+/// Which group a port would join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// This one.
+    Group(LagId),
+    /// None for now; it may stay where it is.
+    Hold,
+    /// None.
+    Nothing(Reason),
+}
+
+/// What the owner was told last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) in_use: bool,
+    pub(crate) actor_churn: bool,
+    pub(crate) partner_churn: bool,
+    pub(crate) looped: Option<u16>,
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    pub(crate) member: MemberId,
+    pub(crate) spec: PortSpec,
+    pub(crate) link: Option<Link>,
+    /// As the link was when it was last up: its key stays while it is down.
+    known_link: Option<Link>,
+    pub(crate) vars: Variables,
+    pub(crate) receive: Receive,
+    pub(crate) periodic: Periodic,
+    pub(crate) mux: Mux,
+    pub(crate) transmit: Transmit,
+    pub(crate) actor_churn: Churn,
+    pub(crate) partner_churn: Churn,
+    pub(crate) responder: Responder,
+    /// The group it is selected for.
+    pub(crate) lag: Option<LagId>,
+    /// Why the Selection Logic decided as it did.
+    verdict: Reason,
+    /// The port of our own System that was heard.
+    pub(crate) looped: Option<u16>,
+    pub(crate) counters: Counters,
+    pub(crate) last_pdu: Option<Time>,
+    pub(crate) told: Told,
+}
+
+impl Port {
+    pub(crate) fn new(member: MemberId, spec: PortSpec, team: &LacpSpec, now: Time) -> Self {
+        let mut vars = Variables::new(PortInfo::default());
+        let receive = Receive::new(&mut vars);
+        let mux = Mux::new(&mut vars);
+        let mut port = Self {
+            member,
+            spec,
+            link: None,
+            known_link: None,
+            vars,
+            receive,
+            periodic: Periodic::new(),
+            mux,
+            transmit: Transmit::default(),
+            actor_churn: Churn::new(),
+            partner_churn: Churn::new(),
+            responder: Responder::default(),
+            lag: None,
+            verdict: Reason::LinkDown,
+            looped: None,
+            counters: Counters::default(),
+            last_pdu: None,
+            told: Told::default(),
+        };
+        port.configure(team);
+        port.run(now);
+        port
+    }
+
+    /// Takes over what is configured, and what of it follows from the link.
+    pub(crate) fn configure(&mut self, team: &LacpSpec) {
+        let before = self.vars.actor;
+        let can_aggregate = self.known_link.is_none_or(|link| link.full_duplex);
+        let state = before
+            .state
+            .with(PortState::ACTIVITY, team.activity == Activity::Active)
+            .with(PortState::TIMEOUT, team.timer == Timer::Fast)
+            .with(PortState::AGGREGATION, can_aggregate);
+        self.vars.actor = PortInfo {
+            system_priority: team.system_priority,
+            system: team.system,
+            key: operational_key(team, self.known_link),
+            port_priority: self.spec.priority,
+            port: self.spec.port,
+            state,
+        };
+        let actor = &self.vars.actor;
+        // Of another System, key or kind, it belongs to another group (6.4.14.1).
+        let moves = actor.system_id() != before.system_id()
+            || !actor.agrees(
+                &PortInfo { port: actor.port, port_priority: actor.port_priority, ..before },
+                PortState::AGGREGATION,
+            );
+        if moves {
+            self.vars.selected = Selected::Unselected;
+        }
+        if *actor != before {
+            self.vars.ntt = true;
+        }
+        // The Partner sends slowly as soon as it hears of it, so what it sent
+        // before has to stay valid for as long.
+        if self.receive.state == ReceiveState::Current {
+            let valid = self.last_pdu.map(|at| at + self.vars.current_while());
+            self.receive.current_while = self.receive.current_while.max(valid);
+        }
+    }
+
+    pub(crate) fn handle_link(&mut self, link: Option<Link>, team: &LacpSpec, now: Time) {
+        let is_full_duplex = link.map(|link| link.full_duplex);
+        if is_full_duplex != self.link.map(|link| link.full_duplex) {
+            // No figure has a way from LACP to no LACP but through a disabled port.
+            self.vars.port_enabled = false;
+            self.run(now);
+        }
+        self.link = link;
+        if let Some(link) = link {
+            self.known_link = Some(link);
+            self.vars.lacp_enabled = link.full_duplex;
+        } else {
+            self.responder.clear();
+        }
+        self.configure(team);
+        self.run(now);
+        self.vars.port_enabled = link.is_some();
+        self.run(now);
+    }
+
+    /// A LACPDU arrived; whether it was taken.
+    pub(crate) fn handle_pdu(&mut self, pdu: &Lacpdu, now: Time) -> bool {
+        self.counters.lacpdus_rx += 1;
+        let was_known =
+            self.receive.state == ReceiveState::Current && self.vars.selected == Selected::Selected;
+        let before = self.vars.partner;
+        if !self.receive.handle_pdu(&mut self.vars, pdu, now) {
+            return false;
+        }
+        self.last_pdu = Some(now);
+        let is_own = pdu.actor.system == self.vars.actor.system;
+        self.looped = is_own.then_some(pdu.actor.port);
+        self.counters.loopbacks += u64::from(is_own);
+        let is_same = pdu.actor.agrees(&before, PortState::default());
+        self.counters.partner_changes += u64::from(was_known && !is_same);
+        self.run(now);
+        true
+    }
+
+    /// Makes all transitions that are due; whether there were any.
+    pub(crate) fn run(&mut self, now: Time) -> bool {
+        for made in 0..TRANSITIONS_MAX {
+            if !self.step(now) {
+                return made > 0;
+            }
+        }
+        true
+    }
+
+    fn step(&mut self, now: Time) -> bool {
+        let mut made = self.receive.transition(&mut self.vars, now);
+        if !matches!(self.receive.state, ReceiveState::Current | ReceiveState::Expired) {
+            self.looped = None;
+        }
+        made |= self.mux.tick(&mut self.vars, now);
+        made |= self.mux.transition(&mut self.vars, now);
+        made |= self.periodic.transition(&mut self.vars, now);
+        Transmit::clear(&mut self.vars, self.periodic.state);
+        let enabled = self.vars.port_enabled;
+        let actor_in_sync = self.vars.actor_has(PortState::SYNCHRONIZATION);
+        made |= self.actor_churn.transition(enabled, actor_in_sync, now);
+        let partner_in_sync = self.vars.partner_has(PortState::SYNCHRONIZATION);
+        made | self.partner_churn.transition(enabled, partner_in_sync, now)
+    }
+
+    /// Which group it would join (6.4.14.1).
+    pub(crate) fn claim(&self, team: &LacpSpec) -> Claim {
+        let is_current = self.receive.state == ReceiveState::Current;
+        let class = match self.receive.state {
+            ReceiveState::Initialize | ReceiveState::PortDisabled | ReceiveState::Expired => {
+                return Claim::Hold;
+            }
+            ReceiveState::Current if self.looped.is_some() => {
+                return Claim::Nothing(Reason::Loopback);
+            }
+            ReceiveState::Current if self.vars.partner_has(PortState::AGGREGATION) => {
+                LagClass::Aggregate
+            }
+            ReceiveState::Current => LagClass::Individual,
+            ReceiveState::Defaulted | ReceiveState::LacpDisabled => LagClass::Defaulted,
+        };
+        let is_alone = class != LagClass::Aggregate;
+        if is_alone && !team.individual_allowed {
+            return Claim::Nothing(match self.receive.state {
+                _ if is_current => Reason::PartnerIndividual,
+                ReceiveState::LacpDisabled => Reason::HalfDuplex,
+                _ => Reason::NoPartner,
+            });
+        }
+        Claim::Group(LagId {
+            class,
+            partner_system_priority: self.vars.partner.system_priority,
+            partner_system: self.vars.partner.system,
+            partner_key: self.vars.partner.key,
+            actor_key: self.vars.actor.key,
+            individual: is_alone.then_some(self.member),
+        })
+    }
+
+    /// What the Selection Logic decided; whether that changes anything. A port
+    /// leaves its group, and is detached, before it joins another (6.4.14, NOTE 2).
+    pub(crate) fn decide(&mut self, wish: Selected, lag: Option<LagId>, verdict: Reason) -> bool {
+        self.verdict = verdict;
+        let was = self.vars.selected;
+        let must_leave = was != Selected::Unselected && self.lag != lag;
+        let cannot_join = was == Selected::Unselected && self.mux.state != MuxState::Detached;
+        let next = if must_leave || cannot_join { Selected::Unselected } else { wish };
+        if next != wish {
+            self.verdict = Reason::Detaching;
+        }
+        self.lag = if next == Selected::Unselected { None } else { lag };
+        self.vars.selected = next;
+        next != was
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        matches!(self.mux.state, MuxState::Attached | MuxState::CollectingDistributing)
+    }
+
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.mux.state == MuxState::CollectingDistributing
+    }
+
+    /// Why it is used, or what it lacks.
+    pub(crate) fn reason(&self) -> Reason {
+        match self.vars.selected {
+            _ if self.is_in_use() => Reason::InUse,
+            _ if !self.vars.port_enabled => Reason::LinkDown,
+            _ if self.receive.state == ReceiveState::Expired => Reason::PartnerSilent,
+            Selected::Selected if self.is_attached() => Reason::PartnerNotInSync,
+            Selected::Selected => Reason::AggregateWait,
+            Selected::Standby | Selected::Unselected => self.verdict,
+        }
+    }
+
+    /// The LACPDU that has to be sent now.
+    pub(crate) fn poll_lacpdu(&mut self, now: Time) -> Option<SlowFrame> {
+        let is_due = self.transmit.transition(&mut self.vars, self.periodic.state, now);
+        is_due.then(|| self.lacpdu())
+    }
+
+    /// The last LACPDU of a member that leaves: the Partner stops using the link at
+    /// once, instead of when it finds it silent. `None` if none may be sent.
+    pub(crate) fn farewell(&mut self, now: Time) -> Option<SlowFrame> {
+        const USE: PortState =
+            PortState::SYNCHRONIZATION.or(PortState::COLLECTING).or(PortState::DISTRIBUTING);
+        self.vars.actor.state.set(USE, false);
+        self.vars.ntt = true;
+        self.poll_lacpdu(now)
+    }
+
+    fn lacpdu(&mut self) -> SlowFrame {
+        self.counters.lacpdus_tx += 1;
+        let pdu = Lacpdu {
+            version: VERSION,
+            actor: self.vars.actor,
+            partner: self.vars.partner,
+            collector_max_delay: COLLECTOR_MAX_DELAY,
+        };
+        pdu.to_frame(self.spec.mac)
+    }
+
+    /// When something is due without further events.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let timers = [
+            self.receive.current_while,
+            self.periodic.timer,
+            self.mux.wait_while,
+            self.actor_churn.timer,
+            self.partner_churn.timer,
+            self.transmit.deadline(&self.vars),
+        ];
+        timers.into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,72 @@
+//! The functions that compare and record information (IEEE 802.1AX-2014,
+//! 6.4.9).
+
+use suimon_frame::MacAddr;
+
+use super::variables::Variables;
+use super::{Lacpdu, PortInfo, PortState, Selected};
+
+/// The `Partner_Admin_*` (6.4.7): nobody, on an individual link, in sync. It
+/// counts as one with Short Timeouts, so that a Partner which turns up later
+/// is found within seconds.
+pub(crate) const PARTNER_ADMIN: PortInfo = PortInfo {
+    system_priority: 0,
+    system: MacAddr::new([0; 6]),
+    key: 0,
+    port_priority: 0,
+    port: 0,
+    state: PortState::TIMEOUT.or(PortState::SYNCHRONIZATION).or(PortState::COLLECTING),
+};
+
+/// State bits that `update_NTT` compares.
+const TOLD_BITS: PortState = PortState::ACTIVITY
+    .or(PortState::TIMEOUT)
+    .or(PortState::SYNCHRONIZATION)
+    .or(PortState::AGGREGATION);
+
+impl Variables {
+    /// `recordPDU`.
+    pub(crate) fn record_pdu(&mut self, pdu: &Lacpdu) {
+        let theirs = pdu.actor.state;
+        let knows_us = pdu.partner.agrees(&self.actor, PortState::AGGREGATION);
+        let is_individual = !theirs.has(PortState::AGGREGATION);
+        let is_maintained = theirs.has(PortState::ACTIVITY)
+            || (self.actor_has(PortState::ACTIVITY) && pdu.partner.state.has(PortState::ACTIVITY));
+        let in_sync =
+            theirs.has(PortState::SYNCHRONIZATION) && is_maintained && (knows_us || is_individual);
+        self.partner = pdu.actor;
+        self.partner.state.set(PortState::SYNCHRONIZATION, in_sync);
+        self.actor.state.set(PortState::DEFAULTED, false);
+    }
+
+    /// `recordDefault`.
+    pub(crate) fn record_default(&mut self) {
+        self.partner = PARTNER_ADMIN;
+        self.actor.state.set(PortState::DEFAULTED, true);
+    }
+
+    /// `update_Selected`.
+    pub(crate) fn update_selected(&mut self, pdu: &Lacpdu) {
+        if !pdu.actor.agrees(&self.partner, PortState::AGGREGATION) {
+            self.selected = Selected::Unselected;
+        }
+    }
+
+    /// `update_Default_Selected`.
+    pub(crate) fn update_default_selected(&mut self) {
+        if !PARTNER_ADMIN.agrees(&self.partner, PortState::AGGREGATION) {
+            self.selected = Selected::Unselected;
+        }
+    }
+
+    /// `update_NTT`.
+    pub(crate) fn update_ntt(&mut self, pdu: &Lacpdu) {
+        if !pdu.partner.agrees(&self.actor, TOLD_BITS) {
+            self.ntt = true;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

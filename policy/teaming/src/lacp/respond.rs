@@ -1,0 +1,41 @@
+//! The Marker Responder (IEEE 802.1AX-2014, 6.5.4.2, Figure 6-30).
+
+use suimon_frame::MacAddr;
+use suimon_quantity::Time;
+
+use super::constants::SENT_MAX;
+use super::rate::Rate;
+use super::{Marker, SlowFrame};
+
+/// The responder, with the responses that are to be sent at the next poll. It
+/// answers three Markers in any second and leaves the others to their sender's
+/// time-out, so that a flood of them is not reflected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Responder {
+    rate: Rate,
+    responses: [Option<SlowFrame>; SENT_MAX],
+}
+
+impl Responder {
+    /// Answers the Marker in `frame`; whether it does.
+    pub(crate) fn handle_marker(&mut self, frame: &[u8], source: MacAddr, now: Time) -> bool {
+        let Some(free) = self.responses.iter_mut().find(|response| response.is_none()) else {
+            return false;
+        };
+        if !self.rate.take(now) {
+            return false;
+        }
+        *free = Some(Marker::response(frame, source));
+        true
+    }
+
+    /// The next response to send.
+    pub(crate) fn poll(&mut self) -> Option<SlowFrame> {
+        self.responses.iter_mut().find_map(Option::take)
+    }
+
+    /// Forgets what was not sent.
+    pub(crate) fn clear(&mut self) {
+        self.responses = Default::default();
+    }
+}

@@ -1,0 +1,157 @@
+//! A team and hand-made Partners, for tests.
+
+use core::time::Duration;
+
+use suimon_frame::MacAddr;
+use suimon_quantity::Time;
+
+use super::{
+    Action, Activity, Lacp, LacpSpec, Lacpdu, Link, MemberState, PortInfo, PortSpec, PortState,
+    Reason, SlowPdu, Timer, parse,
+};
+use crate::MemberId;
+
+pub(crate) const TEN_GIGABIT: Link = Link { speed_mbps: 10_000, full_duplex: true };
+
+pub(crate) fn spec() -> LacpSpec {
+    LacpSpec {
+        system: MacAddr::new([2, 0, 0, 0, 0, 0x50]),
+        system_priority: 0x8000,
+        admin_key: 1,
+        activity: Activity::Active,
+        timer: Timer::Fast,
+        individual_allowed: false,
+        max_active: 32,
+        mixed_speeds: false,
+    }
+}
+
+pub(crate) fn port(number: u16) -> PortSpec {
+    let mac = MacAddr::new([2, 0, 0, 1, 0, number as u8]);
+    PortSpec { port: number, priority: 0x80, mac }
+}
+
+/// A Partner's end: System `system`, key 7, port number as ours.
+pub(crate) fn end(system: u8, port: u16) -> PortInfo {
+    PortInfo {
+        system_priority: 0x8000,
+        system: MacAddr::new([2, 0, 0, 0, 0, system]),
+        key: 7,
+        port_priority: 0x80,
+        port,
+        state: PortState::ACTIVITY
+            .or(PortState::TIMEOUT)
+            .or(PortState::AGGREGATION)
+            .or(PortState::SYNCHRONIZATION),
+    }
+}
+
+/// A team at a time, and all it said.
+pub(crate) struct Bench {
+    pub(crate) lacp: Lacp,
+    pub(crate) now: Time,
+    pub(crate) said: Vec<(Time, Action)>,
+}
+
+impl Bench {
+    /// A team of members 1 to `members`, whose links are up.
+    pub(crate) fn new(spec: LacpSpec, members: u16) -> Self {
+        let now = Time::from_ns(1_000_000_000_000);
+        let mut bench = Self { lacp: Lacp::new(spec).unwrap(), now, said: Vec::new() };
+        for number in 1..=members {
+            bench.lacp.add_member(MemberId(number.into()), port(number), now).unwrap();
+            bench.link(number, Some(TEN_GIGABIT));
+        }
+        bench
+    }
+
+    pub(crate) fn poll(&mut self) {
+        let mut out = Vec::new();
+        self.lacp.poll(self.now, &mut out);
+        self.said.extend(out.into_iter().map(|action| (self.now, action)));
+        assert!(self.lacp.next_deadline().is_none_or(|at| at > self.now), "nothing is left to do");
+    }
+
+    /// Lets time go on, stopping at each deadline.
+    pub(crate) fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(at) = self.lacp.next_deadline().filter(|at| *at <= end) {
+            self.now = at;
+            self.poll();
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn run_ms(&mut self, ms: u64) {
+        self.run_for(Duration::from_millis(ms));
+    }
+
+    pub(crate) fn link(&mut self, member: u16, link: Option<Link>) {
+        self.lacp.handle_link(MemberId(member.into()), link, self.now).unwrap();
+        self.poll();
+    }
+
+    pub(crate) fn set_spec(&mut self, change: impl FnOnce(&mut LacpSpec)) {
+        let mut spec = self.lacp.spec().clone();
+        change(&mut spec);
+        self.lacp.set_spec(spec, self.now).unwrap();
+        self.poll();
+    }
+
+    /// A LACPDU from `end` that says of us what is true.
+    pub(crate) fn hear(&mut self, member: u16, end: PortInfo) {
+        let partner = self.state(member).actor;
+        self.hear_pdu(member, &Lacpdu { version: 1, actor: end, partner, collector_max_delay: 0 });
+    }
+
+    pub(crate) fn hear_pdu(&mut self, member: u16, pdu: &Lacpdu) {
+        let frame = pdu.to_frame(MacAddr::new([2, 0, 0, 9, 9, 9]));
+        self.lacp.handle_frame(MemberId(member.into()), frame.bytes(), self.now).unwrap();
+        self.poll();
+    }
+
+    /// Seconds in which the ends in `heard` speak each half second.
+    pub(crate) fn hear_for(&mut self, seconds: u64, heard: &[(u16, PortInfo)]) {
+        for _ in 0..seconds * 2 {
+            for (member, end) in heard {
+                self.hear(*member, *end);
+            }
+            self.run_ms(500);
+        }
+    }
+
+    pub(crate) fn state(&self, member: u16) -> MemberState {
+        self.lacp.member_state(MemberId(member.into())).unwrap()
+    }
+
+    pub(crate) fn reasons(&self) -> Vec<Reason> {
+        let states = self.lacp.members().filter_map(|member| self.lacp.member_state(member));
+        states.map(|state| state.reason).collect()
+    }
+
+    /// When members began (`true`) or ceased to be used, since the last call.
+    pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, Reason)> {
+        let uses = self.said.drain(..).filter_map(|(at, action)| match action {
+            Action::Use { member, collecting, distributing, reason } => {
+                assert_eq!(collecting, distributing);
+                Some((at, member.0, distributing, reason))
+            }
+            _ => None,
+        });
+        uses.collect()
+    }
+
+    /// LACPDUs that a member sent.
+    pub(crate) fn sent(&self, member: u16) -> Vec<(Time, Lacpdu)> {
+        let sent = self.said.iter().filter_map(|(at, action)| match action {
+            Action::Send { member: of, frame } if of.0 == u32::from(member) => {
+                match parse(frame.bytes()) {
+                    Ok(SlowPdu::Lacp(pdu)) => Some((*at, pdu)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        sent.collect()
+    }
+}
