@@ -53,9 +53,13 @@ impl Vmq {
 
     /// Whether a move would help that is not made for other reasons.
     pub(crate) fn has_better_place(&self, id: QueueId, queue: &Queue, now: Time) -> bool {
-        let draft = self.shedding_draft(&self.loads(), now);
+        let loads = self.loads();
+        let draft = self.shedding_draft(&loads, now);
+        let saturated = is_saturated(&loads, queue.at);
         let item = draft.items_at(queue.at).into_iter().find(|item| item.queue == id);
-        item.is_some_and(|item| item.load >= SHED_MIN && better_place(&draft, &item).is_some())
+        item.is_some_and(|item| {
+            item.load >= SHED_MIN && better_place(&draft, &item, saturated).is_some()
+        })
     }
 
     /// Other work takes the processor, so that its queues go somewhere else, if they all
@@ -97,7 +101,7 @@ impl Vmq {
         now: Time,
     ) -> Vec<Move> {
         let mut moves = Vec::new();
-        while let Some((item, to)) = self.relief(draft, id, now) {
+        while let Some((item, to)) = self.relief(draft, id, saturated, now) {
             // Once for each queue, so that there is an end.
             draft.pin(item.queue);
             if !self.is_way_back_paid(item.queue) && !self.allowance.take(1, now) {
@@ -112,7 +116,13 @@ impl Vmq {
     }
 
     /// The smallest queue that solves it, or else the largest that has a better place.
-    fn relief(&self, draft: &Draft, id: ProcessorId, now: Time) -> Option<(Item, ProcessorId)> {
+    fn relief(
+        &self,
+        draft: &Draft,
+        id: ProcessorId,
+        saturated: bool,
+        now: Time,
+    ) -> Option<(Item, ProcessorId)> {
         let before = draft.seat(id)?.load();
         if before <= SHED_TO {
             return None;
@@ -125,7 +135,7 @@ impl Vmq {
         solving
             .into_iter()
             .chain(others)
-            .find_map(|item| better_place(draft, item).map(|to| (*item, to)))
+            .find_map(|item| better_place(draft, item, saturated).map(|to| (*item, to)))
     }
 
     pub(crate) fn is_way_back_paid(&self, queue: QueueId) -> bool {
@@ -151,7 +161,7 @@ impl Vmq {
 /// processor is as full as this one was, or the queue gets more. The former must be so by
 /// what is expected and by what was measured, because what a saturated processor's queues
 /// want is not known.
-fn better_place(draft: &Draft, item: &Item) -> Option<ProcessorId> {
+fn better_place(draft: &Draft, item: &Item, saturated: bool) -> Option<ProcessorId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
         if after <= FIT {
@@ -166,7 +176,7 @@ fn better_place(draft: &Draft, item: &Item) -> Option<ProcessorId> {
     let (after, id) = candidates.into_iter().flatten().min_by_key(|(after, _)| *after)?;
     let (from, to) = (draft.seat(item.at)?, draft.seat(id)?);
     let is_less_full = after + GAIN_MIN <= from.load() && to.seen() + item.seen <= from.seen();
-    (is_less_full || gets_more(draft, item, id)).then_some(id)
+    (is_less_full || (saturated && gets_more(draft, item, id))).then_some(id)
 }
 
 /// Whether a queue that wants more than it gets gets more where all share alike with it, by
