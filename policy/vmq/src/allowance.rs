@@ -1,0 +1,87 @@
+//! How many moves may still be made because of load.
+
+use core::time::Duration;
+
+use suimon_quantity::Time;
+
+use crate::marks::{MOVE_EVERY, MOVES_MIN, MOVES_PER_QUEUE};
+
+/// Moves that are saved up, as time; one comes each [`MOVE_EVERY`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    saved: Duration,
+    as_of: Time,
+    saved_max: Duration,
+}
+
+impl Allowance {
+    /// All that so many queues may save up.
+    pub(crate) fn full(queues: usize, now: Time) -> Self {
+        let saved_max = saved_max(queues);
+        Self { saved: saved_max, as_of: now, saved_max }
+    }
+
+    /// A queue more brings its part with it.
+    pub(crate) fn resize(&mut self, queues: usize, now: Time) {
+        self.save(now);
+        let saved_max = saved_max(queues);
+        self.saved = (self.saved + saved_max.saturating_sub(self.saved_max)).min(saved_max);
+        self.saved_max = saved_max;
+    }
+
+    /// Takes so many moves; says no if there are fewer.
+    pub(crate) fn take(&mut self, moves: u32, now: Time) -> bool {
+        self.save(now);
+        match self.saved.checked_sub(MOVE_EVERY.saturating_mul(moves)) {
+            Some(left) => {
+                self.saved = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// When so many moves will be there, unless others take them; never if they cannot
+    /// be saved up.
+    pub(crate) fn ready_at(&self, moves: u32, now: Time) -> Time {
+        let due = MOVE_EVERY.saturating_mul(moves);
+        if due > self.saved_max {
+            return Time::NEVER;
+        }
+        now.max(self.as_of + due.saturating_sub(self.saved))
+    }
+
+    fn save(&mut self, now: Time) {
+        self.saved = self.saved.saturating_add(now.since(self.as_of)).min(self.saved_max);
+        self.as_of = self.as_of.max(now);
+    }
+}
+
+fn saved_max(queues: usize) -> Duration {
+    let queues = u32::try_from(queues).unwrap_or(u32::MAX);
+    MOVE_EVERY.saturating_mul(queues.saturating_mul(MOVES_PER_QUEUE).max(MOVES_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_move_a_minute_after_the_saved_ones() {
+        let start = Time::from_ns(5);
+        let mut allowance = Allowance::full(3, start);
+        assert!(allowance.take(18, start));
+        assert!(!allowance.take(1, start + (MOVE_EVERY - Duration::from_nanos(1))));
+        assert_eq!(allowance.ready_at(1, start), start + MOVE_EVERY);
+        assert!(allowance.take(1, start + MOVE_EVERY));
+        let year = start + Duration::from_secs(31_536_000);
+        assert!(!allowance.take(19, year));
+        assert_eq!(allowance.ready_at(19, year), Time::NEVER);
+        assert!(allowance.take(18, year));
+        // A clock that goes back gives nothing twice.
+        assert!(!allowance.take(1, start));
+        assert!(!allowance.take(1, year));
+        allowance.resize(4, year);
+        assert!(allowance.take(6, year) && !allowance.take(1, year));
+    }
+}

@@ -1,0 +1,120 @@
+//! Static assignment: evenly by weight, once.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+
+use crate::{Move, Reason, Vmq};
+
+impl Vmq {
+    /// Processors that queues are assigned to.
+    fn assignable(&self) -> impl Iterator<Item = ProcessorId> + '_ {
+        self.order.iter().take(self.spec.max_processors.into()).copied()
+    }
+
+    pub(crate) fn weight(&self, queue: QueueId) -> u8 {
+        self.nics.get(&queue.port).map_or(0, |nic| nic.vmq_weight)
+    }
+
+    /// The weight of the queues of each processor.
+    fn weights(&self) -> BTreeMap<ProcessorId, u64> {
+        let mut weights: BTreeMap<ProcessorId, u64> = self.assignable().map(|id| (id, 0)).collect();
+        for (id, queue) in &self.queues {
+            if let Some(weight) = weights.get_mut(&queue.at) {
+                *weight += u64::from(self.weight(*id));
+            }
+        }
+        weights
+    }
+
+    /// The processor with the least weight, the first of them in order: with equal weights
+    /// queues go round.
+    pub(crate) fn lightest(&self) -> ProcessorId {
+        let weights = self.weights();
+        // The first of equals.
+        self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base())
+    }
+
+    /// Queues of processors that may not be used any more go to the lightest. The others
+    /// stay.
+    pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
+        let assignable: Vec<ProcessorId> = self.assignable().collect();
+        let astray = self.queues.iter().filter(|(id, queue)| {
+            !assignable.contains(&queue.at) && !self.uses_default_queue(**id) && queue.may_move(now)
+        });
+        let mut astray: Vec<QueueId> = astray.map(|(id, _)| *id).collect();
+        astray.sort_by_key(|id| (core::cmp::Reverse(self.weight(*id)), *id));
+        let mut moves = Vec::new();
+        for queue in astray {
+            let Some(from) = self.queues.get(&queue).map(|of| of.at) else { continue };
+            let is_permitted = self.seats.get(&from).is_some_and(|seat| seat.rank.is_some());
+            let max_processors = self.spec.max_processors;
+            let reason =
+                if is_permitted { Reason::Limit { max_processors } } else { Reason::NotPermitted };
+            moves.extend(self.assign(queue, self.lightest(), reason, now));
+        }
+        moves
+    }
+
+    /// Assigns the queues of a NIC as if they had been added now; others stay.
+    pub(crate) fn reassign(&mut self, nic: PortId, now: Time) -> Vec<Move> {
+        let of_nic = self.queues.iter().filter(|(id, queue)| {
+            id.port == nic && queue.may_move(now) && !self.uses_default_queue(**id)
+        });
+        let of_nic: Vec<QueueId> = of_nic.map(|(id, _)| *id).collect();
+        let mut moves = Vec::new();
+        for queue in of_nic {
+            let (weight, from) = (self.weight(queue), self.queues.get(&queue).map(|of| of.at));
+            // Its own weight is no reason to leave.
+            let others = self.weights();
+            let lightest = self.assignable().min_by_key(|id| {
+                let own = if Some(*id) == from { u64::from(weight) } else { 0 };
+                others.get(id).map(|sum| sum - own)
+            });
+            if let Some(to) = lightest.filter(|to| Some(*to) != from) {
+                moves.extend(self.assign(queue, to, Reason::Assigned { weight }, now));
+            }
+        }
+        moves
+    }
+
+    /// Evens out the weights with as few moves as that takes, after a change of the
+    /// specification. Each queue moves at most once.
+    pub(crate) fn balance(&mut self, now: Time) -> Vec<Move> {
+        let mut moves = Vec::new();
+        while let Some((queue, to)) = self.evening_move(now) {
+            let weight = self.weight(queue);
+            moves.extend(self.assign(queue, to, Reason::Assigned { weight }, now));
+        }
+        moves
+    }
+
+    /// The heaviest queue that makes the heaviest processor and the lightest more equal. A
+    /// queue on its way is none, so that there is an end.
+    fn evening_move(&self, now: Time) -> Option<(QueueId, ProcessorId)> {
+        let weights = self.weights();
+        let to = self.lightest();
+        let least = weights.get(&to).copied()?;
+        let (from, most) = weights.iter().max_by_key(|(id, weight)| (**weight, **id))?;
+        let of_heaviest = self.queues.iter().filter(|(id, queue)| {
+            queue.at == *from && queue.may_move(now) && !self.uses_default_queue(**id)
+        });
+        of_heaviest
+            .map(|(id, _)| (self.weight(*id), *id))
+            .filter(|(weight, _)| u64::from(*weight) < most - least)
+            .max()
+            .map(|(_, id)| (id, to))
+    }
+
+    fn assign(
+        &mut self,
+        queue: QueueId,
+        to: ProcessorId,
+        reason: Reason,
+        now: Time,
+    ) -> Option<Move> {
+        let mut draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), now);
+        let step = draft.shift(queue, to)?;
+        Some(self.commit(&step, reason, now))
+    }
+}

@@ -1,0 +1,207 @@
+//! A draft of the placement: moves are tried on it before they are made.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::{ProcessorId, QueueId};
+
+use crate::{Figures, Load};
+
+/// A queue in a draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub queue: QueueId,
+    pub at: ProcessorId,
+    /// What it is taken to need.
+    pub load: Load,
+    /// What was measured of it; less, if it was not given more.
+    pub seen: Load,
+    pub may_move: bool,
+}
+
+/// A processor in a draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DraftSeat {
+    pub rank: Option<usize>,
+    pub core: u32,
+    /// What runs there besides the queues.
+    pub other: Load,
+    /// What its queues take.
+    pub own: Load,
+    /// What was measured of its queues.
+    pub own_seen: Load,
+    pub queues: usize,
+    /// It is being emptied: nothing goes there, and it does not count as used.
+    pub is_closed: bool,
+}
+
+impl DraftSeat {
+    pub(crate) fn load(&self) -> Load {
+        self.other + self.own
+    }
+
+    pub(crate) fn seen(&self) -> Load {
+        self.other + self.own_seen
+    }
+
+    fn is_used(&self) -> bool {
+        self.rank.is_some() && self.queues > 0 && !self.is_closed
+    }
+
+    fn is_free(&self) -> bool {
+        self.rank.is_some() && self.queues == 0 && !self.is_closed
+    }
+}
+
+/// A move in a draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub queue: QueueId,
+    pub from: ProcessorId,
+    pub to: ProcessorId,
+    pub predicted: Figures,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    seats: BTreeMap<ProcessorId, DraftSeat>,
+    items: BTreeMap<QueueId, Item>,
+    processors_max: usize,
+}
+
+impl Draft {
+    pub(crate) fn new(
+        seats: impl Iterator<Item = (ProcessorId, DraftSeat)>,
+        items: impl Iterator<Item = Item>,
+        processors_max: u16,
+    ) -> Self {
+        let mut seats: BTreeMap<_, _> = seats.collect();
+        let items: BTreeMap<_, _> = items.map(|item| (item.queue, item)).collect();
+        for item in items.values() {
+            if let Some(seat) = seats.get_mut(&item.at) {
+                seat.own = seat.own + item.load;
+                seat.own_seen = seat.own_seen + item.seen;
+                seat.queues += 1;
+            }
+        }
+        Self { seats, items, processors_max: processors_max.into() }
+    }
+
+    pub(crate) fn seat(&self, id: ProcessorId) -> Option<&DraftSeat> {
+        self.seats.get(&id)
+    }
+
+    /// The queues of a processor, those that take most first.
+    pub(crate) fn items_at(&self, id: ProcessorId) -> Vec<Item> {
+        self.items_astray(|at| *at != id)
+    }
+
+    /// The queues of processors that are not to keep them, those that take
+    /// most first.
+    pub(crate) fn items_astray(&self, stays: impl Fn(&ProcessorId) -> bool) -> Vec<Item> {
+        let mut items: Vec<Item> =
+            self.items.values().filter(|item| !stays(&item.at)).copied().collect();
+        items.sort_by_key(|item| (core::cmp::Reverse(item.load), item.queue));
+        items
+    }
+
+    /// Processors in use, in the order of use.
+    pub(crate) fn used(&self) -> Vec<ProcessorId> {
+        let mut used: Vec<_> = self
+            .seats
+            .iter()
+            .filter(|(_, seat)| seat.is_used())
+            .map(|(id, seat)| (seat.rank, *id))
+            .collect();
+        used.sort_unstable();
+        used.into_iter().map(|(_, id)| id).collect()
+    }
+
+    pub(crate) fn close(&mut self, id: ProcessorId) {
+        if let Some(seat) = self.seats.get_mut(&id) {
+            seat.is_closed = true;
+        }
+    }
+
+    /// The queue stays where it is from now on.
+    pub(crate) fn pin(&mut self, queue: QueueId) {
+        if let Some(item) = self.items.get_mut(&queue) {
+            item.may_move = false;
+        }
+    }
+
+    /// The load that `to` has for its queues when `item` is there: a busy sibling takes half
+    /// of what it is busy from the core.
+    pub(crate) fn after(&self, item: &Item, to: ProcessorId, seat: &DraftSeat) -> Load {
+        let siblings = self.seats.iter().filter(|(id, of)| of.core == seat.core && **id != to);
+        let siblings: Load = siblings
+            .map(|(id, of)| if *id == item.at { of.load() - item.load } else { of.load() })
+            .sum();
+        seat.load() + item.load + siblings.halved()
+    }
+
+    /// Of the processors in use, where it will be least crowded with `item`.
+    pub(crate) fn emptiest(&self, item: &Item) -> Option<(Load, ProcessorId)> {
+        self.candidates(item, DraftSeat::is_used)
+            .map(|(id, seat)| (self.after(item, id, seat), seat.rank, id))
+            .min()
+            .map(|(after, _, id)| (after, id))
+    }
+
+    /// The first processor in use that has room for `item` up to `limit`.
+    pub(crate) fn first_fit(&self, item: &Item, limit: Load) -> Option<ProcessorId> {
+        self.candidates(item, DraftSeat::is_used)
+            .filter(|(id, seat)| self.after(item, *id, seat) <= limit)
+            .min_by_key(|(_, seat)| seat.rank)
+            .map(|(id, _)| id)
+    }
+
+    /// Of the processors not in use, the one to begin to use with `item`, if another may
+    /// be used: the first in order unless another is emptier by a tenth of it.
+    pub(crate) fn fresh(&self, item: &Item) -> Option<(Load, ProcessorId)> {
+        let used = self.seats.iter().filter(|(id, seat)| {
+            let leaves_none = **id == item.at && seat.queues == 1;
+            seat.is_used() && !leaves_none
+        });
+        if used.count() >= self.processors_max {
+            return None;
+        }
+        self.candidates(item, DraftSeat::is_free)
+            .map(|(id, seat)| (self.after(item, id, seat), seat.rank, id))
+            .min_by_key(|(after, rank, _)| (after.ppm() / Load::percent(10).ppm(), *rank))
+            .map(|(after, _, id)| (after, id))
+    }
+
+    fn candidates(
+        &self,
+        item: &Item,
+        is_candidate: impl Fn(&DraftSeat) -> bool,
+    ) -> impl Iterator<Item = (ProcessorId, &DraftSeat)> {
+        let from = item.at;
+        let all = self.seats.iter().map(|(id, seat)| (*id, seat));
+        all.filter(move |(id, seat)| *id != from && is_candidate(seat))
+    }
+
+    /// Moves a queue; the loads are those of the processors alone, without siblings.
+    pub(crate) fn shift(&mut self, queue: QueueId, to: ProcessorId) -> Option<Step> {
+        let item = self.items.get_mut(&queue)?;
+        let Item { at: from, load, seen, .. } = *item;
+        item.at = to;
+        let mut predicted = Figures::default();
+        if let Some(seat) = self.seats.get_mut(&from) {
+            predicted.from_before = seat.load();
+            seat.own = seat.own - load;
+            seat.own_seen = seat.own_seen - seen;
+            seat.queues = seat.queues.saturating_sub(1);
+            predicted.from_after = seat.load();
+        }
+        if let Some(seat) = self.seats.get_mut(&to) {
+            predicted.to_before = seat.load();
+            seat.own = seat.own + load;
+            seat.own_seen = seat.own_seen + seen;
+            seat.queues += 1;
+            predicted.to_after = seat.load();
+        }
+        Some(Step { queue, from, to, predicted })
+    }
+}

@@ -1,0 +1,256 @@
+//! Why a queue is where it is.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+
+use crate::marks::{FIT, HIGH};
+use crate::queue::Queue;
+use crate::spec::VmqMode;
+use crate::{Figures, Load, Reason, Vmq};
+
+/// How a queue came to where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Why {
+    /// It started there.
+    Home,
+    /// It is the default queue, which the base processor works off.
+    DefaultQueue,
+    /// It was assigned there by weight.
+    Assigned {
+        /// Its weight.
+        weight: u8,
+    },
+    /// It was moved there.
+    Moved {
+        /// Where from.
+        from: ProcessorId,
+        /// Why.
+        #[serde(rename = "because")]
+        reason: Reason,
+        /// What was expected.
+        predicted: Figures,
+    },
+    /// It was to be moved away, which was not carried out.
+    NotMoved {
+        /// Where it was to go.
+        wanted: ProcessorId,
+    },
+}
+
+/// Why a queue stays where it is, or how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stays", rename_all = "snake_case")]
+pub enum Stays {
+    /// It is on its way there.
+    OnItsWay,
+    /// The default queue does not move.
+    DefaultQueue,
+    /// Queues that are assigned once do not move.
+    Assigned,
+    /// The processor is too busy, but nothing else of it can be moved away, and
+    /// elsewhere it would be the same.
+    Alone,
+    /// The processor is too busy, and a move there is would help, but this queue was moved
+    /// too often lately.
+    Rests {
+        /// Until then.
+        until: Time,
+    },
+    /// The processor is too busy, and a move there is would help, but there were too many
+    /// lately.
+    AllowanceUsedUp {
+        /// Until then, at the least.
+        until: Time,
+    },
+    /// The processor is too busy, but there is no better place for this queue.
+    NoBetterPlace,
+    /// The processor is to be emptied, if this is still possible then.
+    Packable {
+        /// When.
+        at: Time,
+    },
+    /// The processor has room, and to empty it would fill another too much or gain
+    /// nothing.
+    Calm,
+}
+
+/// Why the queues of a NIC are where they are, and stay there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The NIC.
+    pub nic: PortId,
+    /// Its queues.
+    pub queues: Vec<QueueExplanation>,
+}
+
+/// Why a queue is where it is, and stays there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueExplanation {
+    /// The queue.
+    pub queue: QueueId,
+    /// Where it is.
+    pub processor: ProcessorId,
+    /// Since when.
+    pub since: Time,
+    /// How it came there.
+    pub why: Why,
+    /// What it takes.
+    pub load: Load,
+    /// How busy its processor is.
+    pub processor_load: Load,
+    /// How much of that is not these queues'.
+    pub other_load: Load,
+    /// Why it stays.
+    pub stays: Stays,
+}
+
+impl Vmq {
+    /// Why the queues of a NIC are where they are; `None` if the NIC is not known.
+    pub fn explain(&self, nic: PortId, now: Time) -> Option<Explanation> {
+        self.nics.get(&nic)?;
+        let of_nic = self.queues.iter().filter(|(id, _)| id.port == nic);
+        let queues = of_nic.map(|(id, queue)| self.explain_queue(*id, queue, now)).collect();
+        Some(Explanation { nic, queues })
+    }
+
+    fn explain_queue(&self, id: QueueId, queue: &Queue, now: Time) -> QueueExplanation {
+        let seat = self.seats.get(&queue.at);
+        QueueExplanation {
+            queue: id,
+            processor: queue.at,
+            since: queue.since,
+            why: queue.why,
+            load: queue.load.mean(),
+            processor_load: self.loads().get(&queue.at).map_or(Load::ZERO, |load| load.mean()),
+            other_load: seat.map_or(Load::ZERO, |seat| seat.other.mean()),
+            stays: self.stays(id, queue, now),
+        }
+    }
+
+    fn stays(&self, id: QueueId, queue: &Queue, now: Time) -> Stays {
+        if queue.coming_from.is_some() {
+            return Stays::OnItsWay;
+        }
+        if self.uses_default_queue(id) {
+            return Stays::DefaultQueue;
+        }
+        if self.spec.mode == VmqMode::Static {
+            return Stays::Assigned;
+        }
+        let is_hot = self.loads().get(&queue.at).is_some_and(|load| load.smaller() > HIGH);
+        if is_hot {
+            return self.stays_at_hot(id, queue, now);
+        }
+        let since = self.seats.get(&queue.at).and_then(|seat| seat.packable_since);
+        match since {
+            Some(since) => {
+                let owed = if queue.is_way_back_paid { 1 } else { 2 };
+                let at = since + self.patience.hold();
+                Stays::Packable { at: at.max(self.allowance.ready_at(owed, now)) }
+            }
+            None => Stays::Calm,
+        }
+    }
+
+    fn stays_at_hot(&self, id: QueueId, queue: &Queue, now: Time) -> Stays {
+        if self.queues.values().filter(|of| of.at == queue.at).count() == 1 {
+            return Stays::Alone;
+        }
+        if !self.has_better_place(id, queue, now) {
+            return Stays::NoBetterPlace;
+        }
+        let ready_at = self.allowance.ready_at(1, now);
+        match queue.is_way_back_paid {
+            false if queue.rest_until > now => Stays::Rests { until: queue.rest_until },
+            false if ready_at > now => Stays::AllowanceUsedUp { until: ready_at },
+            _ => Stays::NoBetterPlace,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Home => f.write_str("it started there"),
+            Self::DefaultQueue => {
+                f.write_str("it is the default queue, which the base processor works off")
+            }
+            Self::Assigned { weight } => write!(f, "it was assigned there with weight {weight}"),
+            Self::Moved { from, reason, predicted } => {
+                write!(f, "it came from processor {from}: {reason} (expected {predicted})")
+            }
+            Self::NotMoved { wanted } => {
+                write!(f, "it was to go to processor {wanted}, which could not be done")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnItsWay => f.write_str("it is on its way there"),
+            Self::DefaultQueue => f.write_str("the default queue does not move"),
+            Self::Assigned => f.write_str("in static mode queues do not move"),
+            Self::Alone => write!(
+                f,
+                "the processor is above {HIGH}, but this queue is alone there and would make any \
+                 other as busy"
+            ),
+            Self::Rests { until } => {
+                write!(
+                    f,
+                    "the processor is above {HIGH}, but the queue was moved often and rests until {until}"
+                )
+            }
+            Self::AllowanceUsedUp { until } => write!(
+                f,
+                "the processor is above {HIGH}, but moves are used up; there is one more at {until}"
+            ),
+            Self::NoBetterPlace => {
+                write!(f, "the processor is above {HIGH}, but this queue has no better place")
+            }
+            Self::Packable { at } => {
+                write!(
+                    f,
+                    "all queues of the processor fit elsewhere; they leave at {at} if they still do"
+                )
+            }
+            Self::Calm => write!(
+                f,
+                "the processor is not above {HIGH}, and its queues do not fit elsewhere below {FIT} \
+                 or would free no processor"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for QueueExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, processor, since, why, load, processor_load, other_load, stays } = self;
+        write!(
+            f,
+            "{} queue {} takes {load} of processor {processor}, which is at {processor_load} \
+             ({other_load} is other work). It is there since {since}: {why}. It stays: {stays}.",
+            queue.direction, queue.index
+        )
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.queues.is_empty() {
+            return write!(f, "NIC {} has no queue here.", self.nic.0);
+        }
+        for (at, queue) in self.queues.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            queue.fmt(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Which processor works off which queue of a team or uplink, and why.
+//!
+//! [`Vmq`] is a state machine: it is told what queues and processors there are and
+//! what they cost, and it answers with moves. It moves nothing itself, reads no clock
+//! and measures nothing; whoever drives it does, and says what came of each move.
+//!
+//! Lifecycle
+//! - [`Vmq::new`] from a [`VmqSpec`] and the host's [`Processor`]s; [`Vmq::set_nic`] and
+//!   [`Vmq::add_queue`] as NICs attach.
+//! - [`Vmq::observe`] with [`Measurements`] some four times a second. It returns
+//!   [`Move`]s to carry out, and [`Effect`]s of earlier ones.
+//! - [`Vmq::handle_moved`] when a move was carried out, or was not.
+//!
+//! What dynamic placement does, by the marks of [`marks`]
+//! - A processor above the high mark sheds one queue after another, the smallest that
+//!   solves it, to where it fits best. A saturated processor hides what its queues
+//!   want; they are taken to want twice what they got.
+//! - An under-used processor is emptied, so that it can park, if all it has fits
+//!   elsewhere and did so all the time for some seconds.
+//! - A move whose only effect would be another hot processor is not made. A queue that
+//!   alone is above the mark stays.
+//!
+//! Invariants
+//! - A queue is on a permitted processor, or on its way to one; never are more than
+//!   `max_processors` in use.
+//! - Moves that load causes are at most as many as the allowance has ([`marks`]): one a
+//!   minute, and a store of some for each queue. Whatever packing has moved may be
+//!   moved back at once, because its way back was paid for.
+//! - Memory and time grow with queues and processors and with nothing else.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod allowance;
+mod balance;
+mod draft;
+mod effect;
+mod error;
+mod explain;
+mod load;
+pub mod marks;
+mod measure;
+mod moves;
+mod observe;
+mod order;
+mod pack;
+mod patience;
+mod queue;
+mod seat;
+mod shed;
+mod spec;
+mod vacate;
+mod vmq;
+
+pub use effect::Effect;
+pub use error::{QueueError, SpecError};
+pub use explain::{Explanation, QueueExplanation, Stays, Why};
+pub use load::Load;
+pub use measure::{Measurements, ProcessorBusy, QueueBusy};
+pub use moves::{Figures, Move, Reason};
+pub use observe::Observed;
+pub use spec::{NicSpec, Processor, VmqMode, VmqSpec};
+pub use vmq::{Added, Vmq};

@@ -1,0 +1,150 @@
+//! How busy a processor is, or how much of one a queue takes.
+
+use core::fmt;
+use core::ops::{Add, Sub};
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A share of one processor's time, in parts per million. What is expected of a
+/// processor may be more than the whole of it. Arithmetic saturates.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Load(u32);
+
+impl Load {
+    /// Idle.
+    pub const ZERO: Self = Self(0);
+    /// All of a processor's time.
+    pub const WHOLE: Self = Self(1_000_000);
+
+    /// `percent` of a processor.
+    pub const fn percent(percent: u32) -> Self {
+        Self(percent.saturating_mul(10_000))
+    }
+
+    /// From parts per million.
+    pub const fn from_ppm(ppm: u32) -> Self {
+        Self(ppm)
+    }
+
+    /// Parts per million.
+    pub const fn ppm(self) -> u32 {
+        self.0
+    }
+
+    /// What was measured: `busy_ns` of `period`, no more than the whole. A period of
+    /// nothing has no load.
+    pub fn measured(busy_ns: u64, period: Duration) -> Self {
+        let period_ns = period.as_nanos();
+        if period_ns == 0 {
+            return Self::ZERO;
+        }
+        let ppm = u128::from(busy_ns).saturating_mul(u128::from(Self::WHOLE.0)) / period_ns;
+        Self(u32::try_from(ppm).unwrap_or(u32::MAX)).min(Self::WHOLE)
+    }
+
+    /// Twice this.
+    #[must_use]
+    pub const fn doubled(self) -> Self {
+        Self(self.0.saturating_mul(2))
+    }
+
+    /// Half of this, rounded down.
+    #[must_use]
+    pub const fn halved(self) -> Self {
+        Self(self.0 / 2)
+    }
+}
+
+impl Add for Load {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Load {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl core::iter::Sum for Load {
+    fn sum<I: Iterator<Item = Self>>(loads: I) -> Self {
+        loads.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} %", self.0 / 10_000, self.0 % 10_000 / 1000)
+    }
+}
+
+/// The last two measured loads. One alone may be chance; what both say is acted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LastTwo {
+    earlier: Load,
+    latest: Load,
+}
+
+impl LastTwo {
+    pub(crate) fn push(&mut self, load: Load) {
+        self.earlier = self.latest;
+        self.latest = load;
+    }
+
+    /// Both of these and of `other` at the same times.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { earlier: self.earlier + other.earlier, latest: self.latest + other.latest }
+    }
+
+    pub(crate) const fn latest(self) -> Load {
+        self.latest
+    }
+
+    pub(crate) fn smaller(self) -> Load {
+        self.earlier.min(self.latest)
+    }
+
+    pub(crate) fn mean(self) -> Load {
+        (self.earlier + self.latest).halved()
+    }
+
+    pub(crate) fn larger(self) -> Load {
+        self.earlier.max(self.latest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_a_share_of_the_period_and_no_more_than_all_of_it() {
+        let period = Duration::from_millis(250);
+        for (busy_ns, text) in
+            [(0, "0.0 %"), (25_000_000, "10.0 %"), (249_999_999, "99.9 %"), (u64::MAX, "100.0 %")]
+        {
+            assert_eq!(Load::measured(busy_ns, period).to_string(), text);
+        }
+        assert_eq!(Load::measured(5, Duration::ZERO), Load::ZERO);
+        assert_eq!(Load::measured(u64::MAX, Duration::from_nanos(1)), Load::WHOLE);
+        assert_eq!(Load::measured(7, Duration::MAX), Load::ZERO);
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        let most = Load::from_ppm(u32::MAX);
+        assert_eq!(most + Load::WHOLE, most);
+        assert_eq!(most.doubled(), most);
+        assert_eq!(Load::ZERO - most, Load::ZERO);
+        assert_eq!([most, most].into_iter().sum::<Load>(), most);
+    }
+}

@@ -1,0 +1,114 @@
+//! What measurements lead to.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::{ProcessorId, Time};
+
+use crate::marks::PERIOD_MIN;
+use crate::spec::VmqMode;
+use crate::{Effect, Load, Measurements, Move, Vmq};
+
+/// What came of measurements.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// Queues to hand over; see [`Vmq::handle_moved`].
+    pub moves: Vec<Move>,
+    /// What earlier moves did.
+    pub effects: Vec<Effect>,
+}
+
+impl Vmq {
+    /// Something was measured: decides what to move. Ask about four times a second; what
+    /// is measured more often is added up.
+    pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
+        self.add_up(measurements);
+        if self.period < PERIOD_MIN {
+            return Observed::default();
+        }
+        self.take_measured();
+        let mut moves = self.settle(now);
+        if self.spec.enabled && self.spec.mode == VmqMode::Dynamic {
+            self.patience.handle_time(now);
+            let shed = self.shed(now);
+            if !shed.is_empty() {
+                self.patience.handle_shed(now);
+            }
+            self.note_packable(now);
+            if shed.is_empty() && moves.is_empty() {
+                moves = self.pack(now);
+            }
+            moves.extend(shed);
+        }
+        Observed { moves, effects: self.take_effects() }
+    }
+
+    fn add_up(&mut self, measurements: &Measurements) {
+        self.period = self.period.saturating_add(measurements.period);
+        for of in &measurements.queues {
+            if let Some(queue) = self.queues.get_mut(&of.queue) {
+                queue.busy_ns = queue.busy_ns.saturating_add(of.busy_ns);
+            }
+        }
+        for of in &measurements.processors {
+            if let Some(seat) = self.seats.get_mut(&of.processor) {
+                seat.busy_ns = seat.busy_ns.saturating_add(of.busy_ns);
+            }
+        }
+    }
+
+    fn take_measured(&mut self) {
+        let period = core::mem::take(&mut self.period);
+        for queue in self.queues.values_mut() {
+            let busy_ns = core::mem::take(&mut queue.busy_ns);
+            queue.load.push(Load::measured(busy_ns, period));
+        }
+        for (id, seat) in &mut self.seats {
+            seat.busy.push(Load::measured(core::mem::take(&mut seat.busy_ns), period));
+            let here = self.queues.values().filter(|queue| queue.at == *id);
+            let own: Load = here.map(|queue| queue.load.latest()).sum();
+            // What cannot be told is as it was.
+            if seat.is_disturbed {
+                seat.other.push(seat.other.latest());
+            } else {
+                seat.other.push(seat.busy.latest() - own);
+            }
+        }
+        self.note_disturbed();
+    }
+
+    /// Queues that are still on their way disturb the next measurement too.
+    fn note_disturbed(&mut self) {
+        for seat in self.seats.values_mut() {
+            seat.is_disturbed = false;
+        }
+        for queue in self.queues.values() {
+            let Some(from) = queue.coming_from else { continue };
+            for id in [from, queue.at] {
+                if let Some(seat) = self.seats.get_mut(&id) {
+                    seat.is_disturbed = true;
+                }
+            }
+        }
+    }
+
+    fn take_effects(&mut self) -> Vec<Effect> {
+        let seats = &self.seats;
+        let busy = |id: ProcessorId| seats.get(&id).map_or(Load::ZERO, |seat| seat.busy.latest());
+        let mut effects = Vec::new();
+        self.watches.retain(|_, watch| match watch.handle_measured(busy) {
+            Some(effect) => {
+                effects.push(effect);
+                false
+            }
+            None => true,
+        });
+        effects
+    }
+
+    /// How long a processor has to be under-used before it is emptied: longer than at first
+    /// if that turned out wrong lately.
+    pub const fn pack_hold(&self) -> Duration {
+        self.patience.hold()
+    }
+}

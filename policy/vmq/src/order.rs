@@ -1,0 +1,92 @@
+//! Which processors may be used, and in which order they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_quantity::ProcessorId;
+
+use crate::{Processor, SpecError, VmqSpec};
+
+/// The processors that `spec` permits, first those that are to be used first: the base
+/// processor; one thread of each core before any sibling; the base processor's NUMA
+/// node before others; the lower number before the higher.
+///
+/// # Errors
+/// What contradicts itself or the host, and what would be accepted.
+pub(crate) fn order(
+    spec: &VmqSpec,
+    processors: &[Processor],
+) -> Result<Vec<ProcessorId>, SpecError> {
+    let mut known: Vec<Processor> = processors.to_vec();
+    known.sort_by_key(|processor| processor.number);
+    let twice =
+        known.iter().zip(known.iter().skip(1)).find(|(one, next)| one.number == next.number);
+    if let Some((processor, _)) = twice {
+        return Err(SpecError::DuplicateProcessor(processor.number));
+    }
+    let on_node = on_node(spec, &known)?;
+    let base = base(spec, &known, &on_node)?;
+    if let Some(highest) = spec.max_processor_number {
+        if highest < base.number {
+            return Err(match spec.base_processor {
+                Some(base) => SpecError::HighestBelowBase { highest, base },
+                None => SpecError::NoneLeft { highest, lowest: base.number },
+            });
+        }
+    }
+    let highest = spec.max_processor_number.unwrap_or(ProcessorId(u16::MAX));
+    // Ascending from the base processor, so that it is the first thread of its core.
+    let permitted =
+        on_node.iter().filter(|of| (base.number..=highest).contains(&of.number)).copied();
+    let mut threads_of_core: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut keyed: Vec<_> = permitted
+        .map(|processor| {
+            let threads = threads_of_core.entry(processor.core).or_default();
+            *threads += 1;
+            let is_foreign = processor.numa_node != base.numa_node;
+            (*threads, is_foreign, processor.number)
+        })
+        .collect();
+    if spec.max_processors == 0 {
+        return Err(SpecError::MaxProcessors { permitted: keyed.len() });
+    }
+    keyed.sort_unstable();
+    Ok(keyed.into_iter().map(|(_, _, number)| number).collect())
+}
+
+fn on_node(spec: &VmqSpec, known: &[Processor]) -> Result<Vec<Processor>, SpecError> {
+    let Some(node) = spec.numa_node else { return Ok(known.to_vec()) };
+    let on_node: Vec<Processor> =
+        known.iter().filter(|processor| processor.numa_node == node).copied().collect();
+    if on_node.is_empty() && !known.is_empty() {
+        let nodes: BTreeSet<u16> = known.iter().map(|processor| processor.numa_node).collect();
+        return Err(SpecError::UnknownNode { node, known: nodes.into_iter().collect() });
+    }
+    Ok(on_node)
+}
+
+fn base(
+    spec: &VmqSpec,
+    known: &[Processor],
+    on_node: &[Processor],
+) -> Result<Processor, SpecError> {
+    let Some(base) = spec.base_processor else {
+        return on_node.first().copied().ok_or(SpecError::NoProcessor);
+    };
+    if let Some(processor) = on_node.iter().find(|processor| processor.number == base) {
+        return Ok(*processor);
+    }
+    let numbers = |of: &[Processor]| of.iter().map(|processor| processor.number).collect();
+    if known.is_empty() {
+        return Err(SpecError::NoProcessor);
+    }
+    match spec.numa_node {
+        Some(node) if known.iter().any(|processor| processor.number == base) => {
+            Err(SpecError::BaseOnOtherNode { base, node, on_node: numbers(on_node) })
+        }
+        _ => Err(SpecError::UnknownBase { base, known: numbers(known) }),
+    }
+}
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+use super::*;
+
+/// Two nodes of two cores of two threads; siblings are 4 apart, as Linux counts them.
+fn host() -> Vec<Processor> {
+    (0..8u16)
+        .map(|number| Processor {
+            number: ProcessorId(number),
+            core: u32::from(number % 4),
+            numa_node: number % 4 / 2,
+        })
+        .collect()
+}
+
+fn numbers(spec: &VmqSpec) -> Result<Vec<u16>, String> {
+    order(spec, &host())
+        .map(|order| order.into_iter().map(|number| number.0).collect())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_base_comes_first_and_siblings_last() {
+    let id = |number| Some(ProcessorId(number));
+    let any = VmqSpec::default();
+    assert_eq!(numbers(&any).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    let from_3 = VmqSpec { base_processor: id(3), ..any.clone() };
+    // 4, 5 and 6 are the only threads of their cores from 3 on; 7 is the sibling of 3.
+    assert_eq!(numbers(&from_3).unwrap(), [3, 6, 4, 5, 7]);
+    let node_1 = VmqSpec { numa_node: Some(1), ..any.clone() };
+    assert_eq!(numbers(&node_1).unwrap(), [2, 3, 6, 7]);
+    let to_3 = VmqSpec { max_processor_number: id(3), base_processor: id(1), ..any };
+    assert_eq!(numbers(&to_3).unwrap(), [1, 2, 3]);
+}
+
+#[test]
+fn contradictions_say_what_would_be_accepted() {
+    let id = |number| Some(ProcessorId(number));
+    let any = VmqSpec::default();
+    let cases = [
+        (
+            VmqSpec { base_processor: id(9), ..any.clone() },
+            "base_processor 9 does not exist; there are 0, 1, 2, 3, 4, 5, 6, 7",
+        ),
+        (
+            VmqSpec { base_processor: id(1), numa_node: Some(1), ..any.clone() },
+            "base_processor 1 is not on numa_node 1; on it are 2, 3, 6, 7",
+        ),
+        (
+            VmqSpec { numa_node: Some(2), ..any.clone() },
+            "numa_node 2 has no processor; there are processors on 0, 1",
+        ),
+        (
+            VmqSpec { max_processor_number: id(1), numa_node: Some(1), ..any.clone() },
+            "no processor is left up to max_processor_number 1; give 2 or more",
+        ),
+        (
+            VmqSpec { max_processor_number: id(1), base_processor: id(2), ..any.clone() },
+            "max_processor_number 1 is below base_processor 2; give 2 or more",
+        ),
+        (
+            VmqSpec { max_processors: 0, numa_node: Some(0), ..any.clone() },
+            "max_processors is 0; give 1 or more (4 may be used), or `enabled = false`",
+        ),
+    ];
+    for (spec, text) in cases {
+        assert_eq!(numbers(&spec).unwrap_err(), text);
+    }
+    assert_eq!(order(&any, &[]), Err(SpecError::NoProcessor));
+    let based = VmqSpec { base_processor: id(0), numa_node: Some(0), ..any.clone() };
+    assert_eq!(order(&based, &[]), Err(SpecError::NoProcessor));
+    let twice = [host(), host()].concat();
+    assert_eq!(order(&any, &twice), Err(SpecError::DuplicateProcessor(ProcessorId(0))));
+}

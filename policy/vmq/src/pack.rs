@@ -1,0 +1,96 @@
+//! Packing: under-used processors are emptied, so that they park.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::{ProcessorId, QueueId, Time};
+
+use crate::draft::Step;
+use crate::marks::{FIT, LOW};
+use crate::vacate::vacate;
+use crate::{Load, Move, Reason, Vmq};
+
+/// A processor that can be emptied.
+struct Emptying {
+    id: ProcessorId,
+    queues_load: Load,
+    steps: Vec<Step>,
+}
+
+impl Vmq {
+    /// Notes which processors could be emptied now.
+    pub(crate) fn note_packable(&mut self, now: Time) {
+        let packable: Vec<ProcessorId> =
+            self.emptyings(now, |_| true).iter().map(|emptying| emptying.id).collect();
+        for (id, seat) in &mut self.seats {
+            seat.packable_since = packable.contains(id).then(|| seat.packable_since.unwrap_or(now));
+        }
+    }
+
+    /// Empties the processors that could have been emptied all the time for as long as the
+    /// hold is. A move is paid for together with its way back.
+    pub(crate) fn pack(&mut self, now: Time) -> Vec<Move> {
+        let ripe: BTreeMap<ProcessorId, Time> = self
+            .seats
+            .iter()
+            .filter_map(|(id, seat)| seat.packable_since.map(|since| (*id, since)))
+            .filter(|(_, since)| now.since(*since) >= self.patience.hold())
+            .collect();
+        if ripe.is_empty() {
+            return Vec::new();
+        }
+        // A queue may be passed on by a processor that is emptied too; it moves once.
+        let mut decided: BTreeMap<QueueId, (Step, Reason)> = BTreeMap::new();
+        for emptying in self.emptyings(now, |id| ripe.contains_key(&id)) {
+            let fresh = emptying.steps.iter().filter(|step| !decided.contains_key(&step.queue));
+            let owed: u32 =
+                fresh.map(|step| if self.is_way_back_paid(step.queue) { 1 } else { 2 }).sum();
+            if !self.allowance.take(owed, now) {
+                break;
+            }
+            let for_time = ripe.get(&emptying.id).map(|since| now.since(*since));
+            let reason = Reason::Underused {
+                queues_load: emptying.queues_load,
+                for_time: for_time.unwrap_or_default(),
+            };
+            for step in emptying.steps {
+                let (whole, _) = decided.entry(step.queue).or_insert((step, reason));
+                whole.to = step.to;
+                whole.predicted.to_before = step.predicted.to_before;
+                whole.predicted.to_after = step.predicted.to_after;
+            }
+        }
+        let moves: Vec<Move> =
+            decided.values().map(|(step, reason)| self.commit(step, *reason, now)).collect();
+        for queue in decided.keys() {
+            if let Some(of) = self.queues.get_mut(queue) {
+                of.forget();
+            }
+        }
+        if let Some(since) = ripe.values().min().filter(|_| !moves.is_empty()) {
+            self.patience.handle_packed(moves.len(), *since, now);
+        }
+        moves
+    }
+
+    /// The processors that can be emptied, all of them together, the last in order first.
+    fn emptyings(&self, now: Time, is_wanted: impl Fn(ProcessorId) -> bool) -> Vec<Emptying> {
+        let mut draft = self.draft(|queue| queue.load.larger(), |seat| seat.other.larger(), now);
+        let mut emptyings = Vec::new();
+        for id in draft.used().into_iter().rev().filter(|id| is_wanted(*id)) {
+            let Some(queues_load) = draft.seat(id).map(|seat| seat.own) else { continue };
+            if draft.items_at(id).iter().any(|item| !item.may_move) {
+                continue;
+            }
+            let mut trial = draft.clone();
+            let place = |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, FIT);
+            let Some(steps) = vacate(&mut trial, id, place) else { continue };
+            let is_low = |of: ProcessorId| draft.seat(of).is_some_and(|seat| seat.own <= LOW);
+            // Two are made one only if there is little to do at either.
+            if is_low(id) || steps.iter().all(|step| is_low(step.to)) {
+                draft = trial;
+                emptyings.push(Emptying { id, queues_load, steps });
+            }
+        }
+        emptyings
+    }
+}

@@ -1,0 +1,150 @@
+//! Emptying processors, and queues that may not stay where they are.
+
+use suimon_quantity::{ProcessorId, QueueId, Time};
+
+use crate::draft::{Draft, Item, Step};
+use crate::marks::FIT;
+use crate::spec::VmqMode;
+use crate::{Move, Reason, Vmq, Why};
+
+/// Finds a place for all queues of a processor that may move, or for none. If all of them
+/// may, the processor no longer counts as used.
+pub(crate) fn vacate(
+    draft: &mut Draft,
+    id: ProcessorId,
+    place: impl Fn(&Draft, &Item) -> Option<ProcessorId>,
+) -> Option<Vec<Step>> {
+    let mut trial = draft.clone();
+    let items = trial.items_at(id);
+    if items.iter().all(|item| item.may_move) {
+        trial.close(id);
+    }
+    let mut steps = Vec::new();
+    for item in items.iter().filter(|item| item.may_move) {
+        let to = place(&trial, item)?;
+        steps.push(trial.shift(item.queue, to)?);
+    }
+    *draft = trial;
+    Some(steps)
+}
+
+impl Vmq {
+    /// The processor that a new queue starts on: the first in use that has room.
+    pub(crate) fn home(&self) -> ProcessorId {
+        let loads = self.loads();
+        let has_room = |id: &ProcessorId| loads.get(id).is_none_or(|load| load.mean() <= FIT);
+        let draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), Time::ZERO);
+        let used = draft.used();
+        if used.is_empty() {
+            return self.base();
+        }
+        let roomy = used.iter().find(|id| has_room(id)).copied();
+        let can_begin = used.len() < usize::from(self.spec.max_processors);
+        let fresh = || {
+            let mut free = self.order.iter().filter(|id| !used.contains(id));
+            free.find(|id| has_room(id)).copied().filter(|_| can_begin)
+        };
+        let emptiest = || {
+            let load = |id: &&ProcessorId| loads.get(id).map(|load| load.mean());
+            used.iter().min_by_key(load).copied()
+        };
+        roomy.or_else(fresh).or_else(emptiest).unwrap_or_else(|| self.base())
+    }
+
+    /// Moves all queues at once that may not be where they are.
+    pub(crate) fn settle(&mut self, now: Time) -> Vec<Move> {
+        self.note_default();
+        let mut moves = self.settle_default(now);
+        match self.spec.mode {
+            VmqMode::Static => moves.extend(self.settle_static(now)),
+            VmqMode::Dynamic => moves.extend(self.settle_dynamic(now)),
+        }
+        for queue in moves.iter().map(|decided| decided.queue) {
+            if let Some(queue) = self.queues.get_mut(&queue) {
+                // Not load but the operator moved it.
+                queue.forget();
+            }
+        }
+        moves
+    }
+
+    /// Queues that have become the default queue where they are, or are it no more.
+    fn note_default(&mut self) {
+        let ids: Vec<QueueId> = self.queues.keys().copied().collect();
+        for id in ids {
+            let is_default = self.uses_default_queue(id);
+            let not_default = match self.spec.mode {
+                VmqMode::Static => Why::Assigned { weight: self.weight(id) },
+                VmqMode::Dynamic => Why::Home,
+            };
+            let base = self.base();
+            let Some(queue) = self.queues.get_mut(&id) else { continue };
+            match (is_default, queue.why) {
+                (true, Why::DefaultQueue | Why::Moved { reason: Reason::DefaultQueue, .. }) => {}
+                (true, _) if queue.at == base => queue.why = Why::DefaultQueue,
+                (false, Why::DefaultQueue)
+                | (false, Why::Moved { reason: Reason::DefaultQueue, .. }) => {
+                    queue.why = not_default;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn settle_default(&mut self, now: Time) -> Vec<Move> {
+        let base = self.base();
+        let mut draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), now);
+        let astray = self.queues.iter().filter(|(id, queue)| {
+            self.uses_default_queue(**id) && queue.at != base && queue.may_move(now)
+        });
+        let astray: Vec<QueueId> = astray.map(|(id, _)| *id).collect();
+        let mut moves = Vec::new();
+        for queue in astray {
+            if let Some(step) = draft.shift(queue, base) {
+                moves.push(self.commit(&step, Reason::DefaultQueue, now));
+            }
+        }
+        moves
+    }
+
+    fn settle_dynamic(&mut self, now: Time) -> Vec<Move> {
+        let mut draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), now);
+        let max_processors = self.spec.max_processors;
+        let too_many: Vec<ProcessorId> =
+            draft.used().into_iter().skip(max_processors.into()).collect();
+        for id in &too_many {
+            draft.close(*id);
+        }
+        let stays = |at: &ProcessorId| {
+            !too_many.contains(at) && self.seats.get(at).is_some_and(|seat| seat.rank.is_some())
+        };
+        let mut moves = Vec::new();
+        let leaving = draft.items_astray(stays);
+        for item in leaving.iter().filter(|item| item.may_move) {
+            let Some(step) = anywhere(&draft, item).and_then(|to| draft.shift(item.queue, to))
+            else {
+                continue;
+            };
+            let reason = if too_many.contains(&item.at) {
+                Reason::Limit { max_processors }
+            } else {
+                Reason::NotPermitted
+            };
+            moves.push(self.commit(&step, reason, now));
+        }
+        moves
+    }
+}
+
+/// The best place for a queue that cannot stay; none only if all are closed.
+fn anywhere(draft: &Draft, item: &Item) -> Option<ProcessorId> {
+    let emptiest = draft.emptiest(item);
+    if let Some((after, id)) = emptiest {
+        if after <= FIT {
+            return Some(id);
+        }
+    }
+    // The one in use, if both will be as crowded.
+    let fresh = draft.fresh(item);
+    [emptiest, fresh].into_iter().flatten().min_by_key(|(after, _)| *after).map(|(_, id)| id)
+}

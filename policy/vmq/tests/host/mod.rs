@@ -1,0 +1,248 @@
+//! A host in virtual time: queues that want a share of a processor, processors that
+//! give what they have, and placement that measures and moves.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_vmq::{
+    Effect, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Vmq, VmqSpec,
+};
+
+/// How often the policy is asked.
+pub(crate) const PERIOD: Duration = Duration::from_millis(250);
+/// How finely the host is simulated; a hand-over takes one step.
+pub(crate) const STEP: Duration = Duration::from_millis(50);
+
+pub(crate) fn queue(nic: u32) -> QueueId {
+    QueueId { port: PortId(nic), direction: Direction::Ingress, index: 0 }
+}
+
+/// `number` processors; siblings are half of them apart, as Linux counts threads.
+pub(crate) fn processors(number: u16, threads: u16, nodes: u16) -> Vec<Processor> {
+    let cores = number / threads;
+    (0..number)
+        .map(|at| Processor {
+            number: ProcessorId(at),
+            core: u32::from(at % cores),
+            numa_node: at % cores * nodes / cores,
+        })
+        .collect()
+}
+
+pub(crate) struct Host {
+    pub(crate) vmq: Vmq,
+    pub(crate) now: Time,
+    processors: Vec<Processor>,
+    /// Percent of a processor that each queue wants, by [`queue`]'s number.
+    pub(crate) wanted: Vec<f64>,
+    /// Percent of each processor that something else takes.
+    pub(crate) other: Vec<f64>,
+    /// Where the queues really are.
+    places: BTreeMap<QueueId, ProcessorId>,
+    under_way: VecDeque<Move>,
+    measured: Duration,
+    queue_ns: Vec<f64>,
+    processor_ns: Vec<f64>,
+    /// Everything that was moved, and when.
+    pub(crate) moves: Vec<(Time, Move)>,
+    pub(crate) effects: Vec<Effect>,
+    /// What queues got in the last step, in percent of a processor.
+    pub(crate) got: Vec<f64>,
+}
+
+impl Host {
+    pub(crate) fn new(spec: VmqSpec, processors: Vec<Processor>, queues: usize) -> Self {
+        // Clocks of hosts do not start at zero.
+        let now = Time::from_ns(1_000_000_000_000);
+        let mut vmq = Vmq::new(spec, &processors, now).unwrap();
+        let mut places = BTreeMap::new();
+        for nic in 0..queues as u32 {
+            assert!(vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap().is_empty());
+            places.insert(queue(nic), vmq.add_queue(queue(nic), now).unwrap().at);
+        }
+        Self {
+            vmq,
+            now,
+            other: vec![0.0; processors.len()],
+            processor_ns: vec![0.0; processors.len()],
+            processors,
+            wanted: vec![0.0; queues],
+            places,
+            under_way: VecDeque::new(),
+            measured: Duration::ZERO,
+            queue_ns: vec![0.0; queues],
+            moves: Vec::new(),
+            effects: Vec::new(),
+            got: vec![0.0; queues],
+        }
+    }
+
+    pub(crate) fn of(processors_max: u16, processors_there: u16, queues: usize) -> Self {
+        let spec = VmqSpec { max_processors: processors_max, ..VmqSpec::default() };
+        Self::new(spec, processors(processors_there, 1, 1), queues)
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, span: Duration) {
+        self.run_with(span, |_, _| ());
+    }
+
+    /// Lets time pass; `before_step` may change what is wanted, knowing for how long this
+    /// has run.
+    pub(crate) fn run_with(
+        &mut self,
+        span: Duration,
+        mut before_step: impl FnMut(&mut Self, Duration),
+    ) {
+        let start = self.now;
+        while self.now.since(start) < span {
+            let elapsed = self.now.since(start);
+            before_step(self, elapsed);
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        self.work();
+        self.now = self.now + STEP;
+        self.measured += STEP;
+        for moved in std::mem::take(&mut self.under_way) {
+            self.places.insert(moved.queue, moved.to);
+            self.vmq.handle_moved(moved.queue, moved.to, self.now);
+        }
+        if self.measured < PERIOD {
+            return;
+        }
+        let measurements = Measurements {
+            period: std::mem::take(&mut self.measured),
+            queues: (0..)
+                .zip(&self.queue_ns)
+                .map(|(nic, ns)| QueueBusy { queue: queue(nic), busy_ns: *ns as u64 })
+                .collect(),
+            processors: (0..)
+                .zip(&self.processor_ns)
+                .map(|(id, ns)| ProcessorBusy { processor: ProcessorId(id), busy_ns: *ns as u64 })
+                .collect(),
+        };
+        self.queue_ns.fill(0.0);
+        self.processor_ns.fill(0.0);
+        let observed = self.vmq.observe(&measurements, self.now);
+        self.effects.extend(observed.effects);
+        self.order(observed.moves);
+    }
+
+    /// Has moves carried out.
+    pub(crate) fn order(&mut self, moves: Vec<Move>) {
+        for moved in moves {
+            assert_eq!(self.places.get(&moved.queue), Some(&moved.from), "{moved:?}");
+            self.moves.push((self.now, moved));
+            self.under_way.push_back(moved);
+        }
+    }
+
+    /// One step of all processors: each gives its queues what they want, and if that is too
+    /// much, the same to all that want more than that. Two busy threads of a core are each
+    /// 0.65 times as quick.
+    fn work(&mut self) {
+        let wants = |of: &Self, at: usize| -> f64 {
+            let here = of.indices_at(at);
+            of.other[at] + here.iter().map(|queue| of.wanted[*queue]).sum::<f64>()
+        };
+        let busy: Vec<f64> =
+            (0..self.processors.len()).map(|at| wants(self, at).min(100.0)).collect();
+        for at in 0..self.processors.len() {
+            let core = self.processors[at].core;
+            let siblings = self.processors.iter().zip(&busy).enumerate();
+            let sibling: f64 = siblings
+                .filter(|(other, (of, _))| *other != at && of.core == core)
+                .map(|(_, (_, busy))| *busy)
+                .sum();
+            let speed = 1.0 - 0.35 * sibling.min(100.0) / 100.0;
+            let here = self.indices_at(at);
+            let other = self.other[at].min(100.0);
+            let mut left = 100.0 - other;
+            let mut waiting = here.len();
+            let mut by_want = here;
+            by_want.sort_by(|one, two| self.wanted[*one].total_cmp(&self.wanted[*two]));
+            let mut used = other;
+            for queue in by_want {
+                // Work that takes longer because of the sibling.
+                let takes = (self.wanted[queue] / speed).min(left / waiting as f64);
+                left -= takes;
+                waiting -= 1;
+                used += takes;
+                self.got[queue] = takes * speed;
+                self.queue_ns[queue] += takes / 100.0 * STEP.as_nanos() as f64;
+            }
+            self.processor_ns[at] += used / 100.0 * STEP.as_nanos() as f64;
+        }
+    }
+
+    fn indices_at(&self, at: usize) -> Vec<usize> {
+        let id = self.processors[at].number;
+        self.places
+            .iter()
+            .filter(|(_, place)| **place == id)
+            .map(|(queue, _)| queue.port.0 as usize)
+            .collect()
+    }
+
+    /// Processors that have queues, ascending.
+    pub(crate) fn used(&self) -> Vec<u16> {
+        let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+
+    /// The sum of what queues got, in percent of a processor.
+    pub(crate) fn throughput(&self) -> f64 {
+        self.got.iter().sum()
+    }
+
+    /// How many moves were made since `from`.
+    pub(crate) fn moves_since(&self, from: Time) -> usize {
+        self.moves.iter().filter(|(at, _)| *at > from).count()
+    }
+
+    /// When the last processor was relieved, after `from`.
+    pub(crate) fn last_shed(&self, from: Time) -> Option<Duration> {
+        let shed = self.moves.iter().rev().find(|(at, moved)| {
+            *at > from && matches!(moved.reason, Reason::Overloaded { .. } | Reason::Crowded { .. })
+        });
+        // The hand-over takes a step.
+        shed.map(|(at, _)| (*at + STEP).since(from))
+    }
+
+    /// When the last move was, after `from`.
+    pub(crate) fn last_move(&self, from: Time) -> Option<Duration> {
+        let (at, _) = self.moves.last().filter(|(at, _)| *at > from)?;
+        Some((*at + STEP).since(from))
+    }
+
+    /// Changes what the operator wants.
+    pub(crate) fn set_spec(&mut self, change: impl FnOnce(&mut VmqSpec)) {
+        let mut spec = self.vmq.spec().clone();
+        change(&mut spec);
+        let moves = self.vmq.set_spec(spec, self.now).unwrap();
+        self.order(moves);
+    }
+}
+
+/// Numbers that look random and are the same each time.
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    /// From 0 to 1.
+    pub(crate) fn next(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f64 / (1u64 << 24) as f64
+    }
+}
