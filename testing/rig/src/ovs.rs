@@ -1,11 +1,13 @@
 //! Open vSwitch, the peer: with DPDK beside the vhost-user path, without it, woken by
-//! its devices, beside TAP ports. Everything it uses is in the rig's folder; an Open
+//! its devices, beside TAP ports; with bonds, a partner for LACP. Everything it uses is in the rig's folder; an Open
 //! vSwitch that runs on the machine is not touched.
 
+mod bond;
 mod dpdk;
 mod server;
 mod woken;
 
+pub use bond::{Lacp, OvsBonds};
 pub use dpdk::OvsDpdk;
 pub use woken::OvsWoken;
 

@@ -8,10 +8,10 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::command::run;
 use crate::guest::archive::Archive;
-use crate::guest::kernel::{self, Kernel};
+use crate::guest::kernel::{self, Kernel, Module};
 
 /// Counts up when what is in the initramfs changes.
-const FORMAT: &str = "2";
+const FORMAT: &str = "3";
 
 /// Programs of the host that the guest gets too, with the libraries they need.
 const PROGRAMS: &[&str] = &["iperf3", "ethtool"];
@@ -76,6 +76,9 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
         list.push('\n');
     }
     archive.file("/modules/list", list.as_bytes());
+    for modules in &kernel.on_demand {
+        add_on_demand(&mut archive, modules);
+    }
     let mut libraries = Vec::new();
     for program in PROGRAMS {
         let path = find_program(program)?;
@@ -97,6 +100,17 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
     archive.link("/var/run", "/run");
     archive.folder("/root");
     Ok(archive.finish())
+}
+
+/// Adds a module that may be loaded later, what it needs, and a list of that.
+fn add_on_demand(archive: &mut Archive, modules: &[Module]) {
+    let Some(((module, _), needs)) = modules.split_last() else { return };
+    let list: Vec<&str> = needs.iter().map(|(name, _)| name.as_str()).collect();
+    let name = module.trim_end_matches(".ko");
+    archive.file(&format!("/modules/{name}.needs"), list.join("\n").as_bytes());
+    for (name, content) in modules {
+        archive.file(&format!("/modules/{name}"), content);
+    }
 }
 
 fn find_program(name: &str) -> Result<PathBuf> {

@@ -14,12 +14,20 @@ const META_PACKAGE: &str = "linux-image-cloud-amd64";
 /// Modules the guest needs, dependencies aside.
 const MODULES: &[&str] = &["virtio_pci", "virtio_net", "virtio-rng", "8021q"];
 
-/// A kernel and the modules to load, in order.
+/// Modules that a guest may load later, each with what it depends on.
+const MODULES_ON_DEMAND: &[&str] = &["bonding"];
+
+/// A module's file name and its content, uncompressed.
+pub(crate) type Module = (String, Vec<u8>);
+
+/// A kernel and its modules.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) image: PathBuf,
-    /// File name and content, uncompressed, in the order of loading.
-    pub(crate) modules: Vec<(String, Vec<u8>)>,
+    /// Those to load at the start, in order.
+    pub(crate) modules: Vec<Module>,
+    /// Those that may be loaded later: each list is what one needs and itself, in order.
+    pub(crate) on_demand: Vec<Vec<Module>>,
 }
 
 /// Downloads the kernel package with apt and unpacks it below `folder`.
@@ -50,8 +58,13 @@ pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
         .find(|base| base.join("lib/modules").join(&release).is_dir())
         .context("the kernel package has no modules")?;
     run(&["depmod", "--basedir", text(&base)?, &release])?;
-    let modules = modules_in_order(&base.join("lib/modules").join(&release))?;
-    Ok(Kernel { image, modules })
+    let folder = base.join("lib/modules").join(&release);
+    let modules = modules_in_order(&folder, MODULES)?;
+    let on_demand = MODULES_ON_DEMAND
+        .iter()
+        .map(|module| modules_in_order(&folder, &[module]))
+        .collect::<Result<_>>()?;
+    Ok(Kernel { image, modules, on_demand })
 }
 
 /// The real package behind the one that always names the newest.
@@ -70,11 +83,11 @@ fn newest_package() -> Result<String> {
 
 /// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first. What a
 /// kernel brings built in, as Debian 13's does `virtio_pci`, needs no loading.
-fn modules_in_order(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+fn modules_in_order(folder: &Path, modules: &[&str]) -> Result<Vec<Module>> {
     let table = fs::read_to_string(folder.join("modules.dep"))?;
     let built_in = fs::read_to_string(folder.join("modules.builtin"))?;
     let mut paths: Vec<&str> = Vec::new();
-    for module in MODULES {
+    for module in modules {
         if built_in.lines().any(|path| module_name(path) == *module) {
             continue;
         }

@@ -35,11 +35,13 @@ pub enum Accelerator {
     Tcg,
 }
 
-/// A NIC of a VM: virtio over vhost-user.
+/// A NIC of a VM: virtio over vhost-user, or over a TAP.
 #[derive(Clone, Debug)]
 pub struct GuestNic {
-    /// The socket of the switch's port.
+    /// The socket of the switch's port; nothing over a TAP.
     pub socket: String,
+    /// The TAP device that QEMU makes and that goes with it, in place of a socket.
+    pub tap: Option<String>,
     /// Its address.
     pub mac: String,
     /// Queue pairs.
@@ -66,11 +68,37 @@ impl GuestNic {
     pub fn new(socket: impl Into<String>, mac: impl Into<String>) -> Self {
         Self {
             socket: socket.into(),
+            tap: None,
             mac: mac.into(),
             queues: 1,
             listens: false,
             properties: String::new(),
         }
+    }
+
+    /// A NIC at the end of a wire whose other end is a TAP device on the host. It says
+    /// that it has a gigabit both ways, without which nothing aggregates it.
+    pub fn on_tap(device: impl Into<String>, mac: impl Into<String>) -> Self {
+        let properties = ",speed=1000,duplex=full".to_owned();
+        Self { tap: Some(device.into()), properties, ..Self::new("", mac) }
+    }
+
+    /// QEMU's back-end with this number.
+    fn backend(&self, index: usize) -> Vec<String> {
+        if let Some(device) = &self.tap {
+            let tap =
+                format!("tap,id=net{index},ifname={device},script=no,downscript=no,vhost=off");
+            return ["-netdev".to_owned(), tap].into();
+        }
+        let Self { socket, queues, .. } = self;
+        let side = if self.listens { "server=on" } else { "reconnect=1" };
+        [
+            "-chardev".to_owned(),
+            format!("socket,id=nic{index},path={socket},{side}"),
+            "-netdev".to_owned(),
+            format!("vhost-user,id=net{index},chardev=nic{index},queues={queues}"),
+        ]
+        .into()
     }
 }
 
@@ -212,6 +240,17 @@ impl Guest {
         Ok(output.stdout)
     }
 
+    /// Loads a module of the kernel that is not loaded from the start, such as
+    /// `bonding`, with these parameters.
+    ///
+    /// # Errors
+    /// The guest does not have it.
+    pub fn load(&mut self, module: &str, parameters: &str) -> Result<()> {
+        let needs = format!("for i in $(cat /modules/{module}.needs); do insmod /modules/$i; done");
+        self.run(&format!("{needs}; insmod /modules/{module}.ko {parameters}"))?;
+        Ok(())
+    }
+
     /// Starts one line of shell; [`Guest::finish`] waits for its end.
     ///
     /// # Errors
@@ -299,10 +338,8 @@ fn command_line(
     add("-chardev", format!("socket,id=line,path={line},server=on,wait=on"));
     add("-serial", "chardev:line".to_owned());
     for (index, nic) in spec.nics.iter().enumerate() {
-        let side = if nic.listens { "server=on" } else { "reconnect=1" };
+        words.extend(nic.backend(index));
         let queues = nic.queues;
-        add("-chardev", format!("socket,id=nic{index},path={},{side}", nic.socket));
-        add("-netdev", format!("vhost-user,id=net{index},chardev=nic{index},queues={queues}"));
         let multiqueue = if queues > 1 { ",mq=on" } else { "" };
         // Without KVM, QEMU 7.2 crashes as soon as the guest masks an MSI-X vector
         // of a vhost-user device; an interrupt line serves as well.
@@ -310,14 +347,12 @@ fn command_line(
             Accelerator::Kvm => queues * 2 + 2,
             Accelerator::Tcg => 0,
         };
-        add(
-            "-device",
-            format!(
-                "virtio-net-pci,netdev=net{index},mac={},rx_queue_size=1024,\
-                 tx_queue_size=1024,vectors={vectors}{multiqueue}{}",
-                nic.mac, nic.properties
-            ),
-        );
+        words.push("-device".to_owned());
+        words.push(format!(
+            "virtio-net-pci,netdev=net{index},mac={},rx_queue_size=1024,\
+             tx_queue_size=1024,vectors={vectors}{multiqueue}{}",
+            nic.mac, nic.properties
+        ));
     }
     Ok(words)
 }

@@ -1,0 +1,98 @@
+//! Frames as fast as the interface sends them, beside a partner that goes on.
+
+use std::time::Duration;
+
+use super::malformed::{harmful, other_subtypes, truncated, undisturbed};
+use super::{Case, ONE, last_words, rate};
+use crate::pdu::{Lacpdu, PortInfo};
+use crate::record::seconds;
+use crate::session::{Seat, Session};
+use crate::setup::{AGGREGATE_WAIT, SHORT_TIMEOUT};
+use crate::verdict::{Judged, Stop, fail};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "flood.recovers",
+        "after a flood of forged LACPDUs the member is in use again, and stays so",
+        "6.4.12 (CURRENT), 6.4.15",
+        recovers,
+    ),
+    Case::new(
+        "flood.answers-are-limited",
+        "a flood of forged LACPDUs is not answered above the limit of transmission",
+        "6.4.16",
+        answers_are_limited,
+    ),
+    Case::new(
+        "flood.malformed",
+        "a flood of frames that are no LACPDUs changes nothing",
+        "6.4.2.3, 6.4.12",
+        malformed,
+    ),
+];
+
+const FLOOD: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(3);
+const FORGERS: u16 = 16;
+
+/// LACPDUs of many systems, as many ports, all in sync with the device.
+fn forged(session: &Session<'_>) -> Vec<Vec<u8>> {
+    let seat = &session.seats[ONE];
+    let sound = seat.partner.compose(seat.device.as_ref());
+    let forge = |number: u16| {
+        let [_, low] = number.to_be_bytes();
+        let system = [0x02, 0xf0, 0, 0, 0, low];
+        let actor = PortInfo { system, key: number, port: number, ..sound.actor };
+        Lacpdu { source: system, actor, ..sound }.encode()
+    };
+    (1..=FORGERS).map(forge).collect()
+}
+
+fn flood(session: &mut Session<'_>) -> Result<(Duration, u64), Stop> {
+    session.establish()?;
+    let frames = forged(session);
+    let began = session.now();
+    let sent = session.flood(ONE, FLOOD, &frames)?;
+    Ok((began, sent))
+}
+
+fn recovers(session: &mut Session<'_>) -> Judged {
+    let (_, sent) = flood(session)?;
+    let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.soon() * 2;
+    let ended = session.now();
+    let back = |session: &Session<'_>| {
+        let seat = &session.seats[ONE];
+        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.at > ended)
+    };
+    if !session.run_until(limit, back)? {
+        return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
+    }
+    let back = session.now() - ended;
+    // Answers to the flood that were still on their way do not count; then it stays.
+    session.run_for(session.setup.soon())?;
+    if session.run_until(LOOK, |session| !session.seats.iter().all(Seat::is_in_use))? {
+        return fail("in use from then on", last_words(session, ONE));
+    }
+    Ok(format!("{sent} frames; in use {} after the last", seconds(back)))
+}
+
+fn answers_are_limited(session: &mut Session<'_>) -> Judged {
+    let (began, sent) = flood(session)?;
+    session.run_for(session.setup.soon())?;
+    let judged = rate::judge(session, began, 3)?;
+    Ok(format!("{sent} frames; {judged}"))
+}
+
+fn malformed(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let sound = harmful(session);
+    let frames = [truncated(&sound), other_subtypes(&sound)].concat();
+    let began = session.now();
+    let sent = session.flood(ONE, FLOOD, &frames)?;
+    session.run_for(LOOK)?;
+    undisturbed(session, began)?;
+    if !session.seats[ONE].is_in_use() {
+        return fail("in use", last_words(session, ONE));
+    }
+    Ok(format!("{sent} frames"))
+}

@@ -1,0 +1,38 @@
+//! The carrier goes and comes.
+
+use std::time::Duration;
+
+use super::{Case, ONE, last_words};
+use crate::record::seconds;
+use crate::session::Session;
+use crate::verdict::{Judged, fail};
+
+pub(crate) const CASES: &[Case] = &[Case::new(
+    "link.flapping",
+    "a link that flapped is in use again when it stays up",
+    "6.4.12 (PORT_DISABLED to EXPIRED), 6.4.15",
+    flapping,
+)];
+
+const FLAPS: usize = 5;
+const HALF: Duration = Duration::from_millis(200);
+
+fn flapping(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    for _ in 0..FLAPS {
+        session.set_link(ONE, false)?;
+        session.run_for(HALF)?;
+        session.set_link(ONE, true)?;
+        session.run_for(HALF)?;
+    }
+    let began = session.now();
+    let back = |session: &Session<'_>| {
+        let seat = &session.seats[ONE];
+        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.at >= began)
+    };
+    let limit = session.setup.establish_limit;
+    if !session.run_until(limit, back)? {
+        return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
+    }
+    Ok(format!("in use {} after the last flap", seconds(session.now() - began)))
+}

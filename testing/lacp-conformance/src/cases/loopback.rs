@@ -1,0 +1,40 @@
+//! The device's own LACPDUs come back.
+
+use std::time::Duration;
+
+use super::{Case, describe, information_lifetime};
+use crate::partner::Voice;
+use crate::pdu::State;
+use crate::session::Session;
+use crate::verdict::{Judged, fail};
+
+pub(crate) const CASES: &[Case] = &[Case::new(
+    "loopback.reflected",
+    "a link on which the device hears itself does not come into use",
+    "6.4.14.1 (ports joined by one link do not share an aggregator)",
+    reflected,
+)];
+
+const LOOK: Duration = Duration::from_secs(5);
+
+fn reflected(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let lifetime = information_lifetime(session)?;
+    for seat in &mut session.seats {
+        seat.partner.voice = Voice::Reflect;
+    }
+    // What it knew of the partner may live on for its time.
+    session.run_for(lifetime + session.setup.soon() * 2)?;
+    let began = session.now();
+    session.run_for(LOOK)?;
+    let mut reflected = 0;
+    for seat in &session.seats {
+        for (_, pdu) in seat.since(began) {
+            reflected += 1;
+            if pdu.actor.state.has(State::DISTRIBUTING) {
+                return fail("not distributing", describe(&pdu));
+            }
+        }
+    }
+    Ok(format!("{reflected} LACPDUs sent back"))
+}

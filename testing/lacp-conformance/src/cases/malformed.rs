@@ -1,0 +1,121 @@
+//! Frames that are no LACPDUs (6.4.2.3, 6.4.12).
+
+use std::time::Duration;
+
+use super::{Case, ONE, describe, last_words};
+use crate::partner::{Voice, WILLING};
+use crate::pdu::{ETHERNET_BYTES, PortInfo, State};
+use crate::session::Session;
+use crate::verdict::{Judged, Stop, fail, require};
+
+use super::version::{SIGN, prepare};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "malformed.truncated",
+        "an LACPDU that ends early has no effect",
+        "6.4.2.3",
+        |session| without_effect(session, truncated),
+    ),
+    Case::new(
+        "malformed.subtype",
+        "a frame of another slow protocol has no effect",
+        "6.4.2.3 (Subtype), IEEE 802.3 Annex 57A",
+        |session| without_effect(session, other_subtypes),
+    ),
+    Case::new(
+        "malformed.tlv-length",
+        "an LACPDU with a wrong TLV length is taken or ignored as a whole",
+        "6.4.12 (a Receive machine may check the lengths)",
+        wrong_lengths,
+    ),
+];
+
+const LOOK: Duration = Duration::from_millis(1300);
+
+/// Until a sound LACPDU was taken and told back, as far as the limit of transmission lets.
+const SETTLE: Duration = Duration::from_millis(1000);
+
+/// Frames made of a sound LACPDU.
+type Spoil = fn(&[u8]) -> Vec<Vec<u8>>;
+
+/// Cut in the head, in each information TLV, and before the collector's.
+pub(super) fn truncated(frame: &[u8]) -> Vec<Vec<u8>> {
+    [1, 3, 15, 30, 42].iter().map(|len| frame[..ETHERNET_BYTES + len].to_vec()).collect()
+}
+
+/// With subtypes that are reserved, OAM's, and the organization-specific one.
+pub(super) fn other_subtypes(frame: &[u8]) -> Vec<Vec<u8>> {
+    let with = |subtype| {
+        let mut frame = frame.to_vec();
+        frame[ETHERNET_BYTES] = subtype;
+        frame
+    };
+    [0, 3, 10, 255].map(with).to_vec()
+}
+
+/// A sound LACPDU that would unselect the port and stop its frames.
+pub(super) fn harmful(session: &Session<'_>) -> Vec<u8> {
+    let seat = &session.seats[ONE];
+    let mut pdu = seat.partner.compose(seat.device.as_ref());
+    let other = PortInfo { key: 0x6666, port: 0x6666, ..pdu.actor };
+    pdu.actor = PortInfo { state: other.state.without(State::SYNCHRONIZATION), ..other };
+    pdu.partner.key ^= 1;
+    pdu.encode()
+}
+
+fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> Judged {
+    session.establish()?;
+    session.say(ONE)?;
+    session.seats[ONE].partner.voice = Voice::Mute;
+    let began = session.now();
+    let frames = spoil(&harmful(session));
+    for frame in &frames {
+        session.send(ONE, frame)?;
+    }
+    session.run_for(LOOK)?;
+    undisturbed(session, began)?;
+    Ok(format!("{} kinds of frames", frames.len()))
+}
+
+/// Fails if the device said since `began` that anything changed.
+pub(super) fn undisturbed(session: &Session<'_>, began: Duration) -> Result<(), Stop> {
+    let seat = &session.seats[ONE];
+    let changed = seat.since(began).into_iter().find(|(_, pdu)| {
+        !pdu.actor.state.has(State::IN_USE) || !pdu.partner.is_same_port(&seat.partner.info)
+    });
+    match changed {
+        Some((_, pdu)) => fail("nothing changes", describe(&pdu)),
+        None => Ok(()),
+    }
+}
+
+fn wrong_lengths(session: &mut Session<'_>) -> Judged {
+    prepare(session)?;
+    let mut outcomes = Vec::new();
+    for (name, at, length) in [("actor", 17, 19), ("partner", 37, 0), ("collector", 57, 255)] {
+        // A sound word before each, so that nothing expires and the sign is news.
+        session.seats[ONE].partner.info.state = WILLING;
+        session.say(ONE)?;
+        session.run_for(SETTLE)?;
+        let seat = &mut session.seats[ONE];
+        seat.partner.info.state = SIGN;
+        let mut frame = seat.partner.compose(seat.device.as_ref()).encode();
+        frame[at] = length;
+        let began = session.now();
+        session.send(ONE, &frame)?;
+        session.run_for(LOOK)?;
+        let seat = &session.seats[ONE];
+        for (_, pdu) in seat.since(began) {
+            let whole = pdu.partner.is_same_port(&seat.partner.info)
+                && [WILLING, SIGN].contains(&pdu.partner.state);
+            require(whole, "the whole of it or nothing", || describe(&pdu))?;
+        }
+        let Some(last) = seat.since(began).pop() else {
+            return fail("LACPDUs go on", last_words(session, ONE));
+        };
+        let taken = last.1.partner.state == SIGN;
+        outcomes.push(format!("{name} {}", if taken { "taken" } else { "ignored" }));
+    }
+    Ok(outcomes.join(", "))
+}

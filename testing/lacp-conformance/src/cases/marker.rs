@@ -1,0 +1,73 @@
+//! The Marker Responder (6.5).
+
+use std::time::Duration;
+
+use super::{Case, ONE};
+use crate::pdu::{Kind, Marker, marker_response_violations};
+use crate::record::Heard;
+use crate::session::Session;
+use crate::verdict::{Judged, fail, require};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "marker.answered",
+        "a Marker PDU is answered with a Marker Response that has its port, system and transaction",
+        "6.5.1, 6.5.3.3, 6.5.4.2",
+        answered,
+    ),
+    Case::new(
+        "marker.responses-are-not-answered",
+        "a Marker Response is not answered",
+        "6.5.4.2",
+        not_answered,
+    ),
+];
+
+const LOOK: Duration = Duration::from_millis(1500);
+
+fn marker(session: &Session<'_>, transaction: u32) -> Marker {
+    let partner = &session.seats[ONE].partner;
+    Marker {
+        source: partner.source,
+        is_response: false,
+        requester_port: partner.info.port,
+        requester_system: partner.info.system,
+        transaction,
+    }
+}
+
+fn markers<'a>(session: &'a Session<'_>) -> impl Iterator<Item = (&'a Heard, &'a Marker)> {
+    session.seats[ONE].heard.iter().filter_map(|one| match &one.kind {
+        Kind::Marker(marker) => Some((one, marker)),
+        _ => None,
+    })
+}
+
+fn answered(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    for transaction in [1, 0xfedc_ba98] {
+        let sent = marker(session, transaction);
+        session.send(ONE, &sent.encode())?;
+        let count = markers(session).count();
+        let limit = session.setup.soon();
+        session.run_until(limit, |session| markers(session).count() > count)?;
+        let Some((heard, answer)) = markers(session).nth(count) else {
+            return fail("a Marker Response within a second", "silence");
+        };
+        let expected = Marker { is_response: true, source: answer.source, ..sent };
+        require(*answer == expected, format!("{expected:?}"), || format!("{answer:?}"))?;
+        let found = marker_response_violations(&heard.frame);
+        require(found.is_empty(), "every octet as 6.5.3.3 has it", || found.join("; "))?;
+    }
+    Ok("two transactions".to_owned())
+}
+
+fn not_answered(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let response = Marker { is_response: true, ..marker(session, 77) };
+    session.send(ONE, &response.encode())?;
+    session.run_for(LOOK)?;
+    let heard = markers(session).count();
+    require(heard == 0, "silence", || format!("{heard} Marker PDUs"))?;
+    Ok("silence".to_owned())
+}

@@ -1,0 +1,128 @@
+//! The Mux machine (6.4.15) and what unselects a port (6.4.9 update_Selected).
+
+use super::{Case, ONE, await_lacpdu, describe, last_words};
+use crate::pdu::{Lacpdu, State};
+use crate::record::seconds;
+use crate::session::Session;
+use crate::setup::AGGREGATE_WAIT;
+use crate::verdict::{Judged, fail, require};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "mux.follows-sync",
+        "collecting and distributing end when the partner is out of sync, and come back with it",
+        "6.4.15 (802.1AX-2020 6.4.13)",
+        follows_sync,
+    ),
+    Case::new(
+        "mux.port-moves",
+        "another port of the partner at the other end: the device goes out of sync and selects anew",
+        "6.4.9 update_Selected, 6.4.15 (DETACHED)",
+        port_moves,
+    ),
+    Case::new(
+        "mux.wait-while",
+        "a newly selected port waits two seconds for others before it is in sync",
+        "6.4.15 (WAITING), 6.4.4 Aggregate_Wait_Time",
+        wait_while,
+    ),
+    Case::new(
+        "mux.attaches-alone",
+        "the device comes into sync without waiting for the partner's sync, but passes no frames",
+        "6.4.15 (ATTACHED)",
+        attaches_alone,
+    ),
+];
+
+const FLOWS: State = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
+/// A port number of the partner that the device has not seen.
+const NEW_PORT: u16 = 0x7a;
+/// A key of the partner that the device has not seen.
+const NEW_KEY: u16 = 0x5c;
+
+fn follows_sync(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let soon = session.setup.soon();
+    let willing = session.seats[ONE].partner.info.state;
+    session.seats[ONE].partner.info.state = willing.without(State::SYNCHRONIZATION);
+    session.say(ONE)?;
+    let stopped = |pdu: &Lacpdu| !pdu.actor.state.has_any(FLOWS);
+    let began = session.now();
+    let Some((off, _)) = await_lacpdu(session, ONE, soon, stopped)? else {
+        return fail(
+            "neither collecting nor distributing within a second of the partner's loss of sync",
+            last_words(session, ONE),
+        );
+    };
+    let off = off - began;
+    session.seats[ONE].partner.info.state = willing;
+    session.say(ONE)?;
+    let began = session.now();
+    let flows = |pdu: &Lacpdu| pdu.actor.state.has(State::IN_USE);
+    let Some((on, _)) = await_lacpdu(session, ONE, soon, flows)? else {
+        return fail(
+            "collecting and distributing within a second of the partner's sync",
+            last_words(session, ONE),
+        );
+    };
+    Ok(format!("ended after {}, back after {}", seconds(off), seconds(on - began)))
+}
+
+fn port_moves(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    session.run_for(session.setup.soon())?;
+    session.seats[ONE].partner.info.port = NEW_PORT;
+    session.say(ONE)?;
+    let began = session.now();
+    let told = |pdu: &Lacpdu| pdu.partner.port == NEW_PORT;
+    let Some((at, pdu)) = await_lacpdu(session, ONE, session.setup.soon() * 2, told)? else {
+        return fail("the partner's new port told back", last_words(session, ONE));
+    };
+    let expected = "out of sync, neither collecting nor distributing, in the first LACPDU that \
+                    has the new port";
+    require(!pdu.actor.state.has_any(State::IN_USE), expected, || describe(&pdu))?;
+    Ok(format!("out of sync after {}", seconds(at - began)))
+}
+
+/// With another key on every link there is another aggregator to attach to, for all of
+/// them at once.
+fn wait_while(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    session.run_for(session.setup.soon())?;
+    for interface in 0..session.seats.len() {
+        session.seats[interface].partner.info.key = NEW_KEY;
+        session.say(interface)?;
+    }
+    let began = session.now();
+    let limit = AGGREGATE_WAIT + session.setup.soon() * 2;
+    let synced =
+        |pdu: &Lacpdu| pdu.partner.key == NEW_KEY && pdu.actor.state.has(State::SYNCHRONIZATION);
+    let Some((at, _)) = await_lacpdu(session, ONE, limit, synced)? else {
+        return fail("in sync again", last_words(session, ONE));
+    };
+    let slack = session.setup.tolerance + session.setup.jitter;
+    let observed = || format!("in sync {} after the change", seconds(at - began));
+    require(at - began + slack >= AGGREGATE_WAIT, "not in sync for two seconds", observed)?;
+    Ok(observed())
+}
+
+fn attaches_alone(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let info = &mut session.seats[ONE].partner.info;
+    info.port = NEW_PORT;
+    info.state = info.state.without(State::SYNCHRONIZATION);
+    session.say(ONE)?;
+    let limit = AGGREGATE_WAIT + session.setup.soon() * 2;
+    let synced =
+        |pdu: &Lacpdu| pdu.partner.port == NEW_PORT && pdu.actor.state.has(State::SYNCHRONIZATION);
+    let Some((_, pdu)) = await_lacpdu(session, ONE, limit, synced)? else {
+        return fail("in sync within four seconds", last_words(session, ONE));
+    };
+    let flows = |pdu: &Lacpdu| pdu.actor.state.has_any(FLOWS);
+    let expected = "neither collecting nor distributing without the partner's sync";
+    require(!flows(&pdu), expected, || describe(&pdu))?;
+    if let Some((_, pdu)) = await_lacpdu(session, ONE, session.setup.soon() * 2, flows)? {
+        return fail(expected, describe(&pdu));
+    }
+    Ok("in sync, no frames pass".to_owned())
+}

@@ -1,0 +1,63 @@
+//! Passive devices (6.4.13, 6.4.1).
+
+use std::time::Duration;
+
+use super::{Case, ONE, await_lacpdu, fall_silent, information_lifetime};
+use crate::partner::{Partner, Voice};
+use crate::pdu::State;
+use crate::record::seconds;
+use crate::session::Session;
+use crate::setup::SHORT_TIMEOUT;
+use crate::verdict::{Judged, Stop, fail, not_applicable, require};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "passive.silent-until-spoken-to",
+        "a passive device sends nothing to a partner of which it knows nothing",
+        "6.4.1, 6.4.13 (NO_PERIODIC)",
+        silent,
+    ),
+    Case::new(
+        "passive.answers",
+        "a passive device answers an active partner",
+        "6.4.1, 6.4.13",
+        answers,
+    ),
+];
+
+const SETTLE: Duration = Duration::from_secs(2);
+/// Half a minute is between the words of one that speaks to a partner by default.
+const LOOK: Duration = Duration::from_secs(5);
+const LONG_LOOK: Duration = Duration::from_secs(35);
+
+/// Brings a passive device to know nothing of a partner.
+fn forget(session: &mut Session<'_>) -> Result<(), Stop> {
+    session.establish()?;
+    if session.seats[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {
+        return not_applicable("the device is active");
+    }
+    let lifetime = information_lifetime(session)?;
+    fall_silent(session)?;
+    session.run_for(lifetime + SHORT_TIMEOUT + session.setup.tolerance * 2 + SETTLE)?;
+    Ok(())
+}
+
+fn silent(session: &mut Session<'_>) -> Judged {
+    forget(session)?;
+    let began = session.now();
+    let look = if session.setup.long { LONG_LOOK } else { LOOK };
+    session.run_for(look)?;
+    let said = session.seats[ONE].since(began).len();
+    require(said == 0, "silence", || format!("{said} LACPDUs in {}", seconds(look)))?;
+    Ok(format!("silence for {}", seconds(look)))
+}
+
+fn answers(session: &mut Session<'_>) -> Judged {
+    forget(session)?;
+    session.seats[ONE].partner = Partner { voice: Voice::Answer, ..Partner::baseline(ONE) };
+    let began = session.now();
+    match await_lacpdu(session, ONE, session.setup.soon(), |_| true)? {
+        Some((at, _)) => Ok(format!("after {}", seconds(at - began))),
+        None => fail("an LACPDU within a second", "silence"),
+    }
+}

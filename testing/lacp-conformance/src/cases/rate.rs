@@ -1,0 +1,76 @@
+//! The Transmit machine's limit (6.4.16).
+
+use std::time::Duration;
+
+use super::{Case, ONE};
+use crate::partner::Voice;
+use crate::pdu::State;
+use crate::record::{gaps, most_within, seconds};
+use crate::session::Session;
+use crate::setup::FAST_PERIODIC;
+use crate::verdict::{Judged, Stop, require};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "rate.three-per-second",
+        "not more than three LACPDUs in any second, whatever is provoked",
+        "6.4.16 (802.1AX-2020 allows more: see rate.ten-per-second)",
+        three,
+    ),
+    Case::new(
+        "rate.ten-per-second",
+        "not more than ten frames of a slow protocol in any second, whatever is provoked",
+        "802.1AX-2020 6.4.7 txOpportunity and 6.4.14; IEEE 802.3 Annex 57A",
+        ten,
+    ),
+];
+
+const PROVOKE: Duration = Duration::from_secs(4);
+/// Fifty provocations a second.
+const EVERY: Duration = Duration::from_millis(20);
+
+fn three(session: &mut Session<'_>) -> Judged {
+    limited(session, 3)
+}
+
+fn ten(session: &mut Session<'_>) -> Judged {
+    limited(session, 10)
+}
+
+fn limited(session: &mut Session<'_>, limit: usize) -> Judged {
+    session.establish()?;
+    let began = session.now();
+    provoke(session)?;
+    let answers = session.seats[ONE].since(began).len();
+    require(answers > 0, "an answer to what was provoked", || "silence".to_owned())?;
+    judge(session, began, limit)
+}
+
+/// Every frame shows the device a wrong view of itself, and a state other than before:
+/// each is a reason to transmit (6.4.9 update_NTT, 6.4.15).
+fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
+    session.seats[ONE].partner.voice = Voice::Mute;
+    let deadline = session.now() + PROVOKE;
+    let mut even = false;
+    while session.now() < deadline {
+        let seat = &session.seats[ONE];
+        let mut pdu = seat.partner.compose(seat.device.as_ref());
+        pdu.partner.state = pdu.partner.state.put(State::SYNCHRONIZATION, even);
+        pdu.actor.state = pdu.actor.state.put(State::SYNCHRONIZATION, even);
+        session.send(ONE, &pdu.encode())?;
+        session.run_for(EVERY)?;
+        even = !even;
+    }
+    Ok(())
+}
+
+/// Whether the device kept to `limit` LACPDUs in a second since `began`.
+pub(super) fn judge(session: &Session<'_>, began: Duration, limit: usize) -> Judged {
+    let times: Vec<Duration> =
+        session.seats[ONE].since(began).into_iter().map(|(at, _)| at).collect();
+    let most = most_within(&times, FAST_PERIODIC - session.setup.jitter);
+    let shortest = gaps(&times).into_iter().min().unwrap_or_default();
+    let observed = || format!("{most} in one second, as close as {}", seconds(shortest));
+    require(most <= limit, format!("at most {limit} LACPDUs in any second"), observed)?;
+    Ok(observed())
+}

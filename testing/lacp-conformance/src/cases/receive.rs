@@ -1,0 +1,225 @@
+//! The Receive machine (6.4.12) and what it records and compares (6.4.9).
+
+use std::time::Duration;
+
+use super::{Case, ONE, await_lacpdu, describe, fall_silent, information_lifetime, last_words};
+use crate::partner::Voice;
+use crate::pdu::{Lacpdu, PortInfo, State};
+use crate::record::seconds;
+use crate::session::Session;
+use crate::setup::SHORT_TIMEOUT;
+use crate::verdict::{Judged, Stop, fail, not_applicable, require};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "receive.echo",
+        "the partner's information is recorded and told back exactly",
+        "6.4.9 recordPDU",
+        echo,
+    ),
+    Case::new(
+        "receive.sync-needs-a-true-view",
+        "a partner that has another view of the device is not in sync, and no frames pass",
+        "6.4.9 recordPDU, 6.4.15",
+        sync_needs_a_true_view,
+    ),
+    Case::new(
+        "receive.ntt",
+        "a partner that has another view of the device is told at once",
+        "6.4.9 update_NTT, 6.4.12",
+        ntt,
+    ),
+    Case::new(
+        "receive.expired",
+        "a silent partner's information expires after the device's timeout, with the bits of \
+         EXPIRED",
+        "6.4.12 (EXPIRED), 6.4.4",
+        expired,
+    ),
+    Case::new(
+        "receive.defaulted",
+        "three seconds after it expired, it is replaced by the defaults, and the device says so",
+        "6.4.12 (DEFAULTED), 6.4.9 update_Default_Selected, 6.4.15 (DETACHED sets NTT)",
+        defaulted,
+    ),
+    Case::new(
+        "receive.recovers",
+        "a partner that speaks again before that is in use again at once",
+        "6.4.12 (EXPIRED to CURRENT), 6.4.15",
+        recovers,
+    ),
+];
+
+const SETTLE: Duration = Duration::from_millis(2500);
+
+fn echo(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let willing = State::ACTIVITY.with(State::SHORT_TIMEOUT).with(State::AGGREGATION);
+    let known = session.seats[ONE].partner.info;
+    let said = [
+        PortInfo { port: 0xabcd, port_priority: 0x0102, state: willing, ..known },
+        PortInfo { key: 0xbeef, state: willing.with(State::COLLECTING), ..known },
+        PortInfo {
+            system_priority: 0x1234,
+            system: [0x02, 0xfe, 0xdc, 0xba, 0x98, 0x76],
+            state: willing.with(State::EXPIRED).with(State::DEFAULTED),
+            ..known
+        },
+    ];
+    for info in said {
+        let partner = &mut session.seats[ONE].partner;
+        (partner.info, partner.state_is_fixed) = (info, true);
+        // The device computes this bit, it does not record it.
+        let computed = State::SYNCHRONIZATION;
+        let told =
+            |pdu: &Lacpdu| PortInfo { state: pdu.partner.state.without(computed), ..pdu.partner };
+        let limit = session.setup.soon() * 2;
+        if await_lacpdu(session, ONE, limit, |pdu| told(pdu) == info)?.is_none() {
+            return fail(format!("partner: {info}"), last_words(session, ONE));
+        }
+    }
+    Ok("three identities with their states".to_owned())
+}
+
+fn sync_needs_a_true_view(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    session.seats[ONE].partner.tweak = Some(|pdu| pdu.partner.key ^= 0x0101);
+    let stopped = |pdu: &Lacpdu| {
+        let flows = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
+        !pdu.partner.state.has(State::SYNCHRONIZATION) && !pdu.actor.state.has_any(flows)
+    };
+    let expected = "the partner not in sync, neither collecting nor distributing";
+    if await_lacpdu(session, ONE, session.setup.soon() * 2, stopped)?.is_none() {
+        return fail(expected, last_words(session, ONE));
+    }
+    if let Some((_, pdu)) = await_lacpdu(session, ONE, SETTLE, |pdu| !stopped(pdu))? {
+        return fail(format!("{expected}, for as long as the view is wrong"), describe(&pdu));
+    }
+    Ok("stopped, and stayed so".to_owned())
+}
+
+/// A wrong view of the device, by the name of what is wrong.
+type Mistake = (&'static str, fn(&mut PortInfo));
+
+const MISTAKES: [Mistake; 6] = [
+    ("port", |view| view.port ^= 0x40),
+    ("system priority", |view| view.system_priority ^= 1),
+    ("key", |view| view.key ^= 1),
+    ("timeout", |view| view.state.0 ^= State::SHORT_TIMEOUT.0),
+    ("synchronization", |view| view.state.0 ^= State::SYNCHRONIZATION.0),
+    ("activity", |view| view.state.0 ^= State::ACTIVITY.0),
+];
+
+fn ntt(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    // With the long timeout the device has no other reason to speak.
+    let state = &mut session.seats[ONE].partner.info.state;
+    *state = state.without(State::SHORT_TIMEOUT);
+    session.say(ONE)?;
+    session.run_for(SETTLE)?;
+    session.seats[ONE].partner.voice = Voice::Mute;
+    for (name, mistake) in MISTAKES {
+        let seat = &session.seats[ONE];
+        let mut pdu = seat.partner.compose(seat.device.as_ref());
+        mistake(&mut pdu.partner);
+        session.send(ONE, &pdu.encode())?;
+        if await_lacpdu(session, ONE, session.setup.soon(), |_| true)?.is_none() {
+            return fail("an LACPDU within a second", format!("silence about a wrong {name}"));
+        }
+        session.say(ONE)?;
+        session.run_for(session.setup.soon())?;
+    }
+    Ok(MISTAKES.map(|(name, _)| name).join(", "))
+}
+
+fn expired(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let lifetime = information_lifetime(session)?;
+    let silent = fall_silent(session)?;
+    let (slack, soon) = (session.setup.tolerance + session.setup.jitter, session.setup.soon());
+    let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
+    let expected = format!("expired {} after the last word", seconds(lifetime));
+    let Some((at, _)) = await_lacpdu(session, ONE, lifetime + slack + soon, is_expired)? else {
+        return fail(expected, last_words(session, ONE));
+    };
+    let after = at - silent;
+    require(after + slack >= lifetime, expected, || format!("after {}", seconds(after)))?;
+    // What follows from it may take another LACPDU to be told.
+    session.run_until(soon, |session| {
+        session.seats[ONE].last().is_some_and(|pdu| missing(session, pdu).is_none())
+    })?;
+    let Some(last) = session.seats[ONE].last() else { return fail("an LACPDU", "silence") };
+    if let Some(expected) = missing(session, last) {
+        return fail(expected, describe(last));
+    }
+    Ok(format!("after {}", seconds(after)))
+}
+
+/// What a device in EXPIRED does not say of what it should.
+fn missing(session: &Session<'_>, pdu: &Lacpdu) -> Option<&'static str> {
+    let flows = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
+    let (actor, partner) = (pdu.actor.state, pdu.partner.state);
+    [
+        (actor.has(State::EXPIRED), "actor expired"),
+        (!actor.has(State::DEFAULTED), "actor not defaulted"),
+        (!partner.has(State::SYNCHRONIZATION), "partner not in sync while expired"),
+        (partner.has(State::SHORT_TIMEOUT), "partner with the short timeout while expired"),
+        (!actor.has_any(flows), "neither collecting nor distributing while expired"),
+        (pdu.partner.is_same_port(&session.seats[ONE].partner.info), "partner still known"),
+    ]
+    .into_iter()
+    .find_map(|(holds, what)| (!holds).then_some(what))
+}
+
+fn defaulted(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let lifetime = information_lifetime(session)? + SHORT_TIMEOUT;
+    let known = session.seats[ONE].partner.info;
+    let silent = fall_silent(session)?;
+    let slack = session.setup.tolerance * 2 + session.setup.jitter;
+    let limit = lifetime + slack + session.setup.soon();
+    let is_defaulted = |pdu: &Lacpdu| pdu.actor.state.has(State::DEFAULTED);
+    let expected = format!("defaulted {} after the last word", seconds(lifetime));
+    let Some((at, pdu)) = await_lacpdu(session, ONE, limit, is_defaulted)? else {
+        if session.seats[ONE].device.is_some_and(|info| !info.state.has(State::ACTIVITY)) {
+            return not_applicable("the device is passive and says nothing any more");
+        }
+        let last = session.seats[ONE].heard.last().map_or(silent, |last| last.at);
+        let (last, words) = (seconds(last - silent), last_words(session, ONE));
+        return fail(expected, format!("silence since {last} after that; {words}"));
+    };
+    let after = at - silent;
+    require(after + slack >= lifetime, expected, || format!("after {}", seconds(after)))?;
+    let state = pdu.actor.state;
+    require(!state.has(State::EXPIRED), "no longer expired", || describe(&pdu))?;
+    require(!pdu.partner.is_same_port(&known), "the partner forgotten", || describe(&pdu))?;
+    Ok(format!("after {}", seconds(after)))
+}
+
+fn recovers(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    let lifetime = information_lifetime(session)?;
+    fall_silent(session)?;
+    let soon = session.setup.soon();
+    let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
+    if await_lacpdu(session, ONE, lifetime + soon * 2, is_expired)?.is_none() {
+        return not_applicable("it did not expire: see receive.expired");
+    }
+    for interface in 0..session.seats.len() {
+        session.seats[interface].partner.voice = Voice::Answer;
+        session.say(interface)?;
+    }
+    let began = session.now();
+    let Some(at) = await_in_use(session, soon)? else {
+        return fail("in use within a second, without waiting again", last_words(session, ONE));
+    };
+    Ok(format!("after {}", seconds(at - began)))
+}
+
+fn await_in_use(session: &mut Session<'_>, limit: Duration) -> Result<Option<Duration>, Stop> {
+    let wanted = |pdu: &Lacpdu| {
+        pdu.actor.state.has(State::IN_USE)
+            && !pdu.actor.state.has_any(State(State::EXPIRED.0 | State::DEFAULTED.0))
+    };
+    Ok(await_lacpdu(session, ONE, limit, wanted)?.map(|(at, _)| at))
+}

@@ -1,0 +1,101 @@
+//! Selection Logic (6.4.14): who shares an aggregator. All interfaces of the run lead
+//! to one team, which uses one aggregator at a time.
+
+use std::time::Duration;
+
+use super::{Case, ONE, OTHER, await_lacpdu, last_words};
+use crate::partner::Partner;
+use crate::pdu::State;
+use crate::record::seconds;
+use crate::session::{Seat, Session};
+use crate::verdict::{Judged, Stop, fail};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "selection.aggregates",
+        "links to one partner system with one key are in use together",
+        "6.4.14.1, 6.4.15",
+        aggregates,
+    ),
+    Case::new(
+        "selection.two-systems",
+        "links to two partner systems never share the aggregator",
+        "6.4.14.1, 6.3.6",
+        |session| apart(session, |partner| partner.info.system[5] ^= 0x0f),
+    )
+    .with_two(),
+    Case::new(
+        "selection.two-keys",
+        "links to one partner system with two keys never share the aggregator",
+        "6.4.14.1, 6.3.5",
+        |session| apart(session, |partner| partner.info.key += 1),
+    )
+    .with_two(),
+    Case::new(
+        "selection.individual",
+        "links whose partner says that they are individual never share the aggregator",
+        "6.4.14.1 (Individual links), 6.3.6",
+        individual,
+    )
+    .with_two(),
+];
+
+const LOOK: Duration = Duration::from_secs(6);
+
+fn aggregates(session: &mut Session<'_>) -> Judged {
+    match session.establish() {
+        Ok(after) => Ok(format!("{} in use after {}", session.seats.len(), seconds(after))),
+        Err(Stop::NotApplicable(why)) => {
+            let words: Vec<String> = (0..session.seats.len())
+                .map(|interface| format!("{interface}: {}", last_words(session, interface)))
+                .collect();
+            fail("every member in use", format!("{why}; {}", words.join("; ")))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Changes the partner of one link so that it cannot share; both must not be in use.
+fn apart(session: &mut Session<'_>, change: fn(&mut Partner)) -> Judged {
+    session.establish()?;
+    change(&mut session.seats[OTHER].partner);
+    session.say(OTHER)?;
+    never_both(session)
+}
+
+fn individual(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    for interface in [ONE, OTHER] {
+        let state = &mut session.seats[interface].partner.info.state;
+        *state = state.without(State::AGGREGATION);
+        session.say(interface)?;
+    }
+    let limit = session.setup.soon() * 2;
+    let told = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
+    if told.is_none() {
+        return fail("the partner told back as individual", last_words(session, ONE));
+    }
+    never_both(session)
+}
+
+/// Whether the two links are never in use at one time, as the device says with the
+/// partners it has now.
+fn never_both(session: &mut Session<'_>) -> Judged {
+    let both = |session: &Session<'_>| {
+        [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))
+    };
+    if session.run_until(LOOK, both)? {
+        let words = [ONE, OTHER].map(|interface| last_words(session, interface));
+        return fail("at most one of the two in use", words.join("; "));
+    }
+    let used = [ONE, OTHER].iter().filter(|i| in_use_as_it_is(&session.seats[**i])).count();
+    Ok(format!("{used} of 2 in use"))
+}
+
+fn in_use_as_it_is(seat: &Seat) -> bool {
+    let aggregation = |state: State| state.has(State::AGGREGATION);
+    seat.is_in_use()
+        && seat.last().is_some_and(|pdu| {
+            aggregation(pdu.partner.state) == aggregation(seat.partner.info.state)
+        })
+}

@@ -1,0 +1,78 @@
+//! Whether frames pass, seen by a probe behind the team.
+
+use std::time::Duration;
+
+use super::Case;
+use crate::pdu::State;
+use crate::session::Session;
+use crate::verdict::{Judged, Stop, fail, not_applicable};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "traffic.passes",
+        "a device that says collecting and distributing takes frames from each link and answers \
+         on one of them",
+        "6.4.15 (COLLECTING_DISTRIBUTING)",
+        passes,
+    ),
+    Case::new(
+        "traffic.ends-with-sync",
+        "a device that says neither takes no frames from the link",
+        "6.4.15 (ATTACHED)",
+        ends_with_sync,
+    ),
+];
+
+const TRIES: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether a probe sent by an interface is answered, by whichever.
+fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop> {
+    let source = session.seats[interface].partner.source;
+    for _ in 0..TRIES {
+        if session.probe(interface)?.is_none() {
+            return not_applicable("no probe was given");
+        }
+        let seen = |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.asked == source);
+        if session.run_until(PATIENCE, seen)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn passes(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    for interface in 0..session.seats.len() {
+        if !is_answered(session, interface)? {
+            return fail("an answer to a probe", format!("none by interface {interface}"));
+        }
+    }
+    let mut used: Vec<usize> = session.sights.iter().map(|(_, interface, _)| *interface).collect();
+    used.sort_unstable();
+    used.dedup();
+    Ok(format!("answers by interfaces {used:?}"))
+}
+
+fn ends_with_sync(session: &mut Session<'_>) -> Judged {
+    session.establish()?;
+    for interface in 0..session.seats.len() {
+        let state = &mut session.seats[interface].partner.info.state;
+        *state = state.without(State::SYNCHRONIZATION);
+        session.say(interface)?;
+    }
+    let flows = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
+    let stopped = |session: &Session<'_>| {
+        session.seats.iter().all(|s| s.last().is_some_and(|pdu| !pdu.actor.state.has_any(flows)))
+    };
+    let limit = session.setup.soon() * 2;
+    if !session.run_until(limit, stopped)? {
+        return not_applicable("it still says collecting or distributing: see mux.follows-sync");
+    }
+    for interface in 0..session.seats.len() {
+        if is_answered(session, interface)? {
+            return fail("no answer to a probe", format!("one by interface {interface}"));
+        }
+    }
+    Ok("no answer".to_owned())
+}

@@ -1,0 +1,79 @@
+//! LACPDUs of versions to come: they are taken as this version's (6.4.2.3, 6.4.12).
+
+use std::time::Duration;
+
+use super::{Case, ONE, await_lacpdu, last_words};
+use crate::partner::{Voice, WILLING};
+use crate::pdu::State;
+use crate::session::Session;
+use crate::verdict::{Judged, Stop, fail};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new("version.two", "an LACPDU of version 2 is taken", "6.4.2.3, 6.4.12", |session| {
+        taken(session, |frame| frame[15] = 2)
+    }),
+    Case::new(
+        "version.unknown",
+        "an LACPDU of version 255 is taken",
+        "6.4.2.3, 6.4.12",
+        |session| taken(session, |frame| frame[15] = 255),
+    ),
+    Case::new(
+        "version.reserved-fields",
+        "an LACPDU with other than zeros where the standard reserves is taken",
+        "6.4.2.3, 6.4.12",
+        |session| {
+            taken(session, |frame| {
+                for place in [33..36, 53..56, 60..72, 74..frame.len()] {
+                    frame[place].fill(0xa5);
+                }
+            })
+        },
+    ),
+    Case::new(
+        "version.more-tlvs",
+        "an LACPDU of version 2 with TLVs that the device does not know is taken",
+        "6.4.2.3, 6.4.2.4",
+        |session| {
+            taken(session, |frame| {
+                frame[15] = 2;
+                // Port Algorithm, Port Conversation ID Digest, one that nobody knows.
+                let more =
+                    [&[4, 6, 0, 0x80, 0xc2, 1][..], &[5, 20], &[7; 18], &[0x7f, 6, 1, 2, 3, 4]];
+                let more = more.concat();
+                frame[72..72 + more.len()].copy_from_slice(&more);
+            })
+        },
+    ),
+];
+
+const TRIES: usize = 3;
+const PATIENCE: Duration = Duration::from_millis(1300);
+
+/// A state that a partner says in these cases only: the device shows that it took the
+/// frame by telling it back, and no port is unselected by it.
+pub(super) const SIGN: State = WILLING.with(State::COLLECTING);
+
+/// Makes the partner say [`SIGN`] only in what the case sends.
+pub(super) fn prepare(session: &mut Session<'_>) -> Result<(), Stop> {
+    session.establish()?;
+    let partner = &mut session.seats[ONE].partner;
+    partner.voice = Voice::Mute;
+    partner.state_is_fixed = true;
+    partner.info.state = SIGN;
+    Ok(())
+}
+
+fn taken(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> Judged {
+    prepare(session)?;
+    for _ in 0..TRIES {
+        let seat = &session.seats[ONE];
+        let mut frame = seat.partner.compose(seat.device.as_ref()).encode();
+        change(&mut frame);
+        session.send(ONE, &frame)?;
+        if await_lacpdu(session, ONE, PATIENCE, |pdu| pdu.partner.state == SIGN)?.is_some() {
+            return Ok("told back".to_owned());
+        }
+    }
+    fail(format!("partner state told back: {SIGN}"), last_words(session, ONE))
+}

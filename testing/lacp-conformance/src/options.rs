@@ -1,0 +1,135 @@
+//! The command line.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use crate::cases::{self, Case};
+use crate::probe::Probe;
+use crate::setup::Setup;
+
+/// Judges a device's LACP (IEEE 802.1AX) from the far end of its links.
+///
+/// Exit code: 0 if no case failed, 1 if one did, 2 if the suite could not do its work.
+#[derive(Debug, Parser)]
+#[command(name = "lacp-conformance", version)]
+pub(crate) struct Options {
+    /// Interfaces of this host; each is the far end of a member of one team of the device
+    #[arg(value_name = "INTERFACE", required_unless_present = "list")]
+    pub(crate) interfaces: Vec<String>,
+    /// What the device is, for the report
+    #[arg(long, default_value = "device")]
+    pub(crate) device: String,
+    /// Prints the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Lists the cases with their clauses and ends
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Runs only these cases, or those whose name begins so, such as `receive.`
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Leaves these cases out, or those whose name begins so
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
+    /// Runs also what waits for the long timers (30 s, 90 s)
+    #[arg(long)]
+    pub(crate) long: bool,
+    /// Tells every LACPDU on standard error, but for those of floods: `<` heard, `>` said
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// By how much the device's timers may be off, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 250)]
+    pub(crate) tolerance_ms: u64,
+    /// By how much the times seen by this host may be off, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..500))]
+    pub(crate) jitter_ms: u64,
+    /// How long a member may take to come into use, in seconds
+    #[arg(long, value_name = "S", default_value_t = 15)]
+    pub(crate) establish_s: u64,
+    /// An IPv4 address behind the team, to see whether frames pass
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) probe: Option<Ipv4Addr>,
+    /// The free address of the same network that asks for it
+    #[arg(long, value_name = "ADDRESS", requires = "probe")]
+    pub(crate) probe_from: Option<Ipv4Addr>,
+    /// A shell command that takes the link `$INTERFACE` to `$STATE` (up or down), in place
+    /// of `ip link set`
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) link_command: Option<String>,
+}
+
+impl Options {
+    /// What they say of the run.
+    pub(crate) fn setup(&self) -> Setup {
+        let probe = self.probe.map(|target| {
+            let [a, b, c, d] = target.octets();
+            // The neighbour in the smallest network that has one.
+            let neighbour = Ipv4Addr::new(a, b, c, d ^ 3);
+            Probe { target, sender: self.probe_from.unwrap_or(neighbour) }
+        });
+        Setup {
+            tolerance: Duration::from_millis(self.tolerance_ms),
+            jitter: Duration::from_millis(self.jitter_ms),
+            establish_limit: Duration::from_secs(self.establish_s),
+            long: self.long,
+            trace: self.trace,
+            probe,
+        }
+    }
+
+    /// The cases they choose.
+    ///
+    /// # Errors
+    /// A name that no case has.
+    pub(crate) fn cases(&self) -> Result<Vec<&'static Case>> {
+        for name in self.only.iter().chain(&self.skip) {
+            if !cases::all().any(|case| case.id.starts_with(name.as_str())) {
+                bail!("no case begins with {name:?}: see --list");
+            }
+        }
+        let named = |names: &[String], id: &str| names.iter().any(|n| id.starts_with(n.as_str()));
+        Ok(cases::all()
+            .filter(|case| self.only.is_empty() || named(&self.only, case.id))
+            .filter(|case| !named(&self.skip, case.id))
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(words: &[&str]) -> Vec<&'static str> {
+        let words = ["lacp-conformance", "eth0"].iter().chain(words);
+        let options = Options::try_parse_from(words).unwrap();
+        options.cases().unwrap().into_iter().map(|case| case.id).collect()
+    }
+
+    #[test]
+    fn cases_are_chosen_by_name_and_by_beginning() {
+        assert_eq!(chosen(&["--only", "rate.three-per-second"]), ["rate.three-per-second"]);
+        assert_eq!(
+            chosen(&["--only", "rate.,marker.", "--skip", "rate.ten,marker.r"]),
+            ["rate.three-per-second", "marker.answered"]
+        );
+        assert_eq!(chosen(&[]).len(), cases::all().count());
+    }
+
+    #[test]
+    fn a_name_that_is_nobodys_is_refused() {
+        let words = ["lacp-conformance", "eth0", "--only", "tea."];
+        let error = Options::try_parse_from(words).unwrap().cases().unwrap_err();
+        assert!(error.to_string().contains("tea."));
+    }
+
+    #[test]
+    fn names_are_unique_and_every_case_has_a_clause() {
+        let ids: Vec<&str> = cases::all().map(|case| case.id).collect();
+        let unique: std::collections::BTreeSet<&&str> = ids.iter().collect();
+        assert_eq!(unique.len(), ids.len());
+        assert!(cases::all().all(|case| case.clause.contains("6.")), "a case without a clause");
+    }
+}

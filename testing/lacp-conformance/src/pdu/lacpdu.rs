@@ -1,0 +1,102 @@
+//! LACPDUs (802.1AX-2014, 6.4.2.3).
+
+use std::fmt;
+
+use super::{FRAME_BYTES, Mac, SUBTYPE_LACP, State, blank, mac_text, read, read_u16};
+
+/// What one end says of one port: an Actor or Partner Information TLV.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortInfo {
+    pub(crate) system_priority: u16,
+    pub(crate) system: Mac,
+    pub(crate) key: u16,
+    pub(crate) port_priority: u16,
+    pub(crate) port: u16,
+    pub(crate) state: State,
+}
+
+/// An LACPDU of version 1 or read as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lacpdu {
+    /// The frame's source address.
+    pub(crate) source: Mac,
+    pub(crate) version: u8,
+    /// What the sender says of itself.
+    pub(crate) actor: PortInfo,
+    /// What the sender says of the receiver.
+    pub(crate) partner: PortInfo,
+    /// In units of 10 µs.
+    pub(crate) collector_max_delay: u16,
+}
+
+/// Where the TLVs are in the frame.
+pub(crate) const ACTOR_AT: usize = 16;
+pub(crate) const PARTNER_AT: usize = 36;
+pub(crate) const COLLECTOR_AT: usize = 56;
+pub(crate) const TERMINATOR_AT: usize = 72;
+/// Where a TLV's type is followed by its information.
+const HEAD: usize = 2;
+
+impl PortInfo {
+    /// The same, whatever the state.
+    pub(crate) fn is_same_port(&self, other: &Self) -> bool {
+        Self { state: State::default(), ..*self } == Self { state: State::default(), ..*other }
+    }
+
+    fn encode(&self, tlv_type: u8, to: &mut Vec<u8>) {
+        to.extend([tlv_type, 20]);
+        to.extend(self.system_priority.to_be_bytes());
+        to.extend(self.system);
+        to.extend(self.key.to_be_bytes());
+        to.extend(self.port_priority.to_be_bytes());
+        to.extend(self.port.to_be_bytes());
+        to.extend([self.state.0, 0, 0, 0]);
+    }
+
+    fn decode(frame: &[u8], at: usize) -> Option<Self> {
+        Some(Self {
+            system_priority: read_u16(frame, at)?,
+            system: read(frame, at + 2)?,
+            key: read_u16(frame, at + 8)?,
+            port_priority: read_u16(frame, at + 10)?,
+            port: read_u16(frame, at + 12)?,
+            state: State(*frame.get(at + 14)?),
+        })
+    }
+}
+
+impl fmt::Display for PortInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { system_priority, key, port_priority, port, state, .. } = self;
+        let system = mac_text(self.system);
+        write!(
+            f,
+            "system {system_priority}/{system} key {key} port {port_priority}/{port} ({state})"
+        )
+    }
+}
+
+impl Lacpdu {
+    /// The frame, without FCS.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut frame = blank(self.source, SUBTYPE_LACP, self.version);
+        self.actor.encode(1, &mut frame);
+        self.partner.encode(2, &mut frame);
+        frame.extend([3, 16]);
+        frame.extend(self.collector_max_delay.to_be_bytes());
+        // The rest of the collector's TLV, the terminator and what is reserved.
+        frame.resize(FRAME_BYTES, 0);
+        frame
+    }
+
+    /// Reads the fields at their places; `None` if the frame ends before.
+    pub(crate) fn decode(frame: &[u8]) -> Option<Self> {
+        Some(Self {
+            source: read(frame, 6)?,
+            version: *frame.get(15)?,
+            actor: PortInfo::decode(frame, ACTOR_AT + HEAD)?,
+            partner: PortInfo::decode(frame, PARTNER_AT + HEAD)?,
+            collector_max_delay: read_u16(frame, COLLECTOR_AT + HEAD)?,
+        })
+    }
+}

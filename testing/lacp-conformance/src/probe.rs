@@ -1,0 +1,73 @@
+//! A question to somebody behind the team: ARP (RFC 826), which every host answers.
+
+use std::net::Ipv4Addr;
+
+use crate::pdu::{Mac, read, read_u16};
+
+const ARP_TYPE: u16 = 0x0806;
+const FRAME_BYTES: usize = 60;
+
+/// Whom to ask, and who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    /// An address behind the team.
+    pub(crate) target: Ipv4Addr,
+    /// An address that the target may answer to; nobody else may have it.
+    pub(crate) sender: Ipv4Addr,
+}
+
+/// An answer that was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// The answer's destination: who asked.
+    pub(crate) asked: Mac,
+}
+
+impl Probe {
+    /// An ARP request from `source`.
+    pub(crate) fn request(&self, source: Mac) -> Vec<u8> {
+        let mut frame = vec![0xff; 6];
+        frame.extend(source);
+        frame.extend(ARP_TYPE.to_be_bytes());
+        frame.extend([0, 1, 8, 0, 6, 4, 0, 1]);
+        frame.extend(source);
+        frame.extend(self.sender.octets());
+        frame.extend([0; 6]);
+        frame.extend(self.target.octets());
+        frame.resize(FRAME_BYTES, 0);
+        frame
+    }
+
+    /// Whether a frame is the target's answer.
+    pub(crate) fn sight(&self, frame: &[u8]) -> Option<Sight> {
+        let is_reply = read_u16(frame, 12) == Some(ARP_TYPE) && read_u16(frame, 20) == Some(2);
+        let from: [u8; 4] = read(frame, 28)?;
+        let to: [u8; 4] = read(frame, 38)?;
+        (is_reply && from == self.target.octets() && to == self.sender.octets())
+            .then(|| read(frame, 0).map(|asked| Sight { asked }))
+            .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_told_from_a_request_and_from_others_answers() {
+        let probe = Probe { target: [10, 0, 0, 1].into(), sender: [10, 0, 0, 9].into() };
+        let asks = [2, 0, 0, 0, 0, 9];
+        let request = probe.request(asks);
+        assert_eq!((request.len(), probe.sight(&request)), (60, None));
+        // The answer as RFC 826 makes it of the request: ends swapped, operation 2.
+        let mut answer = request.clone();
+        answer[..6].copy_from_slice(&asks);
+        answer[21] = 2;
+        answer[28..32].copy_from_slice(&[10, 0, 0, 1]);
+        answer[38..42].copy_from_slice(&[10, 0, 0, 9]);
+        assert_eq!(probe.sight(&answer), Some(Sight { asked: asks }));
+        answer[31] = 2;
+        assert_eq!(probe.sight(&answer), None);
+        assert_eq!(probe.sight(&answer[..30]), None);
+    }
+}

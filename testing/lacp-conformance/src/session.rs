@@ -1,0 +1,254 @@
+//! A run against one device: the partners play, what the device says is kept.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::partner::{Partner, Voice};
+use crate::pdu::{Kind, Lacpdu, PortInfo, SLOW_PROTOCOLS_TYPE, State, read_u16};
+use crate::probe::{Probe, Sight};
+use crate::record::{Heard, lacpdus};
+use crate::setup::Setup;
+use crate::verdict::{Stop, not_applicable};
+use crate::world::World;
+
+/// How often a partner speaks without being asked: Fast_Periodic_Time.
+const EVERY: Duration = Duration::from_secs(1);
+/// How far apart a partner's frames are: it keeps the limit of three a second itself.
+const APART: Duration = Duration::from_millis(350);
+/// How long a device that is to come into use may keep still before it is nudged.
+const PATIENCE: Duration = Duration::from_millis(2500);
+/// Frames that a flood sends before it looks at what came back.
+const BURST: usize = 32;
+
+/// One link: the partner, and what the device said on it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) partner: Partner,
+    /// What the device last said of itself.
+    pub(crate) device: Option<PortInfo>,
+    /// Everything since the case began.
+    pub(crate) heard: Vec<Heard>,
+    said: Option<(Duration, Lacpdu)>,
+}
+
+/// The links and the time.
+pub(crate) struct Session<'w> {
+    world: &'w mut dyn World,
+    pub(crate) setup: Setup,
+    pub(crate) seats: Vec<Seat>,
+    /// Answers to probes, with the interface they came by.
+    pub(crate) sights: Vec<(Duration, usize, Sight)>,
+}
+
+impl Seat {
+    fn new(interface: usize) -> Self {
+        let partner = Partner { voice: Voice::Mute, ..Partner::baseline(interface) };
+        Self { partner, device: None, heard: Vec::new(), said: None }
+    }
+
+    /// The last LACPDU of the device in this case.
+    pub(crate) fn last(&self) -> Option<&Lacpdu> {
+        lacpdus(&self.heard).next_back().map(|(_, pdu)| pdu)
+    }
+
+    /// LACPDUs since `since`, with their times.
+    pub(crate) fn since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
+        lacpdus(&self.heard).filter(|(at, _)| *at >= since).map(|(at, pdu)| (at, *pdu)).collect()
+    }
+
+    /// Whether the device said last that frames pass, and knows the partner.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.last().is_some_and(|pdu| {
+            pdu.actor.state.has(State::IN_USE)
+                && pdu.partner.is_same_port(&self.partner.info)
+                && pdu.partner.state.has(State::SYNCHRONIZATION)
+        })
+    }
+
+    /// When the partner speaks next.
+    fn due(&self) -> Option<Duration> {
+        if self.partner.voice != Voice::Answer {
+            return None;
+        }
+        let Some((at, said)) = &self.said else { return Some(Duration::ZERO) };
+        let news = self.partner.compose(self.device.as_ref()) != *said;
+        Some(*at + if news { APART } else { EVERY })
+    }
+}
+
+impl<'w> Session<'w> {
+    /// Nobody speaks yet.
+    pub(crate) fn new(world: &'w mut dyn World, setup: Setup) -> Self {
+        let seats = (0..world.interfaces()).map(Seat::new).collect();
+        Self { world, setup, seats, sights: Vec::new() }
+    }
+
+    /// Since the run began.
+    pub(crate) fn now(&self) -> Duration {
+        self.world.now()
+    }
+
+    /// Forgets what was heard: a case begins.
+    pub(crate) fn begin_case(&mut self) {
+        for seat in &mut self.seats {
+            seat.heard.clear();
+        }
+        self.sights.clear();
+    }
+
+    /// Lets the partners play until `done`, for `limit` at most; whether it was done.
+    pub(crate) fn run_until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&Self) -> bool,
+    ) -> Result<bool> {
+        let deadline = self.now() + limit;
+        loop {
+            if done(self) {
+                return Ok(true);
+            }
+            if self.now() >= deadline {
+                return Ok(false);
+            }
+            self.speak()?;
+            let due = self.seats.iter().filter_map(Seat::due).min();
+            let until = due.map_or(deadline, |due| due.min(deadline));
+            if let Some(arrival) = self.world.receive(until)? {
+                self.hear(arrival.interface, arrival.at, arrival.frame)?;
+            }
+        }
+    }
+
+    /// Lets the partners play for a time.
+    pub(crate) fn run_for(&mut self, time: Duration) -> Result<()> {
+        self.run_until(time, |_| false).map(drop)
+    }
+
+    /// Sends the partner's next LACPDU now.
+    pub(crate) fn say(&mut self, interface: usize) -> Result<()> {
+        let seat = &mut self.seats[interface];
+        let pdu = seat.partner.compose(seat.device.as_ref());
+        seat.said = Some((self.world.now(), pdu));
+        self.send(interface, &pdu.encode())
+    }
+
+    /// Sends a frame as it is.
+    pub(crate) fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
+        self.trace('>', interface, &Kind::of(frame));
+        self.world.send(interface, frame)
+    }
+
+    /// Sends these frames again and again as fast as they go, while the partners play;
+    /// returns how many.
+    pub(crate) fn flood(
+        &mut self,
+        interface: usize,
+        time: Duration,
+        frames: &[Vec<u8>],
+    ) -> Result<u64> {
+        let deadline = self.now() + time;
+        let mut sent = 0;
+        let mut next = frames.iter().cycle();
+        while self.now() < deadline {
+            for frame in next.by_ref().take(BURST) {
+                self.world.send(interface, frame)?;
+                sent += 1;
+            }
+            self.speak()?;
+            // As many as were sent: a device that sends more does not keep the flood from
+            // its end.
+            for _ in 0..BURST {
+                let Some(arrival) = self.world.receive(Duration::ZERO)? else { break };
+                self.hear(arrival.interface, arrival.at, arrival.frame)?;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Takes a link down or up.
+    pub(crate) fn set_link(&mut self, interface: usize, up: bool) -> Result<()> {
+        self.world.set_link(interface, up)
+    }
+
+    /// Sends the probe, if there is one, by an interface.
+    pub(crate) fn probe(&mut self, interface: usize) -> Result<Option<Probe>> {
+        let Some(probe) = self.setup.probe else { return Ok(None) };
+        let source = self.seats[interface].partner.source;
+        self.world.send(interface, &probe.request(source))?;
+        Ok(Some(probe))
+    }
+
+    /// Brings every link into use with the baseline's partner.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] if the device does not come: one case says so, others
+    /// have nothing to judge.
+    pub(crate) fn establish(&mut self) -> Result<Duration, Stop> {
+        let began = self.now();
+        for (interface, seat) in self.seats.iter_mut().enumerate() {
+            seat.partner = Partner::baseline(interface);
+        }
+        let limit = self.setup.establish_limit;
+        let everywhere = |session: &Self| session.seats.iter().all(Seat::is_in_use);
+        while self.now() < began + limit {
+            let asked = self.now();
+            if self.run_until(PATIENCE, everywhere)? {
+                return Ok(self.now() - began);
+            }
+            self.nudge(asked)?;
+        }
+        not_applicable(format!("a member did not come into use within {} s", limit.as_secs()))
+    }
+
+    /// Shows a device that was silent since `since` a wrong view of its activity, which
+    /// changes nothing but that it has to speak. It may keep still for half a minute
+    /// after a partner that wanted it so.
+    fn nudge(&mut self, since: Duration) -> Result<()> {
+        for interface in 0..self.seats.len() {
+            let seat = &self.seats[interface];
+            if seat.since(since).is_empty() {
+                let mut pdu = seat.partner.compose(seat.device.as_ref());
+                pdu.partner.state.0 ^= State::ACTIVITY.0;
+                self.send(interface, &pdu.encode())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn trace(&self, way: char, interface: usize, kind: &Kind) {
+        if let (true, Kind::Lacp(pdu)) = (self.setup.trace, kind) {
+            let at = self.now().as_secs_f64();
+            eprintln!("{at:9.3} {interface} {way} actor: {}; partner: {}", pdu.actor, pdu.partner);
+        }
+    }
+
+    fn speak(&mut self) -> Result<()> {
+        for interface in 0..self.seats.len() {
+            if self.seats[interface].due().is_some_and(|due| due <= self.world.now()) {
+                self.say(interface)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, interface: usize, at: Duration, frame: Vec<u8>) -> Result<()> {
+        if let Some(sight) = self.setup.probe.and_then(|probe| probe.sight(&frame)) {
+            self.sights.push((at, interface, sight));
+        }
+        if read_u16(&frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
+            return Ok(());
+        }
+        let kind = Kind::of(&frame);
+        self.trace('<', interface, &kind);
+        let seat = &mut self.seats[interface];
+        if let Kind::Lacp(pdu) = &kind {
+            seat.device = Some(pdu.actor);
+            if seat.partner.voice == Voice::Reflect {
+                self.world.send(interface, &frame)?;
+            }
+        }
+        seat.heard.push(Heard { at, frame, kind });
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Real interfaces and the real clock.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::socket::Socket;
+use super::{Arrival, World};
+
+/// Interfaces of this host that lead to the device.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    names: Vec<String>,
+    sockets: Vec<Socket>,
+    began: Instant,
+    /// What takes a link down or up instead of `ip link`.
+    link_command: Option<String>,
+    /// Where the next look begins, so that a busy interface does not starve others.
+    turn: usize,
+}
+
+impl Packets {
+    /// Opens interfaces. `link_command` is run by the shell with `$INTERFACE` and
+    /// `$STATE` (`up` or `down`).
+    ///
+    /// # Errors
+    /// One is not there, or this process may not open packet sockets.
+    pub(crate) fn open(names: &[String], link_command: Option<String>) -> Result<Self> {
+        let sockets = names
+            .iter()
+            .map(|name| Socket::open(name).with_context(|| format!("cannot open {name}")))
+            .collect::<Result<_>>()?;
+        let began = Instant::now();
+        Ok(Self { names: names.to_vec(), sockets, began, link_command, turn: 0 })
+    }
+
+    /// A frame that waits on some interface.
+    fn take(&mut self) -> Result<Option<Arrival>> {
+        let count = self.sockets.len();
+        for offset in 0..count {
+            let interface = (self.turn + offset) % count;
+            let received = self.sockets[interface]
+                .receive()
+                .with_context(|| format!("receiving from {}", self.names[interface]))?;
+            if let Some(frame) = received {
+                self.turn = interface + 1;
+                return Ok(Some(Arrival { interface, at: self.now(), frame }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl World for Packets {
+    fn interfaces(&self) -> usize {
+        self.sockets.len()
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
+        let sent = self.sockets[interface].send(frame);
+        sent.with_context(|| format!("sending on {}", self.names[interface]))
+    }
+
+    fn receive(&mut self, until: Duration) -> Result<Option<Arrival>> {
+        loop {
+            if let Some(arrival) = self.take()? {
+                return Ok(Some(arrival));
+            }
+            let left = until.saturating_sub(self.now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let mut waited: Vec<PollFd<'_>> =
+                self.sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+            match poll(&mut waited, Some(&Timespec::try_from(left)?)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno).context("waiting for frames"),
+            }
+        }
+    }
+
+    fn set_link(&mut self, interface: usize, up: bool) -> Result<()> {
+        let name = &self.names[interface];
+        let state = if up { "up" } else { "down" };
+        let status = match &self.link_command {
+            None => Command::new("ip").args(["link", "set", "dev", name, state]).status(),
+            Some(command) => Command::new("sh")
+                .args(["-c", command])
+                .env("INTERFACE", name)
+                .env("STATE", state)
+                .status(),
+        };
+        let status = status.context("cannot run the command that sets a link")?;
+        ensure!(status.success(), "cannot set link {name} {state}");
+        Ok(())
+    }
+}

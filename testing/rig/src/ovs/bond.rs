@@ -1,0 +1,63 @@
+//! Bonds with LACP, whose links end in a namespace where somebody plays the partner.
+
+use anyhow::Result;
+
+use super::server::Server;
+use crate::namespace::Namespace;
+use crate::rig::Rig;
+
+/// Who begins to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacp {
+    /// The bond does.
+    Active,
+    /// The bond waits for its partner.
+    Passive,
+}
+
+/// A switch with any number of bonds of two links, each bond on a bridge of its own.
+#[derive(Debug)]
+pub struct OvsBonds {
+    server: Server,
+    bonds: u8,
+}
+
+impl OvsBonds {
+    /// Starts it without a bond.
+    ///
+    /// # Errors
+    /// It does not start; with the end of its log.
+    pub fn start(rig: &Rig) -> Result<Self> {
+        Ok(Self { server: Server::start(rig, &[])?, bonds: 0 })
+    }
+
+    /// Adds a bond (balance-tcp, short timeout) whose links end in `far`; returns their
+    /// ends there, and an address behind the bond.
+    ///
+    /// # Errors
+    /// The host or the switch refused.
+    pub fn add(&mut self, rig: &Rig, far: &Namespace, lacp: Lacp) -> Result<([String; 2], String)> {
+        let Self { server, bonds } = self;
+        *bonds += 1;
+        let links = [rig.device("m"), rig.device("m")];
+        let ends = [rig.device("f"), rig.device("f")];
+        for (link, end) in links.iter().zip(&ends) {
+            let peer = ["type", "veth", "peer", "name", link, "netns", server.namespace.name()];
+            far.run(&[&["ip", "link", "add", end][..], &peer].concat())?;
+            far.run(&["ip", "link", "set", end, "up"])?;
+            server.namespace.run(&["ip", "link", "set", link, "up"])?;
+        }
+        let (bridge, bond) = (format!("b{bonds}"), format!("bond{bonds}"));
+        let lacp = if lacp == Lacp::Active { "lacp=active" } else { "lacp=passive" };
+        let add_bridge =
+            ["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev", "--"];
+        let add_bond = ["add-bond", &bridge, &bond, &links[0], &links[1]];
+        let settings = ["bond_mode=balance-tcp", lacp, "other_config:lacp-time=fast"];
+        server.set(&[&add_bridge[..], &add_bond, &settings].concat())?;
+        server.switch.check_running()?;
+        let address = format!("10.99.{bonds}.1");
+        server.namespace.wait_device(&bridge)?;
+        server.namespace.address(&bridge, &format!("{address}/24"))?;
+        Ok((ends, address))
+    }
+}
