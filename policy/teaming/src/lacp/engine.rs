@@ -3,7 +3,6 @@
 use suimon_quantity::Time;
 
 use super::action::{Action, Received, report_trouble, report_use};
-use crate::MEMBERS_MAX;
 use super::parse::{SlowPdu, parse};
 use super::port::Port;
 use super::selection::Selection;
@@ -11,6 +10,7 @@ use super::{
     LacpSpec, Lacpdu, Link, Marker, MarkerKind, MemberState, PduError, PortSpec, ReceiveState,
     SpecError, TeamState,
 };
+use crate::MEMBERS_MAX;
 use crate::MemberId;
 
 /// Rounds of ports and Selection Logic in one poll. Three settle any event; what

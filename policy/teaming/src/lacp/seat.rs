@@ -1,9 +1,9 @@
 //! A port as the Selection Logic sees it, and its place among others.
 
-use super::constants::MEMBERS_MAX;
 use super::lag::LagId;
 use super::port::{Claim, Port};
 use super::{ChurnState, LacpSpec, Selected};
+use crate::MEMBERS_MAX;
 
 /// What the Selection Logic needs to know of a port.
 #[derive(Clone, Copy, Debug)]

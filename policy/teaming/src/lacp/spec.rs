@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
-use crate::MEMBERS_MAX;
 use super::key::ADMIN_KEY_MAX;
+use crate::MEMBERS_MAX;
 use crate::MemberId;
 
 /// Who speaks first (IEEE 802.1AX-2014, 6.4.1 c).
