@@ -83,7 +83,7 @@ pub(crate) fn topology(
         ports.extend(host_nic_port(config, switch, ids));
         ports.extend(uplink_port(config, switch, ids, device_mtu));
     }
-    Topology { switches, ports }
+    Topology { switches, ports, teams: Vec::new() }
 }
 
 fn nic_port(nic: &NicConfig, ids: &Ids) -> Option<PortTopology> {

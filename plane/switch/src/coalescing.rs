@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use suimon_forwarding::{PortSlot, Verdict};
 use suimon_frame::{Coalesced, Frame, Lane, Offloads, coalesce};
 
-use crate::published::Published;
+use crate::published::{PortRuntime, Published};
 
 /// The forms of frame that a port's egress queues take, as they last said.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ fn lane(published: &Published, verdict: &Verdict) -> Lane {
         Verdict::Drop(_) => Lane::Apart,
         Verdict::Unicast { egress } => {
             let port = published.ports.get(egress.index()).filter(|port| port.receive_coalescing);
-            let takes = port.map_or(Offloads::NONE, |port| port.shared.egress_forms.get());
+            let takes = port.map_or(Offloads::NONE, |port| forms(published, port));
             if takes.tcp4_segmentation || takes.tcp6_segmentation {
                 // Slots are numbered in 16 bits.
                 Lane::Egress(egress.index() as u16, takes)
@@ -63,6 +63,19 @@ fn lane(published: &Published, verdict: &Verdict) -> Lane {
             }
         }
     }
+}
+
+/// The forms that a port takes. Of a team, those that all members take which have
+/// queues: which one a frame leaves by is not known before it is joined.
+#[inline]
+fn forms(published: &Published, port: &PortRuntime) -> Offloads {
+    let Some(team) = port.team.and_then(|team| published.teams.get(team)) else {
+        return port.shared.egress_forms.get();
+    };
+    let members = team.members.iter().filter_map(|(_, place)| published.ports.get(*place));
+    let attached = members.filter(|member| !member.egress.is_empty());
+    let bits = attached.map(|member| member.shared.egress_forms.get().to_bits());
+    bits.reduce(|all, bits| all & bits).map_or(Offloads::NONE, Offloads::from_bits)
 }
 
 /// Counters are shared by all processors, so they are added to once for each run

@@ -127,8 +127,8 @@ impl World {
             order.write(from, sent.entry((order.to, order.flow)).or_default(), frame);
             batch.commit();
         }
-        let slot = self.engine.published().tables.slot(PortId(from.into())).unwrap();
-        self.engine.handle_batch(Time::ZERO, slot, &mut batch, &mut Probe::none());
+        let ingress = self.engine.published().ingress(PortId(from.into())).unwrap();
+        self.engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut Probe::none());
         self.engine.flush();
         while let Some(mail) = self.links[1].poll_mail() {
             match mail {
@@ -178,6 +178,7 @@ fn publish(
                 is_uplink: false,
                 capture: None,
                 egress: usize::from(id)..usize::from(id) + 1,
+                team: None,
             };
             (slot, runtime)
         })
@@ -186,6 +187,8 @@ fn publish(
     Arc::new(Published {
         tables,
         ports: ports.into_iter().map(|(_, runtime)| runtime).collect(),
+        members: Vec::new(),
+        teams: Vec::new(),
         owners,
         links: links.iter().cloned().map(Some).collect(),
     })

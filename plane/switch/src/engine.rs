@@ -2,9 +2,11 @@
 //!
 //! Frames are decided in one go, segments of a stream are joined for ports that want
 //! it, then all are handed to the egress queues: at once if the queue is here, in a
-//! parcel if another processor owns it. Which queues are here: [`queues`].
+//! parcel if another processor owns it. Which queues are here: [`queues`]. Of ports that
+//! are teams: [`teams`].
 
 mod queues;
+mod teams;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,9 +22,11 @@ use crate::link::{Latch, Link, Mail, Outbox};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::OwnedSink;
 use crate::post::{Parcel, Post, return_home};
-use crate::published::{PortRuntime, Published};
+use crate::published::{Ingress, PortRuntime, Published};
 use crate::stages::{Probe, Stage};
-use crate::ways::{Way, Ways};
+use crate::ways::{Exit, Way, Ways};
+
+use self::teams::{Arrival, Teams};
 
 /// Addresses one processor remembers over all switches, 32 bytes each.
 const ADDRESSES_MAX: usize = 131_072;
@@ -44,9 +48,21 @@ pub(crate) struct Engine {
     routes: Routes<Parcel>,
     expected: BTreeMap<QueueId, Latch>,
     ways: Ways,
+    teams: Teams,
     post: Post,
     outbox: Outbox,
     notices: Arc<Notices>,
+}
+
+/// What all frames of a batch have in common.
+struct Batch<'a> {
+    now: Time,
+    published: &'a Published,
+    /// Through what the switch gets them.
+    ingress: PortSlot,
+    port: &'a PortRuntime,
+    /// The member that they came in by, if that is a team.
+    arrival: Option<Arrival<'a>>,
 }
 
 impl Engine {
@@ -63,6 +79,7 @@ impl Engine {
             touched: Vec::new(),
             expected: BTreeMap::new(),
             ways: Ways::default(),
+            teams: Teams::default(),
             outbox: Outbox::default(),
             notices,
         };
@@ -95,20 +112,21 @@ impl Engine {
     pub(crate) fn handle_batch(
         &mut self,
         now: Time,
-        ingress: PortSlot,
+        Ingress { slot: ingress, member }: Ingress,
         batch: &mut FrameBatch,
         probe: &mut Probe<'_>,
     ) {
         let published = Arc::clone(&self.published);
         let Some(port) = published.ports.get(ingress.index()) else { return };
-        if let Some(tap) = &port.capture {
-            for frame in batch.frames_mut() {
-                frame.gather();
-                tap.take(now, Direction::Ingress, frame);
-            }
+        let arrival = member.and_then(|member| self.arrival(&published, member));
+        let mut frames = batch.frames_mut();
+        if let Some(arrival) = &arrival {
+            capture_ingress(arrival.port, now, frames);
+            let taken = arrival.accept(now, frames);
+            frames = &mut frames[..taken];
         }
+        capture_ingress(port, now, frames);
         probe.mark(Stage::CopyIn);
-        let frames = batch.frames_mut();
         if port.is_uplink {
             for frame in frames.iter_mut() {
                 frame.meta.is_coalesced = frame.meta.gso.is_some();
@@ -118,6 +136,9 @@ impl Engine {
             }
         }
         self.forwarder.decide(&published.tables, now, ingress, frames, &mut self.verdicts);
+        if let Some(arrival) = &arrival {
+            arrival.leave_to_others(&published, &mut self.verdicts[..frames.len()]);
+        }
         probe.mark(Stage::Classify);
         let coalesced = if port.hands_over_joined {
             coalesce_decided(&published, &self.verdicts, frames)
@@ -125,18 +146,19 @@ impl Engine {
             Coalesced::default()
         };
         probe.mark(Stage::Coalesce);
+        let of = Batch { now, published: &published, ingress, port, arrival };
         for (at, frame) in frames.iter_mut().enumerate() {
             if coalesced.is_absorbed(at) {
                 continue;
             }
             match self.verdicts[at] {
                 Verdict::Unicast { egress } => {
-                    self.deliver(now, &published, egress, frame, true, probe);
+                    self.deliver(&of, egress.index(), frame, true, probe);
                 }
                 Verdict::Flood { vlan, kind } => {
-                    self.flood(now, &published, ingress, (vlan, kind), frame, probe);
+                    self.flood(&of, (vlan, kind), frame, probe);
                 }
-                Verdict::Drop(reason) => self.handle_drop(now, port, reason, frame),
+                Verdict::Drop(reason) => self.handle_drop(&of, reason, frame),
             }
         }
         probe.mark(Stage::CopyOut);
@@ -145,9 +167,13 @@ impl Engine {
         probe.mark(Stage::Notify);
     }
 
-    fn handle_drop(&self, now: Time, port: &PortRuntime, reason: DropReason, frame: &Frame) {
+    fn handle_drop(&self, of: &Batch<'_>, reason: DropReason, frame: &Frame) {
+        let port = match &of.arrival {
+            Some(arrival) if reason == DropReason::OtherMember => arrival.port,
+            _ => of.port,
+        };
         port.shared.tally.drop_rx(reason, 1);
-        if reason == DropReason::SpoofedSource && port.shared.spoofing_told.is_due(now) {
+        if reason == DropReason::SpoofedSource && port.shared.spoofing_told.is_due(of.now) {
             let notice = PlaneNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
             self.notices.tell(notice);
         }
@@ -155,14 +181,12 @@ impl Engine {
 
     fn flood(
         &mut self,
-        now: Time,
-        published: &Published,
-        ingress: PortSlot,
+        of: &Batch<'_>,
         (vlan, kind): (Option<VlanId>, FloodKind),
         frame: &mut Frame,
         probe: &mut Probe<'_>,
     ) {
-        let port = &published.ports[ingress.index()];
+        let Batch { now, published, ingress, port, .. } = *of;
         if let Some(limit) = &port.storm {
             if !port.shared.storm.admit(limit, now, 1) {
                 port.shared.tally.drop_rx(DropReason::StormLimit, 1);
@@ -175,36 +199,57 @@ impl Engine {
         port.shared.tally.flooded.add(1);
         let tag = frame.meta.tag;
         let mut members = 0;
+        let mut others = 0;
         for member in published.tables.flood(ingress, vlan, kind) {
+            let arrival = of.arrival.as_ref();
+            if arrival.is_some_and(|arrival| !arrival.reaches(published, member.slot)) {
+                others += 1;
+                continue;
+            }
             members += 1;
             if published.tables.fits(member.slot, frame) {
                 frame.meta.tag = member.rule.apply(tag);
-                self.deliver(now, published, member.slot, frame, false, probe);
+                self.deliver(of, member.slot.index(), frame, false, probe);
             } else if let Some(port) = published.ports.get(member.slot.index()) {
                 port.shared.tally.drop_tx(DropReason::TooLong, 1);
             }
         }
         if members == 0 {
-            port.shared.tally.drop_rx(DropReason::NoDestination, 1);
+            let reason =
+                if others > 0 { DropReason::OtherMember } else { DropReason::NoDestination };
+            self.handle_drop(of, reason, frame);
         }
     }
 
-    /// Takes one frame to one port. `is_only`: nobody else needs the frame, so its
-    /// buffer may be taken.
+    /// Takes one frame to the port at one place. `is_only`: nobody else needs the frame,
+    /// so its buffer may be taken.
     #[inline]
     fn deliver(
         &mut self,
-        now: Time,
-        published: &Published,
-        egress: PortSlot,
+        of: &Batch<'_>,
+        egress: usize,
         frame: &mut Frame,
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        if let Some(sink) = self.ways.direct(egress) {
-            return self.transmit(sink, frame, probe);
+        match self.ways.exit(egress) {
+            Exit::Sink(sink) => self.transmit(sink as usize, frame, probe),
+            Exit::Queues => self.deliver_to_queue(of, egress, frame, is_only, probe),
+            Exit::Team(team) => self.deliver_to_team(of, team as usize, frame, is_only, probe),
         }
-        let Some(port) = published.ports.get(egress.index()) else { return };
+    }
+
+    #[inline]
+    fn deliver_to_queue(
+        &mut self,
+        of: &Batch<'_>,
+        egress: usize,
+        frame: &mut Frame,
+        is_only: bool,
+        probe: &mut Probe<'_>,
+    ) {
+        let Batch { now, published, .. } = *of;
+        let Some(port) = published.ports.get(egress) else { return };
         let queues = port.egress.len();
         let at = match queues {
             0 => return port.shared.tally.drop_tx(DropReason::EgressDown, 1),
@@ -316,9 +361,17 @@ impl Engine {
     }
 
     fn count_lost(&self, queue: QueueId, frames: u64) {
-        let slot = self.published.tables.slot(queue.port);
-        if let Some(port) = slot.and_then(|slot| self.published.ports.get(slot.index())) {
+        if let Some(port) = self.published.port(queue.port) {
             port.shared.tally.drop_tx(DropReason::EgressFull, frames);
         }
+    }
+}
+
+/// Gives a port's capture what comes in.
+fn capture_ingress(port: &PortRuntime, now: Time, frames: &mut [Frame]) {
+    let Some(tap) = &port.capture else { return };
+    for frame in frames {
+        frame.gather();
+        tap.take(now, Direction::Ingress, frame);
     }
 }

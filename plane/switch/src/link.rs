@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use suimon_forwarding::{Entry, Learned};
 use suimon_ports::{Placement, Waker};
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_teaming::Distribution;
 
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::post::Parcel;
@@ -37,6 +38,9 @@ pub(crate) enum Mail {
 /// What the control plane asks of a processor.
 pub(crate) enum Command {
     Adopt(Arc<Published>, Latch),
+    /// The team with this port has another distribution than was published. Nothing
+    /// else changes, so that no tables are made anew while a link is down.
+    Distribute(PortId, Arc<Distribution>, Latch),
     AttachSource(Box<OwnedSource>),
     AttachSink(Box<OwnedSink>),
     /// Tell when this queue has arrived from its former owner.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use suimon_forwarding::{DropReason, PortSlot};
+use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, Offloads, complete_checksum, segment};
 use suimon_offload::{EgressStep, plan};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
 use suimon_quantity::{QueueId, Time};
 
-use crate::published::PortShared;
+use crate::published::{Ingress, PortShared};
 use crate::stages::{Probe, Stage};
 use crate::tally::QueueTally;
 
@@ -30,8 +30,8 @@ pub(crate) struct OwnedSource {
     pub shared: Arc<PortShared>,
     pub tally: Arc<QueueTally>,
     pub readiness: Readiness,
-    /// Its port's place in the present tables.
-    pub slot: Option<PortSlot>,
+    /// As what its frames are handled under the present tables.
+    pub ingress: Option<Ingress>,
     malformed: u64,
 }
 
@@ -43,7 +43,7 @@ impl OwnedSource {
         tally: Arc<QueueTally>,
     ) -> Self {
         let readiness = Readiness::Polling;
-        Self { id, source, shared, tally, readiness, slot: None, malformed: 0 }
+        Self { id, source, shared, tally, readiness, ingress: None, malformed: 0 }
     }
 
     /// Counts what was received, and what the source had to drop meanwhile.

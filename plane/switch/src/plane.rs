@@ -11,6 +11,7 @@ use std::time::Duration;
 use suimon_forwarding::{Learned, VlanMode};
 use suimon_ports::{FrameSink, FrameSource, Placement, ProcessorRuntime, QueueHost};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
+use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureOptions, CaptureReader};
 use crate::link::{Command, Latch};
@@ -64,6 +65,28 @@ impl DataPlane {
         self.registry().set_topology(topology)
     }
 
+    /// Gives a team another distribution; returns when all processors use it: a frame
+    /// that a device hands over afterwards goes by it, and none goes by a member that
+    /// it does not name. Costs what a message to each processor does, and takes no
+    /// tables or queues apart. A later [`DataPlane::publish`] is to have it too.
+    ///
+    /// # Errors
+    /// The port is no team, or a processor does not answer.
+    pub fn set_distribution(
+        &self,
+        team: PortId,
+        distribution: &Arc<Distribution>,
+    ) -> Result<(), TopologyError> {
+        self.registry().set_distribution(team, distribution)
+    }
+
+    /// What each bucket of a team's flows carried since this was last asked, for
+    /// [`Team::handle_loads`](suimon_teaming::Team::handle_loads); nothing in bytes
+    /// unless the algorithm is `Dynamic`. `None` if the port is no team.
+    pub fn take_bucket_loads(&self, team: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
+        self.registry().take_bucket_loads(team)
+    }
+
     /// Gives the data plane these logical CPUs, and takes the others away. Queues
     /// move first; nothing is lost.
     ///
@@ -104,7 +127,9 @@ impl DataPlane {
         registry.processors(self.now())
     }
 
-    /// Counters of a port; all nought if it was never published.
+    /// Counters of a port; all nought if it was never published. Frames and bytes of a
+    /// team are those that its members carried while they were in it; what became of
+    /// frames that only one member had to do with is counted there.
     pub fn port_counters(&self, port: PortId) -> PortCountersView {
         self.registry().port_counters(port)
     }

@@ -1,5 +1,6 @@
 //! What the control plane keeps of one port.
 
+use std::ops::{Add, Sub};
 use std::sync::Arc;
 
 use suimon_quantity::{Direction, PortId};
@@ -12,24 +13,47 @@ use crate::view::PortCountersView;
 pub(crate) struct PortRecord {
     pub shared: Arc<PortShared>,
     /// What queues carried that are gone.
-    departed: Carried,
+    pub departed: Carried,
 }
 
 /// Frames and bytes in both directions.
-#[derive(Clone, Copy, Debug, Default)]
-struct Carried {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Carried {
     rx: [u64; 2],
     tx: [u64; 2],
 }
 
 impl Carried {
-    fn add(&mut self, direction: Direction, queue: &QueueTally) {
-        let carried = match direction {
-            Direction::Ingress => &mut self.rx,
-            Direction::Egress => &mut self.tx,
-        };
-        carried[0] += queue.frames.value();
-        carried[1] += queue.bytes.value();
+    /// What one queue carried.
+    pub(crate) fn of(direction: Direction, queue: &QueueTally) -> Self {
+        let carried = [queue.frames.value(), queue.bytes.value()];
+        match direction {
+            Direction::Ingress => Self { rx: carried, tx: [0; 2] },
+            Direction::Egress => Self { rx: [0; 2], tx: carried },
+        }
+    }
+
+    fn with(self, other: Self, join: impl Fn(u64, u64) -> u64) -> Self {
+        let [rx, tx] = [(self.rx, other.rx), (self.tx, other.tx)]
+            .map(|(a, b)| [join(a[0], b[0]), join(a[1], b[1])]);
+        Self { rx, tx }
+    }
+}
+
+impl Add for Carried {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, u64::wrapping_add)
+    }
+}
+
+impl Sub for Carried {
+    type Output = Self;
+
+    /// Nothing, where the counters began anew meanwhile.
+    fn sub(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
     }
 }
 
@@ -40,16 +64,11 @@ impl PortRecord {
 
     /// A queue of the port is gone; what it carried still counts.
     pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueTally) {
-        self.departed.add(direction, queue);
+        self.departed = self.departed + Carried::of(direction, queue);
     }
 
-    /// The port's counters, with those of its present `queues`.
-    pub(crate) fn counters<'a>(
-        &self,
-        queues: impl Iterator<Item = (Direction, &'a QueueTally)>,
-    ) -> PortCountersView {
-        let mut carried = self.departed;
-        queues.for_each(|(direction, queue)| carried.add(direction, queue));
+    /// The port's counters, of which it carried this.
+    pub(crate) fn counters(&self, carried: Carried) -> PortCountersView {
         let tally = &self.shared.tally;
         PortCountersView {
             rx_frames: carried.rx[0],

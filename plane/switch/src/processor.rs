@@ -205,10 +205,10 @@ impl Processor {
         let published = Arc::clone(self.engine.published());
         let Some(source) = self.sources.get_mut(token) else { return false };
         let owned = &mut source.owned;
-        let port = owned.slot.and_then(|slot| published.ports.get(slot.index()));
-        let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
-        if let Some(limit) = bandwidth {
-            if let Err(until) = owned.shared.bandwidth.check(limit, self.now) {
+        let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));
+        let bandwidth = port.and_then(|port| Some((port.bandwidth.as_ref()?, &port.shared)));
+        if let Some((limit, port)) = bandwidth {
+            if let Err(until) = port.bandwidth.check(limit, self.now) {
                 owned.source.disarm();
                 self.wait.unwatch(owned.source.wake_fd());
                 owned.readiness = Readiness::Throttled(until);
@@ -224,13 +224,13 @@ impl Processor {
             owned.count(frames as u64, bytes as u64);
             self.link.tally.batches.add(1);
             self.link.tally.frames.add(frames as u64);
-            if let Some(limit) = bandwidth {
+            if let Some((limit, port)) = bandwidth {
                 // A batch holds less than 2^32 bytes by far.
-                owned.shared.bandwidth.charge(limit, self.now, bytes as u32);
+                port.bandwidth.charge(limit, self.now, bytes as u32);
             }
-            if let Some(slot) = owned.slot {
+            if let Some(ingress) = owned.ingress {
                 let mut probe = self.stages.probe(&*self.wait);
-                self.engine.handle_batch(self.now, slot, &mut self.batch, &mut probe);
+                self.engine.handle_batch(self.now, ingress, &mut self.batch, &mut probe);
             }
             if self.batch.has_tails() {
                 self.release(token);
@@ -331,7 +331,7 @@ impl Processor {
     }
 
     fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
-        owned.slot = self.engine.published().tables.slot(owned.id.port);
+        owned.ingress = self.engine.published().ingress(owned.id.port);
         let token = self.sources.insert(owned);
         let Some(source) = self.sources.get_mut(token) else { return };
         let watched = self.wait.watch(source.owned.source.wake_fd(), token as u64);
@@ -350,9 +350,13 @@ impl Processor {
         match command {
             Command::Adopt(published, latch) => {
                 for owned in self.sources.iter_mut() {
-                    owned.slot = published.tables.slot(owned.id.port);
+                    owned.ingress = published.ingress(owned.id.port);
                 }
                 self.engine.adopt(published);
+                latch.count_down();
+            }
+            Command::Distribute(team, distribution, latch) => {
+                self.engine.set_distribution(team, &distribution);
                 latch.count_down();
             }
             Command::AttachSource(source) => self.attach_source(source),

@@ -4,21 +4,26 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use suimon_forwarding::{Limit, LimitState, Tables};
+use suimon_forwarding::{Limit, LimitState, PortSlot, Tables};
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
+use suimon_teaming::{Distribution, MemberId};
 
 use crate::capture::CaptureTap;
 use crate::coalescing::EgressForms;
 use crate::link::Link;
 use crate::notice::Told;
 use crate::tally::PortTally;
+use crate::team_shared::TeamShared;
 
 /// One generation of everything the processors need to know. Immutable.
 pub(crate) struct Published {
     pub tables: Tables,
-    /// By slot of `tables`.
+    /// By slot of `tables`, then the members of teams. An index here is a *place*.
     pub ports: Vec<PortRuntime>,
-    /// All egress queues of ports in `tables` and their owners, ascending.
+    /// Ascending by port.
+    pub members: Vec<(PortId, MemberPlace)>,
+    pub teams: Vec<TeamRuntime>,
+    /// All egress queues of `ports` and their owners.
     pub owners: Vec<(QueueId, ProcessorId)>,
     /// By processor.
     pub links: Vec<Option<Arc<Link>>>,
@@ -32,6 +37,59 @@ impl Published {
     pub(crate) fn processors(&self) -> usize {
         self.links.iter().flatten().count()
     }
+
+    /// The port of a switch or member of a team with this identifier.
+    pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
+        let place = match self.tables.slot(port) {
+            Some(slot) => slot.index(),
+            None => self.member(port)?.place,
+        };
+        self.ports.get(place)
+    }
+
+    fn member(&self, port: PortId) -> Option<MemberPlace> {
+        let at = self.members.binary_search_by_key(&port, |(id, _)| *id).ok()?;
+        self.members.get(at).map(|(_, member)| *member)
+    }
+
+    /// As what frames from this port are handled.
+    pub(crate) fn ingress(&self, port: PortId) -> Option<Ingress> {
+        if let Some(slot) = self.tables.slot(port) {
+            return Some(Ingress { slot, member: None });
+        }
+        let member = self.member(port)?;
+        Some(Ingress { slot: self.teams.get(member.team)?.slot, member: Some(member) })
+    }
+}
+
+/// As what frames are handled that come in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ingress {
+    pub slot: PortSlot,
+    /// By which member, if the port is a team.
+    pub member: Option<MemberPlace>,
+}
+
+/// Where a team's member is found in one generation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberPlace {
+    /// In [`Published::teams`].
+    pub team: usize,
+    /// In [`TeamRuntime::members`].
+    pub nth: usize,
+    /// In [`Published::ports`].
+    pub place: usize,
+}
+
+/// One team, as processors need it.
+pub(crate) struct TeamRuntime {
+    pub slot: PortSlot,
+    pub members: Vec<(MemberId, usize)>,
+    /// That of when this was published; see [`Command::Distribute`].
+    ///
+    /// [`Command::Distribute`]: crate::link::Command::Distribute
+    pub distribution: Arc<Distribution>,
+    pub shared: Arc<TeamShared>,
 }
 
 /// One port, as processors need it beside the tables.
@@ -47,6 +105,8 @@ pub(crate) struct PortRuntime {
     pub capture: Option<Arc<CaptureTap>>,
     /// Its egress queues, as indices into [`Published::owners`].
     pub egress: Range<usize>,
+    /// Which of [`Published::teams`] it is.
+    pub team: Option<usize>,
 }
 
 /// What all processors share of one port, over all generations.

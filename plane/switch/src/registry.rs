@@ -1,14 +1,16 @@
 //! Everything the control plane knows of the data plane, behind one lock.
 
+mod publication;
+mod teams;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use suimon_forwarding::{Limit, PortRole, Tables};
 use suimon_ports::{Placement, ProcessorRuntime};
-use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
 
 use crate::capture::CaptureTap;
 use crate::link::{Command, Latch, Link};
@@ -16,13 +18,15 @@ use crate::notice::Notices;
 use crate::plane::ANSWER_TIMEOUT;
 use crate::port_record::PortRecord;
 use crate::processor::Processor;
-use crate::published::{PortRuntime, PortShared, Published};
+use crate::published::PortShared;
 use crate::tally::QueueTally;
-use crate::topology::{MoveError, PortTopology, Topology, TopologyError};
+use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{PortCountersView, ProcessorView};
 
+use self::teams::Teams;
+
 /// Processors at most; a bound for tables, far beyond what rings need.
-const PROCESSORS_MAX: usize = 64;
+pub(crate) const PROCESSORS_MAX: usize = 64;
 
 /// A queue the switch was given.
 #[derive(Clone)]
@@ -50,6 +54,7 @@ pub(crate) struct Registry {
     pub queues: BTreeMap<QueueId, QueueRecord>,
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
+    teams: Teams,
 }
 
 impl Registry {
@@ -65,6 +70,7 @@ impl Registry {
             queues: BTreeMap::new(),
             ports: BTreeMap::new(),
             captures: BTreeMap::new(),
+            teams: Teams::default(),
         };
         registry.set_processors(placements, runtime, notices)?;
         Ok(registry)
@@ -103,16 +109,20 @@ impl Registry {
     }
 
     pub(crate) fn set_topology(&mut self, topology: Topology) -> Result<(), TopologyError> {
+        topology.check_teams()?;
+        let joining = self.carried_by_members(&topology);
         let before = std::mem::replace(&mut self.topology, topology);
         if let Err(error) = self.republish() {
             self.topology = before;
             return Err(error);
         }
+        self.settle_teams(&joining);
         // Counters of a port live as long as it or one of its queues.
         let topology = &self.topology;
         let queues = &self.queues;
         self.ports.retain(|id, _| {
             topology.ports.iter().any(|port| port.spec.id == *id)
+                || topology.members().any(|member| member.port == *id)
                 || queues.keys().any(|queue| queue.port == *id)
         });
         Ok(())
@@ -136,41 +146,6 @@ impl Registry {
         if let Err(error) = self.republish() {
             tracing::error!(%error, "cannot publish the tables");
         }
-    }
-
-    fn published(&mut self) -> Result<Published, TopologyError> {
-        let specs: Vec<_> = self.topology.ports.iter().map(|port| port.spec.clone()).collect();
-        let tables = Tables::build(&self.topology.switches, &specs)?;
-        let mut owners = Vec::new();
-        let mut ports: Vec<Option<PortRuntime>> = Vec::new();
-        ports.resize_with(tables.slots(), || None);
-        for at in 0..self.topology.ports.len() {
-            let id = self.topology.ports[at].spec.id;
-            let shared = self.shared(id);
-            let port = &self.topology.ports[at];
-            let first = owners.len();
-            let egress = queues_of(&self.queues, id, Direction::Egress);
-            owners.extend(egress.map(|(id, record)| (*id, record.owner)));
-            let Some(slot) = tables.slot(id) else { continue };
-            let is_uplink = port.spec.role == PortRole::Uplink;
-            ports[slot.index()] = Some(PortRuntime {
-                shared,
-                bandwidth: port.bandwidth.map(bandwidth_limit),
-                storm: storm_limit(port),
-                receive_coalescing: is_uplink || port.receive_coalescing,
-                hands_over_joined: !is_uplink || port.receive_coalescing,
-                is_uplink,
-                capture: self.captures.get(&id).cloned(),
-                egress: first..owners.len(),
-            });
-        }
-        let links = self
-            .running
-            .iter()
-            .map(|running| running.as_ref().map(|running| Arc::clone(&running.link)))
-            .collect();
-        // Every slot belongs to one of the ports the tables were built from.
-        Ok(Published { tables, ports: ports.into_iter().flatten().collect(), owners, links })
     }
 
     pub(crate) fn set_capture(&mut self, port: PortId, tap: Arc<CaptureTap>) {
@@ -331,12 +306,7 @@ impl Registry {
 
     pub(crate) fn port_counters(&self, port: PortId) -> PortCountersView {
         let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
-        let of_port = queues_of(&self.queues, port, Direction::Ingress).chain(queues_of(
-            &self.queues,
-            port,
-            Direction::Egress,
-        ));
-        record.counters(of_port.map(|(id, queue)| (id.direction, &*queue.tally)))
+        record.counters(self.carried(port) + self.carried_for_team(port))
     }
 }
 
@@ -357,18 +327,6 @@ fn stop_all(processors: Vec<RunningProcessor>) {
     for processor in processors {
         (processor.join)();
     }
-}
-
-/// Four milliseconds at the rate, but room for two of the largest batches.
-fn bandwidth_limit(rate: BitRate) -> Limit {
-    let burst = (rate.bits_per_second() / 8 / 250).clamp(64 * 1024, 64 << 20);
-    Limit::of_bits(rate, burst as u32)
-}
-
-/// A tenth of a second's worth may come at once.
-fn storm_limit(port: &PortTopology) -> Option<Limit> {
-    let per_second = port.storm_limit_fps?;
-    Limit::of_frames(u64::from(per_second), (per_second / 10).max(8))
 }
 
 fn check_placements(placements: &[Placement]) -> io::Result<()> {

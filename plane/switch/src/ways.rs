@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use suimon_forwarding::PortSlot;
 use suimon_quantity::{ProcessorId, QueueId};
 
 use crate::handover::{Route, Routes};
@@ -21,14 +20,25 @@ pub(crate) enum Way {
     Nowhere,
 }
 
+/// What is to be done with a frame for a port.
+#[derive(Clone, Copy)]
+pub(crate) enum Exit {
+    /// It goes to the sink with this number: the port's only egress queue is here and
+    /// nobody captures. Nothing else is looked at for its frames, so that many ports do
+    /// not take more of the cache than they must.
+    Sink(u32),
+    /// One of the port's queues is chosen.
+    Queues,
+    /// One of the members of the team with this number is chosen.
+    Team(u32),
+}
+
 #[derive(Default)]
 pub(crate) struct Ways {
     /// Parallel to [`Published::owners`].
     of_queues: Vec<Way>,
-    /// By slot: the sink of a port whose only egress queue is here and that nobody
-    /// captures. Nothing else is looked at for its frames, so that many ports do not
-    /// take more of the cache than they must.
-    direct: Vec<Option<u32>>,
+    /// Parallel to [`Published::ports`].
+    exits: Vec<Exit>,
 }
 
 impl Ways {
@@ -48,11 +58,14 @@ impl Ways {
                 Route::Nowhere => Way::Nowhere,
             },
         ));
-        self.direct.clear();
-        self.direct.extend(published.ports.iter().map(|port| {
-            match self.of_queues.get(port.egress.clone()) {
-                Some(&[Way::Sink(at)]) if port.capture.is_none() => u32::try_from(at).ok(),
-                _ => None,
+        self.exits.clear();
+        self.exits.extend(published.ports.iter().map(|port| {
+            match (port.team, self.of_queues.get(port.egress.clone())) {
+                // Sinks and teams are counted by processors and by the control plane;
+                // neither comes near 2^32.
+                (Some(team), _) => Exit::Team(team as u32),
+                (None, Some(&[Way::Sink(at)])) if port.capture.is_none() => Exit::Sink(at as u32),
+                _ => Exit::Queues,
             }
         }));
     }
@@ -62,9 +75,9 @@ impl Ways {
         self.of_queues.get(at).copied().unwrap_or(Way::Nowhere)
     }
 
-    /// The sink to which all frames for a port go, if that is all there is to it.
+    /// What is to be done with frames for the port at a place.
     #[inline]
-    pub(crate) fn direct(&self, egress: PortSlot) -> Option<usize> {
-        self.direct.get(egress.index()).copied().flatten().map(|sink| sink as usize)
+    pub(crate) fn exit(&self, place: usize) -> Exit {
+        self.exits.get(place).copied().unwrap_or(Exit::Queues)
     }
 }

@@ -111,6 +111,20 @@ drop_reasons! {
     EgressFull = "egress_full",
     /// The egress has no queue: no guest, no carrier.
     EgressDown = "egress_down",
+    /// The team that it came in by, or was to leave by, is down.
+    TeamDown = "team_down",
+    /// It came in by a member of a team that does not collect frames: the link is
+    /// down, LACP does not let them in, or the team does not know the member.
+    NotCollecting = "not_collecting",
+    /// It came in by the standby of a team, which is not in use.
+    Standby = "standby",
+    /// It came in by a member of a team of which another one receives.
+    NotPrimary = "not_primary",
+    /// It came in by a member of a team, and this host had sent it.
+    Reflected = "reflected",
+    /// It came in by a member of a team, and all that it is for live on others, which
+    /// get copies of it.
+    OtherMember = "other_member",
 }
 
 impl DropReason {

@@ -51,6 +51,7 @@ fn measure(
     plane.publish(Topology {
         switches: vec![SwitchSpec::new(switch)],
         ports: vec![port(0), port(1)],
+        teams: Vec::new(),
     })?;
     for id in 0..2_u8 {
         plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(Bottomless(takes)));

@@ -46,7 +46,7 @@ pub fn plane_of_nics(runtime: Arc<dyn ProcessorRuntime>, nics: u8) -> DataPlane 
         receive_coalescing: true,
     };
     let switches = vec![SwitchSpec::new(SwitchId(1))];
-    let topology = Topology { switches, ports: (0..nics).map(port).collect() };
+    let topology = Topology { switches, ports: (0..nics).map(port).collect(), teams: Vec::new() };
     plane.publish(topology).expect("a topology that is valid");
     plane
 }

@@ -18,7 +18,7 @@ pub use supply::Supply;
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -33,6 +33,7 @@ struct Ingress {
     waiting: Mutex<VecDeque<(VnetHeader, Vec<u8>)>>,
     armed: AtomicBool,
     broken: AtomicBool,
+    sent: AtomicU64,
     kick: OwnedFd,
 }
 
@@ -57,6 +58,7 @@ impl Sender {
             waiting: Mutex::default(),
             armed: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
             kick,
         });
         (Self(Arc::clone(&ingress)), Box::new(MemorySource(ingress)))
@@ -71,9 +73,15 @@ impl Sender {
     pub fn send_with(&self, header: &VnetHeader, bytes: &[u8]) {
         let mut waiting = self.0.waiting();
         waiting.push_back((*header, bytes.to_vec()));
+        self.0.sent.fetch_add(1, Ordering::SeqCst);
         if self.0.armed.swap(false, Ordering::SeqCst) {
             self.0.kick();
         }
+    }
+
+    /// Frames sent so far.
+    pub fn sent(&self) -> u64 {
+        self.0.sent.load(Ordering::SeqCst)
     }
 
     /// Breaks the protocol.

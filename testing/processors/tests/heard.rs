@@ -24,7 +24,7 @@ fn plane(runtime: &OnClock) -> DataPlane {
         receive_coalescing: true,
     };
     let switches = vec![SwitchSpec { ageing: AGEING, ..SwitchSpec::new(SWITCH) }];
-    plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
+    plane.publish(Topology { switches, ports: vec![port(0), port(1)], teams: Vec::new() }).unwrap();
     plane
 }
 

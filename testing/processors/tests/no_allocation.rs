@@ -97,7 +97,7 @@ fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u
         receive_coalescing: true,
     };
     let switches = vec![SwitchSpec::new(SwitchId(1))];
-    plane.publish(Topology { switches, ports: vec![port(0), port(1)] }).unwrap();
+    plane.publish(Topology { switches, ports: vec![port(0), port(1)], teams: Vec::new() }).unwrap();
     for id in 0..2_u8 {
         let sink = Marking(Bottomless(Offloads::TCP));
         plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(sink));

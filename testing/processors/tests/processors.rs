@@ -39,7 +39,11 @@ impl Bench {
             storm_limit_fps: None,
             receive_coalescing: true,
         });
-        let topology = Topology { switches: vec![SwitchSpec::new(switch)], ports: ports.collect() };
+        let topology = Topology {
+            switches: vec![SwitchSpec::new(switch)],
+            ports: ports.collect(),
+            teams: Vec::new(),
+        };
         plane.publish(topology.clone()).unwrap();
         let guests = (0..guests).map(|id| attach(&plane, PortId(id))).collect();
         Self { plane, guests, topology }

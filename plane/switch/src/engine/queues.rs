@@ -6,6 +6,7 @@ use std::sync::Arc;
 use suimon_quantity::{ProcessorId, QueueId};
 
 use super::Engine;
+use super::teams::Teams;
 use crate::link::{Latch, Mail};
 use crate::notice::PlaneNotice;
 use crate::owned::OwnedSink;
@@ -22,6 +23,7 @@ impl Engine {
         let adopted =
             self.routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
         self.published = published;
+        self.teams = Teams::of(&self.published, self.link.id);
         for at in 0..self.sinks.len() {
             self.inform_sink(at);
         }
@@ -100,8 +102,7 @@ impl Engine {
     /// Tells a sink what the present tables say of its port.
     fn inform_sink(&mut self, at: usize) {
         let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
-        let slot = self.published.tables.slot(sink.id.port);
-        if let Some(port) = slot.and_then(|slot| self.published.ports.get(slot.index())) {
+        if let Some(port) = self.published.port(sink.id.port) {
             sink.takes_coalesced = port.receive_coalescing;
         }
     }

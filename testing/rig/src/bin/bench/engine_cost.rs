@@ -69,7 +69,7 @@ fn ns_per_frame(size: Size) -> Result<f64> {
         receive_coalescing: false,
     });
     let switches = vec![SwitchSpec::new(SWITCH)];
-    plane.publish(Topology { switches, ports: ports.collect() })?;
+    plane.publish(Topology { switches, ports: ports.collect(), teams: Vec::new() })?;
     for id in 0..size.ports {
         let sink = Box::new(Bottomless(Offloads::NONE));
         plane.attach_sink(queue(id, Direction::Egress), sink);

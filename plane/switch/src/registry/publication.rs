@@ -1,0 +1,111 @@
+//! Making what processors know from what the control plane knows.
+
+use std::ops::Range;
+
+use suimon_forwarding::{Limit, PortRole, Tables};
+use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
+
+use super::{Registry, queues_of};
+use crate::published::{MemberPlace, PortRuntime, Published, TeamRuntime};
+use crate::topology::{PortTopology, TopologyError};
+
+type Owners = Vec<(QueueId, ProcessorId)>;
+
+impl Registry {
+    pub(super) fn published(&mut self) -> Result<Published, TopologyError> {
+        let specs: Vec<_> = self.topology.ports.iter().map(|port| port.spec.clone()).collect();
+        let tables = Tables::build(&self.topology.switches, &specs)?;
+        let mut owners = Vec::new();
+        let mut ports: Vec<Option<PortRuntime>> = Vec::new();
+        ports.resize_with(tables.slots(), || None);
+        for at in 0..self.topology.ports.len() {
+            let id = self.topology.ports[at].spec.id;
+            let shared = self.shared(id);
+            let port = &self.topology.ports[at];
+            let egress = self.add_owners(id, &mut owners);
+            let Some(slot) = tables.slot(id) else { continue };
+            let is_uplink = port.spec.role == PortRole::Uplink;
+            ports[slot.index()] = Some(PortRuntime {
+                shared,
+                bandwidth: port.bandwidth.map(bandwidth_limit),
+                storm: storm_limit(port),
+                receive_coalescing: is_uplink || port.receive_coalescing,
+                hands_over_joined: !is_uplink || port.receive_coalescing,
+                is_uplink,
+                capture: self.captures.get(&id).cloned(),
+                egress,
+                team: None,
+            });
+        }
+        let links = self
+            .running
+            .iter()
+            .map(|running| running.as_ref().map(|running| running.link.clone()))
+            .collect();
+        // Every slot belongs to one of the ports the tables were built from.
+        let ports = ports.into_iter().flatten().collect();
+        let (members, teams) = (Vec::new(), Vec::new());
+        let mut published = Published { tables, ports, members, teams, owners, links };
+        self.publish_teams(&mut published);
+        Ok(published)
+    }
+
+    /// Adds the egress queues of a port and says where they are.
+    fn add_owners(&self, port: PortId, owners: &mut Owners) -> Range<usize> {
+        let first = owners.len();
+        let egress = queues_of(&self.queues, port, Direction::Egress);
+        owners.extend(egress.map(|(id, record)| (*id, record.owner)));
+        first..owners.len()
+    }
+
+    fn publish_teams(&mut self, published: &mut Published) {
+        for at in 0..self.topology.teams.len() {
+            let team = self.topology.teams[at].clone();
+            let Some(slot) = published.tables.slot(team.port) else { continue };
+            let number = published.teams.len();
+            let mut members = Vec::new();
+            for (nth, member) in team.members.iter().enumerate() {
+                let place = published.ports.len();
+                members.push((member.id, place));
+                published.members.push((member.port, MemberPlace { team: number, nth, place }));
+                let runtime = self.member_runtime(member.port, &mut published.owners);
+                published.ports.push(runtime);
+            }
+            published.ports[slot.index()].team = Some(number);
+            published.teams.push(TeamRuntime {
+                slot,
+                members,
+                distribution: team.distribution,
+                shared: self.teams.shared(team.port),
+            });
+        }
+        published.members.sort_by_key(|(port, _)| *port);
+    }
+
+    fn member_runtime(&mut self, port: PortId, owners: &mut Owners) -> PortRuntime {
+        PortRuntime {
+            shared: self.shared(port),
+            // Limits are the team's.
+            bandwidth: None,
+            storm: None,
+            receive_coalescing: true,
+            hands_over_joined: true,
+            is_uplink: true,
+            capture: self.captures.get(&port).cloned(),
+            egress: self.add_owners(port, owners),
+            team: None,
+        }
+    }
+}
+
+/// Four milliseconds at the rate, but room for two of the largest batches.
+fn bandwidth_limit(rate: BitRate) -> Limit {
+    let burst = (rate.bits_per_second() / 8 / 250).clamp(64 * 1024, 64 << 20);
+    Limit::of_bits(rate, burst as u32)
+}
+
+/// A tenth of a second's worth may come at once.
+fn storm_limit(port: &PortTopology) -> Option<Limit> {
+    let per_second = port.storm_limit_fps?;
+    Limit::of_frames(u64::from(per_second), (per_second / 10).max(8))
+}

@@ -1,0 +1,124 @@
+//! What the control plane keeps of teams beside their topology.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use suimon_quantity::{Direction, PortId};
+use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
+
+use super::{Registry, queues_of};
+use crate::link::{Command, Latch};
+use crate::plane::ANSWER_TIMEOUT;
+use crate::port_record::Carried;
+use crate::team_shared::TeamShared;
+use crate::topology::{Topology, TopologyError};
+
+/// By the port that is a team.
+#[derive(Default)]
+pub(super) struct Teams(BTreeMap<PortId, TeamRecord>);
+
+struct TeamRecord {
+    shared: Arc<TeamShared>,
+    /// What members carried that left, while they were in it.
+    departed: Carried,
+    /// What members had carried when they joined.
+    joined: BTreeMap<PortId, Carried>,
+    /// By bucket: bytes when its load was last asked for.
+    loads_taken: Box<[u64; BUCKETS]>,
+}
+
+impl Default for TeamRecord {
+    fn default() -> Self {
+        Self {
+            shared: Arc::new(TeamShared::new()),
+            departed: Carried::default(),
+            joined: BTreeMap::new(),
+            loads_taken: Box::new([0; BUCKETS]),
+        }
+    }
+}
+
+impl Teams {
+    /// What all processors share of a team; made when it is first asked for.
+    pub(super) fn shared(&mut self, port: PortId) -> Arc<TeamShared> {
+        Arc::clone(&self.0.entry(port).or_default().shared)
+    }
+}
+
+impl Registry {
+    /// Gives a team another distribution and waits until all processors use it.
+    pub(crate) fn set_distribution(
+        &mut self,
+        port: PortId,
+        distribution: &Arc<Distribution>,
+    ) -> Result<(), TopologyError> {
+        let team = self.topology.teams.iter_mut().find(|team| team.port == port);
+        team.ok_or(TopologyError::NoSuchTeam(port))?.distribution = Arc::clone(distribution);
+        let latch = Latch::new(self.links().count());
+        for link in self.links() {
+            link.command(Command::Distribute(port, Arc::clone(distribution), latch.clone()));
+        }
+        if latch.wait(ANSWER_TIMEOUT) {
+            Ok(())
+        } else {
+            Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()))
+        }
+    }
+
+    /// What each bucket carried since this was last asked.
+    pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
+        let record = self.teams.0.get_mut(&port)?;
+        let mut loads = record.shared.loads();
+        for (load, taken) in loads.iter_mut().zip(record.loads_taken.iter_mut()) {
+            let all = std::mem::replace(taken, load.bytes);
+            load.bytes = load.bytes.wrapping_sub(all);
+        }
+        Some(loads)
+    }
+
+    /// What a port's own queues carried, those that are gone included.
+    pub(super) fn carried(&self, port: PortId) -> Carried {
+        let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
+        let directions = [Direction::Ingress, Direction::Egress];
+        let queues = directions.into_iter().flat_map(|of| queues_of(&self.queues, port, of));
+        queues.fold(departed, |sum, (id, queue)| sum + Carried::of(id.direction, &queue.tally))
+    }
+
+    /// What members of a team carried while they were in it; nothing for other ports.
+    pub(super) fn carried_for_team(&self, port: PortId) -> Carried {
+        let Some(record) = self.teams.0.get(&port) else { return Carried::default() };
+        let members = record.joined.iter();
+        members
+            .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
+    }
+
+    /// What the members in a topology have carried until now.
+    pub(super) fn carried_by_members(&self, topology: &Topology) -> BTreeMap<PortId, Carried> {
+        topology.members().map(|member| (member.port, self.carried(member.port))).collect()
+    }
+
+    /// The topology is in effect: who joined a team counts for it from `joining` on, who
+    /// left no more.
+    pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, Carried>) {
+        let mut teams = std::mem::take(&mut self.teams.0);
+        teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));
+        for team in &self.topology.teams {
+            let record = teams.entry(team.port).or_default();
+            let before = std::mem::take(&mut record.joined);
+            for (member, carried) in &before {
+                if !team.members.iter().any(|of| of.port == *member) {
+                    record.departed = record.departed + (self.carried(*member) - *carried);
+                }
+            }
+            record.joined = team
+                .members
+                .iter()
+                .map(|member| {
+                    let carried = before.get(&member.port).or_else(|| joining.get(&member.port));
+                    (member.port, carried.copied().unwrap_or_default())
+                })
+                .collect();
+        }
+        self.teams.0 = teams;
+    }
+}

@@ -1,0 +1,225 @@
+//! A switch with guests and a team of members, on real threads.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::MacAddr;
+use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_processor_tests::{Receiver, Sender, mac};
+use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
+use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology};
+use suimon_teaming::{
+    Algorithm, Distribution, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode, TeamPort,
+    TeamSpec,
+};
+
+pub(crate) const SWITCH: SwitchId = SwitchId(1);
+/// The port of the switch that is the team.
+pub(crate) const TEAM: PortId = PortId(100);
+/// The port of the first member.
+const MEMBERS: u32 = 200;
+pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
+/// A station on the other side.
+pub(crate) const STRANGER: [u8; 6] = [2, 9, 9, 9, 9, 9];
+
+pub(crate) const MODES: [TeamMode; 3] =
+    [TeamMode::Static, TeamMode::Lacp, TeamMode::SwitchIndependent];
+pub(crate) const ALGORITHMS: [Algorithm; 5] = [
+    Algorithm::HyperVPort,
+    Algorithm::TransportPorts,
+    Algorithm::IpAddresses,
+    Algorithm::MacAddresses,
+    Algorithm::Dynamic,
+];
+pub(crate) const UP: MemberLink =
+    MemberLink { up: true, speed_mbps: 10_000, distributing: true, collecting: true };
+pub(crate) const DOWN: MemberLink =
+    MemberLink { up: false, speed_mbps: 0, distributing: false, collecting: false };
+
+/// The far side of a port.
+pub(crate) struct Far {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+}
+
+pub(crate) struct Bench {
+    pub(crate) plane: DataPlane,
+    pub(crate) team: Team,
+    pub(crate) topology: Topology,
+    pub(crate) guests: Vec<Far>,
+    pub(crate) members: Vec<Far>,
+}
+
+pub(crate) fn member_port(member: usize) -> PortId {
+    PortId(MEMBERS + member as u32)
+}
+
+pub(crate) fn member_mac(member: usize) -> [u8; 6] {
+    [0, 0x1b, 0x21, 0, 0, member as u8]
+}
+
+pub(crate) fn queue(port: PortId, direction: Direction) -> QueueId {
+    QueueId { port, direction, index: 0 }
+}
+
+fn port(id: PortId, role: PortRole, mac: Option<[u8; 6]>) -> PortTopology {
+    PortTopology {
+        spec: PortSpec { mac: mac.map(MacAddr::new), ..PortSpec::new(id, SWITCH, role) },
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: true,
+    }
+}
+
+impl Bench {
+    /// Guests have configured addresses; all members are up.
+    pub(crate) fn new(
+        runtime: Arc<dyn ProcessorRuntime>,
+        processors: usize,
+        (mode, algorithm): (TeamMode, Algorithm),
+        guests: u8,
+        members: usize,
+    ) -> Self {
+        let cpus = runtime.cpus();
+        assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
+        let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
+        let spec = |member| MemberSpec {
+            id: MemberId(member as u32),
+            mac: MacAddr::new(member_mac(member)),
+        };
+        let specs: Vec<_> = (0..members).map(spec).collect();
+        let mut team = Team::new(TeamSpec::new(TeamId(1), mode, algorithm, &specs)).unwrap();
+        let guest = |id: u8| TeamPort { id: PortId(id.into()), mac: Some(MacAddr::new(mac(id))) };
+        let _ = team.handle_ports(&(0..guests).map(guest).collect::<Vec<_>>());
+        for member in 0..members {
+            let _ = team.handle_member(MemberId(member as u32), UP).unwrap();
+        }
+        let nic = |id: u8| port(PortId(id.into()), PortRole::Nic, Some(mac(id)));
+        let uplink = port(TEAM, PortRole::Uplink, None);
+        let seat = |member| TeamMember { id: MemberId(member as u32), port: member_port(member) };
+        let topology = Topology {
+            switches: vec![SwitchSpec::new(SWITCH)],
+            ports: (0..guests).map(nic).chain([uplink]).collect(),
+            teams: vec![TeamTopology {
+                port: TEAM,
+                members: (0..members).map(seat).collect(),
+                distribution: Arc::clone(team.distribution()),
+            }],
+        };
+        plane.publish(topology.clone()).unwrap();
+        let guests = (0..guests).map(|id| attach(&plane, PortId(id.into()))).collect();
+        let members = (0..members).map(|member| attach(&plane, member_port(member))).collect();
+        Self { plane, team, topology, guests, members }
+    }
+
+    /// The team hears of a member's link, and the plane what follows.
+    pub(crate) fn link(&mut self, member: usize, link: MemberLink) {
+        let change = self.team.handle_member(MemberId(member as u32), link).unwrap();
+        self.distribute(change.distribution.as_ref());
+    }
+
+    pub(crate) fn distribute(&mut self, distribution: Option<&Arc<Distribution>>) {
+        let Some(distribution) = distribution else { return };
+        self.plane.set_distribution(TEAM, distribution).unwrap();
+        self.topology.teams[0].distribution = Arc::clone(distribution);
+    }
+
+    /// The next frame that leaves by a member.
+    pub(crate) fn next_out(&self) -> (usize, Vec<u8>) {
+        let mut next = None;
+        wait_for("a frame at a member", || {
+            let mut members = self.members.iter().enumerate();
+            next = members.find_map(|(at, far)| Some((at, far.receiver.poll()?)));
+            next.is_some()
+        });
+        next.unwrap()
+    }
+
+    /// The next frame that a guest gets.
+    pub(crate) fn next_in(&self, guest: usize) -> Vec<u8> {
+        let mut next = None;
+        wait_for("a frame at a guest", || {
+            next = self.guests[guest].receiver.poll();
+            next.is_some()
+        });
+        next.unwrap()
+    }
+
+    /// Waits until the plane has done with all that came before.
+    pub(crate) fn settle(&self) {
+        let handled = || self.plane.processors().iter().map(|of| of.frames).sum::<u64>();
+        let sent =
+            self.guests.iter().chain(&self.members).map(|far| far.sender.sent()).sum::<u64>();
+        wait_for("all frames to be taken", || handled() >= sent);
+        // What is published is adopted between batches.
+        self.plane.publish(self.topology.clone()).unwrap();
+    }
+
+    pub(crate) fn dropped_rx(&self, port: PortId) -> Vec<(&'static str, u64)> {
+        self.plane.port_counters(port).rx_dropped
+    }
+
+    pub(crate) fn dropped_tx(&self, port: PortId) -> Vec<(&'static str, u64)> {
+        self.plane.port_counters(port).tx_dropped
+    }
+
+    pub(crate) fn nothing_is_left(&self) -> bool {
+        self.guests.iter().chain(&self.members).all(|far| far.receiver.poll().is_none())
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.plane.stop();
+    }
+}
+
+pub(crate) fn attach(plane: &DataPlane, port: PortId) -> Far {
+    let (sender, source) = Sender::pair();
+    let (receiver, sink) = Receiver::pair();
+    plane.attach_source(queue(port, Direction::Ingress), source);
+    plane.attach_sink(queue(port, Direction::Egress), sink);
+    Far { sender, receiver }
+}
+
+/// A UDP/IPv4 packet with these addresses, ports and number.
+pub(crate) fn udp(macs: [[u8; 6]; 2], host: u8, port: u16, number: u32) -> Vec<u8> {
+    let mut bytes = macs.concat();
+    bytes.extend([0x08, 0x00, 0x45, 0, 0, 46, 0, 1, 0x40, 0, 64, 17, 0, 0]);
+    bytes.extend([10, 0, 0, macs[1][5], 10, 0, 1, host]);
+    bytes.extend([0x10, 0x10]);
+    bytes.extend(port.to_be_bytes());
+    bytes.extend([0, 26, 0, 0]);
+    bytes.extend(number.to_be_bytes());
+    bytes.resize(60, 0);
+    bytes
+}
+
+/// An ARP request to everybody.
+pub(crate) fn arp(from: [u8; 6]) -> Vec<u8> {
+    let mut bytes = [BROADCAST, from].concat();
+    bytes.extend([0x08, 0x06]);
+    bytes.resize(60, 0);
+    bytes
+}
+
+pub(crate) fn source(bytes: &[u8]) -> [u8; 6] {
+    *bytes[6..].first_chunk().unwrap()
+}
+
+/// Its destination port and number.
+pub(crate) fn flow_and_number(bytes: &[u8]) -> (u16, u32) {
+    let port = u16::from_be_bytes(*bytes[36..].first_chunk().unwrap());
+    (port, u32::from_be_bytes(*bytes[42..].first_chunk().unwrap()))
+}
+
+pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
