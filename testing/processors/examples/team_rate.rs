@@ -1,0 +1,185 @@
+//! What a frame's way through the engine costs to an uplink and to a team of two, for
+//! each algorithm, when queues cost nothing. Uplink and team are measured in turn, so
+//! that what else the host does falls on both.
+//!
+//! `cargo run --release -p suimon-processor-tests --example team_rate`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::{FrameBatch, MacAddr, Offloads, VnetHeader};
+use suimon_ports::{PortFault, ProcessorRuntime, QueueHost};
+use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
+use suimon_quantity::{Direction, PortId, SwitchId};
+use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology};
+use suimon_teaming::{
+    Algorithm, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode, TeamPort, TeamSpec,
+};
+use suimon_wait::ProcessorThreads;
+
+const PAIRS: usize = 5;
+const WINDOW: Duration = Duration::from_millis(100);
+/// Of each sample; the first is that in which caches and branch predictors learn.
+const WINDOWS: usize = 6;
+const SWITCH: SwitchId = SwitchId(1);
+const UPLINK: u32 = 1;
+const MEMBERS: [u32; 2] = [2, 3];
+
+/// Frames of so many flows, whose packets take turns.
+struct Flows(Vec<Vec<u8>>);
+
+impl Flows {
+    fn new(flows: u8) -> Self {
+        let flow = |flow: u8| {
+            let mut bytes = [mac(1), mac(0)].concat();
+            bytes.extend([0x08, 0x00, 0x45, 0, 0, 50, 0, 1, 0x40, 0, 64, 17, 0, 0]);
+            bytes.extend([10, 0, 0, 1, 10, 0, 1, flow, 0x10, 0x10, 0x20, flow, 0, 30, 0, 0]);
+            bytes.resize(64, 0);
+            bytes
+        };
+        Self((0..flows).map(flow).collect())
+    }
+}
+
+impl Supply for Flows {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let before = batch.len();
+        for bytes in self.0.iter().cycle() {
+            let Some(frame) = batch.spare() else { break };
+            frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
+            frame.set_len(bytes.len());
+            if frame.admit(&VnetHeader::default(), Offloads::NONE).is_ok() {
+                batch.commit();
+            }
+        }
+        Ok(batch.len() - before)
+    }
+}
+
+/// One frame of the station on the other side, so that the switch knows it.
+struct Introduction(Option<[u8; 64]>);
+
+impl Supply for Introduction {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let Some(bytes) = self.0.take() else { return Ok(0) };
+        Endless::new(bytes).fill(batch)
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+type Failure = Box<dyn std::error::Error>;
+/// Gives a plane what it is to forward.
+type Attach = fn(&DataPlane);
+
+fn main() -> Result<(), Failure> {
+    let loads: [(&str, Attach); 3] = [
+        ("64 bytes of one flow", |plane| supply(plane, Flows::new(1))),
+        ("64 bytes of 64 flows, each frame another", |plane| supply(plane, Flows::new(64))),
+        ("1514 bytes of one flow, partial checksums", |plane| {
+            supply(plane, Endless::stream([mac(1), mac(0)], 32, 1460));
+        }),
+    ];
+    for (what, attach) in loads {
+        println!("{what}, ns a frame (uplink, team of two, their ratio; medians):");
+        for mode in [TeamMode::Static, TeamMode::SwitchIndependent] {
+            for algorithm in [
+                Algorithm::HyperVPort,
+                Algorithm::TransportPorts,
+                Algorithm::IpAddresses,
+                Algorithm::MacAddresses,
+                Algorithm::Dynamic,
+            ] {
+                let mut samples = [Vec::new(), Vec::new(), Vec::new()];
+                for _ in 0..PAIRS {
+                    let [bare, team] =
+                        [sample(None, attach)?, sample(Some((mode, algorithm)), attach)?];
+                    for (of, value) in samples.iter_mut().zip([bare, team, team / bare]) {
+                        of.push(value);
+                    }
+                }
+                let [bare, team, ratio] = samples.map(median);
+                println!("  {mode} {algorithm}: {bare:.2} {team:.2} {ratio:.3}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn supply(plane: &DataPlane, source: impl Supply) {
+    plane.attach_source(queue(0, Direction::Ingress), source.source());
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn port(id: u32, role: PortRole, address: Option<u8>) -> PortTopology {
+    let mac = address.map(|address| MacAddr::new(mac(address)));
+    PortTopology {
+        spec: PortSpec { mac, ..PortSpec::new(PortId(id), SWITCH, role) },
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: true,
+    }
+}
+
+fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology, Failure> {
+    let spec = |id: u32| MemberSpec {
+        id: MemberId(id),
+        mac: MacAddr::new([0, 0x1b, 0x21, 0, 0, id as u8]),
+    };
+    let mut team = Team::new(TeamSpec::new(TeamId(1), mode, algorithm, &MEMBERS.map(spec)))?;
+    let _ = team.handle_ports(&[TeamPort { id: PortId(0), mac: Some(MacAddr::new(mac(0))) }]);
+    let link = MemberLink { up: true, speed_mbps: 10_000, distributing: true, collecting: true };
+    for id in MEMBERS {
+        let _ = team.handle_member(MemberId(id), link)?;
+    }
+    Ok(TeamTopology {
+        port: PortId(UPLINK),
+        members: MEMBERS.map(|id| TeamMember { id: MemberId(id), port: PortId(id) }).to_vec(),
+        distribution: Arc::clone(team.distribution()),
+    })
+}
+
+/// What a frame costs to an uplink or to a team in its place.
+fn sample(kind: Option<(TeamMode, Algorithm)>, attach: Attach) -> Result<f64, Failure> {
+    let runtime = Arc::new(ProcessorThreads);
+    let cpu = runtime.cpus()[0];
+    let plane = DataPlane::start(&[cpu], runtime)?;
+    let teams = kind.map(|(mode, algorithm)| team(mode, algorithm)).transpose()?;
+    plane.publish(Topology {
+        switches: vec![SwitchSpec::new(SWITCH)],
+        ports: vec![port(0, PortRole::Nic, Some(0)), port(UPLINK, PortRole::Uplink, None)],
+        teams: teams.into_iter().collect(),
+    })?;
+    let egress = if kind.is_some() { &MEMBERS[..] } else { &[UPLINK] };
+    for id in egress {
+        let takes = Offloads::TCP.without_segmentation();
+        plane.attach_sink(queue(*id, Direction::Egress), Box::new(Bottomless(takes)));
+    }
+    for id in egress {
+        let introduction = Introduction(Some(small_frame(1, 0)));
+        plane.attach_source(queue(*id, Direction::Ingress), introduction.source());
+    }
+    while plane.addresses(SWITCH).len() < 2 {
+        std::thread::yield_now();
+    }
+    attach(&plane);
+    let windows = (0..WINDOWS).map(|_| ns_per_frame(&plane)).skip(1).collect();
+    plane.stop();
+    Ok(median(windows))
+}
+
+/// What a frame cost in the next window, by the processor's CPU time, so that others who
+/// use the CPU meanwhile make no difference.
+fn ns_per_frame(plane: &DataPlane) -> f64 {
+    let before = plane.processors().remove(0);
+    std::thread::sleep(WINDOW);
+    let after = plane.processors().remove(0);
+    (after.cpu_time - before.cpu_time).as_nanos() as f64 / (after.frames - before.frames) as f64
+}
