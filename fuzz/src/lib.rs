@@ -12,6 +12,7 @@ pub mod coalesce_oracle;
 pub mod frame_oracle;
 pub mod frame_sample;
 pub mod guest_image;
+pub mod lacp_oracle;
 pub mod packed_oracle;
 pub mod ring_oracle;
 pub mod vhost_user_oracle;

@@ -28,6 +28,7 @@
 //! forward, but never past another frame of their flow, because such a frame ends
 //! the unit. Nothing is kept from one batch to the next, so nothing waits.
 
+mod coalesced;
 mod segment_view;
 
 use crate::batch::BATCH_FRAMES_MAX;
@@ -37,6 +38,7 @@ use crate::octets::{put, u8_at, u16_at};
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, tcp_flags};
 use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 
+pub use coalesced::{Coalesced, Lane};
 use segment_view::{Kind, SegmentView, classify};
 
 /// Flows that are followed at a time. One more, and the oldest is no longer.
@@ -53,54 +55,6 @@ const MOVED_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Headers of the smallest TCP segment, Ethernet's included.
 const HEADER_BYTES_MIN: usize = 54;
-
-/// Where a frame of a batch goes, as far as coalescing is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// To an egress that is not given joined frames, or nowhere.
-    Apart,
-    /// To several egresses: no frame may be moved past it.
-    All,
-    /// To this one, which takes large frames of these forms. Frames are joined
-    /// only with others of the same number.
-    Egress(u16, Offloads),
-}
-
-/// What became of a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coalesced {
-    absorbed: u32,
-    units: u32,
-}
-
-const _: () = assert!(BATCH_FRAMES_MAX <= u32::BITS as usize);
-
-impl Coalesced {
-    /// Whether the frame at this place of the batch is no more: its bytes are part
-    /// of another one.
-    #[inline]
-    pub const fn is_absorbed(self, at: usize) -> bool {
-        at < BATCH_FRAMES_MAX && self.absorbed >> at & 1 != 0
-    }
-
-    /// Whether the frame at this place of the batch has absorbed others.
-    #[inline]
-    pub const fn is_unit(self, at: usize) -> bool {
-        at < BATCH_FRAMES_MAX && self.units >> at & 1 != 0
-    }
-
-    /// How many frames are no more.
-    #[inline]
-    pub const fn absorbed(self) -> u32 {
-        self.absorbed.count_ones()
-    }
-
-    /// Whether every frame is as it was.
-    #[inline]
-    pub const fn is_empty(self) -> bool {
-        self.absorbed == 0
-    }
-}
 
 /// Joins what can be joined among the first [`BATCH_FRAMES_MAX`] of `frames`, where
 /// `lane` says where the frame at a place goes. It is asked only behind the first

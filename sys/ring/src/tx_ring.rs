@@ -29,7 +29,7 @@ use crate::virtqueue::{Head, Virtqueue};
 const TAILED_BYTES_MIN: usize = 8192;
 
 /// What is copied of such a frame at once: the longest headers that are admitted and
-/// two tags, which do not count as such, in whole cache lines.
+/// the tag, which does not count as such, in whole cache lines.
 const FRONT_BYTES: usize = GSO_HEADER_BYTES_MAX + 64;
 
 /// Speaks up for a VM from outside its ring: after a migration the new host's

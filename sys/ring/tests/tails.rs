@@ -11,13 +11,13 @@ use rig::any::AnyDriver;
 use rig::packed::{IN_ORDER, RING_PACKED};
 use rig::{Driver, GUEST_BASE, Piece, Used, Vm, call_line};
 use rustix::fs::ftruncate;
-use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
+use suimon_frame::{Frame, FrameBatch, GSO_HEADER_BYTES_MAX, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, Sent};
 use suimon_ring::{Inflight, InflightShape, OffloadMask, RingRecords, RxRing, TxRing};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_HOST_TSO4,
-    VIRTIO_NET_F_MRG_RXBUF,
+    VIRTIO_NET_F_HOST_TSO6, VIRTIO_NET_F_MRG_RXBUF,
 };
 use vm_memory::{Bytes, GuestAddress};
 
@@ -28,7 +28,7 @@ const RECEIVES: u64 =
 const MERGEABLE: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
 const HEADER: usize = 12;
 /// What of a frame with a tail is copied at once, at least.
-const FRONT_BYTES: usize = 2048;
+const FRONT_BYTES: usize = 576;
 
 /// A virtio-net header and a TCP/IPv4 frame of this length behind it.
 fn large(seed: usize, len: usize) -> Vec<u8> {
@@ -122,6 +122,52 @@ fn carry(
     batch.clear();
     tx.release();
     from.reap(features)
+}
+
+/// The longest headers that a large frame may have lie in what is copied at once, also
+/// where a tag stands before them.
+#[test]
+fn the_longest_headers_are_copied_at_once() {
+    const TAGS: [&[u8]; 2] = [&[], &[0x81, 0x00, 0x00, 0x07]];
+    for tag in TAGS {
+        let mut front = vec![2; 12];
+        front.extend(tag);
+        // IPv6 without a length, three extension headers of destination options, TCP.
+        front.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 60, 64]);
+        front.extend([7; 32]);
+        for (next, bytes) in [(60, 256), (60, 160), (6, 16)] {
+            front.extend([next, (bytes / 8 - 1) as u8]);
+            front.resize(front.len() + bytes - 2, 0);
+        }
+        let transport_at = front.len();
+        front.extend([0; 12]);
+        front.extend([0x60, 0x10]);
+        front.resize(front.len() + 10, 0);
+        // Two bytes more would be too many, and headers come in steps of four.
+        assert_eq!(front.len(), GSO_HEADER_BYTES_MAX - 2 + tag.len());
+        let header = VnetHeader {
+            flags: VnetHeader::NEEDS_CSUM,
+            gso_type: VnetHeader::GSO_TCPV6,
+            gso_size: 1200,
+            hdr_len: 0,
+            csum_start: transport_at as u16,
+            csum_offset: 16,
+            num_buffers: 1,
+        };
+        let mut bytes = header.encode().to_vec();
+        bytes.extend(&front);
+        bytes.resize(HEADER + 40_000, 0x5a);
+        let vm = Vm::new(SIZE);
+        let features = 1 << VIRTIO_NET_F_HOST_TSO6;
+        let mut driver = AnyDriver::new(&vm, SIZE, features);
+        let mut ring = sender(&driver, &vm, SENDS | features);
+        let mut batch = FrameBatch::new();
+        driver.add(&cut(bytes.len(), &[bytes.len()]), false, &bytes).unwrap();
+        assert_eq!((ring.receive(&mut batch).unwrap(), ring.malformed()), (1, 0));
+        let frame = &batch.frames()[0];
+        assert!(frame.has_tail() && frame.meta.gso.is_some());
+        assert_eq!(frame.meta.tag.is_some(), !tag.is_empty());
+    }
 }
 
 /// Every form of ring, chains cut in every way, buffers of either kind; several times

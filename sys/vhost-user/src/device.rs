@@ -1,24 +1,27 @@
 //! One front-end's NIC: what its messages do to the rings. No socket, no thread.
 
+mod rings;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, OFlags};
 use suimon_frame::MacAddr;
 use suimon_ports::QueueHost;
 use suimon_quantity::PortId;
-use suimon_ring::{OffloadMask, REGIONS_MAX, RingAddresses, RingFault, RingFeatures};
+use suimon_ring::{OffloadMask, REGIONS_MAX, RingFault, RingFeatures};
 
 use crate::backend_channel::BackendChannel;
 use crate::config_space::ConfigSpace;
 use crate::fault::DeviceFault;
 use crate::features::{Offer, check_negotiated, protocol};
 use crate::memory_table::{Change, MemoryTable};
-use crate::message::{InflightInfo, LogInfo, Message, RegionInfo, VringFd};
+use crate::message::{InflightInfo, LogInfo, Message, RegionInfo};
 use crate::records::Records;
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::vring::{Kick, RingPlace, Vring};
+use crate::vring::Vring;
+
+use rings::checked;
 
 /// What a device is connected to, and what it is told about itself.
 #[derive(Clone)]
@@ -209,48 +212,6 @@ impl Device {
         }
     }
 
-    fn vring(&mut self, request: Request, index: u32) -> Result<&mut Vring, DeviceFault> {
-        let count = self.vrings.len();
-        let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get_mut(index));
-        vring.ok_or(DeviceFault::VringIndex { request, index, count })
-    }
-
-    /// A vring that is about to be changed, so it does not run.
-    fn stopped(&mut self, request: Request, index: u32) -> Result<&mut Vring, DeviceFault> {
-        let (port, host) = (self.link.port, Arc::clone(&self.link.host));
-        let vring = self.vring(request, index)?;
-        vring.stop(port, &*host);
-        Ok(vring)
-    }
-
-    /// Starts every ring that can run and does not. `request` is the one that
-    /// made it possible.
-    fn start_rings(&mut self, request: Request) -> Result<(), DeviceFault> {
-        let Some(memory) = self.memory.memory() else { return Ok(()) };
-        if self.vrings.iter().any(Vring::is_broken) {
-            return Ok(());
-        }
-        let features = RingFeatures(self.features);
-        // Without protocol features a ring starts enabled.
-        let starts_enabled = !features.has(protocol::FEATURES_BIT);
-        let link = &self.link;
-        let place = RingPlace {
-            port: link.port,
-            host: &*link.host,
-            memory,
-            features,
-            mask: &link.mask,
-            records: &self.records,
-        };
-        for vring in &mut self.vrings {
-            if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
-                vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;
-            }
-        }
-        self.announce();
-        Ok(())
-    }
-
     fn set_features(&mut self, bits: u64) -> Result<(), DeviceFault> {
         check_offered(Request::SetFeatures, bits, self.link.offer.features)?;
         if bits != self.features {
@@ -299,56 +260,6 @@ impl Device {
         self.start_rings(request)
     }
 
-    /// Size, addresses or position of a vring.
-    fn describe(&mut self, message: &Message) -> Result<(), DeviceFault> {
-        let request = match *message {
-            Message::SetVringNum { index, size } => {
-                self.stopped(Request::SetVringNum, index)?.size = size;
-                Request::SetVringNum
-            }
-            Message::SetVringAddr { index, descriptors, used, available, log_addr } => {
-                let vring = self.stopped(Request::SetVringAddr, index)?;
-                vring.addresses = Some(RingAddresses { descriptors, available, used });
-                vring.log_addr = log_addr;
-                Request::SetVringAddr
-            }
-            Message::SetVringBase { index, base } => {
-                let request = Request::SetVringBase;
-                if !RingFeatures(self.features).packed() && base > u32::from(u16::MAX) {
-                    return Err(DeviceFault::Base { request, index, base });
-                }
-                self.stopped(request, index)?.base = base;
-                request
-            }
-            _ => return Ok(()),
-        };
-        self.start_rings(request)
-    }
-
-    fn enable(&mut self, index: u32, is_enabled: bool) -> Result<(), DeviceFault> {
-        let request = Request::SetVringEnable;
-        if self.vring(request, index)?.is_enabled != is_enabled {
-            self.stopped(request, index)?.is_enabled = is_enabled;
-            self.start_rings(request)?;
-        }
-        Ok(())
-    }
-
-    fn set_kick(&mut self, vring_fd: VringFd) -> Result<(), DeviceFault> {
-        let request = Request::SetVringKick;
-        let fd = checked(request, vring_fd.index, vring_fd.fd)?;
-        let vring = self.stopped(request, vring_fd.index)?;
-        vring.kick = Some(fd.map_or(Kick::Polled, |fd| Kick::Fd(Arc::new(fd))));
-        self.start_rings(request)
-    }
-
-    fn vring_base(&mut self, index: u32) -> Result<Option<Reply>, DeviceFault> {
-        let vring = self.stopped(Request::GetVringBase, index)?;
-        vring.kick = None;
-        vring.repair();
-        Ok(Some(Reply::VringState { index, base: vring.base }))
-    }
-
     fn set_status(&mut self, status: u8) {
         self.status = status;
         if status == 0 {
@@ -358,14 +269,6 @@ impl Device {
                 vring.repair();
             }
             self.records.reset();
-        }
-    }
-
-    fn disable_all(&mut self) {
-        self.stop_all();
-        for vring in &mut self.vrings {
-            vring.is_enabled = false;
-            vring.repair();
         }
     }
 
@@ -429,23 +332,4 @@ fn check_offered(request: Request, bits: u64, offered: u64) -> Result<(), Device
         0 => Ok(()),
         bits => Err(DeviceFault::NotOffered { request, bits }),
     }
-}
-
-/// A descriptor that a ring may read or write without waiting: an anonymous
-/// inode (an eventfd is one; files, sockets and pipes are not), made not to block.
-fn checked(
-    request: Request,
-    index: u32,
-    fd: Option<OwnedFd>,
-) -> Result<Option<OwnedFd>, DeviceFault> {
-    let Some(fd) = fd else { return Ok(None) };
-    let fault = |reason: String| DeviceFault::EventFd { request, index, reason };
-    let host = |errno: rustix::io::Errno| fault(format!("cannot be examined: {errno}"));
-    let stat = rustix::fs::fstat(&fd).map_err(host)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Unknown {
-        return Err(fault("the descriptor is not an eventfd".to_owned()));
-    }
-    let flags = rustix::fs::fcntl_getfl(&fd).map_err(host)?;
-    rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(host)?;
-    Ok(Some(fd))
 }

@@ -1,0 +1,9 @@
+//! Any partner, link and clock.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use suimon_fuzz::lacp_oracle::check;
+
+fuzz_target!(|input: &[u8]| {
+    check(input);
+});

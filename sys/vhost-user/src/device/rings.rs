@@ -1,0 +1,144 @@
+//! What messages do to single rings: describe, start, stop and enable them.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, OFlags};
+use suimon_ring::{RingAddresses, RingFeatures};
+
+use super::Device;
+use crate::fault::DeviceFault;
+use crate::features::protocol;
+use crate::message::{Message, VringFd};
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::vring::{Kick, RingPlace, Vring};
+
+impl Device {
+    pub(super) fn vring(
+        &mut self,
+        request: Request,
+        index: u32,
+    ) -> Result<&mut Vring, DeviceFault> {
+        let count = self.vrings.len();
+        let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get_mut(index));
+        vring.ok_or(DeviceFault::VringIndex { request, index, count })
+    }
+
+    /// A vring that is about to be changed, so it does not run.
+    pub(super) fn stopped(
+        &mut self,
+        request: Request,
+        index: u32,
+    ) -> Result<&mut Vring, DeviceFault> {
+        let (port, host) = (self.link.port, Arc::clone(&self.link.host));
+        let vring = self.vring(request, index)?;
+        vring.stop(port, &*host);
+        Ok(vring)
+    }
+
+    /// Starts every ring that can run and does not. `request` is the one that
+    /// made it possible.
+    pub(super) fn start_rings(&mut self, request: Request) -> Result<(), DeviceFault> {
+        let Some(memory) = self.memory.memory() else { return Ok(()) };
+        if self.vrings.iter().any(Vring::is_broken) {
+            return Ok(());
+        }
+        let features = RingFeatures(self.features);
+        // Without protocol features a ring starts enabled.
+        let starts_enabled = !features.has(protocol::FEATURES_BIT);
+        let link = &self.link;
+        let place = RingPlace {
+            port: link.port,
+            host: &*link.host,
+            memory,
+            features,
+            mask: &link.mask,
+            records: &self.records,
+        };
+        for vring in &mut self.vrings {
+            if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
+                vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;
+            }
+        }
+        self.announce();
+        Ok(())
+    }
+
+    /// Size, addresses or position of a vring.
+    pub(super) fn describe(&mut self, message: &Message) -> Result<(), DeviceFault> {
+        let request = match *message {
+            Message::SetVringNum { index, size } => {
+                self.stopped(Request::SetVringNum, index)?.size = size;
+                Request::SetVringNum
+            }
+            Message::SetVringAddr { index, descriptors, used, available, log_addr } => {
+                let vring = self.stopped(Request::SetVringAddr, index)?;
+                vring.addresses = Some(RingAddresses { descriptors, available, used });
+                vring.log_addr = log_addr;
+                Request::SetVringAddr
+            }
+            Message::SetVringBase { index, base } => {
+                let request = Request::SetVringBase;
+                if !RingFeatures(self.features).packed() && base > u32::from(u16::MAX) {
+                    return Err(DeviceFault::Base { request, index, base });
+                }
+                self.stopped(request, index)?.base = base;
+                request
+            }
+            _ => return Ok(()),
+        };
+        self.start_rings(request)
+    }
+
+    pub(super) fn enable(&mut self, index: u32, is_enabled: bool) -> Result<(), DeviceFault> {
+        let request = Request::SetVringEnable;
+        if self.vring(request, index)?.is_enabled != is_enabled {
+            self.stopped(request, index)?.is_enabled = is_enabled;
+            self.start_rings(request)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_kick(&mut self, vring_fd: VringFd) -> Result<(), DeviceFault> {
+        let request = Request::SetVringKick;
+        let fd = checked(request, vring_fd.index, vring_fd.fd)?;
+        let vring = self.stopped(request, vring_fd.index)?;
+        vring.kick = Some(fd.map_or(Kick::Polled, |fd| Kick::Fd(Arc::new(fd))));
+        self.start_rings(request)
+    }
+
+    pub(super) fn vring_base(&mut self, index: u32) -> Result<Option<Reply>, DeviceFault> {
+        let vring = self.stopped(Request::GetVringBase, index)?;
+        vring.kick = None;
+        vring.repair();
+        Ok(Some(Reply::VringState { index, base: vring.base }))
+    }
+
+    pub(super) fn disable_all(&mut self) {
+        self.stop_all();
+        for vring in &mut self.vrings {
+            vring.is_enabled = false;
+            vring.repair();
+        }
+    }
+}
+
+/// A descriptor that a ring may read or write without waiting: an anonymous
+/// inode (an eventfd is one; files, sockets and pipes are not), made not to block.
+pub(super) fn checked(
+    request: Request,
+    index: u32,
+    fd: Option<OwnedFd>,
+) -> Result<Option<OwnedFd>, DeviceFault> {
+    let Some(fd) = fd else { return Ok(None) };
+    let fault = |reason: String| DeviceFault::EventFd { request, index, reason };
+    let host = |errno: rustix::io::Errno| fault(format!("cannot be examined: {errno}"));
+    let stat = rustix::fs::fstat(&fd).map_err(host)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Unknown {
+        return Err(fault("the descriptor is not an eventfd".to_owned()));
+    }
+    let flags = rustix::fs::fcntl_getfl(&fd).map_err(host)?;
+    rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(host)?;
+    Ok(Some(fd))
+}
