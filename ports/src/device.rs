@@ -8,7 +8,9 @@ use suimon_offload::{DeviceFeatures, OffloadSwitches};
 use suimon_quantity::PortId;
 use thiserror::Error;
 
-use crate::{KernelPathCounters, KernelPathState, KernelPathTable, QueueHost};
+use crate::{
+    KernelPathCounters, KernelPathState, KernelPathTable, LinkFacts, LinkSpeed, QueueHost,
+};
 
 /// Who listens on a vhost-user socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,10 @@ pub enum DeviceNotice {
         /// Why, as far as it is known.
         reason: String,
     },
+    /// The link of an uplink's device is like this from now on: told once at the
+    /// beginning, and whenever carrier, speed or duplex change; after
+    /// [`DeviceNotice::LinkUp`] or [`DeviceNotice::LinkDown`] if they are told too.
+    LinkChanged(LinkFacts),
     /// What was opened is no longer what the port stands on; it has to be closed and
     /// opened again.
     Lost {
@@ -149,6 +155,8 @@ pub trait PortObserver: Send + Sync {
 pub struct DeviceStatus {
     /// Whether frames can pass.
     pub link_up: bool,
+    /// How fast the link of an uplink's device is; unknown of all others.
+    pub speed: LinkSpeed,
     /// Queue pairs in use.
     pub queue_pairs: u16,
     /// What the other side could hand us. A TAP and a packet socket can do more than

@@ -8,6 +8,8 @@
 //! - [`QueueHost`]: the switch, as a device sees it: takes queues in, gives them
 //!   back.
 //! - [`DeviceFactory`], [`PortDevice`]: opens what a NIC or an uplink stands on.
+//! - [`MemberDevices`], [`ControlSocket`]: what a team needs of its members' devices
+//!   besides: LACPDUs past the switch, carrier and speed.
 //! - [`ProcessorRuntime`], [`Wait`]: pinned threads, the clock and the one wait.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
@@ -19,13 +21,19 @@
 //! the things described.
 #![forbid(unsafe_code)]
 
+mod control_socket;
 mod device;
 mod kernel_path;
+mod link_facts;
 mod processor;
 mod queue;
 mod socket_files;
 mod store;
 
+pub use control_socket::{
+    AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
+    ControlFrame, ControlSocket, MemberDevices,
+};
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
     PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
@@ -35,6 +43,7 @@ pub use kernel_path::{
     KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters, KernelPathPort,
     KernelPathState, KernelPathTable,
 };
+pub use link_facts::{LinkFacts, LinkSpeed};
 pub use processor::{
     Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
 };

@@ -18,12 +18,16 @@ pub mod ethertype {
     pub const IPV4: u16 = 0x0800;
     /// ARP.
     pub const ARP: u16 = 0x0806;
+    /// Reverse ARP.
+    pub const RARP: u16 = 0x8035;
     /// 802.1Q customer tag.
     pub const VLAN: u16 = 0x8100;
     /// IPv6.
     pub const IPV6: u16 = 0x86dd;
     /// 802.1ad service tag.
     pub const SERVICE_VLAN: u16 = 0x88a8;
+    /// Slow protocols: LACP, Marker (IEEE 802.3-2022, Table 57A-2).
+    pub const SLOW: u16 = 0x8809;
 }
 
 impl Frame {

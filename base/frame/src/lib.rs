@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod announcement;
 mod batch;
 mod buffer;
 mod checksum;
@@ -51,6 +52,7 @@ mod udp;
 mod vlan;
 mod vnet_header;
 
+pub use announcement::Announcement;
 pub use batch::{BATCH_BYTES_MAX, BATCH_FRAMES_MAX, FrameBatch};
 pub use buffer::{FRAME_BYTES_MAX, Frame};
 pub use checksum::{Sum, complete_checksum, update};

@@ -15,9 +15,20 @@ impl MacAddr {
     /// `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
+    /// The group of slow protocols, which no bridge forwards (IEEE 802.3-2022,
+    /// Table 57A-1).
+    pub const SLOW_PROTOCOLS: Self = Self([0x01, 0x80, 0xc2, 0, 0, 0x02]);
+
     /// The address with these octets, in transmission order.
     pub const fn new(octets: [u8; 6]) -> Self {
         Self(octets)
+    }
+
+    /// The address that [`MacAddr::to_u64`] made the number of; the upper 16 bits do not
+    /// count.
+    pub const fn from_u64(number: u64) -> Self {
+        let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
+        Self([a, b, c, d, e, f])
     }
 
     /// The octets in transmission order.
@@ -112,6 +123,7 @@ mod tests {
         assert_eq!("52-54-00-12-34-ab".parse(), Ok(mac));
         assert_eq!(mac.to_string(), "52:54:00:12:34:ab");
         assert_eq!(mac.to_u64(), 0x5254_0012_34ab);
+        assert_eq!(MacAddr::from_u64(0xffff_5254_0012_34ab), mac);
     }
 
     #[test]

@@ -31,7 +31,9 @@ impl Controller {
                 DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
                 DeviceNotice::Violation { detail } => state.down_reason = Some(detail.clone()),
-                DeviceNotice::Lost { .. } | DeviceNotice::Promised(_) => {}
+                DeviceNotice::LinkChanged(_)
+                | DeviceNotice::Lost { .. }
+                | DeviceNotice::Promised(_) => {}
             }
         }
         if let DeviceNotice::Promised(promise) = notice {
@@ -136,7 +138,10 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)
         }
-        (_, DeviceNotice::Lost { .. } | DeviceNotice::Promised(_)) => return None,
+        (
+            _,
+            DeviceNotice::LinkChanged(_) | DeviceNotice::Lost { .. } | DeviceNotice::Promised(_),
+        ) => return None,
         (_, DeviceNotice::Violation { detail }) => {
             let text = format!("Cut off, it broke the protocol: {detail}.");
             Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)

@@ -137,6 +137,10 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     ] {
         works!(SYS_socket, family, kind, 0);
     }
+    // Without the capability it is the kernel that refuses, and counts as no refusal.
+    if status("CapEff") & 1 << 13 != 0 {
+        control_sockets_are_opened_and_asked();
+    }
     let directory = std::env::temp_dir().join(format!("suimon-confine-{}", std::process::id()));
     std::fs::create_dir(&directory).expect("a directory");
     let path = directory.join("state");
@@ -152,6 +156,55 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     });
     thread.join().expect("threads are made, and enter a network namespace");
     assert_eq!(confinement.report().refused_calls, before);
+}
+
+/// A team's members get their sockets for LACPDUs whenever a team is made or a device
+/// comes back, long after the process was confined.
+fn control_sockets_are_opened_and_asked() {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let socket = works!(SYS_socket, libc::AF_PACKET, kind, 0);
+    let word = size_of::<libc::c_int>();
+    // One instruction: keep nothing.
+    let mut refuse = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut refuse };
+    let room = size_of_val(&program);
+    works!(
+        SYS_setsockopt,
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_ATTACH_FILTER,
+        &raw const program,
+        room
+    );
+    let on: libc::c_int = 1;
+    let ignore = libc::PACKET_IGNORE_OUTGOING;
+    works!(SYS_setsockopt, socket, libc::SOL_PACKET, ignore, &raw const on, word);
+    // To loopback, which is there and has the index 1 in every namespace.
+    // SAFETY: all zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_SLOW as u16).to_be();
+    address.sll_ifindex = 1;
+    let mut len = size_of_val(&address) as libc::socklen_t;
+    works!(SYS_bind, socket, &raw const address, len);
+    let mut group = libc::packet_mreq {
+        mr_ifindex: 1,
+        mr_type: libc::PACKET_MR_MULTICAST as u16,
+        mr_alen: 6,
+        mr_address: [0x01, 0x80, 0xc2, 0, 0, 0x02, 0, 0],
+    };
+    let room = size_of_val(&group);
+    let add = libc::PACKET_ADD_MEMBERSHIP;
+    works!(SYS_setsockopt, socket, libc::SOL_PACKET, add, &raw mut group, room);
+    works!(SYS_getsockname, socket, &raw mut address, &raw mut len);
+    let (mut told, mut len) = ([0_u32; 2], 8 as libc::socklen_t);
+    let statistics = libc::PACKET_STATISTICS;
+    works!(SYS_getsockopt, socket, libc::SOL_PACKET, statistics, &raw mut told, &raw mut len);
+    // SAFETY: it writes nothing: there is nothing to receive.
+    let received = unsafe { libc::syscall(libc::SYS_recvfrom, socket, 0, 0, 0, 0, 0) };
+    // A loopback that is down says so.
+    assert!(received == -1 && [libc::EAGAIN, libc::ENETDOWN].contains(&errno()));
+    works!(SYS_close, socket);
 }
 
 fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {

@@ -1,7 +1,7 @@
-//! The two requests that tell what a device does itself, and how answers are read:
-//! the number of generic netlink's family `ethtool` (`CTRL_CMD_GETFAMILY`), and
-//! `ETHTOOL_MSG_FEATURES_GET` (the kernel's `networking/ethtool-netlink`,
-//! "FEATURES_GET").
+//! The requests that tell what a device does itself and how fast its link is, and how
+//! answers are read: the number of generic netlink's family `ethtool`
+//! (`CTRL_CMD_GETFAMILY`), `ETHTOOL_MSG_FEATURES_GET` and `ETHTOOL_MSG_LINKMODES_GET`
+//! (the kernel's `networking/ethtool-netlink`).
 //!
 //! Bytes in, values out; nothing here talks to a socket. The crates that know this
 //! family are built for tasks on a runtime; one question and its answer are less than
@@ -10,10 +10,10 @@
 use core::fmt;
 
 use rustix::io::Errno;
-use suimon_ports::{DeviceFeature, DeviceFeatures, FeatureState};
+use suimon_ports::{DeviceFeature, DeviceFeatures, FeatureState, LinkSpeed};
 
 use crate::attributes::{
-    Message, attribute, attributes, messages, push_attribute, push_message, u16_at,
+    Message, attribute, attributes, messages, push_attribute, push_message, u16_at, u32_at,
 };
 
 /// `GENL_ID_CTRL`, the family that knows the others' numbers.
@@ -23,7 +23,16 @@ const FAMILY_VERSION: u8 = 1;
 /// `struct genlmsghdr`: command, version, two bytes of nothing.
 const GENERIC_HEADER_BYTES: usize = 4;
 
+/// The group that hears of changes.
+const MONITOR: &[u8] = b"monitor\0";
+
 // linux/ethtool_netlink.h
+const LINK_MODES_GET: u8 = 4;
+const LINK_MODES_GET_REPLY: u8 = 4;
+const LINK_MODES_NOTICE: u8 = 5;
+const LINK_MODES_HEADER: u16 = 1;
+const LINK_MODES_SPEED: u16 = 5;
+const LINK_MODES_DUPLEX: u16 = 6;
 const FEATURES_GET: u8 = 11;
 const FEATURES_GET_REPLY: u8 = 11;
 const FEATURES_HEADER: u16 = 1;
@@ -31,12 +40,19 @@ const FEATURES_HW: u16 = 2;
 const FEATURES_WANTED: u16 = 3;
 const FEATURES_ACTIVE: u16 = 4;
 const FEATURES_NOCHANGE: u16 = 5;
+const HEADER_DEVICE_INDEX: u16 = 1;
 const HEADER_DEVICE_NAME: u16 = 2;
 const BITSET_NO_MASK: u16 = 1;
 const BITSET_BITS: u16 = 3;
 const BITS_BIT: u16 = 1;
 const BIT_NAME: u16 = 2;
 const BIT_VALUE: u16 = 3;
+
+// linux/ethtool.h
+const SPEED_UNKNOWN: u32 = u32::MAX;
+const DUPLEX_HALF: u8 = 0;
+const DUPLEX_FULL: u8 = 1;
+const DUPLEX_UNKNOWN: u8 = 0xff;
 
 /// Why an answer says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +90,63 @@ pub(crate) fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError>
     let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
     id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the family's number"))
+}
+
+/// The number of the group in which the kernel tells of changes, from the same datagram.
+///
+/// # Errors
+/// As [`family`].
+pub(crate) fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, AnswerError> {
+    let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
+    let groups = attribute(reply, libc::CTRL_ATTR_MCAST_GROUPS as u16).unwrap_or_default();
+    let is_monitor =
+        |group: &[u8]| attribute(group, libc::CTRL_ATTR_MCAST_GRP_NAME as u16) == Some(MONITOR);
+    let monitor = attributes(groups).find(|(_, group)| is_monitor(group));
+    let id = monitor.and_then(|(_, group)| attribute(group, libc::CTRL_ATTR_MCAST_GRP_ID as u16));
+    id.and_then(|id| u32_at(id, 0)).ok_or(AnswerError::Lacks("the group of changes"))
+}
+
+/// Asks for the speed of the device with this index.
+pub(crate) fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
+    let mut header = Vec::new();
+    push_attribute(&mut header, HEADER_DEVICE_INDEX, &index.to_ne_bytes());
+    let nested = LINK_MODES_HEADER | libc::NLA_F_NESTED as u16;
+    request(family, sequence, LINK_MODES_GET, nested, &header)
+}
+
+/// The speed of a device, from a datagram of answers.
+///
+/// # Errors
+/// The kernel refused (`ENODEV`: there is no such device; `EOPNOTSUPP`: its driver does
+/// not say), or the datagram holds no answer.
+pub(crate) fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, AnswerError> {
+    let reply = answer(datagram, sequence, family, LINK_MODES_GET_REPLY)?;
+    let mbps = attribute(reply, LINK_MODES_SPEED).and_then(|mbps| u32_at(mbps, 0));
+    let duplex = attribute(reply, LINK_MODES_DUPLEX).and_then(|duplex| duplex.first().copied());
+    Ok(speed_of(mbps.unwrap_or(SPEED_UNKNOWN), duplex.unwrap_or(DUPLEX_UNKNOWN)))
+}
+
+/// What a driver says, in our words (linux/ethtool.h, `SPEED_*` and `DUPLEX_*`). Some
+/// say 0 of a speed that they do not know.
+pub(crate) fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
+    LinkSpeed {
+        mbps: (mbps != 0 && mbps != SPEED_UNKNOWN).then_some(mbps),
+        full_duplex: match duplex {
+            DUPLEX_HALF => Some(false),
+            DUPLEX_FULL => Some(true),
+            _ => None,
+        },
+    }
+}
+
+/// The indices of devices whose speed was set, from a datagram of the group of changes.
+pub(crate) fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
+    messages(datagram).filter_map(move |message| {
+        let is_notice = message.kind == family && message.body.first() == Some(&LINK_MODES_NOTICE);
+        let attributes = message.body.get(GENERIC_HEADER_BYTES..).filter(|_| is_notice)?;
+        let header = attribute(attributes, LINK_MODES_HEADER)?;
+        attribute(header, HEADER_DEVICE_INDEX).and_then(|index| u32_at(index, 0))
+    })
 }
 
 /// Asks for the features of `device`, a name of at most 15 bytes.

@@ -132,3 +132,68 @@ proptest! {
         }
     }
 }
+
+/// To `speed_request(21, 2, …)` about a veth.
+const SPEED: &[u8] = include_bytes!("../testdata/speed_of_veth.bin");
+
+#[test]
+fn the_speed_of_a_link_is_read() {
+    let fast = LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) };
+    assert_eq!(speed(SPEED, 2, NUMBER), Ok(fast));
+    assert_eq!(speed(SPEED, 1, NUMBER), Err(AnswerError::NotAnAnswer));
+    assert_eq!(speed(NO_SUCH_DEVICE, 3, NUMBER), Err(AnswerError::Refused(Errno::NODEV)));
+    let asked = speed_request(NUMBER, 9, 0x0102_0304);
+    let message = messages(&asked).next().unwrap();
+    assert_eq!((message.kind, message.body[0]), (NUMBER, LINK_MODES_GET));
+    let header = attribute(&message.body[4..], LINK_MODES_HEADER).unwrap();
+    let index = attribute(header, HEADER_DEVICE_INDEX).and_then(|index| u32_at(index, 0));
+    assert_eq!(index, Some(0x0102_0304));
+}
+
+#[test]
+fn what_drivers_do_not_know_is_unknown() {
+    for (mbps, duplex, expected) in [
+        (10, DUPLEX_HALF, (Some(10), Some(false))),
+        (400_000, DUPLEX_FULL, (Some(400_000), Some(true))),
+        (0, DUPLEX_UNKNOWN, (None, None)),
+        (SPEED_UNKNOWN, 2, (None, None)),
+    ] {
+        let found = speed_of(mbps, duplex);
+        assert_eq!((found.mbps, found.full_duplex), expected);
+    }
+}
+
+#[test]
+fn the_group_of_changes_is_found_by_name_and_its_messages_are_told_apart() {
+    assert_eq!(monitor_group(FAMILY, 1), Ok(6));
+    // The same message that answers says, under another command, what was changed.
+    let mut notice = SPEED.to_vec();
+    assert_eq!(changed_speeds(&notice, NUMBER).count(), 0, "an answer");
+    notice[HEADER_BYTES] = LINK_MODES_NOTICE;
+    assert_eq!(changed_speeds(&notice, NUMBER).collect::<Vec<_>>(), [3]);
+    assert_eq!(changed_speeds(&notice, NUMBER + 1).count(), 0, "another family's");
+    assert_eq!(changed_speeds(&[notice.clone(), notice].concat(), NUMBER).count(), 2);
+}
+
+proptest! {
+    #[test]
+    fn damaged_speeds_are_read_or_refused(
+        damage in prop::collection::vec((0..SPEED.len(), any::<u8>()), 1..20),
+        len in 0..=SPEED.len(),
+        is_notice in any::<bool>(),
+    ) {
+        let mut bytes = SPEED.to_vec();
+        if is_notice {
+            bytes[HEADER_BYTES] = LINK_MODES_NOTICE;
+        }
+        for (at, byte) in damage {
+            bytes[at] = byte;
+        }
+        bytes.truncate(len);
+        let _ = speed(&bytes, 2, NUMBER);
+        prop_assert!(changed_speeds(&bytes, NUMBER).count() <= bytes.len() / HEADER_BYTES);
+        let mut family = FAMILY.to_vec();
+        family.truncate(len * FAMILY.len() / SPEED.len());
+        let _ = monitor_group(&with_true_length(family), 1);
+    }
+}

@@ -132,18 +132,55 @@ pub(crate) fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, St
         bus: text,
         rest: [0; TEXT_ROOM + 12 + 20],
     };
-    let address = core::ptr::from_mut(&mut info).expose_provenance();
-    let mut request = IfRequest::new(device).with(address.to_ne_bytes());
-    // SAFETY: the request's data begins with a pointer to a DriverInfo, which
-    // outlives the call and has the size the kernel writes for this command.
-    checked(unsafe {
-        libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as Ioctl, core::ptr::from_mut(&mut request))
-    })?;
+    // SAFETY: ETHTOOL_GDRVINFO writes a DriverInfo.
+    unsafe { ethtool(fd, device, &mut info) }?;
     let text = |bytes: &[u8]| {
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
     };
     Ok((text(&info.driver), text(&info.bus)))
+}
+
+const ETHTOOL_GSET: u32 = 1;
+
+/// `struct ethtool_cmd`.
+#[repr(C)]
+#[derive(Default)]
+struct LinkSettings {
+    cmd: u32,
+    modes: [u32; 2],
+    speed: u16,
+    duplex: u8,
+    port: [u8; 5],
+    packets: [u32; 2],
+    speed_high: u16,
+    crossover: [u8; 2],
+    partner_modes: u32,
+    reserved: [u32; 2],
+}
+
+/// What a device's driver says of the speed of its link, as
+/// [`speed_of`](crate::ethtool::speed_of) reads it.
+///
+/// # Errors
+/// The errno of the call; `EOPNOTSUPP` if the driver does not say.
+pub(crate) fn speed(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
+    let mut settings = LinkSettings { cmd: ETHTOOL_GSET, ..LinkSettings::default() };
+    // SAFETY: ETHTOOL_GSET writes a LinkSettings.
+    unsafe { ethtool(fd, device, &mut settings) }?;
+    Ok((u32::from(settings.speed_high) << 16 | u32::from(settings.speed), settings.duplex))
+}
+
+/// # Safety
+/// `T` is what the command in its first four bytes reads and writes.
+unsafe fn ethtool<T>(fd: BorrowedFd<'_>, device: &str, command: &mut T) -> io::Result<()> {
+    let address = core::ptr::from_mut(command).expose_provenance();
+    let mut request = IfRequest::new(device).with(address.to_ne_bytes());
+    // SAFETY: the request's data begins with a pointer to what this command takes, by
+    // this function's contract, and it outlives the call.
+    checked(unsafe {
+        libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as Ioctl, core::ptr::from_mut(&mut request))
+    })
 }
 
 fn checked(result: c_int) -> io::Result<()> {

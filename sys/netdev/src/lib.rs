@@ -5,6 +5,10 @@
 //! queues to the switch, watches their links, and tells what an uplink's device does
 //! itself.
 //!
+//! [`NetDevices`] is also what a team asks of its members' devices
+//! ([`suimon_ports::MemberDevices`]): sockets for LACPDUs, which see nothing else, and
+//! carrier and speed.
+//!
 //! What it does not do: it decides nothing, and forwards nothing but what the kernel is
 //! told to move itself ([`NetDevices::set_kernel_paths`]); it makes no
 //! namespaces, routes or addresses; it never deletes a device it was not asked
@@ -28,9 +32,11 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod attributes;
+mod control_filter;
+mod control_socket;
+mod device_query;
 mod ethtool;
 mod explain;
-mod feature_query;
 mod gather;
 mod ioctl;
 mod kernel_path;
@@ -43,10 +49,13 @@ mod offload;
 mod packet_device;
 mod packet_queue;
 mod packet_socket;
+mod raw_socket;
+mod speed_notices;
 mod tap;
 mod tap_device;
 mod tap_queue;
 mod watch;
+mod watched_link;
 
 #[cfg(test)]
 mod testing;

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use suimon_frame::MacAddr;
-use suimon_ports::{DeviceError, DeviceErrorKind};
+use suimon_ports::{DeviceError, DeviceErrorKind, LinkSpeed};
 
+use crate::ethtool::speed_of;
 use crate::explain::{error, host};
 use crate::ioctl::{self, IfRequest, IfRequestOp};
 use crate::netlink::LinkState;
@@ -56,6 +57,18 @@ impl Link {
     pub(crate) fn index(&self) -> Result<u32, DeviceError> {
         let bytes = self.ask(ioctl::GET_INDEX, "looking for")?;
         Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// # Errors
+    /// Usually `Missing`; `Unsupported` if it is no Ethernet device.
+    pub(crate) fn ethernet_index(&self) -> Result<u32, DeviceError> {
+        let index = self.index()?;
+        if self.address()?.is_some() {
+            return Ok(index);
+        }
+        let detail =
+            format!("device {} is not an Ethernet device; choose another uplink", self.name);
+        Err(error(DeviceErrorKind::Unsupported, "device", detail))
     }
 
     /// Largest IP packet, in bytes.
@@ -129,6 +142,17 @@ impl Link {
         let set = self.request(ioctl::SET_FLAGS, bytes);
         let what = || format!("bringing device {} up", self.name);
         set.map(drop).map_err(|cause| host("device", &what(), &cause))
+    }
+
+    /// How fast it is, asked without netlink.
+    pub(crate) fn speed(&self) -> Result<LinkSpeed, DeviceError> {
+        match ioctl::speed(self.socket.as_fd(), &self.name) {
+            Ok((mbps, duplex)) => Ok(speed_of(mbps, duplex)),
+            Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+                Ok(LinkSpeed::default())
+            }
+            Err(cause) => Err(self.explain("asking for the speed of", &cause)),
+        }
     }
 
     /// Whether it is a TAP.

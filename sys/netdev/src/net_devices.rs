@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFeatures, KernelPathCounters, KernelPathTable, PortDevice,
-    PortObserver, QueueHost, TapSpec, UplinkDriver, UplinkSpec,
+    ControlSocket, DeviceError, DeviceErrorKind, DeviceFeatures, KernelPathCounters,
+    KernelPathTable, LinkFacts, LinkSpeed, MemberDevices, PortDevice, PortObserver, QueueHost,
+    TapSpec, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::PortId;
 
+use crate::control_socket::DeviceControlSocket;
+use crate::device_query::DeviceQuery;
 use crate::explain::error;
-use crate::feature_query::FeatureQuery;
 use crate::kernel_path::KernelPaths;
+use crate::link::Link;
 use crate::packet_device::{self, PacketDevice};
 use crate::tap::{self, TapPlan};
 use crate::tap_device::TapDevice;
@@ -25,7 +28,7 @@ const QUEUE_PAIRS_MAX: u16 = 64;
 /// [`suimon_ports::DeviceFactory`] do.
 pub struct NetDevices {
     watcher: LinkWatcher,
-    features: FeatureQuery,
+    query: Arc<DeviceQuery>,
     pub(crate) kernel_paths: KernelPaths,
 }
 
@@ -35,11 +38,9 @@ impl NetDevices {
     /// # Errors
     /// Out of descriptors or threads.
     pub fn new() -> io::Result<Self> {
-        Ok(Self {
-            watcher: LinkWatcher::new()?,
-            features: FeatureQuery::default(),
-            kernel_paths: KernelPaths::default(),
-        })
+        let query = Arc::new(DeviceQuery::default());
+        let watcher = LinkWatcher::new(Arc::clone(&query))?;
+        Ok(Self { watcher, query, kernel_paths: KernelPaths::default() })
     }
 
     /// Opens a TAP, made if it does not exist, and attaches its queues.
@@ -141,7 +142,7 @@ impl NetDevices {
         spec: &UplinkSpec,
     ) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec.driver {
-            UplinkDriver::AfPacket => self.features.ask(&spec.device).map(Some),
+            UplinkDriver::AfPacket => self.query.features(&spec.device).map(Some),
             UplinkDriver::Tap => Ok(None),
         }
     }
@@ -158,6 +159,19 @@ impl NetDevices {
     /// It is another kind of device, or somebody holds it.
     pub fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
         tap::remove(device, netns)
+    }
+}
+
+impl MemberDevices for NetDevices {
+    fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError> {
+        Ok(Box::new(DeviceControlSocket::open(device)?))
+    }
+
+    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError> {
+        let link = Link::new(device)?;
+        let (index, up) = (link.index()?, link.state()?.is_usable());
+        let speed = if up { self.query.speed(index, device)? } else { LinkSpeed::default() };
+        Ok(LinkFacts { up, speed })
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::offload::SharedOffloads;
 use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
 use crate::packet_socket::PacketSocket;
+use crate::watched_link::WatchSubject;
 
 /// A veth pair: `near` in our namespace, `far0` in another.
 struct Cable {
@@ -46,7 +47,7 @@ struct Uplink {
     shelf: Arc<Shelf>,
     notices: std::sync::mpsc::Receiver<(PortId, DeviceNotice)>,
     device: Box<dyn PortDevice>,
-    _devices: NetDevices,
+    devices: NetDevices,
 }
 
 fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
@@ -58,15 +59,16 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let (far, far_notices) = Notices::new();
     let namespace = Namespace::open(Some(cable.far.name())).unwrap();
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
-    let state = crate::netlink::LinkState::default();
-    let _watch = devices.watcher.watch(&namespace, index, "far0", state, PortId(9), far).unwrap();
+    let present = crate::netlink::LinkState::default();
+    let subject = WatchSubject { index, device: "far0", present, has_speed: false };
+    let _watch = devices.watcher.watch(&namespace, subject, PortId(9), far).unwrap();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { queue_pairs, mtu, ..spec };
     devices.probe_uplink(&spec).unwrap();
     let device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
     expect_notice(&far_notices, |notice| *notice == DeviceNotice::LinkUp);
-    Uplink { cable, shelf, notices, device, _devices: devices }
+    Uplink { cable, shelf, notices, device, devices }
 }
 
 #[test]
@@ -379,3 +381,6 @@ fn the_features_of_an_uplinks_device_are_told_and_a_tap_has_none() {
     let tap = uplink_spec(&cable.near, UplinkDriver::Tap);
     assert_eq!(devices.uplink_features(&tap).unwrap(), None);
 }
+
+#[path = "net_devices_speed_tests.rs"]
+mod speed;

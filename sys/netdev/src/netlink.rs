@@ -44,6 +44,13 @@ pub(crate) struct LinkState {
     pub(crate) mac: Option<MacAddr>,
 }
 
+impl LinkState {
+    /// Whether frames can pass.
+    pub(crate) fn is_usable(self) -> bool {
+        self.up && self.carrier
+    }
+}
+
 /// A request for the state of one device, or of all if `None`.
 pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
     let dump = if index.is_none() { libc::NLM_F_DUMP } else { 0 };

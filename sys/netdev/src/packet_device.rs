@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use suimon_frame::Offloads;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    UplinkDriver, UplinkSpec,
+    DeviceError, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost, UplinkDriver,
+    UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::explain::{error, host};
+use crate::explain::host;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};
 use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
 use crate::packet_socket::PacketSocket;
 use crate::watch::{LinkWatch, LinkWatcher};
+use crate::watched_link::WatchSubject;
 
 pub(crate) struct PacketDevice {
     port: PortId,
@@ -35,7 +36,7 @@ impl PacketDevice {
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
         let link = Link::new(&spec.device)?;
-        let index = check(&link, &spec.device)?;
+        let index = link.ethernet_index()?;
         if let Some(mtu) = spec.mtu {
             link.set_mtu(mtu)?;
         }
@@ -44,8 +45,9 @@ impl PacketDevice {
         link.bring_up()?;
         let sockets = open_sockets(spec, index)?;
         let namespace = Namespace::open(None)?;
-        let watch =
-            watcher.watch(&namespace, index, &spec.device, link.state()?, port, observer)?;
+        let present = link.state()?;
+        let subject = WatchSubject { index, device: &spec.device, present, has_speed: true };
+        let watch = watcher.watch(&namespace, subject, port, observer)?;
         let device: Arc<str> = spec.device.as_str().into();
         let queue = |socket| {
             let [ingress, egress] = forms(spec).map(SharedOffloads::new);
@@ -69,19 +71,10 @@ impl PacketDevice {
 /// # Errors
 /// What [`PacketDevice::open`] would say.
 pub(crate) fn probe(spec: &UplinkSpec) -> Result<(), DeviceError> {
-    let index = check(&Link::new(&spec.device)?, &spec.device)?;
+    let index = Link::new(&spec.device)?.ethernet_index()?;
     PacketSocket::open(index)
         .map(drop)
         .map_err(|cause| host("device", &format!("opening device {}", spec.device), &cause))
-}
-
-fn check(link: &Link, device: &str) -> Result<u32, DeviceError> {
-    let index = link.index()?;
-    if link.address()?.is_none() {
-        let detail = format!("device {device} is not an Ethernet device; choose another uplink");
-        return Err(error(DeviceErrorKind::Unsupported, "device", detail));
-    }
-    Ok(index)
 }
 
 fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, DeviceError> {
@@ -122,7 +115,8 @@ impl PortDevice for PacketDevice {
     fn status(&self) -> DeviceStatus {
         let link = self.watch.state();
         DeviceStatus {
-            link_up: link.up && link.carrier,
+            link_up: link.is_usable(),
+            speed: self.watch.speed(),
             queue_pairs: self.spec.queue_pairs.max(1),
             ingress: offload::ALL,
             egress: Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL },

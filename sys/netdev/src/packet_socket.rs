@@ -1,12 +1,14 @@
 //! Packet sockets (packet(7)) with virtio-net headers.
-#![allow(unsafe_code, reason = "socket addresses, options and ancillary data without safe forms")]
+#![allow(unsafe_code, reason = "ancillary data has no safe form")]
 
 use std::io;
 use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use libc::{c_int, c_void, socklen_t};
+use libc::c_int;
 use suimon_frame::VNET_HEADER_SHORT_BYTES;
+
+use crate::raw_socket::RawSocket;
 
 /// Room for frames that wait. A large frame counts with more than its length,
 /// so this is about a hundred of them.
@@ -41,7 +43,7 @@ pub(crate) struct FanoutGroup(u16);
 /// A packet socket on one device.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
-    fd: OwnedFd,
+    socket: RawSocket,
 }
 
 impl PacketSocket {
@@ -51,13 +53,7 @@ impl PacketSocket {
     /// # Errors
     /// The errno of the call that failed.
     pub(crate) fn open(index: u32) -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // Protocol 0: nothing is received before `bind` names the device.
-        // SAFETY: no pointers.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        checked(fd)?;
-        // SAFETY: the call just returned it; nobody else has it.
-        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
+        let socket = RawSocket::new()?;
         for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
             socket.set(libc::SOL_PACKET, option, 1)?;
         }
@@ -70,8 +66,8 @@ impl PacketSocket {
                 .set(libc::SOL_SOCKET, force, bytes)
                 .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))?;
         }
-        socket.bind(index)?;
-        Ok(socket)
+        socket.bind(index, libc::ETH_P_ALL as u16)?;
+        Ok(Self { socket })
     }
 
     /// Lets the device pass frames for other addresses while this socket lives.
@@ -79,13 +75,7 @@ impl PacketSocket {
     /// # Errors
     /// The errno of the call.
     pub(crate) fn set_promiscuous(&self, index: u32) -> io::Result<()> {
-        let request = libc::packet_mreq {
-            mr_ifindex: index as c_int,
-            mr_type: libc::PACKET_MR_PROMISC as _,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
+        self.socket.add_membership(index, None)
     }
 
     /// Makes a group, or joins one: each flow goes to one socket of the group.
@@ -99,26 +89,15 @@ impl PacketSocket {
             None => (mode | libc::PACKET_FANOUT_FLAG_UNIQUEID) << 16,
             Some(FanoutGroup(id)) => mode << 16 | u32::from(id),
         };
-        self.set(libc::SOL_PACKET, libc::PACKET_FANOUT, argument)?;
-        let mut value: c_int = 0;
-        let mut len = size_of::<c_int>() as socklen_t;
-        // SAFETY: `value` is writable for `len` bytes, which is its size.
-        checked(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_FANOUT,
-                core::ptr::from_mut(&mut value).cast(),
-                &raw mut len,
-            )
-        })?;
+        self.socket.set(libc::SOL_PACKET, libc::PACKET_FANOUT, argument)?;
+        let value = self.socket.option(libc::SOL_PACKET, libc::PACKET_FANOUT)?;
         // The identifier is the lower half.
-        Ok(FanoutGroup((value & 0xffff) as u16))
+        Ok(FanoutGroup((c_int::from_ne_bytes(value) & 0xffff) as u16))
     }
 
     /// The descriptor: readable when a frame waits or an error does.
     pub(crate) fn fd(&self) -> &OwnedFd {
-        &self.fd
+        self.socket.fd()
     }
 
     /// Receives one frame.
@@ -146,41 +125,11 @@ impl PacketSocket {
         message.msg_controllen = size_of_val(&control) as _;
         // SAFETY: `message` points to buffers that are writable for the lengths
         // it names and outlive the call.
-        let len = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, 0) };
+        let len = unsafe { libc::recvmsg(self.fd().as_raw_fd(), &raw mut message, 0) };
         let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
         // SAFETY: the call above filled `message` in, and `control` still lives.
         let tag = unsafe { stripped_tag(&message) };
         Ok(Received { len, cut: message.msg_flags & libc::MSG_TRUNC != 0, tag })
-    }
-
-    fn bind(&self, index: u32) -> io::Result<()> {
-        // SAFETY: all zero is a valid sockaddr_ll.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = index as c_int;
-        // SAFETY: `address` is a sockaddr_ll and the length is its size.
-        checked(unsafe {
-            libc::bind(
-                self.fd.as_raw_fd(),
-                core::ptr::from_ref(&address).cast(),
-                size_of_val(&address) as socklen_t,
-            )
-        })
-    }
-
-    fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
-        // SAFETY: the kernel reads at most the length given, which is the
-        // value's size.
-        checked(unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                core::ptr::from_ref(&value).cast::<c_void>(),
-                size_of::<T>() as socklen_t,
-            )
-        })
     }
 }
 
@@ -222,8 +171,4 @@ fn tag_of(data: &libc::tpacket_auxdata) -> Option<StrippedTag> {
     let known = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
     let tpid = if known { data.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
     Some(StrippedTag { tci: data.tp_vlan_tci, tpid })
-}
-
-fn checked(result: c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

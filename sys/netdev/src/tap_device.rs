@@ -17,6 +17,7 @@ use crate::offload::{self, SharedOffloads};
 use crate::tap::{self, TapPlan};
 use crate::tap_queue::{TapQueue, TapSink, TapSource};
 use crate::watch::{LinkWatch, LinkWatcher};
+use crate::watched_link::WatchSubject;
 
 pub(crate) struct TapDevice {
     port: PortId,
@@ -46,8 +47,13 @@ impl TapDevice {
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
         let tap = tap::open(&plan)?;
-        let watch =
-            watcher.watch(&tap.namespace, tap.index, &plan.device, tap.present, port, observer)?;
+        let subject = WatchSubject {
+            index: tap.index,
+            device: &plan.device,
+            present: tap.present,
+            has_speed: is_uplink,
+        };
+        let watch = watcher.watch(&tap.namespace, subject, port, observer)?;
         let udp_segmentation = tap.udp_segmentation;
         let shared = |forms| Arc::new(SharedOffloads::new(forms));
         let ingress = shared(offload::ingress(plan.offload, udp_segmentation));
@@ -143,7 +149,8 @@ impl PortDevice for TapDevice {
         let link = self.watch.state();
         let all = Offloads { udp_segmentation: self.udp_segmentation, ..offload::ALL };
         DeviceStatus {
-            link_up: link.up && link.carrier,
+            link_up: link.is_usable(),
+            speed: self.watch.speed(),
             // At most the u16 that was asked for.
             queue_pairs: u16::try_from(self.queues.len()).unwrap_or(u16::MAX),
             ingress: all,

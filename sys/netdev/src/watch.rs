@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
 use rustix::buffer::spare_capacity;
@@ -14,13 +14,16 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
-use suimon_ports::{DeviceError, DeviceNotice, PortObserver};
+use suimon_ports::{DeviceError, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
+use crate::device_query::DeviceQuery;
 use crate::explain::host;
 use crate::namespace::{Namespace, NamespaceId};
 use crate::namespace_names::{DEAF, NamespaceNames};
-use crate::netlink::{LinkEvent, LinkState, link_messages, state_request};
+use crate::netlink::{LinkState, link_messages, state_request};
+use crate::speed_notices::{Changed, SpeedNotices};
+use crate::watched_link::{WatchSubject, WatchedLink, lock};
 
 /// The kernel makes datagrams of at most 32 KB in a dump and less otherwise.
 const DATAGRAM_BYTES: usize = 32 << 10;
@@ -29,6 +32,7 @@ const EVENTS_MAX: usize = 8;
 const DATAGRAMS_PER_TURN: usize = 64;
 const TOKEN_STOP: u64 = u64::MAX;
 const TOKEN_NAMES: u64 = u64::MAX - 1;
+const TOKEN_SPEEDS: u64 = u64::MAX - 2;
 
 /// Starts with the first [`LinkWatcher::new`], ends when it is dropped.
 pub(crate) struct LinkWatcher {
@@ -47,6 +51,10 @@ struct Shared {
     stop: OwnedFd,
     /// `None` if this user has no more of such watches: all else goes on.
     names: Option<NamespaceNames>,
+    /// Asked in the namespace of this process, and told of there.
+    query: Arc<DeviceQuery>,
+    /// `None` if the kernel tells nobody: speeds are asked for when a link changes.
+    speeds: Option<SpeedNotices>,
     registry: Mutex<Registry>,
 }
 
@@ -62,31 +70,10 @@ struct NetlinkSocket {
     fd: OwnedFd,
 }
 
-struct WatchedLink {
-    token: u64,
-    namespace: NamespaceId,
-    /// The name of the namespace, if it was opened by name.
-    netns: Option<Arc<str>>,
-    index: u32,
-    device: String,
-    port: PortId,
-    observer: Arc<dyn PortObserver>,
-    seen: Mutex<Seen>,
-}
-
-#[derive(Clone, Copy)]
-struct Seen {
-    state: LinkState,
-    /// What the observer was told last.
-    told: Option<bool>,
-    /// The observer was told that the namespace has lost its name.
-    is_lost: bool,
-}
-
 impl LinkWatcher {
     /// # Errors
     /// Out of descriptors or threads.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(query: Arc<DeviceQuery>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &stop, EventData::new_u64(TOKEN_STOP), EventFlags::IN)?;
@@ -98,45 +85,44 @@ impl LinkWatcher {
             Err(errno) => tracing::warn!(%errno, "{DEAF}"),
         }
         let names = names.ok();
-        let shared = Arc::new(Shared { epoll, stop, names, registry: Mutex::default() });
+        let speeds = SpeedNotices::new(&query);
+        match &speeds {
+            Ok(speeds) => {
+                let token = EventData::new_u64(TOKEN_SPEEDS);
+                epoll::add(&epoll, speeds, token, EventFlags::IN)?;
+            }
+            Err(error) => tracing::info!(%error, "speeds that are set are not heard of"),
+        }
+        let (speeds, registry) = (speeds.ok(), Mutex::default());
+        let shared = Arc::new(Shared { epoll, stop, names, query, speeds, registry });
         let for_thread = Arc::clone(&shared);
         let thread =
             thread::Builder::new().name("link-watch".to_owned()).spawn(move || for_thread.run())?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Watches device `index` of `namespace`, which looks as in `present`. The
-    /// observer hears its state soon, and then each change.
+    /// Watches a device of `namespace`. The observer hears its state soon, and then
+    /// each change.
     ///
     /// # Errors
     /// No socket could be opened there.
     pub(crate) fn watch(
         &self,
         namespace: &Namespace,
-        index: u32,
-        device: &str,
-        present: LinkState,
+        subject: WatchSubject<'_>,
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Result<LinkWatch, DeviceError> {
+        let index = subject.index;
         let mut registry = self.shared.registry();
         let token = self.shared.socket_in(&mut registry, namespace)?;
-        let link = Arc::new(WatchedLink {
-            token,
-            namespace: namespace.id(),
-            netns: namespace.name().cloned(),
-            index,
-            device: device.to_owned(),
-            port,
-            observer,
-            seen: Mutex::new(Seen { state: present, told: None, is_lost: false }),
-        });
+        let link = Arc::new(WatchedLink::new(token, namespace, subject, port, observer));
         registry.links.push(Arc::clone(&link));
         if let Some(socket) = registry.sockets.get(&token) {
             socket.ask(Some(index));
         }
         drop(registry);
-        if link.netns.is_some() {
+        if namespace.name().is_some() {
             self.shared.names.iter().for_each(NamespaceNames::watch);
             // The name may have gone before anybody heard of it.
             link.check_name();
@@ -160,7 +146,12 @@ impl Drop for LinkWatcher {
 impl LinkWatch {
     /// The last state heard.
     pub(crate) fn state(&self) -> LinkState {
-        lock(&self.link.seen).state
+        self.link.state()
+    }
+
+    /// The speed told last.
+    pub(crate) fn speed(&self) -> LinkSpeed {
+        self.link.speed()
     }
 }
 
@@ -224,6 +215,10 @@ impl Shared {
                     links.iter().for_each(|link| link.check_name());
                     continue;
                 }
+                if token == TOKEN_SPEEDS {
+                    self.read_speeds(&mut datagram);
+                    continue;
+                }
                 let socket = self.registry().sockets.get(&token).cloned();
                 if let Some(socket) = socket {
                     self.read(token, &socket, &mut datagram);
@@ -244,6 +239,21 @@ impl Shared {
         }
     }
 
+    fn read_speeds(&self, datagram: &mut [u8]) {
+        let Some(speeds) = &self.speeds else { return };
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some(changed) = speeds.read(datagram) else { return };
+            let concerns = |link: &&Arc<WatchedLink>| match &changed {
+                Changed::These(indices) => indices.contains(&link.index),
+                Changed::Any => true,
+            };
+            let links: Vec<_> = self.registry().links.iter().filter(concerns).cloned().collect();
+            for link in links {
+                link.tell_facts(&self.query);
+            }
+        }
+    }
+
     fn tell(&self, token: u64, datagram: &[u8]) {
         for message in link_messages(datagram) {
             let links: Vec<_> = {
@@ -257,50 +267,9 @@ impl Shared {
             // The lock is free here: an observer may open or drop a device.
             for link in links {
                 link.handle(&message.event);
+                link.tell_facts(&self.query);
             }
         }
-    }
-}
-
-impl WatchedLink {
-    /// Tells the observer, once, if the name stands for this namespace no more.
-    fn check_name(&self) {
-        let Some(netns) = &self.netns else { return };
-        if Namespace::is_named(self.namespace, netns) {
-            return;
-        }
-        if std::mem::replace(&mut lock(&self.seen).is_lost, true) {
-            return;
-        }
-        let reason =
-            format!("network namespace {netns} was deleted, and device {} with it", self.device);
-        self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
-    }
-
-    fn handle(&self, event: &LinkEvent) {
-        let (up, reason) = {
-            let mut seen = lock(&self.seen);
-            let (state, reason) = match event {
-                LinkEvent::Is(state) if !state.up => (*state, "was set down"),
-                LinkEvent::Is(state) => (*state, "has no carrier"),
-                LinkEvent::Gone => {
-                    (LinkState { up: false, carrier: false, ..seen.state }, "was deleted or moved")
-                }
-            };
-            seen.state = state;
-            let up = state.up && state.carrier;
-            if seen.told == Some(up) && *event != LinkEvent::Gone {
-                return;
-            }
-            seen.told = Some(up);
-            (up, reason)
-        };
-        let notice = if up {
-            DeviceNotice::LinkUp
-        } else {
-            DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
-        };
-        self.observer.handle_notice(self.port, notice);
     }
 }
 
@@ -321,9 +290,4 @@ fn open_socket() -> rustix::io::Result<OwnedFd> {
     let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     bind(fd.as_fd(), &SocketAddrNetlink::new(0, libc::RTMGRP_LINK as u32))?;
     Ok(fd)
-}
-
-/// What the locks protect is valid after any panic: it is replaced as a whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

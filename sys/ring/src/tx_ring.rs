@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{
-    FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads, Span,
-    TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
+    Announcement, FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads,
+    Span, TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
 };
 use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
 
@@ -57,28 +57,10 @@ impl Announcer {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// The frame to hand in (RFC 903, an Ethernet frame of the shortest length).
-    fn take(&self) -> Option<[u8; 60]> {
+    /// The frame to hand in.
+    fn take(&self) -> Option<Announcement> {
         let wanted = self.wanted.swap(0, Ordering::Acquire);
-        let [_, _, a, b, c, d, e, f] = wanted.to_be_bytes();
-        let mac = [a, b, c, d, e, f];
-        let mut bytes = [0; 60];
-        let fields: [&[u8]; 8] = [
-            &[0xff; 6],
-            &mac,
-            // Ethertype RARP; Ethernet, IPv4, 6 and 4 bytes; request reverse.
-            &[0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3],
-            &mac,
-            &[0; 4],
-            &mac,
-            &[0; 4],
-            &[],
-        ];
-        let mut at = bytes.iter_mut();
-        for (to, from) in at.by_ref().zip(fields.into_iter().flatten()) {
-            *to = *from;
-        }
-        (wanted != 0).then_some(bytes)
+        (wanted != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(wanted), None))
     }
 }
 
@@ -275,8 +257,8 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
         let mut count = 0;
         if self.announcer.is_pending() {
             if let Some(frame) = batch.spare() {
-                if let Some(bytes) = self.announcer.take() {
-                    frame.fill(&bytes);
+                if let Some(announcement) = self.announcer.take() {
+                    frame.fill(announcement.bytes());
                     batch.commit();
                     count += 1;
                 }

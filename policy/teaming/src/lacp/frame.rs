@@ -3,13 +3,13 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use suimon_frame::MacAddr;
+use suimon_frame::{MacAddr, ethertype};
 use thiserror::Error;
 
 /// Where slow protocols are sent to (IEEE 802.3, Table 57A-1).
-pub(crate) const DESTINATION: MacAddr = MacAddr::new([0x01, 0x80, 0xc2, 0, 0, 0x02]);
+pub(crate) const DESTINATION: MacAddr = MacAddr::SLOW_PROTOCOLS;
 /// Their Ethernet type (IEEE 802.3, Table 57A-2).
-pub(crate) const ETHERTYPE: u16 = 0x8809;
+pub(crate) const ETHERTYPE: u16 = ethertype::SLOW;
 /// Where a frame's PDU begins.
 pub(crate) const PDU_AT: usize = 14;
 

@@ -1,4 +1,4 @@
-//! Asks the kernel what a network device does itself.
+//! Asks the kernel what a network device does itself, and how fast its link is.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,11 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
-use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures};
+use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures, LinkSpeed};
 
 use crate::ethtool::{self, AnswerError};
 use crate::explain::{error, host};
+use crate::link::Link;
 
 /// The kernel answers before `send` returns; this is for one that never does.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,7 +26,7 @@ const DATAGRAM_BYTES: usize = 64 << 10;
 /// Asks about devices of this process' own namespace, where uplinks live. May be
 /// used from any thread; it waits for the kernel's lock of all network settings.
 #[derive(Default)]
-pub(crate) struct FeatureQuery {
+pub(crate) struct DeviceQuery {
     /// `None` until somebody asks, and after a failure.
     asker: Mutex<Option<Asker>>,
 }
@@ -34,33 +35,78 @@ struct Asker {
     /// Takes messages of the kernel only.
     socket: OwnedFd,
     family: u16,
+    /// The group of changes; `None` if the kernel names none.
+    monitor: Option<u32>,
     sequence: u32,
+}
+
+/// Where the kernel tells of changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Monitor {
+    pub(crate) family: u16,
+    pub(crate) group: u32,
 }
 
 /// Why there is no answer.
 enum AskError {
+    /// There is no way to ask.
+    Unable(Box<Self>),
     Socket(Errno),
     Answer(AnswerError),
 }
 
-impl FeatureQuery {
+impl AskError {
+    fn of_opening(self) -> Self {
+        Self::Unable(Box::new(self))
+    }
+}
+
+impl DeviceQuery {
     /// What the kernel says of `device` now.
     ///
     /// # Errors
     /// There is no such device (`Missing`), or a kernel that cannot be asked
     /// (`Unsupported`: before 5.6, or built without `CONFIG_ETHTOOL_NETLINK`).
-    pub(crate) fn ask(&self, device: &str) -> Result<DeviceFeatures, DeviceError> {
+    pub(crate) fn features(&self, device: &str) -> Result<DeviceFeatures, DeviceError> {
+        self.ask(|asker| asker.features(device)).map_err(|cause| explain(device, &cause))
+    }
+
+    /// How fast the kernel says the link of a device is now, whether or not it is up.
+    ///
+    /// # Errors
+    /// There is no such device, or the kernel does not answer.
+    pub(crate) fn speed(&self, index: u32, device: &str) -> Result<LinkSpeed, DeviceError> {
+        match self.ask(|asker| asker.speed(index)) {
+            Ok(speed) => Ok(speed),
+            Err(AskError::Answer(AnswerError::Refused(Errno::OPNOTSUPP))) => {
+                Ok(LinkSpeed::default())
+            }
+            // An older kernel, or one that has not this way.
+            Err(_) => Link::new(device)?.speed(),
+        }
+    }
+
+    /// Where the kernel tells of changes; `None` if it does not.
+    pub(crate) fn monitor(&self) -> Option<Monitor> {
+        let ask = self.ask(|asker| Ok((asker.family, asker.monitor)));
+        let (family, group) = ask.ok()?;
+        Some(Monitor { family, group: group? })
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&mut Asker) -> Result<T, AskError>,
+    ) -> Result<T, AskError> {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match asker.take() {
             Some(open) => open,
-            None => Asker::open().map_err(|cause| explain_open(&cause))?,
+            None => Asker::open().map_err(AskError::of_opening)?,
         };
-        let open = asker.insert(open);
-        let answer = open.features(device);
+        let answer = question(asker.insert(open));
         if matches!(answer, Err(AskError::Socket(_))) {
             *asker = None;
         }
-        answer.map_err(|cause| explain(device, &cause))
+        answer
     }
 }
 
@@ -72,9 +118,21 @@ impl Asker {
             .map_err(AskError::Socket)?;
         connect(&socket, &SocketAddrNetlink::new(0, 0)).map_err(AskError::Socket)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).map_err(AskError::Socket)?;
-        let mut asker = Self { socket, family: 0, sequence: 0 };
-        asker.family = asker.ask(ethtool::family_request, ethtool::family)?;
+        let mut asker = Self { socket, family: 0, monitor: None, sequence: 0 };
+        let read = |datagram: &[u8], sequence| {
+            let monitor = ethtool::monitor_group(datagram, sequence).ok();
+            Ok((ethtool::family(datagram, sequence)?, monitor))
+        };
+        (asker.family, asker.monitor) = asker.ask(ethtool::family_request, read)?;
         Ok(asker)
+    }
+
+    fn speed(&mut self, index: u32) -> Result<LinkSpeed, AskError> {
+        let family = self.family;
+        self.ask(
+            |sequence| ethtool::speed_request(family, sequence, index),
+            |datagram, sequence| ethtool::speed(datagram, sequence, family),
+        )
     }
 
     fn features(&mut self, device: &str) -> Result<DeviceFeatures, AskError> {
@@ -122,12 +180,14 @@ fn explain_open(cause: &AskError) -> DeviceError {
         AskError::Socket(errno) => {
             host("device", "opening a generic netlink socket", &(*errno).into())
         }
+        AskError::Unable(cause) => explain_open(cause),
     }
 }
 
 fn explain(device: &str, cause: &AskError) -> DeviceError {
     let what = format!("asking for the features of device {device}");
     match cause {
+        AskError::Unable(cause) => explain_open(cause),
         AskError::Socket(errno) | AskError::Answer(AnswerError::Refused(errno)) => {
             host("device", &what, &(*errno).into())
         }
@@ -151,8 +211,8 @@ mod tests {
         inside.run("ip link add upstream0 type veth peer name upstream1");
         let namespace = Namespace::open(Some(inside.name())).unwrap();
         // The socket belongs to the namespace in which it is made.
-        let query = FeatureQuery::default();
-        let ask = || namespace.run(|| query.ask("upstream0")).unwrap();
+        let query = DeviceQuery::default();
+        let ask = || namespace.run(|| query.features("upstream0")).unwrap();
         let word = |features: &DeviceFeatures, feature| features.state(feature).word();
 
         let before = ask();
@@ -178,10 +238,10 @@ mod tests {
         let inside = TestNetns::new();
         inside.run("ip link add upstream0 type veth peer name upstream1");
         let namespace = Namespace::open(Some(inside.name())).unwrap();
-        let query = FeatureQuery::default();
-        let error = namespace.run(|| query.ask("upstream7")).unwrap_err();
+        let query = DeviceQuery::default();
+        let error = namespace.run(|| query.features("upstream7")).unwrap_err();
         assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));
         assert!(error.detail.contains("upstream7"), "{}", error.detail);
-        assert!(namespace.run(|| query.ask("upstream1")).is_ok());
+        assert!(namespace.run(|| query.features("upstream1")).is_ok());
     }
 }

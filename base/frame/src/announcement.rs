@@ -1,0 +1,118 @@
+//! Frames that tell a network where a station is now, after it moved.
+
+use std::net::Ipv4Addr;
+
+use crate::ethernet::{VLAN_TAG_BYTES, ethertype};
+use crate::{MacAddr, VlanTag};
+
+/// Bytes of the shortest Ethernet frame without FCS (IEEE 802.3-2022, 4A.4.2).
+const SHORTEST_BYTES: usize = 60;
+/// A tag makes the frame longer; the padding stays, so that whoever takes the tag
+/// out has a frame of the shortest length.
+const ROOM: usize = SHORTEST_BYTES + VLAN_TAG_BYTES;
+
+/// Hardware type Ethernet, protocol type IPv4, their addresses' 6 and 4 bytes
+/// (RFC 826, "Packet format").
+const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
+const ARP_REQUEST: [u8; 2] = [0, 1];
+const REVERSE_REQUEST: [u8; 2] = [0, 3];
+
+/// A broadcast from a station's address, without FCS: 60 bytes, or 64 with a tag.
+/// Switches that forward it learn where the address is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    bytes: [u8; ROOM],
+    is_tagged: bool,
+}
+
+impl Announcement {
+    /// A request of the Reverse Address Resolution Protocol (RFC 903) in which `mac`
+    /// asks for its own IP address. It changes what switches know and no station's
+    /// neighbours, so it needs no IP address to be known.
+    pub fn reverse_arp(mac: MacAddr, tag: Option<VlanTag>) -> Self {
+        let octets = mac.octets();
+        let unknown = [0; 4];
+        let fields =
+            [&ETHERNET_AND_IPV4[..], &REVERSE_REQUEST, &octets, &unknown, &octets, &unknown];
+        Self::new(mac, tag, ethertype::RARP, &fields)
+    }
+
+    /// An ARP Announcement (RFC 5227, section 3): a request from `mac` whose sender and
+    /// target are both `address`. Stations that know the address replace what they
+    /// know.
+    pub fn gratuitous_arp(mac: MacAddr, address: Ipv4Addr, tag: Option<VlanTag>) -> Self {
+        let address = address.octets();
+        let (octets, nobody) = (mac.octets(), [0; 6]);
+        let fields = [&ETHERNET_AND_IPV4[..], &ARP_REQUEST, &octets, &address, &nobody, &address];
+        Self::new(mac, tag, ethertype::ARP, &fields)
+    }
+
+    /// The whole frame, from the destination address on.
+    pub fn bytes(&self) -> &[u8] {
+        let len = if self.is_tagged { ROOM } else { SHORTEST_BYTES };
+        self.bytes.get(..len).unwrap_or_default()
+    }
+
+    fn new(mac: MacAddr, tag: Option<VlanTag>, ethertype: u16, fields: &[&[u8]]) -> Self {
+        let addresses = [MacAddr::BROADCAST.octets(), mac.octets()];
+        let tag_fields = tag.map(|tag| [ethertype::VLAN.to_be_bytes(), tag.tci().to_be_bytes()]);
+        let kind = ethertype.to_be_bytes();
+        let octets = addresses
+            .iter()
+            .flatten()
+            .chain(tag_fields.iter().flatten().flatten())
+            .chain(&kind)
+            .chain(fields.iter().copied().flatten())
+            .copied();
+        let mut bytes = [0; ROOM];
+        bytes.iter_mut().zip(octets).for_each(|(to, from)| *to = from);
+        Self { bytes, is_tagged: tag.is_some() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::VlanId;
+
+    const MAC: MacAddr = MacAddr::new([2, 0, 0, 0xaa, 0xbb, 0xcc]);
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The frame's expected bytes with zeros up to `len`.
+    fn padded(parts: &[&str], len: usize) -> String {
+        let mut text = parts.concat();
+        text.extend(std::iter::repeat_n('0', len * 2 - text.len()));
+        text
+    }
+
+    #[test]
+    fn a_reverse_arp_asks_for_its_own_address() {
+        let head = ["ffffffffffff", "020000aabbcc"];
+        let body =
+            ["8035", "0001080006040003", "020000aabbcc", "00000000", "020000aabbcc", "00000000"];
+        let plain = Announcement::reverse_arp(MAC, None);
+        assert_eq!(hex(plain.bytes()), padded(&[&head[..], &body].concat(), 60));
+        let tag = VlanId::new(0x0123).map(VlanTag::of);
+        let tagged = Announcement::reverse_arp(MAC, tag);
+        let expected = padded(&[&head[..], &["81000123"], &body].concat(), 64);
+        assert_eq!(hex(tagged.bytes()), expected);
+    }
+
+    #[test]
+    fn a_gratuitous_arp_is_a_request_for_its_own_address() {
+        let head = ["ffffffffffff", "020000aabbcc"];
+        let body =
+            ["0806", "0001080006040001", "020000aabbcc", "c0a80207", "000000000000", "c0a80207"];
+        let address = Ipv4Addr::new(192, 168, 2, 7);
+        let plain = Announcement::gratuitous_arp(MAC, address, None);
+        assert_eq!(hex(plain.bytes()), padded(&[&head[..], &body].concat(), 60));
+        // A priority is part of the tag.
+        let tag = Some(VlanTag::from_tci(0xe005));
+        let tagged = Announcement::gratuitous_arp(MAC, address, tag);
+        let expected = padded(&[&head[..], &["8100e005"], &body].concat(), 64);
+        assert_eq!(hex(tagged.bytes()), expected);
+    }
+}

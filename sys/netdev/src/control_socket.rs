@@ -1,0 +1,161 @@
+//! The way of a device's control frames: LACPDUs come and go past the switch.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use suimon_frame::{MacAddr, ethertype};
+use suimon_ports::{
+    AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, ControlError, ControlFrame,
+    ControlSocket, DeviceError,
+};
+
+use crate::control_filter::slow_protocols;
+use crate::explain::host;
+use crate::link::Link;
+use crate::raw_socket::RawSocket;
+
+/// Room for frames that wait, of which the kernel takes twice as much: it counts a
+/// LACPDU with about 1 KB, or with a driver's page.
+const RECEIVE_BYTES: libc::c_int = 32 << 10;
+/// `TC_PRIO_CONTROL`: before all other frames in the host's queue, as those of the
+/// kernel's own bonds.
+const PRIORITY: libc::c_int = 7;
+/// `TC_PRIO_INTERACTIVE`: the highest for users without CAP_NET_ADMIN.
+const PRIORITY_UNPRIVILEGED: libc::c_int = 6;
+const TYPE_AT: usize = 12;
+
+pub(crate) struct DeviceControlSocket {
+    device: String,
+    index: u32,
+    socket: RawSocket,
+    room: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
+    /// Heard of so far; the kernel forgets what it has told.
+    lost: u64,
+}
+
+impl DeviceControlSocket {
+    /// # Errors
+    /// There is no such device, it is none of Ethernet, or this user may not.
+    pub(crate) fn open(device: &str) -> Result<Self, DeviceError> {
+        let (index, socket) = open(device)?;
+        let room = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
+        Ok(Self { device: device.to_owned(), index, socket, room, lost: 0 })
+    }
+
+    /// `Err` if the device is gone.
+    fn check(&self) -> Result<(), ControlError> {
+        match self.socket.is_orphaned() {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(ControlError::Gone { device: self.device.clone() }),
+            Err(cause) => Err(self.refused("looking at", &cause.to_string())),
+        }
+    }
+
+    fn refused(&self, doing: &'static str, errno: &str) -> ControlError {
+        ControlError::Host { doing, device: self.device.clone(), errno: errno.to_owned() }
+    }
+
+    fn transmit(&self, ethertype: u16, frame: &[u8]) -> Result<(), Errno> {
+        let sent = self.socket.send(self.index, ethertype, frame);
+        sent.map_err(|cause| Errno::from_io_error(&cause).unwrap_or(Errno::IO))
+    }
+
+    fn add_lost(&mut self) {
+        // `struct tpacket_stats`: frames, and those of them that found no room.
+        let told = self.socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        if let Ok([_, _, _, _, a, b, c, d]) = told {
+            self.lost = self.lost.saturating_add(u32::from_ne_bytes([a, b, c, d]).into());
+        }
+    }
+}
+
+fn open(device: &str) -> Result<(u32, RawSocket), DeviceError> {
+    let index = Link::new(device)?.ethernet_index()?;
+    let socket = bound_socket(index).map_err(|cause| {
+        host("device", &format!("opening a control socket on device {device}"), &cause)
+    })?;
+    Ok((index, socket))
+}
+
+fn bound_socket(index: u32) -> io::Result<RawSocket> {
+    let socket = RawSocket::new()?;
+    // Before it is bound: nothing reaches it past the filter.
+    socket.attach_filter(&slow_protocols())?;
+    socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+    socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES)?;
+    socket
+        .set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY)
+        .or_else(|_| socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED))?;
+    socket.bind(index, ethertype::SLOW)?;
+    socket.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
+    Ok(socket)
+}
+
+impl ControlSocket for DeviceControlSocket {
+    fn receive(
+        &mut self,
+        take: &mut dyn FnMut(ControlFrame<'_>),
+    ) -> Result<AfterTurn, ControlError> {
+        for _ in 0..CONTROL_FRAMES_PER_TURN {
+            let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+            match recv(self.socket.fd(), &mut self.room[..], flags) {
+                Ok((len, wire_bytes)) => {
+                    let bytes = self.room.get(..len).unwrap_or_default();
+                    take(ControlFrame { bytes, wire_bytes });
+                }
+                Err(Errno::AGAIN) => return self.check().map(|()| AfterTurn::Wait),
+                Err(Errno::INTR) => {}
+                // The device was set down, and may have gone afterwards. Told once.
+                Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => self.check()?,
+                Err(errno) => return Err(self.refused("receiving from", &errno.to_string())),
+            }
+        }
+        Ok(AfterTurn::Pause)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<(), ControlError> {
+        let no_frame = || ControlError::NoFrame { device: self.device.clone(), bytes: frame.len() };
+        let ethertype = frame.get(TYPE_AT..).and_then(|rest| rest.first_chunk());
+        let ethertype = u16::from_be_bytes(*ethertype.ok_or_else(no_frame)?);
+        let outcome = match self.transmit(ethertype, frame) {
+            // It may be the memory of a time when the device was down, which the
+            // socket keeps until somebody asks.
+            Err(Errno::NETDOWN) => self.transmit(ethertype, frame),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
+                Err(ControlError::Full { device: self.device.clone() })
+            }
+            Err(Errno::MSGSIZE | Errno::INVAL) => Err(no_frame()),
+            Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
+                self.check()?;
+                Err(ControlError::Down { device: self.device.clone() })
+            }
+            Err(errno) => Err(self.refused("sending on", &errno.to_string())),
+        }
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd().as_fd()
+    }
+
+    fn lost(&mut self) -> u64 {
+        self.add_lost();
+        self.lost
+    }
+
+    fn reopen(&mut self) -> Result<(), DeviceError> {
+        let (index, socket) = open(&self.device)?;
+        self.add_lost();
+        (self.index, self.socket) = (index, socket);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "control_socket_tests.rs"]
+mod tests;

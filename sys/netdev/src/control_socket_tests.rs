@@ -1,0 +1,320 @@
+//! Control sockets on one end of a veth pair, in a namespace of the test's own.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_frame::{Announcement, VNET_HEADER_SHORT_BYTES, VlanId, VlanTag};
+use suimon_ports::DeviceErrorKind;
+
+use super::*;
+use crate::namespace::Namespace;
+use crate::packet_socket::{PacketSocket, Received, StrippedTag};
+use crate::testing::TestNetns;
+
+/// `near0` and `far0` are the ends of a cable.
+struct Bench {
+    netns: TestNetns,
+    namespace: Namespace,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let netns = TestNetns::new();
+        let namespace = Namespace::open(Some(netns.name())).unwrap();
+        let bench = Self { netns, namespace };
+        bench.plug();
+        bench
+    }
+
+    fn plug(&self) {
+        self.netns.run("ip link add near0 type veth peer name far0");
+        for end in ["near0", "far0"] {
+            self.netns.run(&format!("ip link set {end} up addrgenmode none"));
+        }
+        // Frames pass as soon as both ends say so.
+        let has_carrier =
+            || self.namespace.run(|| Ok(Link::new("near0")?.state()?.is_usable())).unwrap();
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !has_carrier() {
+            assert!(Instant::now() < limit, "no carrier");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn control(&self) -> DeviceControlSocket {
+        self.namespace.run(|| DeviceControlSocket::open("near0")).unwrap()
+    }
+
+    /// Sends each of these from the far end.
+    fn send(&self, frames: &[Vec<u8>]) {
+        let sent = self.namespace.run(|| {
+            let index = Link::new("far0")?.index()?;
+            let socket = RawSocket::new().unwrap();
+            frames.iter().for_each(|frame| socket.send(index, 0, frame).unwrap());
+            Ok(())
+        });
+        sent.unwrap();
+    }
+
+    /// What arrives at the far end.
+    fn far(&self) -> PacketSocket {
+        let open = || Ok(PacketSocket::open(Link::new("far0")?.index()?).unwrap());
+        self.namespace.run(open).unwrap()
+    }
+}
+
+fn slow_frame(subtype: u8, mark: u8) -> Vec<u8> {
+    let mut frame = MacAddr::SLOW_PROTOCOLS.octets().to_vec();
+    frame.extend([2, 0, 0, 0, 0, 7, 0x88, 0x09, subtype]);
+    frame.extend((0..109).map(|at| mark.wrapping_add(at)));
+    frame
+}
+
+fn with_tag(mut frame: Vec<u8>, tci: u16) -> Vec<u8> {
+    let [high, low] = tci.to_be_bytes();
+    frame.splice(12..12, [0x81, 0x00, high, low]);
+    frame
+}
+
+fn wait_readable(socket: &DeviceControlSocket) -> bool {
+    let limit = Timespec { tv_sec: 5, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&socket.wake_fd(), PollFlags::IN)], Some(&limit)).unwrap() > 0
+}
+
+/// Whole frames, until one of these bytes came.
+fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> {
+    let mut frames: Vec<Vec<u8>> = Vec::new();
+    while frames.last().is_none_or(|frame| frame != last) {
+        assert!(wait_readable(socket), "{last:02x?} within 5 s after {frames:02x?}");
+        let take = &mut |frame: ControlFrame<'_>| {
+            assert_eq!(frame.wire_bytes, frame.bytes.len());
+            frames.push(frame.bytes.to_vec());
+        };
+        socket.receive(take).unwrap();
+    }
+    frames
+}
+
+fn receive_nothing(socket: &mut DeviceControlSocket) -> Result<AfterTurn, ControlError> {
+    socket.receive(&mut |frame| panic!("{frame:02x?}"))
+}
+
+#[test]
+fn lacpdus_and_markers_arrive_byte_for_byte_and_nothing_else() {
+    let bench = Bench::new();
+    let mut near = bench.control();
+    let to = |octets: [u8; 6]| {
+        let mut frame = slow_frame(1, 9);
+        frame[..6].copy_from_slice(&octets);
+        frame
+    };
+    let of_type = |high, low| {
+        let mut frame = slow_frame(1, 9);
+        frame[12..14].copy_from_slice(&[high, low]);
+        frame
+    };
+    let (lacp, marker, last) = (slow_frame(1, 1), slow_frame(2, 2), slow_frame(1, 3));
+    let short = slow_frame(1, 4)[..15].to_vec();
+    bench.send(&[
+        lacp.clone(),
+        slow_frame(3, 9),
+        slow_frame(0, 9),
+        slow_frame(10, 9),
+        marker.clone(),
+        to([0x01, 0x80, 0xc2, 0, 0, 0]),
+        to([0x01, 0x80, 0xc2, 0, 0, 0x03]),
+        to([0xff; 6]),
+        to([2, 0, 0, 0, 0, 8]),
+        of_type(0x08, 0x06),
+        of_type(0x88, 0x0a),
+        slow_frame(1, 9)[..14].to_vec(),
+        // In a network that is not ours.
+        with_tag(slow_frame(1, 9), 5),
+        short.clone(),
+        last.clone(),
+    ]);
+    let expected = [lacp, marker, short, last.clone()];
+    assert_eq!(receive_until(&mut near, &last), expected);
+    assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+    assert_eq!(near.lost(), 0);
+}
+
+#[test]
+fn of_a_long_frame_the_beginning_is_given_and_the_true_length() {
+    let bench = Bench::new();
+    for end in ["near0", "far0"] {
+        bench.netns.run(&format!("ip link set {end} mtu 9000"));
+    }
+    let mut near = bench.control();
+    for len in [CONTROL_FRAME_BYTES_MAX, CONTROL_FRAME_BYTES_MAX + 1, 5000] {
+        let mut frame = slow_frame(1, 5);
+        frame.resize(len, 0xee);
+        bench.send(std::slice::from_ref(&frame));
+        assert!(wait_readable(&near));
+        let mut count = 0;
+        let take = &mut |got: ControlFrame<'_>| {
+            count += 1;
+            assert_eq!(got.wire_bytes, len);
+            assert_eq!(got.bytes, &frame[..len.min(CONTROL_FRAME_BYTES_MAX)]);
+        };
+        near.receive(take).unwrap();
+        assert_eq!(count, 1, "{len}");
+    }
+}
+
+#[test]
+fn frames_of_any_protocol_leave_as_they_are_and_are_not_heard_by_their_sender() {
+    let bench = Bench::new();
+    let far = bench.far();
+    let mut near = bench.control();
+    let mac = MacAddr::new([2, 0, 0, 0, 0, 7]);
+    let tag = VlanTag::of(VlanId::new(77).unwrap());
+    let arp = Announcement::gratuitous_arp(mac, "10.1.2.3".parse().unwrap(), Some(tag));
+    let plain = [slow_frame(1, 1), Announcement::reverse_arp(mac, None).bytes().to_vec()];
+    let next = || {
+        let (mut header, mut room) = ([0; VNET_HEADER_SHORT_BYTES], [0; 2048]);
+        let limit = Instant::now() + Duration::from_secs(5);
+        let received = loop {
+            match far.receive(&mut header, &mut room) {
+                Ok(received) => break received,
+                Err(error) => {
+                    // It begins with the memory of a time when it was not bound yet.
+                    assert!(Instant::now() < limit, "{error}");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        };
+        let Received { len, tag, .. } = received;
+        (room[..len - VNET_HEADER_SHORT_BYTES].to_vec(), tag)
+    };
+    for frame in &plain {
+        near.send(frame).unwrap();
+        assert_eq!(next(), (frame.clone(), None));
+    }
+    near.send(arp.bytes()).unwrap();
+    // The far kernel has taken the tag out.
+    let mut untagged = arp.bytes().to_vec();
+    untagged.drain(12..16);
+    let tpid = libc::ETH_P_8021Q as u16;
+    assert_eq!(next(), (untagged, Some(StrippedTag { tci: 77, tpid })));
+    assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+}
+
+#[test]
+fn what_is_no_frame_is_refused_with_its_length() {
+    let bench = Bench::new();
+    let mut near = bench.control();
+    for bytes in [0, 1, 13, 1514 + 200] {
+        let error = near.send(&vec![0x88; bytes]).unwrap_err();
+        assert_eq!(error, ControlError::NoFrame { device: "near0".to_owned(), bytes });
+        let text = error.to_string();
+        assert!(text.contains("near0") && text.contains("14 bytes at least"), "{text}");
+    }
+    near.send(&slow_frame(1, 1)).unwrap();
+}
+
+#[test]
+fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
+    const FLOOD: usize = 4000;
+    let bench = Bench::new();
+    let mut near = bench.control();
+    let frames: Vec<_> = (0..FLOOD).map(|at| slow_frame(1, at as u8)).collect();
+    bench.send(&frames);
+    let mut taken = Vec::new();
+    loop {
+        let before = taken.len();
+        let after = near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
+        match after {
+            AfterTurn::Pause => assert_eq!(taken.len() - before, CONTROL_FRAMES_PER_TURN),
+            AfterTurn::Wait => break,
+        }
+    }
+    // They are the first that came; the kernel had no room for the others.
+    assert_eq!(taken, frames[..taken.len()]);
+    assert!((8..200).contains(&taken.len()), "{}", taken.len());
+    assert_eq!(near.lost(), (FLOOD - taken.len()) as u64);
+    assert_eq!(near.lost(), (FLOOD - taken.len()) as u64, "what was told is not forgotten");
+    let last = slow_frame(2, 1);
+    bench.send(std::slice::from_ref(&last));
+    assert_eq!(receive_until(&mut near, &last).len(), 1);
+}
+
+#[test]
+fn a_downed_device_is_no_end() {
+    let bench = Bench::new();
+    let mut near = bench.control();
+    bench.netns.run("ip link set near0 down");
+    assert!(wait_readable(&near), "it wakes whoever waits");
+    assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+    let down = ControlError::Down { device: "near0".to_owned() };
+    assert_eq!(near.send(&slow_frame(1, 1)), Err(down));
+    bench.netns.run("ip link set near0 up");
+    let frame = slow_frame(1, 2);
+    near.send(&frame).unwrap();
+    bench.send(std::slice::from_ref(&frame));
+    assert_eq!(receive_until(&mut near, &frame).len(), 1);
+}
+
+#[test]
+fn a_device_that_went_is_told_until_its_successor_is_opened() {
+    let bench = Bench::new();
+    let mut near = bench.control();
+    let gone = ControlError::Gone { device: "near0".to_owned() };
+    for is_down_before in [false, true] {
+        if is_down_before {
+            bench.netns.run("ip link set near0 down");
+            assert_eq!(receive_nothing(&mut near), Ok(AfterTurn::Wait));
+        }
+        bench.netns.run("ip link delete near0");
+        assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
+        assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
+        let reopened = bench.namespace.run(|| near.reopen());
+        assert_eq!(reopened.unwrap_err().kind, DeviceErrorKind::Missing);
+        bench.plug();
+        // The name alone brings nothing back.
+        assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
+        assert_eq!(near.send(&slow_frame(1, 1)), Err(gone.clone()));
+        bench.namespace.run(|| near.reopen()).unwrap();
+        let frame = slow_frame(1, 3);
+        near.send(&frame).unwrap();
+        bench.send(std::slice::from_ref(&frame));
+        assert_eq!(receive_until(&mut near, &frame).len(), 1);
+    }
+    assert!(gone.to_string().contains("reopen"), "{gone}");
+}
+
+#[test]
+fn a_device_that_moves_away_is_gone() {
+    let bench = Bench::new();
+    let mut near = bench.control();
+    let elsewhere = TestNetns::new();
+    bench.netns.run(&format!("ip link set near0 netns {}", elsewhere.name()));
+    let gone = ControlError::Gone { device: "near0".to_owned() };
+    assert_eq!(receive_nothing(&mut near), Err(gone.clone()));
+    assert_eq!(near.send(&slow_frame(1, 1)), Err(gone));
+}
+
+#[test]
+fn the_device_listens_to_the_group_while_the_socket_lives() {
+    let bench = Bench::new();
+    let listens = || bench.netns.run("ip maddress show dev near0").contains("01:80:c2:00:00:02");
+    assert!(!listens());
+    let near = bench.control();
+    assert!(listens());
+    drop(near);
+    assert!(!listens());
+}
+
+#[test]
+fn devices_that_cannot_be_are_refused_with_the_reason() {
+    let bench = Bench::new();
+    for (device, kind, part) in [
+        ("near1", DeviceErrorKind::Missing, "there are: near0"),
+        ("lo", DeviceErrorKind::Unsupported, "not an Ethernet device"),
+        ("no such", DeviceErrorKind::Unsupported, "cannot name"),
+    ] {
+        let error = bench.namespace.run(|| DeviceControlSocket::open(device)).err().unwrap();
+        assert_eq!((error.kind, error.field), (kind, "device"), "{error}");
+        assert!(error.detail.contains(part), "{error}");
+    }
+}

@@ -1,0 +1,137 @@
+//! What is told of carrier and speed.
+
+use std::time::{Duration, Instant};
+
+use suimon_ports::{ControlFrame, LinkFacts, LinkSpeed, MemberDevices};
+
+use super::*;
+use crate::device_query::DeviceQuery;
+use crate::link::Link;
+
+const DOWN: LinkFacts = LinkFacts { up: false, speed: UNKNOWN };
+const UNKNOWN: LinkSpeed = LinkSpeed { mbps: None, full_duplex: None };
+
+fn up(mbps: u32, full_duplex: bool) -> LinkFacts {
+    LinkFacts { up: true, speed: LinkSpeed { mbps: Some(mbps), full_duplex: Some(full_duplex) } }
+}
+
+fn expect_facts(notices: &std::sync::mpsc::Receiver<(PortId, DeviceNotice)>, facts: LinkFacts) {
+    expect_notice(notices, |notice| *notice == DeviceNotice::LinkChanged(facts));
+}
+
+/// A TAP that is deleted when this is dropped.
+struct Tap(String);
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("ip").args(["link", "delete", &self.0]).output();
+    }
+}
+
+#[test]
+fn carrier_changes_of_an_uplink_are_told_with_its_speed() {
+    let uplink = uplink(1, None);
+    let link = || uplink.devices.link(&uplink.cable.near).unwrap();
+    expect_facts(&uplink.notices, up(10_000, true));
+    assert_eq!(uplink.device.status().speed, up(10_000, true).speed);
+    assert_eq!(link(), up(10_000, true));
+    uplink.cable.far.run("ip link set far0 down");
+    expect_facts(&uplink.notices, DOWN);
+    assert_eq!((uplink.device.status().speed, link()), (UNKNOWN, DOWN));
+    uplink.cable.far.run("ip link set far0 up");
+    expect_facts(&uplink.notices, up(10_000, true));
+    // Other changes are no news of the link.
+    run(&format!("ip link set {} mtu 1400", uplink.cable.near));
+    run(&format!("ethtool -K {} tso off", uplink.cable.near));
+    run(&format!("ip link delete {}", uplink.cable.near));
+    let limit = Duration::from_secs(10);
+    let (_, notice) = uplink.notices.recv_timeout(limit).unwrap();
+    assert!(is_down(&notice, "") || notice == DeviceNotice::LinkChanged(DOWN), "{notice:?}");
+    if notice != DeviceNotice::LinkChanged(DOWN) {
+        expect_facts(&uplink.notices, DOWN);
+    }
+    let error = uplink.devices.link(&uplink.cable.near).unwrap_err();
+    assert_eq!(error.kind, DeviceErrorKind::Missing, "{error}");
+}
+
+#[test]
+fn a_speed_that_is_set_is_told_though_the_carrier_stays() {
+    let devices = NetDevices::new().unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let tap = Tap(unique("smt"));
+    run(&format!("ip tuntap add dev {} mode tap", tap.0));
+    let (observer, notices) = Notices::new();
+    let spec = uplink_spec(&tap.0, UplinkDriver::Tap);
+    let device = devices.open_uplink(PortId(1), &spec, shelf, observer).unwrap();
+    expect_notice(
+        &notices,
+        |notice| matches!(notice, DeviceNotice::LinkChanged(facts) if facts.up),
+    );
+    for (mbps, duplex) in [(2500, "half"), (100, "full")] {
+        run(&format!("ethtool -s {} speed {mbps} duplex {duplex}", tap.0));
+        let expected = up(mbps, duplex == "full");
+        expect_facts(&notices, expected);
+        assert_eq!(device.status().speed, expected.speed);
+        assert_eq!(devices.link(&tap.0).unwrap(), expected);
+    }
+}
+
+/// A NIC's TAP has a speed too, which means nothing.
+#[test]
+fn the_speed_of_a_nic_is_not_told() {
+    let devices = NetDevices::new().unwrap();
+    let (netns, shelf) = (TestNetns::new(), Arc::new(Shelf::default()));
+    let (observer, notices) = Notices::new();
+    let device = devices.open_tap(PortId(1), &tap_spec("nic0", &netns), shelf, observer).unwrap();
+    expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    netns.run("ip link set nic0 down");
+    let (_, notice) = notices.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert!(is_down(&notice, "set down"), "{notice:?}");
+    assert_eq!(device.status().speed, UNKNOWN);
+}
+
+#[test]
+fn netlink_and_the_ioctl_say_the_same() {
+    let inside = TestNetns::new();
+    inside.run("ip link add near0 type veth peer name far0");
+    inside.run("ip tuntap add dev tap0 mode tap");
+    // More than the lower half of the ioctl's number holds.
+    inside.run("ethtool -s tap0 speed 400000 duplex half");
+    let namespace = Namespace::open(Some(inside.name())).unwrap();
+    let half = LinkSpeed { mbps: Some(400_000), full_duplex: Some(false) };
+    let known = [("near0", up(10_000, true).speed), ("lo", UNKNOWN), ("tap0", half)];
+    for (device, expected) in known {
+        let found = namespace.run(|| {
+            let (query, link) = (DeviceQuery::default(), Link::new(device)?);
+            Ok([query.speed(link.index()?, device)?, link.speed()?])
+        });
+        assert_eq!(found.unwrap(), [expected; 2], "{device}");
+    }
+    let missing = namespace.run(|| DeviceQuery::default().speed(77, "none0")).unwrap_err();
+    assert_eq!(missing.kind, DeviceErrorKind::Missing, "{missing}");
+}
+
+/// The uplink's queues and the control socket have the same device.
+#[test]
+fn lacpdus_reach_the_control_socket_beside_the_queues() {
+    let uplink = uplink(1, None);
+    let mut control = uplink.devices.open_control(&uplink.cable.near).unwrap();
+    let (mut far_source, mut far_sink) = uplink.cable.far_queues();
+    let mut bytes = MacAddr::SLOW_PROTOCOLS.octets().to_vec();
+    bytes.extend([2, 0, 0, 0, 0, 7, 0x88, 0x09, 1, 1]);
+    bytes.resize(124, 0x55);
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    far_sink.transmit(&frame).unwrap();
+    let mut got = Vec::new();
+    let limit = Instant::now() + Duration::from_secs(5);
+    while got.is_empty() && Instant::now() < limit {
+        let take = &mut |frame: ControlFrame<'_>| got.push(frame.bytes.to_vec());
+        control.receive(take).unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(got, [bytes.clone()]);
+    control.send(&bytes).unwrap();
+    let is_it = |frame: &Frame| frame.bytes() == bytes;
+    assert!(receive_where(&mut far_source, is_it).is_some());
+}

@@ -1,0 +1,195 @@
+//! Packet sockets as such (packet(7)): made, given options, bound, sent on.
+#![allow(unsafe_code, reason = "socket addresses and options without safe forms")]
+
+use std::io;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libc::{c_int, c_void, socklen_t};
+use suimon_frame::MacAddr;
+
+/// One instruction of classic BPF.
+pub(crate) type Instruction = libc::sock_filter;
+
+/// A packet socket that gives whole frames and does not block.
+#[derive(Debug)]
+pub(crate) struct RawSocket {
+    fd: OwnedFd,
+}
+
+impl RawSocket {
+    /// A socket that receives nothing before [`RawSocket::bind`].
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn new() -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // Protocol 0: no frame of any device is received.
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        checked(fd)?;
+        // SAFETY: the call just returned it; nobody else has it.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// The descriptor: readable when a frame waits or an error does.
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Receives frames of this EtherType, or all if it is `ETH_P_ALL`, that arrive at
+    /// device `index`.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn bind(&self, index: u32, ethertype: u16) -> io::Result<()> {
+        let address = address(index, ethertype);
+        // SAFETY: `address` is a sockaddr_ll and the length is its size.
+        checked(unsafe {
+            libc::bind(
+                self.fd.as_raw_fd(),
+                core::ptr::from_ref(&address).cast(),
+                size_of_val(&address) as socklen_t,
+            )
+        })
+    }
+
+    /// Whether the device it was bound to is gone from this namespace. What took its
+    /// index or its name does not count.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn is_orphaned(&self) -> io::Result<bool> {
+        let mut address = address(0, 0);
+        let mut len = size_of_val(&address) as socklen_t;
+        // SAFETY: `address` is writable for `len` bytes, which is its size, and any
+        // bytes are a valid sockaddr_ll.
+        checked(unsafe {
+            libc::getsockname(
+                self.fd.as_raw_fd(),
+                core::ptr::from_mut(&mut address).cast(),
+                &raw mut len,
+            )
+        })?;
+        // The kernel replaces the index when the device is unregistered.
+        Ok(address.sll_ifindex < 0)
+    }
+
+    /// Has the device pass frames for a group, or for everybody if `None`, while this
+    /// socket lives.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn add_membership(&self, index: u32, group: Option<MacAddr>) -> io::Result<()> {
+        let kind =
+            if group.is_some() { libc::PACKET_MR_MULTICAST } else { libc::PACKET_MR_PROMISC };
+        let [a, b, c, d, e, f] = group.unwrap_or_default().octets();
+        let request = libc::packet_mreq {
+            mr_ifindex: index as c_int,
+            mr_type: kind as _,
+            mr_alen: if group.is_some() { 6 } else { 0 },
+            mr_address: [a, b, c, d, e, f, 0, 0],
+        };
+        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
+    }
+
+    /// Receives only frames for which the program returns more than 0.
+    ///
+    /// # Errors
+    /// The errno of the call: the kernel does not take the program.
+    pub(crate) fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
+        let len = u16::try_from(program.len()).map_err(io::Error::other)?;
+        let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+    }
+
+    /// Sends one frame on device `index`. `ethertype` is for the host's traffic
+    /// control; the bytes leave as they are.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn send(&self, index: u32, ethertype: u16, frame: &[u8]) -> io::Result<()> {
+        let address = address(index, ethertype);
+        // SAFETY: `frame` is readable for its length, `address` is a sockaddr_ll and
+        // the length is its size.
+        let sent = unsafe {
+            libc::sendto(
+                self.fd.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                0,
+                core::ptr::from_ref(&address).cast(),
+                size_of_val(&address) as socklen_t,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The first `N` bytes of an option's value; zero where it is shorter.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn option<const N: usize>(
+        &self,
+        level: c_int,
+        option: c_int,
+    ) -> io::Result<[u8; N]> {
+        let mut value = [0; N];
+        let mut len = N as socklen_t;
+        // SAFETY: `value` is writable for `len` bytes, which is its size.
+        checked(unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                core::ptr::from_mut(&mut value).cast(),
+                &raw mut len,
+            )
+        })?;
+        Ok(value)
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(crate) fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
+        set_option(self.fd.as_fd(), level, option, value)
+    }
+}
+
+/// Sets an option of any socket.
+///
+/// # Errors
+/// The errno of the call.
+pub(crate) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    option: c_int,
+    value: T,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads at most the length given, which is the value's size, and
+    // checks what a pointer in it leads to.
+    checked(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            core::ptr::from_ref(&value).cast::<c_void>(),
+            size_of::<T>() as socklen_t,
+        )
+    })
+}
+
+fn address(index: u32, ethertype: u16) -> libc::sockaddr_ll {
+    // SAFETY: all zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ethertype.to_be();
+    address.sll_ifindex = index as c_int;
+    address
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,61 @@
+//! Hears of speeds that an administrator sets while the carrier stays.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::netlink::{self, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+
+use crate::device_query::{DeviceQuery, Monitor};
+use crate::ethtool::changed_speeds;
+use crate::raw_socket::set_option;
+
+/// Whose speed may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// That of these devices, by index.
+    These(Vec<u32>),
+    /// Messages were lost: any.
+    Any,
+}
+
+/// A member of the group in which the kernel tells of what `ethtool` changed, in the
+/// namespace of whoever made it.
+pub(crate) struct SpeedNotices {
+    fd: OwnedFd,
+    family: u16,
+}
+
+impl SpeedNotices {
+    /// # Errors
+    /// The kernel has no such group (`Unsupported`), or no socket could be opened.
+    pub(crate) fn new(query: &DeviceQuery) -> io::Result<Self> {
+        let Monitor { family, group } = query.monitor().ok_or(io::ErrorKind::Unsupported)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let protocol = Some(netlink::GENERIC);
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+        bind(&fd, &SocketAddrNetlink::new(0, 0))?;
+        set_option(fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)?;
+        Ok(Self { fd, family })
+    }
+
+    /// What waits; `None` if nothing does.
+    pub(crate) fn read(&self, room: &mut [u8]) -> Option<Changed> {
+        match recv(&self.fd, &mut *room, RecvFlags::DONTWAIT) {
+            Ok((len, _)) => {
+                let datagram = room.get(..len).unwrap_or_default();
+                Some(Changed::These(changed_speeds(datagram, self.family).collect()))
+            }
+            Err(Errno::NOBUFS) => Some(Changed::Any),
+            Err(Errno::INTR) => Some(Changed::These(Vec::new())),
+            Err(_) => None,
+        }
+    }
+}
+
+impl AsFd for SpeedNotices {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,68 @@
+//! The sockets of a team's members against a switch that nobody here wrote.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use suimon_netdev::NetDevices;
+use suimon_ports::{ControlFrame, ControlSocket, MemberDevices};
+use suimon_rig::ovs::{Lacp, OvsBonds};
+use suimon_rig::{Namespace, Rig};
+use suimon_teaming::lacp::{Lacpdu, SlowPdu, parse_exact};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The next LACPDU, and that no frame before it was anything else.
+fn next_lacpdu(socket: &mut dyn ControlSocket) -> Lacpdu {
+    let limit = Instant::now() + LIMIT;
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        assert!(Instant::now() < limit, "no LACPDU within {LIMIT:?}");
+        let take = &mut |frame: ControlFrame<'_>| heard.push(parse_exact(frame.bytes).unwrap());
+        socket.receive(take).unwrap();
+        thread::sleep(Duration::from_millis(10));
+    }
+    match heard.pop() {
+        Some(SlowPdu::Lacp(lacpdu)) => lacpdu,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An active bond sends on each of its links, and answers what is sent to it.
+#[test]
+fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
+    let rig = Rig::new().unwrap();
+    let far = Namespace::new(&rig, "far").unwrap();
+    let mut switch = OvsBonds::start(&rig).unwrap();
+    let (ends, _) = switch.add(&rig, &far, Lacp::Active).unwrap();
+    let inside = thread::spawn({
+        let path = Path::new("/run/netns").join(far.name());
+        move || {
+            let namespace = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), kind).unwrap();
+            let devices = NetDevices::new().unwrap();
+            let mut sockets = ends.map(|end| devices.open_control(&end).unwrap());
+            let [first, second] = &mut sockets;
+            let [on_first, on_second] =
+                [first, second].map(|socket| next_lacpdu(socket.as_mut()).actor);
+            assert_eq!((on_first.system, on_first.key), (on_second.system, on_second.key));
+            assert_ne!(on_first.port, on_second.port);
+            // It tells us what it has heard of us.
+            let ours = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 0x17]);
+            let actor = suimon_teaming::lacp::PortInfo { system: ours, ..on_first };
+            let pdu = Lacpdu { version: 1, actor, partner: on_first, collector_max_delay: 0 };
+            let limit = Instant::now() + LIMIT;
+            loop {
+                assert!(Instant::now() < limit, "it has not heard of us");
+                sockets[0].send(pdu.to_frame(ours).bytes()).unwrap();
+                if next_lacpdu(sockets[0].as_mut()).partner.system == ours {
+                    break;
+                }
+            }
+        }
+    });
+    inside.join().unwrap();
+}
