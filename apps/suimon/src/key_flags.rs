@@ -95,6 +95,7 @@ fn insert(table: &mut Map<String, Value>, id: &str, value: Value) {
 fn value_name(form: Form) -> &'static str {
     match form {
         Form::Name | Form::HostName => "NAME",
+        Form::Names { .. } => "NAME,…",
         Form::Device => "DEVICE",
         Form::Namespace => "NETNS",
         Form::UnixSocketPath | Form::FilePath => "PATH",
@@ -136,6 +137,7 @@ fn read(form: Form, text: &str) -> Value {
         Form::Vlans | Form::Cpus => {
             text.split(',').map(|item| number_or_text(item.trim())).collect()
         }
+        Form::Names { .. } => text.split(',').map(|name| Value::from(name.trim())).collect(),
         _ => Value::from(text),
     }
 }

@@ -54,9 +54,9 @@ fn host_file() -> String {
          a TAP device and a replacement on vhost-user, where the VM learns the value when it \
          connects; *at start* waits until the daemon starts next.\n\n",
     );
-    for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Nic] {
+    for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Team, Kind::Nic] {
         let header = match kind {
-            Kind::Switch | Kind::Uplink | Kind::Nic => format!("[[{}]]", kind.word()),
+            Kind::Switch | Kind::Uplink | Kind::Team | Kind::Nic => format!("[[{}]]", kind.word()),
             _ => format!("[{}]", kind.word()),
         };
         keys(&mut text, &header, kind, None);
@@ -117,8 +117,8 @@ fn errors() -> String {
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-        "Numbers and names keep their meaning: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink, \
-         5xxx processor and queue.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+        "Numbers and names keep their meaning: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and \
+         team, 5xxx processor and queue.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(
@@ -144,13 +144,23 @@ mod tests {
     #[test]
     fn every_key_command_error_and_event_has_its_line() {
         let [(_, cli), (_, config), (_, errors), (_, events)] = pages();
-        for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Nic, Kind::Offload] {
+        for kind in [
+            Kind::Host,
+            Kind::Api,
+            Kind::Switch,
+            Kind::Uplink,
+            Kind::Team,
+            Kind::Nic,
+            Kind::Offload,
+            Kind::Vmq,
+        ] {
             let own = kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_)));
             for key in own {
                 assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);
             }
         }
-        for header in ["[uplink.offload]", "[nic.offload]", "[switch.host_offload]"] {
+        let tables = ["[uplink.offload]", "[nic.offload]", "[switch.host_offload]"];
+        for header in tables.into_iter().chain(["[uplink.vmq]", "[team.vmq]"]) {
             assert_eq!(config.matches(&format!("\n## `{header}`\n")).count(), 1, "{header}");
         }
         assert!(cli.contains("\n#### suimon nic add\n"), "{cli}");

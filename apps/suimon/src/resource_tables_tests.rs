@@ -97,6 +97,7 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     isolated                false
     learned_max             1024
     kernel_path             false
+    vmq_weight              100
     health                  down: no VM is connected
     queue pairs in use      1
     addresses learned       2

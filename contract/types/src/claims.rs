@@ -1,6 +1,7 @@
 //! What resources hold that nobody else can hold at the same time.
 
 use core::fmt;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use suimon_frame::MacAddr;
@@ -12,6 +13,7 @@ use crate::{HostConfig, Kind, Name};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
     Uplink(Name),
+    Team(Name),
     Device { netns: Option<String>, name: String },
     Socket(PathBuf),
     Address { switch: Name, mac: MacAddr },
@@ -24,7 +26,7 @@ pub(crate) struct Claimed {
     pub(crate) field: &'static str,
 }
 
-/// All claims of a host, in the order of the file: uplinks, switches, NICs.
+/// All claims of a host, in the order of the file: uplinks, teams, switches, NICs.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
@@ -35,10 +37,25 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         let place = Place::new(Kind::Uplink, index);
         claims.push(Claimed { claim: device(None, &uplink.device), place, field: "device" });
     }
+    for (index, team) in config.teams.iter().enumerate() {
+        let place = Place::new(Kind::Team, index);
+        // A member that is named twice is one member.
+        let members: BTreeSet<&Name> = team.members.iter().collect();
+        claims.extend(members.into_iter().map(|member| Claimed {
+            claim: Claim::Uplink(member.clone()),
+            place,
+            field: "members",
+        }));
+    }
+    let teams: BTreeSet<&Name> = config.teams.iter().map(|team| &team.name).collect();
     for (index, switch) in config.switches.iter().enumerate() {
         let place = Place::new(Kind::Switch, index);
         if let Some(uplink) = &switch.uplink {
-            claims.push(Claimed { claim: Claim::Uplink(uplink.clone()), place, field: "uplink" });
+            let claim = match teams.contains(uplink) {
+                true => Claim::Team(uplink.clone()),
+                false => Claim::Uplink(uplink.clone()),
+            };
+            claims.push(Claimed { claim, place, field: "uplink" });
         }
         if let Some(name) = switch.host_device_name() {
             claims.push(Claimed { claim: device(None, name), place, field: "host_device" });
@@ -64,6 +81,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Team(name) => write!(f, "team `{name}`"),
             Self::Uplink(name) => write!(f, "uplink `{name}`"),
             Self::Device { netns: None, name } => write!(f, "device `{name}`"),
             Self::Device { netns: Some(netns), name } => {

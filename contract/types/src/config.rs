@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
-use crate::{Name, TrunkVlans};
+use crate::{Name, TeamConfig, TrunkVlans, VmqConfig};
 
 /// Everything desired of one host: the host file as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -24,6 +24,9 @@ pub struct HostConfig {
     /// Uplinks.
     #[serde(rename = "uplink", skip_serializing_if = "Vec::is_empty")]
     pub uplinks: Vec<UplinkConfig>,
+    /// Teams of uplinks.
+    #[serde(rename = "team", skip_serializing_if = "Vec::is_empty")]
+    pub teams: Vec<TeamConfig>,
     /// NICs.
     #[serde(rename = "nic", skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<NicConfig>,
@@ -84,7 +87,7 @@ pub struct SwitchConfig {
     pub name: Name,
     /// Who can reach whom.
     pub kind: SwitchKind,
-    /// The uplink of an external switch; only there, and always there.
+    /// The uplink of an external switch, or the team; only there, and always there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Name>,
     /// Device name of the host NIC of an internal switch; the switch's name if
@@ -126,7 +129,7 @@ pub enum UplinkDriver {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UplinkConfig {
-    /// Unique among uplinks.
+    /// Unique among uplinks and teams.
     pub name: Name,
     /// Device name, 1 to 15 bytes.
     pub device: String,
@@ -142,6 +145,9 @@ pub struct UplinkConfig {
     /// What we and the device may leave to each other.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,
+    /// Which processors work off its queues. A team's holds for its members.
+    #[serde(default, skip_serializing_if = "VmqConfig::is_default")]
+    pub vmq: VmqConfig,
 }
 
 /// What a NIC stands on.
@@ -229,6 +235,10 @@ pub struct NicConfig {
     /// set too, where nothing asks the switch to look at each of them. Needs `netns`.
     #[serde(default)]
     pub kernel_path: bool,
+    /// The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it
+    /// has no queue of its own: the base processor works it off.
+    #[serde(default = "default_vmq_weight")]
+    pub vmq_weight: u8,
     /// What the guest and we may leave to each other.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,
@@ -302,6 +312,10 @@ const fn default_ageing_s() -> u32 {
 
 const fn default_queues() -> u16 {
     1
+}
+
+const fn default_vmq_weight() -> u8 {
+    100
 }
 
 const fn default_mtu() -> u16 {

@@ -5,18 +5,19 @@
 //! that ports which only move are not interrupted:
 //!
 //! 1. NICs are deleted: devices, sockets and addresses become free.
-//! 2. Switches and uplinks are deleted whose device or uplink somebody else
-//!    takes over.
+//! 2. Switches, teams and uplinks are deleted whose device, team or uplink somebody
+//!    else takes over.
 //! 3. Uplinks are replaced.
-//! 4. Uplinks and switches are created.
-//! 5. Live changes: host, uplinks, switches, NICs. A NIC may move here from a
+//! 4. Uplinks, teams and switches are created.
+//! 5. Live changes: host, uplinks, teams, switches, NICs. A NIC may move here from a
 //!    switch that is deleted in step 7 to one created in step 4.
 //! 6. NICs are replaced and created.
-//! 7. The other switches and uplinks are deleted, which nothing refers to now.
+//! 7. The other switches, teams and uplinks are deleted, which nothing refers to now.
 //!
 //! Replaced resources may exchange devices with each other and with created
 //! ones. Whoever carries the plan out therefore takes down all that is replaced
-//! before it makes anything.
+//! before it makes anything. In the same way switches and teams may exchange uplinks:
+//! who uses which is published at once.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ use serde_json::{Map, Value};
 use crate::SwitchConfig;
 use crate::claims::{Claim, claims};
 use crate::{
-    Effect, FieldChange, HostConfig, Kind, NicConfig, OffloadConfig, Plan, PlanAction, PlanStep,
+    Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep, TeamConfig,
 };
 
 impl Plan {
@@ -54,11 +55,11 @@ impl Plan {
 }
 
 /// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, uplinks, switches, NICs.
+/// live changes are: host, API, uplinks, teams, switches, NICs.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
-/// Every table with what it means: defaults filled in, offload switches always there.
+/// Every table with what it means: defaults filled in, `offload` and `vmq` always there.
 fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     let mut tables = BTreeMap::new();
     tables.insert((Kind::Host, String::new()), table(&config.host));
@@ -67,28 +68,43 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     }
     for switch in &config.switches {
         let table = table(&meant_switch(switch));
-        let table = with_offload(table, "host_offload", &switch.host_offload);
+        let table = with(table, "host_offload", &switch.host_offload);
         tables.insert((Kind::Switch, switch.name.to_string()), table);
     }
     for uplink in &config.uplinks {
-        let table = with_offload(table(uplink), "offload", &uplink.offload);
+        let table = with(table(uplink), "offload", &uplink.offload);
+        let table = with(table, "vmq", &uplink.vmq);
         tables.insert((Kind::Uplink, uplink.name.to_string()), table);
     }
+    for team in &config.teams {
+        let table = with(table(&meant_team(team)), "vmq", &team.vmq);
+        tables.insert((Kind::Team, team.name.to_string()), table);
+    }
     for nic in &config.nics {
-        let table = with_offload(table(&meant_nic(nic)), "offload", &nic.offload);
+        let table = with(table(&meant_nic(nic)), "offload", &nic.offload);
         tables.insert((Kind::Nic, nic.name.to_string()), table);
     }
     tables
 }
 
-fn with_offload(mut table: Table, key: &str, offload: &OffloadConfig) -> Table {
-    table.insert(key.to_owned(), to_value(offload));
+fn with<T: Serialize>(mut table: Table, key: &str, inner: &T) -> Table {
+    table.insert(key.to_owned(), to_value(inner));
     table
 }
 
 fn meant_switch(switch: &SwitchConfig) -> SwitchConfig {
     let host_device = switch.host_device_name().map(str::to_owned);
     SwitchConfig { host_device, ..switch.clone() }
+}
+
+fn meant_team(team: &TeamConfig) -> TeamConfig {
+    let lacp = team.lacp();
+    TeamConfig {
+        lacp_timer: lacp.map(|lacp| lacp.timer),
+        lacp_active: lacp.map(|lacp| lacp.active),
+        lacp_system_priority: lacp.map(|lacp| lacp.system_priority),
+        ..team.clone()
+    }
 }
 
 fn meant_nic(nic: &NicConfig) -> NicConfig {
@@ -204,8 +220,10 @@ fn field_changes(
 ) {
     match (from, to) {
         (Some(Value::Object(from)), Some(Value::Object(to))) => {
-            for (inner, to) in to {
-                field_changes(&format!("{field}.{inner}"), from.get(inner), Some(to), changes);
+            let names: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+            for inner in names {
+                let path = format!("{field}.{inner}");
+                field_changes(&path, from.get(inner), to.get(inner), changes);
             }
         }
         _ if from != to => changes.push(FieldChange {

@@ -26,17 +26,44 @@ switch = "inside"
 backend = "tap"
 "#;
 
+const TEAMED: &str = r#"
+[host]
+processors = [0, 1]
+[[uplink]]
+name = "left"
+device = "eth0"
+[[uplink]]
+name = "right"
+device = "eth1"
+[[team]]
+name = "both"
+members = ["left", "right"]
+mode = "switch-independent"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "both"
+"#;
+
 fn host(text: &str) -> HostConfig {
     parse_toml(text, None).unwrap()
 }
 
 /// The plan from `BEFORE` to the same with pairs of texts replaced.
 fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
-    let after = replacements.iter().fold(BEFORE.to_owned(), |text, (old, new)| {
+    plan_from(BEFORE, replacements)
+}
+
+fn plan_from(before: &str, replacements: &[(&str, &str)]) -> Vec<String> {
+    let after = replacements.iter().fold(before.to_owned(), |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
     });
-    Plan::between(&host(BEFORE), &host(&after)).steps.iter().map(PlanStep::to_string).collect()
+    shown(&host(before), &host(&after))
+}
+
+fn shown(from: &HostConfig, to: &HostConfig) -> Vec<String> {
+    Plan::between(from, to).steps.iter().map(PlanStep::to_string).collect()
 }
 
 #[test]
@@ -73,6 +100,88 @@ fn keys_that_change_live_do() {
         plan(&[("\"internal\"", "\"internal\"\nhost_offload.tx_checksum = false")]),
         ["~ switch/inside change live: host_offload.tx_checksum true → false"]
     );
+}
+
+#[test]
+fn everything_of_a_team_changes_live() {
+    let mode = "mode = \"switch-independent\"";
+    assert_eq!(
+        plan_from(TEAMED, &[(mode, "mode = \"static\"\nalgorithm = \"mac-addresses\"")]),
+        ["~ team/both change live: mode switch-independent → static, algorithm dynamic → \
+             mac-addresses"]
+    );
+    assert_eq!(
+        plan_from(TEAMED, &[(mode, "mode = \"lacp\"\nlacp_timer = \"fast\"")]),
+        ["~ team/both change live: mode switch-independent → lacp, lacp_timer none → fast, \
+             lacp_active none → true, lacp_system_priority none → 32768"]
+    );
+    let roles = format!("{mode}\nprimary = \"right\"\nstandby = \"left\"");
+    assert_eq!(
+        plan_from(TEAMED, &[(mode, &roles)]),
+        ["~ team/both change live: standby none → left, primary none → right"]
+    );
+    assert_eq!(
+        plan_from(TEAMED, &[("[\"left\", \"right\"]", "[\"right\"]")]),
+        ["~ team/both change live: members [\"left\",\"right\"] → [\"right\"]"]
+    );
+    let vmq = format!("{mode}\n[team.vmq]\nbase_processor = 1\nmode = \"static\"");
+    assert_eq!(
+        plan_from(TEAMED, &[(mode, &vmq)]),
+        ["~ team/both change live: vmq.base_processor none → 1, vmq.mode dynamic → static"]
+    );
+    assert_eq!(
+        plan(&[("vlan = 10", "vlan = 10\nvmq_weight = 0")]),
+        ["~ nic/vm change live: vmq_weight 100 → 0"]
+    );
+    assert_eq!(
+        plan(&[("\"eth0\"", "\"eth0\"\nvmq.max_processors = 1")]),
+        ["~ uplink/wan change live: vmq.max_processors 4 → 1"]
+    );
+}
+
+/// Fails if keys of an inner table are only looked for among those that are set in the
+/// end.
+#[test]
+fn a_key_of_an_inner_table_that_is_removed_is_a_change() {
+    let with = TEAMED.replace("[[switch]]", "vmq.base_processor = 1\n[[switch]]");
+    assert_eq!(
+        shown(&host(&with), &host(TEAMED)),
+        ["~ team/both change live: vmq.base_processor 1 → none"]
+    );
+}
+
+#[test]
+fn spelling_lacp_out_changes_nothing() {
+    let lacp = TEAMED.replace("switch-independent", "lacp");
+    let spelled = "\"lacp\"\nlacp_timer = \"slow\"\nlacp_active = true\n\
+                   lacp_system_priority = 32768\nmin_links = 1\nvmq.enabled = true";
+    assert_eq!(plan_from(&lacp, &[("\"lacp\"", spelled)]), [""; 0]);
+}
+
+#[test]
+fn a_switch_exchanges_an_uplink_for_a_team_that_has_it() {
+    let alone = TEAMED.replace("uplink = \"both\"", "uplink = \"left\"").replace(
+        "[[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n",
+        "",
+    );
+    assert_eq!(
+        shown(&host(&alone), &host(TEAMED)),
+        ["+ team/both create", "~ switch/lan change live: uplink left → both"]
+    );
+    assert_eq!(
+        shown(&host(TEAMED), &host(&alone)),
+        ["- team/both delete", "~ switch/lan change live: uplink both → left"]
+    );
+}
+
+#[test]
+fn a_team_is_made_after_its_uplinks_and_deleted_before_them() {
+    let (all, none) = (host(TEAMED), HostConfig::default());
+    let order = |plan: Plan| plan.steps.iter().map(|s| s.resource.clone()).collect::<Vec<_>>();
+    let up = order(Plan::between(&none, &all));
+    assert_eq!(up, ["uplink/left", "uplink/right", "team/both", "switch/lan", "host"]);
+    let down = order(Plan::between(&all, &none));
+    assert_eq!(down, ["host", "switch/lan", "team/both", "uplink/left", "uplink/right"]);
 }
 
 #[test]
@@ -198,6 +307,7 @@ fn resources(host: &HostConfig) -> Vec<String> {
     let mut all = vec!["host".to_owned()];
     all.extend(host.api.iter().map(|_| "api".to_owned()));
     all.extend(host.uplinks.iter().map(|u| format!("uplink/{}", u.name)));
+    all.extend(host.teams.iter().map(|t| format!("team/{}", t.name)));
     all.extend(host.switches.iter().map(|s| format!("switch/{}", s.name)));
     all.extend(host.nics.iter().map(|n| format!("nic/{}", n.name)));
     all.sort();
@@ -217,6 +327,25 @@ proptest! {
         let plan = Plan::between(&a, &b);
         prop_assert_eq!(carried_out(&a, &plan), resources(&b));
         prop_assert_eq!(Plan::between(&b, &a).is_empty(), plan.is_empty());
+    }
+
+    #[test]
+    fn a_team_is_made_or_changed_only_of_uplinks_that_are_there(a in hosts(), b in hosts()) {
+        let mut uplinks: Vec<String> = a.uplinks.iter().map(|u| u.name.to_string()).collect();
+        for step in Plan::between(&a, &b).steps {
+            let (kind, name) = step.resource.split_once('/').unwrap_or((&step.resource, ""));
+            match (kind, step.action) {
+                ("uplink", PlanAction::Create) => uplinks.push(name.to_owned()),
+                ("uplink", PlanAction::Delete) => uplinks.retain(|uplink| uplink != name),
+                ("team", PlanAction::Create | PlanAction::ChangeLive) => {
+                    let team = b.teams.iter().find(|team| team.name.as_str() == name).unwrap();
+                    for member in &team.members {
+                        prop_assert!(uplinks.iter().any(|uplink| *uplink == member.as_str()));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     #[test]

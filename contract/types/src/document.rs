@@ -6,7 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Place};
+use crate::team_fits::team_fits;
 use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
+use crate::vmq_fits::uplink_fits;
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 
 /// An error and the path of the table it is in.
@@ -27,7 +29,8 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
         api: reader.section(Kind::Api, root.remove("api")),
         switches: reader.tables(Kind::Switch, root.remove("switch"), switch_fits),
-        uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), |_, _, _| {}),
+        uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), uplink_fits),
+        teams: reader.tables(Kind::Team, root.remove("team"), team_fits),
         nics: reader.tables(Kind::Nic, root.remove("nic"), nic_fits),
     };
     let Reader { mut findings, unread } = reader;
@@ -108,7 +111,7 @@ struct Names(BTreeMap<Place, String>);
 impl Names {
     fn of(root: &Map<String, Value>) -> Self {
         let mut names = BTreeMap::new();
-        for kind in [Kind::Switch, Kind::Uplink, Kind::Nic] {
+        for kind in [Kind::Switch, Kind::Uplink, Kind::Team, Kind::Nic] {
             let tables = root.get(kind.word()).and_then(Value::as_array);
             for (index, table) in tables.into_iter().flatten().enumerate() {
                 let name = table.get("name").filter(|name| Form::Name.accepts(name));

@@ -19,9 +19,9 @@ pub enum ErrorCode {
     MissingKey,
     /// A key that has no meaning here.
     KeyNotApplicable,
-    /// Two resources of one kind have one name.
+    /// Two resources of one kind, or an uplink and a team, have one name.
     DuplicateName,
-    /// Two resources claim one device, socket, MAC address or uplink.
+    /// Two resources claim one device, socket, MAC address, uplink or team.
     Conflict,
     /// VLANs overlap.
     OverlappingVlans,
@@ -141,8 +141,12 @@ impl ErrorCode {
             Self::InvalidValue => "A value out of its range or not of its form.",
             Self::MissingKey => "A key that must be there is not.",
             Self::KeyNotApplicable => "A key that has no meaning here.",
-            Self::DuplicateName => "Two resources of one kind have one name.",
-            Self::Conflict => "Two resources claim one device, socket, MAC address or uplink.",
+            Self::DuplicateName => {
+                "Two resources of one kind, or an uplink and a team, have one name."
+            }
+            Self::Conflict => {
+                "Two resources claim one device, socket, MAC address, uplink or team."
+            }
             Self::OverlappingVlans => "VLANs overlap.",
             Self::UnknownReference => "It names a resource that does not exist in the file.",
             Self::NotFound => "The resource asked for does not exist.",

@@ -29,7 +29,7 @@ impl Severity {
 }
 
 /// What happened. The numbers are part of the API: they are never given to
-/// another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink, 5xxx
+/// another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
 /// processor and queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {

@@ -5,8 +5,8 @@ use crate::Severity;
 macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
-        /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink, 5xxx processor and
-        /// queue.
+        /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
+        /// processor and queue.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventKind {
@@ -108,12 +108,48 @@ catalogue! {
         "An uplink is not as desired; the daemon tries again.";
     4007 UplinkRecovered "uplink_recovered" Info
         "An uplink that had failed is as desired again.";
+    4101 TeamCreated "team_created" Info
+        "A team was made.";
+    4102 TeamChanged "team_changed" Info
+        "A team was changed while its traffic went on.";
+    4103 TeamDeleted "team_deleted" Info
+        "A team was deleted.";
+    4104 TeamUp "team_up" Info
+        "As many members of a team can be used as `min_links` asks for.";
+    4105 TeamDown "team_down" Error
+        "Fewer members of a team can be used than `min_links` asks for; it carries nothing.";
+    4106 TeamMemberUsable "team_member_usable" Info
+        "A member of a team can be used, for the first time or again.";
+    4107 TeamMemberFailed "team_member_failed" Warning
+        "A member of a team can no longer be used; the others carry its traffic.";
+    4108 TeamStandbyTookOver "team_standby_took_over" Warning
+        "The standby of a team is used in place of a member that cannot be.";
+    4109 TeamStandbyReleased "team_standby_released" Info
+        "The standby of a team is not used any more.";
+    4110 TeamPrimaryChanged "team_primary_changed" Info
+        "Another member of a team receives where one does.";
+    4111 TeamPrimaryRestored "team_primary_restored" Info
+        "The configured primary of a team receives again.";
+    4112 LacpOutOfSync "lacp_out_of_sync" Warning
+        "One end of a team's link has not come in sync by LACP for 60 s; the fields say which.";
+    4113 LacpInSync "lacp_in_sync" Info
+        "An end of a team's link that was out of sync is in sync again.";
+    4114 LacpLooped "lacp_looped" Warning
+        "The link of a team's member leads back to this host; the member is not used.";
+    4115 LacpLoopEnded "lacp_loop_ended" Info
+        "The link of a team's member leads back to this host no more.";
+    4116 LacpPartnerChanged "lacp_partner_changed" Warning
+        "Another partner speaks LACP on the link of a team's member: cables were changed, or somebody forges. At most one per member in 10 s.";
     5001 QueueMoved "queue_moved" Info
         "A queue was handed over to another processor.";
     5002 ProcessorStarted "processor_started" Info
         "A processor runs on its CPU.";
     5003 ProcessorStopped "processor_stopped" Info
         "A processor has given its queues away and stopped.";
+    5004 QueueMoveMeasured "queue_move_measured" Info
+        "What a move that VMQ decided did to the loads of both processors; the fields have what was expected, too.";
+    5005 QueueMoveFailed "queue_move_failed" Warning
+        "A queue could not be moved to where VMQ wanted it; it stays.";
 }
 
 #[cfg(test)]

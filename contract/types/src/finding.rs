@@ -32,8 +32,8 @@ impl Place {
     pub(crate) fn path(self) -> String {
         match self.kind {
             Kind::File => String::new(),
-            Kind::Host | Kind::Api | Kind::Offload => self.kind.word().to_owned(),
-            Kind::Switch | Kind::Uplink | Kind::Nic => {
+            Kind::Host | Kind::Api | Kind::Offload | Kind::Vmq => self.kind.word().to_owned(),
+            Kind::Switch | Kind::Uplink | Kind::Team | Kind::Nic => {
                 format!("{}[{}]", self.kind.word(), self.index)
             }
         }
@@ -43,7 +43,7 @@ impl Place {
     pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
             (Kind::File, _) => None,
-            (Kind::Switch | Kind::Uplink | Kind::Nic, Some(name)) => {
+            (Kind::Switch | Kind::Uplink | Kind::Team | Kind::Nic, Some(name)) => {
                 Some(format!("{}/{name}", self.kind.word()))
             }
             _ => Some(self.path()),
@@ -55,6 +55,7 @@ impl Place {
         match self.kind {
             Kind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
             Kind::Uplink => config.uplinks.get(self.index).map(|u| u.name.as_str()),
+            Kind::Team => config.teams.get(self.index).map(|t| t.name.as_str()),
             Kind::Nic => config.nics.get(self.index).map(|n| n.name.as_str()),
             _ => None,
         }

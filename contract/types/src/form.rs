@@ -10,7 +10,7 @@ use suimon_frame::{MacAddr, VlanId};
 use crate::{Kind, Name, TrunkVlans};
 
 /// Most processors a host may have.
-const PROCESSORS_MAX: usize = 64;
+pub(crate) const PROCESSORS_MAX: usize = 64;
 /// `sun_path` of `sockaddr_un` holds 108 bytes, one of them the closing zero
 /// (unix(7)).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -24,6 +24,11 @@ const PATH_BYTES_MAX: usize = 4095;
 pub enum Form {
     /// Name of a resource.
     Name,
+    /// Names of resources, at least one.
+    Names {
+        /// Most names.
+        most: usize,
+    },
     /// Name of a host (RFC 1123, section 2.1; one label).
     HostName,
     /// Name of a network device.
@@ -68,6 +73,9 @@ impl Form {
             Self::Name => "a name of 1 to 63 letters, digits, `-`, `_` and `.` that starts with \
                            a letter or a digit"
                 .into(),
+            Self::Names { most } => {
+                format!("a list of 1 to {most} names, like [\"left\", \"right\"]")
+            }
             Self::HostName => {
                 "a host name of 1 to 63 letters, digits and `-` that starts and ends with a \
                  letter or a digit"
@@ -114,6 +122,7 @@ impl Form {
         let text = value.as_str();
         match self {
             Self::Name => text.is_some_and(|text| text.parse::<Name>().is_ok()),
+            Self::Names { most } => is_name_list(value, most),
             Self::HostName => text.is_some_and(is_host_name),
             Self::Device => text.is_some_and(is_device_name),
             Self::Namespace => text.is_some_and(is_namespace_name),
@@ -160,10 +169,16 @@ impl Form {
             | Self::OneOf(_) => value.is_string(),
             Self::Vlan | Self::Number { .. } => value.is_i64() || value.is_u64(),
             Self::Flag => value.is_boolean(),
-            Self::Vlans | Self::Cpus | Self::Tables(_) => value.is_array(),
+            Self::Vlans | Self::Cpus | Self::Names { .. } | Self::Tables(_) => value.is_array(),
             Self::Table(_) => value.is_object(),
         }
     }
+}
+
+fn is_name_list(value: &Value, most: usize) -> bool {
+    value.as_array().is_some_and(|list| {
+        (1..=most).contains(&list.len()) && list.iter().all(|name| Form::Name.accepts(name))
+    })
 }
 
 fn is_host_name(text: &str) -> bool {

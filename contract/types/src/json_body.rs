@@ -11,7 +11,8 @@ use crate::finding::Place;
 use crate::json_tree::JsonTree;
 use crate::{
     ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, NicStatus, SwitchConfig,
-    SwitchStatus, UplinkConfig, UplinkStatus, locate_errors, parse_toml, shape,
+    SwitchStatus, TeamConfig, TeamStatus, UplinkConfig, UplinkStatus, locate_errors, parse_toml,
+    shape,
 };
 
 /// Largest body, in bytes.
@@ -19,8 +20,8 @@ pub const JSON_BYTES_MAX: usize = 4 << 20;
 /// Deepest nesting a patch is followed into; configuration has two levels.
 const PATCH_DEPTH_MAX: usize = 8;
 
-/// A resource with a name, of which a host has several: a switch, an uplink or a
-/// NIC. Each kind is a collection of the API.
+/// A resource with a name, of which a host has several: a switch, an uplink, a
+/// team or a NIC. Each kind is a collection of the API.
 pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq {
     /// What is observed of it.
     type Status: Serialize + DeserializeOwned + ToSchema;
@@ -67,6 +68,7 @@ macro_rules! resource {
 
 resource!(SwitchConfig, SwitchStatus, Kind::Switch, switches);
 resource!(UplinkConfig, UplinkStatus, Kind::Uplink, uplinks);
+resource!(TeamConfig, TeamStatus, Kind::Team, teams);
 resource!(NicConfig, NicStatus, Kind::Nic, nics);
 
 /// Reads the body of a `POST` or `PUT` of one resource. Whether it fits the rest

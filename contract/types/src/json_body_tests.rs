@@ -1,6 +1,6 @@
 use crate::{
-    ErrorCode, HostConfig, NicConfig, Resource, SwitchConfig, parse_apply, parse_resource,
-    patch_resource,
+    ErrorCode, HostConfig, NicConfig, Resource, SwitchConfig, TeamConfig, parse_apply,
+    parse_resource, patch_resource,
 };
 
 fn nic() -> NicConfig {
@@ -27,6 +27,34 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
     let patched = patch_resource(&nic(), br#"{"vlan":null,"offload":null}"#).unwrap();
     assert_eq!(patched.vlan, None);
     assert!(patched.offload.segmentation);
+}
+
+#[test]
+fn a_team_is_read_and_patched_like_any_resource() {
+    let team: TeamConfig = parse_resource(
+        br#"{"name":"both","members":["a","b"],"mode":"lacp","lacp_timer":"fast",
+             "vmq":{"base_processor":1,"max_processors":2}}"#,
+    )
+    .unwrap();
+    let patch =
+        br#"{"mode":"static","members":["a"],"lacp_timer":null,"vmq":{"base_processor":null}}"#;
+    let patched = patch_resource(&team, patch).unwrap();
+    let body = br#"{"name":"both","members":["a"],"mode":"static","vmq":{"max_processors":2}}"#;
+    assert_eq!(patched, parse_resource(body).unwrap());
+    assert_eq!(
+        shown(patch_resource(&team, br#"{"members":["a","b/c"],"modus":1,"vmq":{"mode":"x"}}"#)),
+        [
+            "team/both: members: must be a list of 1 to 32 names, like [\"left\", \"right\"], \
+             not [\"a\",\"b/c\"]",
+            "team/both: modus: there is no such key; did you mean `mode`?",
+            "team/both: vmq.mode: must be one of `static`, `dynamic`, not \"x\"",
+        ]
+    );
+    let missing = parse_resource::<TeamConfig>(br#"{"name":"both"}"#);
+    assert_eq!(missing.unwrap_err().len(), 2);
+    let mut host = HostConfig::default();
+    TeamConfig::all_mut(&mut host).push(team);
+    assert_eq!((TeamConfig::PATH, TeamConfig::all(&host)[0].name().as_str()), ("teams", "both"));
 }
 
 #[test]

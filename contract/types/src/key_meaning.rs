@@ -5,7 +5,8 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 
 use crate::{
-    ApiConfig, HostConfig, HostSection, Kind, NicConfig, OffloadConfig, SwitchConfig, UplinkConfig,
+    ApiConfig, HostConfig, HostSection, Kind, NicConfig, OffloadConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -16,9 +17,11 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::Host => HostSection::schema(),
         Kind::Api => ApiConfig::schema(),
         Kind::Uplink => UplinkConfig::schema(),
+        Kind::Team => TeamConfig::schema(),
         Kind::Switch => SwitchConfig::schema(),
         Kind::Nic => NicConfig::schema(),
         Kind::Offload => OffloadConfig::schema(),
+        Kind::Vmq => VmqConfig::schema(),
     };
     let schema = serde_json::to_value(schema).ok()?;
     let description = description(schema.get("properties")?.get(key)?)?;
@@ -59,9 +62,11 @@ mod tests {
             Kind::Host,
             Kind::Api,
             Kind::Uplink,
+            Kind::Team,
             Kind::Switch,
             Kind::Nic,
             Kind::Offload,
+            Kind::Vmq,
         ];
         for kind in kinds {
             for key in kind.keys() {

@@ -2,7 +2,8 @@
 //! change of each does to traffic. One table that the parser, the validation,
 //! the plans, the command line and the reference pages read.
 
-use crate::Form;
+use crate::form::PROCESSORS_MAX;
+use crate::{Form, TEAM_MEMBERS_MAX};
 
 /// A table of the host file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,12 +16,16 @@ pub enum Kind {
     Api,
     /// `[[uplink]]`.
     Uplink,
+    /// `[[team]]`.
+    Team,
     /// `[[switch]]`.
     Switch,
     /// `[[nic]]`.
     Nic,
     /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
     Offload,
+    /// `[team.vmq]` and `[uplink.vmq]`.
+    Vmq,
 }
 
 /// What a change of a key's value does.
@@ -61,8 +66,10 @@ impl Kind {
             Self::Api => "api",
             Self::Switch => "switch",
             Self::Uplink => "uplink",
+            Self::Team => "team",
             Self::Nic => "nic",
             Self::Offload => "offload",
+            Self::Vmq => "vmq",
         }
     }
 
@@ -74,8 +81,10 @@ impl Kind {
             Self::Api => API,
             Self::Switch => SWITCH,
             Self::Uplink => UPLINK,
+            Self::Team => TEAM,
             Self::Nic => NIC,
             Self::Offload => OFFLOAD,
+            Self::Vmq => VMQ,
         }
     }
 
@@ -93,14 +102,19 @@ const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
     Key { name, form, required: false, effect }
 }
 
+/// Linux numbers at most 1024 nodes (`NODES_SHIFT` of at most 10).
+const NUMA_NODE_MAX: u64 = 1023;
 const QUEUES: Form = Form::Number { least: 1, most: 64 };
 const MTU: Form = Form::Number { least: 68, most: 9216 };
+/// Processors are counted from 0.
+const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1 };
 
 const FILE: &[Key] = &[
     optional("host", Form::Table(Kind::Host), Effect::Live),
     optional("api", Form::Table(Kind::Api), Effect::NextStart),
     optional("switch", Form::Tables(Kind::Switch), Effect::Live),
     optional("uplink", Form::Tables(Kind::Uplink), Effect::Live),
+    optional("team", Form::Tables(Kind::Team), Effect::Live),
     optional("nic", Form::Tables(Kind::Nic), Effect::Live),
 ];
 
@@ -132,6 +146,31 @@ const UPLINK: &[Key] = &[
     optional("queues", QUEUES, Effect::Replace),
     optional("mtu", MTU, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),
+    optional("vmq", Form::Table(Kind::Vmq), Effect::Live),
+];
+
+const TEAM: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("members", Form::Names { most: TEAM_MEMBERS_MAX }, Effect::Live),
+    required("mode", Form::OneOf(&["static", "lacp", "switch-independent"]), Effect::Live),
+    optional(
+        "algorithm",
+        Form::OneOf(&[
+            "hyper-v-port",
+            "transport-ports",
+            "ip-addresses",
+            "mac-addresses",
+            "dynamic",
+        ]),
+        Effect::Live,
+    ),
+    optional("lacp_timer", Form::OneOf(&["slow", "fast"]), Effect::Live),
+    optional("lacp_active", Form::Flag, Effect::Live),
+    optional("lacp_system_priority", Form::Number { least: 0, most: 65_535 }, Effect::Live),
+    optional("min_links", Form::Number { least: 1, most: TEAM_MEMBERS_MAX as u64 }, Effect::Live),
+    optional("standby", Form::Name, Effect::Live),
+    optional("primary", Form::Name, Effect::Live),
+    optional("vmq", Form::Table(Kind::Vmq), Effect::Live),
 ];
 
 const NIC: &[Key] = &[
@@ -157,6 +196,7 @@ const NIC: &[Key] = &[
     ),
     optional("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
     optional("kernel_path", Form::Flag, Effect::Live),
+    optional("vmq_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),
 ];
 
@@ -167,6 +207,19 @@ const OFFLOAD: &[Key] = &[
     optional("rx_ip_checksum", Form::Flag, Effect::Live),
     optional("segmentation", Form::Flag, Effect::Live),
     optional("receive_coalescing", Form::Flag, Effect::Live),
+];
+
+const VMQ: &[Key] = &[
+    optional("enabled", Form::Flag, Effect::Live),
+    optional("mode", Form::OneOf(&["static", "dynamic"]), Effect::Live),
+    optional("base_processor", PROCESSOR, Effect::Live),
+    optional(
+        "max_processors",
+        Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
+        Effect::Live,
+    ),
+    optional("max_processor_number", PROCESSOR, Effect::Live),
+    optional("numa_node", Form::Number { least: 0, most: NUMA_NODE_MAX }, Effect::Live),
 ];
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::Schema;
 
 use crate::{
     ApiConfig, Form, HostConfig, HostSection, Kind, NicConfig, OffloadConfig, SwitchConfig,
-    UplinkConfig,
+    TeamConfig, UplinkConfig, VmqConfig,
 };
 
 fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
@@ -34,7 +34,9 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
     agrees::<ApiConfig>(Kind::Api);
     agrees::<SwitchConfig>(Kind::Switch);
     agrees::<UplinkConfig>(Kind::Uplink);
+    agrees::<TeamConfig>(Kind::Team);
     agrees::<NicConfig>(Kind::Nic);
+    agrees::<VmqConfig>(Kind::Vmq);
     agrees::<OffloadConfig>(Kind::Offload);
 }
 
@@ -61,6 +63,12 @@ fn forms_take_what_they_say_and_nothing_else() {
     for bad in ["", ".", "..", "a/b"] {
         assert!(!takes(Form::Namespace, bad.into()), "{bad}");
     }
+    let names = Form::Names { most: 2 };
+    assert!(takes(names, vec!["a"].into()) && takes(names, vec!["a", "10"].into()));
+    for bad in [vec![], vec!["a", "b", "c"], vec!["a", "-b"], vec![""]] {
+        assert!(!takes(names, bad.clone().into()), "{bad:?}");
+    }
+    assert!(!takes(names, vec![10].into()) && !takes(names, "a".into()));
     assert!(takes(Form::Cpus, (0..64).collect::<Vec<_>>().into()));
     assert!(!takes(Form::Cpus, (0..65).collect::<Vec<_>>().into()));
     assert!(!takes(Form::Cpus, vec![70_000].into()));

@@ -27,7 +27,8 @@
 //! | `GET /1.0/switches/{name}` | [`SwitchStatus`] |
 //! | `PUT`, `PATCH`, `DELETE /1.0/switches/{name}` | replace; JSON merge patch (RFC 7386); delete |
 //! | `GET /1.0/switches/{name}/addresses` | list of [`AddressStatus`] |
-//! | `/1.0/uplinks`, `/1.0/nics` | the same verbs with [`UplinkConfig`] and [`NicConfig`] |
+//! | `/1.0/uplinks`, `/1.0/teams`, `/1.0/nics` | the same verbs with [`UplinkConfig`], [`TeamConfig`] and [`NicConfig`] |
+//! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | pcapng as it comes; `?snaplen=&max_frames=&max_bytes=`; the id of the operation that it is in `Suimon-Operation` |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
@@ -69,14 +70,19 @@ mod json_tree;
 mod kernel_path_status;
 mod key_meaning;
 mod keys;
+mod lacp_status;
 mod name;
 mod offload_status;
 mod operation;
 mod plan;
 mod processor_stages;
+mod references;
 mod request;
 mod shape;
 mod status;
+mod team_config;
+mod team_fits;
+mod team_status;
 #[cfg(test)]
 mod test_configs;
 mod toml_file;
@@ -84,6 +90,9 @@ mod toml_lines;
 mod toml_writer;
 mod trunk;
 mod validate;
+mod vmq_config;
+mod vmq_fits;
+mod vmq_status;
 
 pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
@@ -100,6 +109,7 @@ pub use json_body::{
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
+pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use name::{Name, NameError};
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
@@ -110,7 +120,13 @@ pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
     ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, UplinkStatus,
 };
+pub use team_config::{
+    LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
+};
+pub use team_status::{LacpPartnerStatus, TeamMemberState, TeamMemberStatus, TeamStatus};
 pub use toml_file::{TOML_BYTES_MAX, locate_errors, parse_toml};
 pub use toml_writer::{default_of, to_toml};
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;
+pub use vmq_config::{VmqConfig, VmqMode};
+pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    ApiConfig, HostSection, NicConfig, SwitchConfig, UplinkConfig, parse_apply, parse_resource,
-    patch_resource,
+    ApiConfig, HostSection, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
+    parse_apply, parse_resource, patch_resource,
 };
 
 /// Values of every type, at the edges of what keys take.
@@ -31,6 +31,8 @@ fn odd_values() -> Vec<Value> {
         json!(["20-10"]),
         json!(["10-"]),
         json!(["-"]),
+        json!(["a", "b"]),
+        json!({"base_processor": 3}),
         json!([1.5]),
     ];
     values.extend(
@@ -40,6 +42,10 @@ fn odd_values() -> Vec<Value> {
         "",
         "a",
         "tap",
+        "static",
+        "lacp",
+        "hyper-v-port",
+        "fast",
         "vhost-user",
         "af_packet",
         "server",
@@ -82,6 +88,9 @@ fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
     agrees::<ApiConfig>(Kind::Api, &api);
     agrees::<SwitchConfig>(Kind::Switch, &json!({"name": "a", "kind": "private"}));
     agrees::<UplinkConfig>(Kind::Uplink, &json!({"name": "a", "device": "d"}));
+    let team = json!({"name": "a", "members": ["b"], "mode": "lacp"});
+    agrees::<TeamConfig>(Kind::Team, &team);
+    agrees::<VmqConfig>(Kind::Vmq, &json!({}));
     agrees::<NicConfig>(Kind::Nic, &json!({"name": "a", "switch": "s", "backend": "tap"}));
 }
 
@@ -97,7 +106,7 @@ fn messages_cannot_drive_a_terminal() {
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
-    let key = "(name|switch|kind|backend|vlan|trunk|offload|toml|config|nic|mtu|[a-z]{0,3})";
+    let key = "(name|switch|kind|backend|vlan|trunk|offload|toml|config|nic|team|members|vmq|mtu|[a-z]{0,3})";
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -125,6 +134,7 @@ proptest! {
         let nic: NicConfig =
             parse_resource(br#"{"name":"a","switch":"lan","backend":"tap"}"#).unwrap();
         let _ = parse_resource::<NicConfig>(body);
+        let _ = parse_resource::<TeamConfig>(body);
         let _ = parse_apply(body);
         if let Err(errors) = patch_resource(&nic, body) {
             prop_assert!(!errors.is_empty());

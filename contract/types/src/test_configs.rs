@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::{HostConfig, Name, NicConfig, SwitchConfig, UplinkConfig, validate};
+use crate::{
+    HostConfig, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, validate,
+};
 
 fn name(prefix: &str, index: usize) -> Name {
     format!("{prefix}{index}").parse().unwrap()
@@ -27,14 +29,81 @@ fn switch(index: usize, kind: u8, ageing_s: u32, flags: [bool; 2]) -> SwitchConf
 }
 
 fn uplink() -> impl Strategy<Value = UplinkConfig> {
-    (any::<[bool; 3]>(), 1u16..=64, option::of(68u16..=9216)).prop_map(|(flags, queues, mtu)| {
+    let numbers = (1u16..=64, option::of(68u16..=9216));
+    (any::<[bool; 3]>(), numbers, vmq()).prop_map(|(flags, (queues, mtu), vmq)| {
         let driver = if flags[0] { "tap" } else { "af_packet" };
         let uplink = serde_json::json!({
             "name": "u", "device": "d", "driver": driver, "queues": queues, "mtu": mtu,
             "offload": {"segmentation": flags[1], "rx_checksum": flags[2]},
         });
-        serde_json::from_value(uplink).unwrap()
+        UplinkConfig { vmq, ..serde_json::from_value(uplink).unwrap() }
     })
+}
+
+fn vmq() -> impl Strategy<Value = VmqConfig> {
+    let processors = (option::of(Just(0u16)), 1u16..=64, option::of(0u16..64));
+    (any::<[bool; 2]>(), processors, option::of(0u16..1024)).prop_map(
+        |([enabled, is_static], (base, count, highest), node)| {
+            let mode = if is_static { "static" } else { "dynamic" };
+            let vmq =
+                serde_json::json!({"enabled": enabled, "mode": mode, "max_processors": count});
+            let mut vmq: VmqConfig = serde_json::from_value(vmq).unwrap();
+            vmq.base_processor = base;
+            vmq.max_processor_number = highest;
+            vmq.numa_node = node;
+            vmq
+        },
+    )
+}
+
+/// A team whose members are called `u` and `v` with the number of its switch.
+fn team() -> impl Strategy<Value = TeamConfig> {
+    let roles = (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<u16>()));
+    (0usize..3, 0usize..5, 1usize..=2, roles, vmq()).prop_map(
+        |(mode, algorithm, members, (first, second, priority), vmq)| {
+            let modes = ["static", "lacp", "switch-independent"];
+            let algorithms =
+                ["hyper-v-port", "transport-ports", "ip-addresses", "mac-addresses", "dynamic"];
+            let names = ["u", "v"];
+            let mut team = serde_json::json!({
+                "name": "t", "mode": modes[mode], "algorithm": algorithms[algorithm],
+                "members": names[..members],
+            });
+            match mode {
+                0 => team["min_links"] = members.into(),
+                1 => {
+                    team["lacp_timer"] = first.map(|is| if is { "fast" } else { "slow" }).into();
+                    team["lacp_active"] = second.into();
+                    team["lacp_system_priority"] = priority.into();
+                }
+                _ if members == 2 => {
+                    team["standby"] = first.map(|is| names[usize::from(is)]).into();
+                    let other = first.filter(|_| second == Some(true));
+                    team["primary"] = other.map(|is| names[usize::from(!is)]).into();
+                }
+                _ => {}
+            }
+            if let serde_json::Value::Object(table) = &mut team {
+                table.retain(|_, value| !value.is_null());
+            }
+            TeamConfig { vmq, ..serde_json::from_value(team).unwrap() }
+        },
+    )
+}
+
+/// Puts the switch of this number on the team, with both uplinks there.
+fn put_on_team(host: &mut HostConfig, index: usize, mut team: TeamConfig) {
+    let own = [&mut team.name].into_iter();
+    for called in own.chain(&mut team.members).chain(&mut team.standby).chain(&mut team.primary) {
+        *called = name(called.as_str(), index);
+    }
+    let uplink = &mut host.uplinks[index];
+    uplink.vmq = VmqConfig::default();
+    let second = name("v", index);
+    let second = UplinkConfig { name: second, device: format!("eth2{index}"), ..uplink.clone() };
+    host.switches[index].uplink = Some(team.name.clone());
+    host.uplinks.push(second);
+    host.teams.push(team);
 }
 
 fn nic() -> impl Strategy<Value = NicConfig> {
@@ -44,7 +113,7 @@ fn nic() -> impl Strategy<Value = NicConfig> {
         |((flags, vlan, trunk), (queues, mtu, storm, bandwidth), mac, learned)| {
             let mut nic = serde_json::json!({
                 "name": "n", "switch": "s", "backend": "tap", "queues": queues, "mtu": mtu,
-                "isolated": flags[0], "learned_max": learned,
+                "isolated": flags[0], "learned_max": learned, "vmq_weight": mac % 101,
                 "offload": {"segmentation": flags[1], "tx_checksum": flags[2]},
             });
             nic["vlan"] = vlan.into();
@@ -80,7 +149,8 @@ fn nic() -> impl Strategy<Value = NicConfig> {
 
 /// Valid hosts.
 pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
-    let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), uplink()), 1..4);
+    let on = (uplink(), option::of(team()));
+    let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), on), 1..4);
     let nics = vec((nic(), any::<u8>(), any::<bool>()), 0..6);
     let processors = option::of(vec(0u16..64, 1..4));
     (switches, nics, processors, any::<bool>()).prop_map(|(switches, nics, processors, api)| {
@@ -97,11 +167,17 @@ pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
             }))
             .unwrap();
         }
-        for (index, (kind, ageing_s, flags, mut uplink)) in switches.into_iter().enumerate() {
+        let mut teams = Vec::new();
+        for (index, (kind, ageing_s, flags, (mut uplink, team))) in switches.into_iter().enumerate()
+        {
             host.switches.push(switch(index, kind, ageing_s, flags));
             uplink.name = name("u", index);
             uplink.device = format!("eth{index}");
             host.uplinks.push(uplink);
+            teams.extend(team.filter(|_| kind == 2).map(|team| (index, team)));
+        }
+        for (index, team) in teams {
+            put_on_team(&mut host, index, team);
         }
         for (index, (mut nic, on, keep)) in nics.into_iter().enumerate() {
             nic.name = name("n", if keep { index } else { index + 10 });

@@ -289,6 +289,14 @@ fn errors_found_later_are_given_their_lines() {
 fn a_flood_of_errors_is_bounded() {
     let text = "[[nic]]\nx = 1\n".repeat(10_000);
     assert_eq!(parse_toml(&text, None).unwrap_err().len(), 256);
+    let members = (0..32).map(|at| format!("\"u{at}\"")).collect::<Vec<_>>().join(",");
+    let team =
+        |at: usize| format!("[[team]]\nname=\"t{at}\"\nmode=\"lacp\"\nmembers=[{members}]\n");
+    let teams: String = (0..3000).map(team).collect();
+    assert_eq!(parse_toml(&teams, None).unwrap_err().len(), 256);
+    let uplinks: String =
+        (0..32).map(|at| format!("[[uplink]]\nname=\"u{at}\"\ndevice=\"e{at}\"\n")).collect();
+    assert_eq!(parse_toml(&format!("{uplinks}{teams}"), None).unwrap_err().len(), 256);
     let trunk = "7,".repeat(300_000);
     let text = format!(
         "[[switch]]\nname=\"l\"\nkind=\"private\"\n[[nic]]\nname=\"a\"\nswitch=\"l\"\nbackend=\"tap\"\ntrunk=[{trunk}]"

@@ -23,6 +23,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     for uplink in &config.uplinks {
         write_table(&mut out, Kind::Uplink, "[[uplink]]", &object(uplink));
     }
+    for team in &config.teams {
+        write_table(&mut out, Kind::Team, "[[team]]", &object(team));
+    }
     for switch in &config.switches {
         write_table(&mut out, Kind::Switch, "[[switch]]", &object(switch));
     }
@@ -38,7 +41,8 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Switch => r#"{"name":"a","kind":"private"}"#,
         Kind::Uplink => r#"{"name":"a","device":"a"}"#,
         Kind::Nic => r#"{"name":"a","switch":"a","backend":"tap"}"#,
-        Kind::Offload => "{}",
+        Kind::Team => r#"{"name":"a","members":["a"],"mode":"static"}"#,
+        Kind::Offload | Kind::Vmq => "{}",
         Kind::File | Kind::Host | Kind::Api => return None,
     };
     if kind.key(key)?.required {
@@ -47,7 +51,9 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
     let full = match kind {
         Kind::Switch => object(&serde_json::from_str::<crate::SwitchConfig>(minimal).ok()?),
         Kind::Uplink => object(&serde_json::from_str::<crate::UplinkConfig>(minimal).ok()?),
+        Kind::Team => object(&serde_json::from_str::<crate::TeamConfig>(minimal).ok()?),
         Kind::Nic => object(&serde_json::from_str::<crate::NicConfig>(minimal).ok()?),
+        Kind::Vmq => object(&serde_json::from_str::<crate::VmqConfig>(minimal).ok()?),
         _ => object(&serde_json::from_str::<crate::OffloadConfig>(minimal).ok()?),
     };
     full.get(key).cloned()

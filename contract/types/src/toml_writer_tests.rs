@@ -50,11 +50,68 @@ host_offload = { rx_checksum = false, tx_checksum = true }
 }
 
 #[test]
+fn teams_stand_between_uplinks_and_switches() {
+    let text = r#"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "both"
+[[team]]
+vmq = { max_processors = 2, enabled = true, base_processor = 0 }
+min_links = 1
+lacp_active = true
+lacp_timer = "fast"
+algorithm = "dynamic"
+mode = "lacp"
+members = ["right", "left"]
+name = "both"
+[[uplink]]
+name = "left"
+device = "eth0"
+[[uplink]]
+name = "right"
+device = "eth1"
+vmq.max_processors = 4
+"#;
+    insta::assert_snapshot!(to_toml(&parse_toml(text, None).unwrap()), @r#"
+    [[uplink]]
+    name = "left"
+    device = "eth0"
+
+    [[uplink]]
+    name = "right"
+    device = "eth1"
+
+    [[team]]
+    name = "both"
+    members = ["right", "left"]
+    mode = "lacp"
+    lacp_timer = "fast"
+    lacp_active = true
+
+    [team.vmq]
+    base_processor = 0
+    max_processors = 2
+
+    [[switch]]
+    name = "lan"
+    kind = "external"
+    uplink = "both"
+    "#);
+}
+
+#[test]
 fn defaults_are_those_of_the_types() {
     assert_eq!(default_of(Kind::Nic, "mtu"), Some(1500.into()));
     assert_eq!(default_of(Kind::Nic, "vlan"), None);
     assert_eq!(default_of(Kind::Nic, "backend"), None);
     assert_eq!(default_of(Kind::Uplink, "driver"), Some("af_packet".into()));
+    assert_eq!(default_of(Kind::Nic, "vmq_weight"), Some(100.into()));
+    assert_eq!(default_of(Kind::Team, "algorithm"), Some("dynamic".into()));
+    assert_eq!(default_of(Kind::Team, "min_links"), Some(1.into()));
+    assert_eq!(default_of(Kind::Team, "mode"), None);
+    assert_eq!(default_of(Kind::Vmq, "max_processors"), Some(4.into()));
+    assert_eq!(default_of(Kind::Vmq, "numa_node"), None);
     assert_eq!(default_of(Kind::Offload, "segmentation"), Some(true.into()));
 }
 

@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::claims::{Claim, Claimed, claims};
 use crate::finding::{Finding, Place};
+use crate::references::{names_are_unique, references_exist};
+use crate::team_fits::{members_have_one_mtu, team_fits};
+use crate::vmq_fits::{uplink_fits, vmq_fits_host};
 use crate::{
     ApiError, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig, SwitchConfig,
     SwitchKind, VlanRange, shape,
@@ -28,6 +31,12 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     let mut findings = shapes(config);
     for (index, switch) in config.switches.iter().enumerate() {
         switch_fits(Place::new(Kind::Switch, index), switch, &mut findings);
+    }
+    for (index, uplink) in config.uplinks.iter().enumerate() {
+        uplink_fits(Place::new(Kind::Uplink, index), uplink, &mut findings);
+    }
+    for (index, team) in config.teams.iter().enumerate() {
+        team_fits(Place::new(Kind::Team, index), team, &mut findings);
     }
     for (index, nic) in config.nics.iter().enumerate() {
         nic_fits(Place::new(Kind::Nic, index), nic, &mut findings);
@@ -58,6 +67,9 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     for (index, uplink) in config.uplinks.iter().enumerate() {
         findings.extend(shape_of(Place::new(Kind::Uplink, index), uplink));
     }
+    for (index, team) in config.teams.iter().enumerate() {
+        findings.extend(shape_of(Place::new(Kind::Team, index), team));
+    }
     for (index, nic) in config.nics.iter().enumerate() {
         findings.extend(shape_of(Place::new(Kind::Nic, index), nic));
     }
@@ -83,91 +95,9 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     names_are_unique(config, &mut findings);
     references_exist(config, &mut findings);
     nothing_is_claimed_twice(config, &mut findings);
+    members_have_one_mtu(config, &mut findings);
+    vmq_fits_host(config, &mut findings);
     findings
-}
-
-fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let mut unique = |kind: Kind, names: &mut dyn Iterator<Item = &Name>| {
-        let mut seen = BTreeMap::new();
-        for (index, name) in names.enumerate() {
-            if let Some(first) = seen.insert(name.clone(), index) {
-                findings.push(Place::new(kind, index).finding(
-                    ErrorCode::DuplicateName,
-                    "name",
-                    format!(
-                        "`{name}` is also the name of the {} {}; give one of them another name",
-                        ordinal(first),
-                        kind.word()
-                    ),
-                ));
-                seen.insert(name.clone(), first);
-            }
-        }
-    };
-    unique(Kind::Switch, &mut config.switches.iter().map(|s| &s.name));
-    unique(Kind::Uplink, &mut config.uplinks.iter().map(|u| &u.name));
-    unique(Kind::Nic, &mut config.nics.iter().map(|n| &n.name));
-}
-
-fn ordinal(index: usize) -> String {
-    let number = index.saturating_add(1);
-    let suffix = match (number % 10, number % 100) {
-        (1, tens) if tens != 11 => "st",
-        (2, tens) if tens != 12 => "nd",
-        (3, tens) if tens != 13 => "rd",
-        _ => "th",
-    };
-    format!("{number}{suffix}")
-}
-
-fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let switches: Vec<&Name> = config.switches.iter().map(|s| &s.name).collect();
-    let uplinks: Vec<&Name> = config.uplinks.iter().map(|u| &u.name).collect();
-    let switches = NamesOf::new(Kind::Switch, switches);
-    let uplinks = NamesOf::new(Kind::Uplink, uplinks);
-    for (index, nic) in config.nics.iter().enumerate() {
-        switches.check(Place::new(Kind::Nic, index), "switch", &nic.switch, findings);
-    }
-    for (index, switch) in config.switches.iter().enumerate() {
-        if let Some(uplink) = &switch.uplink {
-            uplinks.check(Place::new(Kind::Switch, index), "uplink", uplink, findings);
-        }
-    }
-}
-
-/// The names something may refer to.
-struct NamesOf<'a> {
-    kind: Kind,
-    sorted: Vec<&'a Name>,
-}
-
-impl<'a> NamesOf<'a> {
-    /// A name is looked for among this many when a similar one is suggested.
-    const SUGGESTIONS_FROM_MAX: usize = 256;
-
-    fn new(kind: Kind, mut names: Vec<&'a Name>) -> Self {
-        names.sort_unstable();
-        Self { kind, sorted: names }
-    }
-
-    fn check(&self, place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
-        if self.sorted.binary_search(&name).is_ok() {
-            return;
-        }
-        let word = self.kind.word();
-        let similar = self
-            .sorted
-            .iter()
-            .take(Self::SUGGESTIONS_FROM_MAX)
-            .map(|known| (strsim::osa_distance(known.as_str(), name.as_str()), known.as_str()))
-            .min()
-            .filter(|(distance, known)| *distance <= 1 + known.len() / 4);
-        let message = match similar {
-            Some((_, known)) => format!("there is no {word} `{name}`; did you mean `{known}`?"),
-            None => format!("there is no {word} `{name}`; add a [[{word}]] of that name"),
-        };
-        findings.push(place.finding(ErrorCode::UnknownReference, field, message));
-    }
 }
 
 /// What is wrong between the keys of one switch.
@@ -176,7 +106,7 @@ pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Ve
         (SwitchKind::External, None) => findings.push(place.finding(
             ErrorCode::MissingKey,
             "uplink",
-            "missing; an external switch needs the name of its uplink",
+            "missing; an external switch needs the name of its uplink or team",
         )),
         (SwitchKind::Private | SwitchKind::Internal, Some(_)) => findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
@@ -325,6 +255,9 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
             holders.insert(claim, (place, field));
             continue;
         };
+        if findings.len() >= ERRORS_MAX {
+            return;
+        }
         let holder_name =
             holder.resource(holder.name_in(config)).unwrap_or_else(|| "the file".to_owned());
         findings.push(place.finding(
@@ -332,11 +265,15 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
             field,
             format!(
                 "{claim} belongs to {holder_name} already (its `{holder_field}`); {}",
-                match claim {
-                    Claim::Uplink(_) => "one uplink serves one switch",
-                    Claim::Device { .. } => "use another device",
-                    Claim::Socket(_) => "use another path",
-                    Claim::Address { .. } => "give one of them another address",
+                match (&claim, holder.kind) {
+                    (Claim::Uplink(_), Kind::Team) if place.kind == Kind::Switch => {
+                        "name the team, or take the uplink out of it"
+                    }
+                    (Claim::Uplink(_), _) => "one uplink serves one switch or one team",
+                    (Claim::Team(_), _) => "one team serves one switch",
+                    (Claim::Device { .. }, _) => "use another device",
+                    (Claim::Socket(_), _) => "use another path",
+                    (Claim::Address { .. }, _) => "give one of them another address",
                 }
             ),
         ));

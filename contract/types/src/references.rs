@@ -1,0 +1,131 @@
+//! Names between resources: that each stands for one thing, and that what is named
+//! exists.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{Finding, Place};
+use crate::validate::ERRORS_MAX;
+use crate::{ErrorCode, HostConfig, Kind, Name};
+
+/// Every name is given once among its kind. Uplinks and teams share their names, because
+/// a switch takes either by its name.
+pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let place = |kind: Kind| move |index: usize| Place::new(kind, index);
+    let switches = config.switches.iter().map(|s| &s.name);
+    unique((0..).map(place(Kind::Switch)).zip(switches), findings);
+    let uplinks = (0..).map(place(Kind::Uplink)).zip(config.uplinks.iter().map(|u| &u.name));
+    let teams = (0..).map(place(Kind::Team)).zip(config.teams.iter().map(|t| &t.name));
+    unique(uplinks.chain(teams), findings);
+    let nics = config.nics.iter().map(|n| &n.name);
+    unique((0..).map(place(Kind::Nic)).zip(nics), findings);
+}
+
+fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec<Finding>) {
+    let mut firsts: BTreeMap<&Name, Place> = BTreeMap::new();
+    for (place, name) in names {
+        let Some(first) = firsts.get(name) else {
+            firsts.insert(name, place);
+            continue;
+        };
+        findings.push(place.finding(
+            ErrorCode::DuplicateName,
+            "name",
+            format!(
+                "`{name}` is also the name of the {} {}; give one of them another name",
+                ordinal(first.index),
+                first.kind.word()
+            ),
+        ));
+    }
+}
+
+fn ordinal(index: usize) -> String {
+    let number = index.saturating_add(1);
+    let suffix = match (number % 10, number % 100) {
+        (1, tens) if tens != 11 => "st",
+        (2, tens) if tens != 12 => "nd",
+        (3, tens) if tens != 13 => "rd",
+        _ => "th",
+    };
+    format!("{number}{suffix}")
+}
+
+/// Whatever is referred to is there.
+pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let switches = NamesOf::new(&[Kind::Switch], config.switches.iter().map(|s| &s.name));
+    let uplinks = || config.uplinks.iter().map(|u| &u.name);
+    let teams = || config.teams.iter().map(|t| &t.name);
+    let members = NamesOf::new(&[Kind::Uplink], uplinks());
+    let team_names = NamesOf::new(&[Kind::Team], teams());
+    let either = NamesOf::new(&[Kind::Uplink, Kind::Team], uplinks().chain(teams()));
+    for (index, nic) in config.nics.iter().enumerate() {
+        switches.check(Place::new(Kind::Nic, index), "switch", &nic.switch, findings);
+    }
+    for (index, switch) in config.switches.iter().enumerate() {
+        if let Some(uplink) = &switch.uplink {
+            either.check(Place::new(Kind::Switch, index), "uplink", uplink, findings);
+        }
+    }
+    for (index, team) in config.teams.iter().enumerate() {
+        let place = Place::new(Kind::Team, index);
+        for member in &team.members {
+            if team_names.holds(member) && !members.holds(member) {
+                findings.push(place.finding(
+                    ErrorCode::UnknownReference,
+                    "members",
+                    format!("`{member}` is a team; name uplinks, which are not in it"),
+                ));
+            } else {
+                members.check(place, "members", member, findings);
+            }
+        }
+    }
+}
+
+/// The names something may refer to.
+struct NamesOf<'a> {
+    kinds: &'a [Kind],
+    sorted: Vec<&'a Name>,
+}
+
+impl<'a> NamesOf<'a> {
+    /// A name is looked for among this many when a similar one is suggested.
+    const SUGGESTIONS_FROM_MAX: usize = 256;
+
+    fn new(kinds: &'a [Kind], names: impl Iterator<Item = &'a Name>) -> Self {
+        let mut sorted: Vec<_> = names.collect();
+        sorted.sort_unstable();
+        Self { kinds, sorted }
+    }
+
+    fn holds(&self, name: &Name) -> bool {
+        self.sorted.binary_search(&name).is_ok()
+    }
+
+    fn check(&self, place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
+        // No more than this is reported, and to look for a similar name takes time.
+        if self.holds(name) || findings.len() >= ERRORS_MAX {
+            return;
+        }
+        let similar = self
+            .sorted
+            .iter()
+            .take(Self::SUGGESTIONS_FROM_MAX)
+            .map(|known| (strsim::osa_distance(known.as_str(), name.as_str()), known.as_str()))
+            .min()
+            .filter(|(distance, known)| *distance <= 1 + known.len() / 4);
+        let words = |left: &str, right: &str| {
+            let words: Vec<_> =
+                self.kinds.iter().map(|kind| format!("{left}{}{right}", kind.word())).collect();
+            words.join(" or ")
+        };
+        let kinds = words("", "");
+        let message = match similar {
+            Some((_, known)) => format!("there is no {kinds} `{name}`; did you mean `{known}`?"),
+            None => {
+                format!("there is no {kinds} `{name}`; add a {} of that name", words("[[", "]]"))
+            }
+        };
+        findings.push(place.finding(ErrorCode::UnknownReference, field, message));
+    }
+}

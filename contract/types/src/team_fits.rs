@@ -1,0 +1,144 @@
+//! Whether teams make sense: each by itself, and with the uplinks it is made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::finding::{Finding, Place};
+use crate::vmq_fits::vmq_fits;
+use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode};
+
+/// What is wrong between the keys of one team.
+pub(crate) fn team_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
+    let mut members: BTreeSet<&Name> = BTreeSet::new();
+    let mut twice: BTreeSet<&Name> = BTreeSet::new();
+    for member in &team.members {
+        if !members.insert(member) && twice.insert(member) {
+            findings.push(place.finding(
+                ErrorCode::InvalidValue,
+                "members",
+                format!("`{member}` is named more than once; name each member once"),
+            ));
+        }
+    }
+    lacp_fits(place, team, findings);
+    for (role, member) in [("primary", &team.primary), ("standby", &team.standby)] {
+        if let Some(member) = member {
+            role_fits(place, team, role, member, findings);
+        }
+    }
+    standby_fits(place, team, &members, findings);
+    vmq_fits(place, &team.vmq, findings);
+}
+
+fn lacp_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
+    if team.mode == TeamMode::Lacp {
+        return;
+    }
+    let of_lacp = [
+        ("lacp_timer", team.lacp_timer.is_some()),
+        ("lacp_active", team.lacp_active.is_some()),
+        ("lacp_system_priority", team.lacp_system_priority.is_some()),
+    ];
+    for (key, _) in of_lacp.iter().filter(|(_, present)| *present) {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            key,
+            "only a team in LACP mode has it; remove it or set mode = \"lacp\"",
+        ));
+    }
+}
+
+/// A primary or standby is a member, in the mode that has such.
+fn role_fits(
+    place: Place,
+    team: &TeamConfig,
+    role: &str,
+    member: &Name,
+    findings: &mut Vec<Finding>,
+) {
+    if team.mode != TeamMode::SwitchIndependent {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            role,
+            format!(
+                "in this mode the switch on the other side chooses among all members, so there is \
+                 no {role}; remove it or set mode = \"switch-independent\""
+            ),
+        ));
+    } else if !team.members.contains(member) {
+        let members: Vec<_> = team.members.iter().map(|member| format!("`{member}`")).collect();
+        findings.push(place.finding(
+            ErrorCode::UnknownReference,
+            role,
+            format!("`{member}` is no member of the team; name one of {}", members.join(", ")),
+        ));
+    }
+}
+
+/// A standby leaves somebody to stand by for, and `min_links` can be reached without it.
+fn standby_fits(
+    place: Place,
+    team: &TeamConfig,
+    members: &BTreeSet<&Name>,
+    findings: &mut Vec<Finding>,
+) {
+    let standby = team
+        .standby
+        .as_ref()
+        .filter(|standby| team.mode == TeamMode::SwitchIndependent && members.contains(standby));
+    if let Some(standby) = standby {
+        if members.len() == 1 {
+            findings.push(place.finding(
+                ErrorCode::InvalidValue,
+                "standby",
+                format!("`{standby}` is the only member; add another or remove this key"),
+            ));
+            return;
+        }
+        if team.primary.as_ref() == Some(standby) {
+            findings.push(place.finding(
+                ErrorCode::InvalidValue,
+                "standby",
+                format!("`{standby}` is the primary; give one of the two another member"),
+            ));
+        }
+    }
+    let most = members.len().saturating_sub(usize::from(standby.is_some()));
+    if usize::from(team.min_links) > most {
+        let which = if standby.is_some() { " without the standby" } else { "" };
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "min_links",
+            format!(
+                "{} is more than can be in use; give at most {most}, the number of members{which}",
+                team.min_links
+            ),
+        ));
+    }
+}
+
+/// Members that name an MTU name the same: a frame may leave by any of them.
+pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mtus: BTreeMap<&Name, u16> = config
+        .uplinks
+        .iter()
+        .filter_map(|uplink| uplink.mtu.map(|mtu| (&uplink.name, mtu)))
+        .collect();
+    for (index, team) in config.teams.iter().enumerate() {
+        let mut named = team.members.iter().filter_map(|name| Some((name, *mtus.get(name)?)));
+        let Some((first, mtu)) = named.next() else { continue };
+        if let Some((other, other_mtu)) = named.find(|(_, other)| *other != mtu) {
+            findings.push(Place::new(Kind::Team, index).finding(
+                ErrorCode::InvalidValue,
+                "members",
+                format!(
+                    "the `mtu` of `{first}` is {mtu} and that of `{other}` is {other_mtu}; a frame \
+                     may leave by any member, so give all the same"
+                ),
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "team_fits_tests.rs"]
+mod tests;

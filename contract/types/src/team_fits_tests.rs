@@ -1,0 +1,302 @@
+use crate::{
+    ErrorCode, LacpSettings, LacpTimer, Name, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig,
+    TeamMode, parse_toml, validate,
+};
+
+/// Three uplinks, a team of two and a switch on it.
+const TEAMED: &str = r#"
+[[uplink]]
+name = "left"
+device = "eth0"
+[[uplink]]
+name = "right"
+device = "eth1"
+[[uplink]]
+name = "third"
+device = "eth2"
+[[team]]
+name = "both"
+members = ["left", "right"]
+mode = "switch-independent"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "both"
+"#;
+
+/// `TEAMED` with pairs of texts replaced.
+fn with(replacements: &[(&str, &str)]) -> String {
+    replacements.iter().fold(TEAMED.to_owned(), |text, (old, new)| {
+        assert_eq!(text.matches(old).count(), 1, "{old}");
+        text.replace(old, new)
+    })
+}
+
+/// What is wrong, as `LINE RESOURCE FIELD CODE: MESSAGE`.
+fn wrong(text: &str) -> Vec<String> {
+    let errors = match parse_toml(text, None) {
+        Ok(config) => panic!("accepted: {config:?}"),
+        Err(errors) => errors,
+    };
+    errors
+        .iter()
+        .map(|error| {
+            format!(
+                "{} {} {} {:?}: {}",
+                error.line.unwrap_or_default(),
+                error.resource.as_deref().unwrap_or("-"),
+                error.field.as_deref().unwrap_or("-"),
+                error.code,
+                error.message
+            )
+        })
+        .collect()
+}
+
+fn team(text: &str) -> TeamConfig {
+    parse_toml(text, None).unwrap().teams.remove(0)
+}
+
+#[test]
+fn a_team_is_read_with_what_is_not_written() {
+    let both = team(TEAMED);
+    assert_eq!(both.members.iter().map(Name::as_str).collect::<Vec<_>>(), ["left", "right"]);
+    assert_eq!(both.mode, TeamMode::SwitchIndependent);
+    assert_eq!(both.algorithm, TeamAlgorithm::Dynamic);
+    assert_eq!((both.min_links, both.lacp()), (1, None));
+    assert_eq!(both.vmq.max_processors, 4);
+    let nobody_uses_it = with(&[("kind = \"external\"\nuplink = \"both\"", "kind = \"private\"")]);
+    assert_eq!(team(&nobody_uses_it), both);
+}
+
+#[test]
+fn lacp_has_settings_in_its_mode_only() {
+    let lacp = team(&with(&[("switch-independent", "lacp")])).lacp();
+    let unwritten = LacpSettings { timer: LacpTimer::Slow, active: true, system_priority: 32_768 };
+    assert_eq!(lacp, Some(unwritten));
+    let written =
+        "\"lacp\"\nlacp_timer = \"fast\"\nlacp_active = false\nlacp_system_priority = 0\n";
+    let lacp = team(&with(&[("\"switch-independent\"", written)])).lacp();
+    let settings = LacpSettings { timer: LacpTimer::Fast, active: false, system_priority: 0 };
+    assert_eq!(lacp, Some(settings));
+    let errors =
+        wrong(&with(&[("\"switch-independent\"", &written.replace("lacp\"", "static\""))]));
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert_eq!(
+        errors[0],
+        "15 team/both lacp_timer KeyNotApplicable: only a team in LACP mode has it; remove it or \
+         set mode = \"lacp\""
+    );
+}
+
+#[test]
+fn every_mode_takes_every_algorithm() {
+    for mode in ["static", "lacp", "switch-independent"] {
+        for algorithm in
+            ["hyper-v-port", "transport-ports", "ip-addresses", "mac-addresses", "dynamic"]
+        {
+            let keys = format!("\"{mode}\"\nalgorithm = \"{algorithm}\"");
+            let team = team(&with(&[("\"switch-independent\"", &keys)]));
+            assert_eq!(serde_json::to_value(team.mode).unwrap(), mode);
+            assert_eq!(serde_json::to_value(team.algorithm).unwrap(), algorithm);
+        }
+    }
+}
+
+#[test]
+fn members_are_uplinks_that_are_there_each_once() {
+    let members = "[\"left\", \"right\"]";
+    let cases = [
+        (
+            "[\"left\", \"rigth\"]",
+            "13 team/both members UnknownReference: there is no uplink `rigth`; did you mean \
+             `right`?",
+        ),
+        (
+            "[\"left\", \"elsewhere\"]",
+            "13 team/both members UnknownReference: there is no uplink `elsewhere`; add a \
+             [[uplink]] of that name",
+        ),
+        (
+            "[\"left\", \"both\"]",
+            "13 team/both members UnknownReference: `both` is a team; name uplinks, which are not \
+             in it",
+        ),
+        (
+            "[\"left\", \"right\", \"left\", \"left\"]",
+            "13 team/both members InvalidValue: `left` is named more than once; name each member \
+             once",
+        ),
+        (
+            "[]",
+            "13 team/both members InvalidValue: must be a list of 1 to 32 names, like [\"left\", \
+             \"right\"], not []",
+        ),
+        (
+            "\"left\"",
+            "13 team/both members Malformed: must be a list of 1 to 32 names, like [\"left\", \
+             \"right\"], not \"left\"",
+        ),
+    ];
+    for (replacement, expected) in cases {
+        assert_eq!(wrong(&with(&[(members, replacement)])), [expected]);
+    }
+}
+
+#[test]
+fn a_team_has_at_most_32_members() {
+    let of = |count: usize| {
+        let names: Vec<_> = (0..count).map(|at| format!("\"u{at}\"")).collect();
+        let uplinks: String = (0..count)
+            .map(|at| format!("[[uplink]]\nname = \"u{at}\"\ndevice = \"en{at}\"\n"))
+            .collect();
+        let members = format!("[{}]", names.join(", "));
+        format!("{uplinks}{}", with(&[("[\"left\", \"right\"]", &members)]))
+    };
+    assert_eq!(team(&of(TEAM_MEMBERS_MAX)).members.len(), TEAM_MEMBERS_MAX);
+    let errors = wrong(&of(TEAM_MEMBERS_MAX + 1));
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].contains("members InvalidValue: must be a list of 1 to 32 names"));
+}
+
+#[test]
+fn an_uplink_is_in_one_team_or_on_one_switch() {
+    let second_team = "[[team]]\nname = \"more\"\nmembers = [\"third\", \"right\"]\n\
+                       mode = \"static\"\n[[switch]]";
+    assert_eq!(
+        wrong(&with(&[("[[switch]]", second_team)])),
+        ["17 team/more members Conflict: uplink `right` belongs to team/both already (its \
+             `members`); one uplink serves one switch or one team"]
+    );
+    let other_switch = "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = ";
+    assert_eq!(
+        wrong(&format!("{TEAMED}{other_switch}\"left\"")),
+        ["22 switch/wan uplink Conflict: uplink `left` belongs to team/both already (its \
+             `members`); name the team, or take the uplink out of it"]
+    );
+    assert_eq!(
+        wrong(&format!("{TEAMED}{other_switch}\"both\"")),
+        ["22 switch/wan uplink Conflict: team `both` belongs to switch/lan already (its \
+             `uplink`); one team serves one switch"]
+    );
+    assert!(parse_toml(&format!("{TEAMED}{other_switch}\"third\""), None).is_ok());
+}
+
+#[test]
+fn uplinks_and_teams_share_their_names() {
+    assert_eq!(
+        wrong(&with(&[("name = \"both\"", "name = \"third\""), ("\"both\"", "\"third\"")])),
+        ["12 team/third name DuplicateName: `third` is also the name of the 3rd uplink; give \
+             one of them another name"]
+    );
+    assert_eq!(
+        wrong(&with(&[("uplink = \"both\"", "uplink = \"elsewhere\"")])),
+        ["18 switch/lan uplink UnknownReference: there is no uplink or team `elsewhere`; add a \
+             [[uplink]] or [[team]] of that name"]
+    );
+    assert_eq!(
+        wrong(&with(&[("uplink = \"both\"", "uplink = \"bot\"")])),
+        ["18 switch/lan uplink UnknownReference: there is no uplink or team `bot`; did you mean \
+             `both`?"]
+    );
+}
+
+#[test]
+fn roles_are_those_of_members_and_suit_the_mode() {
+    let mode = "mode = \"switch-independent\"";
+    let cases = [
+        (
+            "standby = \"third\"",
+            "15 team/both standby UnknownReference: `third` is no member of the team; name one of \
+             `left`, `right`",
+        ),
+        (
+            "primary = \"third\"",
+            "15 team/both primary UnknownReference: `third` is no member of the team; name one of \
+             `left`, `right`",
+        ),
+        (
+            "standby = \"left\"\nprimary = \"left\"",
+            "15 team/both standby InvalidValue: `left` is the primary; give one of the two another \
+             member",
+        ),
+        (
+            "standby = \"left\"\nmin_links = 2",
+            "16 team/both min_links InvalidValue: 2 is more than can be in use; give at most 1, the \
+             number of members without the standby",
+        ),
+        (
+            "min_links = 3",
+            "15 team/both min_links InvalidValue: 3 is more than can be in use; give at most 2, the \
+             number of members",
+        ),
+        (
+            "min_links = 33",
+            "15 team/both min_links InvalidValue: must be a whole number from 1 to 32, not 33",
+        ),
+    ];
+    for (keys, expected) in cases {
+        assert_eq!(wrong(&with(&[(mode, &format!("{mode}\n{keys}"))])), [expected]);
+    }
+    assert_eq!(
+        wrong(&with(&[
+            ("[\"left\", \"right\"]", "[\"left\"]"),
+            (mode, &format!("{mode}\nstandby = \"left\"")),
+        ])),
+        ["15 team/both standby InvalidValue: `left` is the only member; add another or remove \
+             this key"]
+    );
+    for other in ["static", "lacp"] {
+        for role in ["standby", "primary"] {
+            let keys = format!("mode = \"{other}\"\n{role} = \"left\"\nmin_links = 2");
+            assert_eq!(
+                wrong(&with(&[(mode, &keys)])),
+                [format!(
+                    "15 team/both {role} KeyNotApplicable: in this mode the switch on the other \
+                     side chooses among all members, so there is no {role}; remove it or set mode \
+                     = \"switch-independent\""
+                )]
+            );
+        }
+    }
+    let all = "standby = \"left\"\nprimary = \"right\"\nmin_links = 1";
+    assert!(parse_toml(&with(&[(mode, &format!("{mode}\n{all}"))]), None).is_ok());
+}
+
+#[test]
+fn members_that_name_an_mtu_name_one() {
+    let mtus = |left: &str, right: &str| {
+        with(&[("\"eth0\"", &format!("\"eth0\"{left}")), ("\"eth1\"", &format!("\"eth1\"{right}"))])
+    };
+    assert_eq!(
+        wrong(&mtus("\nmtu = 9000", "\nmtu = 1500")),
+        ["15 team/both members InvalidValue: the `mtu` of `left` is 9000 and that of `right` is \
+             1500; a frame may leave by any member, so give all the same"]
+    );
+    assert!(parse_toml(&mtus("\nmtu = 9000", "\nmtu = 9000"), None).is_ok());
+    // The device of the other may have that MTU already; only the host knows.
+    assert!(parse_toml(&mtus("\nmtu = 9000", ""), None).is_ok());
+}
+
+/// A change of one resource is checked like a file: the same errors, without lines.
+#[test]
+fn desired_state_is_checked_as_a_file_is() {
+    let mut config = parse_toml(TEAMED, None).unwrap();
+    assert_eq!(validate(&config), Ok(()));
+    config.teams[0].members.push("left".parse().unwrap());
+    config.teams[0].min_links = 40;
+    config.uplinks.remove(1);
+    let errors = validate(&config).unwrap_err();
+    let found: Vec<_> =
+        errors.iter().map(|e| (e.field.as_deref().unwrap_or("-"), e.code)).collect();
+    assert_eq!(
+        found,
+        [
+            ("min_links", ErrorCode::InvalidValue),
+            ("members", ErrorCode::InvalidValue),
+            ("min_links", ErrorCode::InvalidValue),
+            ("members", ErrorCode::UnknownReference),
+        ]
+    );
+    assert!(errors.iter().all(|error| error.resource.as_deref() == Some("team/both")));
+}

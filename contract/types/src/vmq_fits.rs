@@ -1,0 +1,74 @@
+//! Whether VMQ of a team or uplink makes sense: by itself, and on this host.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{Finding, Place};
+use crate::{ErrorCode, HostConfig, Kind, Name, UplinkConfig, VmqConfig};
+
+/// What is wrong between the keys of one uplink.
+pub(crate) fn uplink_fits(place: Place, uplink: &UplinkConfig, findings: &mut Vec<Finding>) {
+    vmq_fits(place, &uplink.vmq, findings);
+}
+
+/// What is wrong between the keys of one `vmq` table.
+pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
+    let (Some(base), Some(highest)) = (vmq.base_processor, vmq.max_processor_number) else {
+        return;
+    };
+    if highest < base {
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "vmq.max_processor_number",
+            format!("{highest} is below base_processor {base}; give {base} or more"),
+        ));
+    }
+}
+
+/// What of VMQ does not fit the host's processors and teams.
+pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let teams: BTreeMap<&Name, &Name> = config
+        .teams
+        .iter()
+        .flat_map(|team| team.members.iter().map(|member| (member, &team.name)))
+        .collect();
+    for (index, uplink) in config.uplinks.iter().enumerate() {
+        let place = Place::new(Kind::Uplink, index);
+        base_exists(place, &uplink.vmq, config, findings);
+        let team = teams.get(&uplink.name).filter(|_| !uplink.vmq.is_default());
+        if let Some(team) = team {
+            findings.push(place.finding(
+                ErrorCode::KeyNotApplicable,
+                "vmq",
+                format!(
+                    "the uplink is a member of team `{team}`, whose `vmq` holds for it; remove it \
+                     here and set it there"
+                ),
+            ));
+        }
+    }
+    for (index, team) in config.teams.iter().enumerate() {
+        base_exists(Place::new(Kind::Team, index), &team.vmq, config, findings);
+    }
+}
+
+fn base_exists(place: Place, vmq: &VmqConfig, config: &HostConfig, findings: &mut Vec<Finding>) {
+    let Some(base) = vmq.base_processor else { return };
+    // Without the key there is one processor.
+    let count = config.host.processors.as_ref().map_or(1, Vec::len);
+    if usize::from(base) < count {
+        return;
+    }
+    let accepted = match count.saturating_sub(1) {
+        0 => "there is one, so give 0".to_owned(),
+        highest => format!("give a number from 0 to {highest}"),
+    };
+    findings.push(place.finding(
+        ErrorCode::InvalidValue,
+        "vmq.base_processor",
+        format!("there is no processor {base}; {accepted}, or add CPUs to `processors` of [host]"),
+    ));
+}
+
+#[cfg(test)]
+#[path = "vmq_fits_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+use crate::{VmqMode, parse_toml};
+
+/// An uplink alone, a team of one, and the keys of both `vmq` tables.
+fn host(host: &str, uplink: &str, team: &str) -> String {
+    format!(
+        "[host]\n{host}\n[[uplink]]\nname = \"alone\"\ndevice = \"e0\"\n[uplink.vmq]\n{uplink}\n\
+         [[uplink]]\nname = \"of\"\ndevice = \"e1\"\n[[team]]\nname = \"t\"\nmembers = [\"of\"]\n\
+         mode = \"static\"\n[team.vmq]\n{team}\n"
+    )
+}
+
+fn wrong(text: &str) -> Vec<String> {
+    let errors = parse_toml(text, None).unwrap_err();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_table_is_read_with_what_is_not_written() {
+    let keys = "enabled = false\nmode = \"static\"\nbase_processor = 1\nmax_processors = 2\n\
+                max_processor_number = 3\nnuma_node = 0";
+    let config = parse_toml(&host("processors = [4, 5]", keys, ""), None).unwrap();
+    let vmq = &config.uplinks[0].vmq;
+    assert_eq!((vmq.enabled, vmq.mode), (false, VmqMode::Static));
+    assert_eq!((vmq.base_processor, vmq.max_processors), (Some(1), 2));
+    assert_eq!((vmq.max_processor_number, vmq.numa_node), (Some(3), Some(0)));
+    let unwritten = &config.teams[0].vmq;
+    assert_eq!((unwritten.enabled, unwritten.mode), (true, VmqMode::Dynamic));
+    assert_eq!((unwritten.base_processor, unwritten.max_processors), (None, 4));
+}
+
+#[test]
+fn processors_contradict_neither_each_other_nor_the_host() {
+    let four = "processors = [8, 9, 10, 11]";
+    for (at, message) in [
+        ("base_processor = 4", "there is no processor 4; give a number from 0 to 3, or add CPUs"),
+        ("base_processor = 2\nmax_processor_number = 1", "1 is below base_processor 2; give 2"),
+        ("max_processors = 0", "must be a whole number from 1 to 64, not 0"),
+        ("base_processor = 64", "must be a whole number from 0 to 63, not 64"),
+        ("numa_node = 1024", "must be a whole number from 0 to 1023, not 1024"),
+        ("mode = \"lacp\"", "must be one of `static`, `dynamic`, not \"lacp\""),
+        ("max_procesors = 1", "there is no such key; did you mean `max_processors`?"),
+    ] {
+        let key = at.rsplit_once('\n').map_or(at, |(_, last)| last).split(' ').next().unwrap();
+        for (text, resource) in
+            [(host(four, at, ""), "uplink/alone"), (host(four, "", at), "team/t")]
+        {
+            let errors = wrong(&text);
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(
+                errors[0].contains(&format!(": {resource}: vmq.{key}: {message}")),
+                "{errors:?}"
+            );
+        }
+    }
+    for good in ["base_processor = 3", "base_processor = 0\nmax_processor_number = 63"] {
+        assert!(parse_toml(&host(four, good, good), None).is_ok(), "{good}");
+    }
+}
+
+#[test]
+fn a_host_without_cpus_has_one_processor() {
+    assert!(parse_toml(&host("", "base_processor = 0", ""), None).is_ok());
+    assert_eq!(
+        wrong(&host("", "base_processor = 1", "")),
+        ["line 7: uplink/alone: vmq.base_processor: there is no processor 1; there is one, so \
+             give 0, or add CPUs to `processors` of [host]"]
+    );
+}
+
+#[test]
+fn a_member_leaves_vmq_to_its_team() {
+    let text = host("", "", "").replace("\"e1\"", "\"e1\"\nvmq.max_processors = 2");
+    assert_eq!(
+        wrong(&text),
+        ["line 11: uplink/of: vmq: the uplink is a member of team `t`, whose `vmq` holds for \
+             it; remove it here and set it there"]
+    );
+    // What says nothing else than the default is no contradiction.
+    assert!(parse_toml(&text.replace("processors = 2", "processors = 4"), None).is_ok());
+}
+
+#[test]
+fn a_nic_has_a_weight() {
+    let nic = |keys: &str| {
+        let head = "[[switch]]\nname = \"s\"\nkind = \"private\"\n[[nic]]\nname = \"n\"\n\
+                    switch = \"s\"\nbackend = \"tap\"\n";
+        parse_toml(&format!("{head}{keys}"), None)
+    };
+    assert_eq!(nic("").unwrap().nics[0].vmq_weight, 100);
+    assert_eq!(nic("vmq_weight = 0").unwrap().nics[0].vmq_weight, 0);
+    assert_eq!(
+        nic("vmq_weight = 101").unwrap_err()[0].to_string(),
+        "line 8: nic/n: vmq_weight: must be a whole number from 0 to 100, not 101"
+    );
+}
