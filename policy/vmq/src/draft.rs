@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{ProcessorId, QueueId};
 
+use crate::marks::SHED_MIN;
 use crate::{Figures, Load};
 
 /// A queue in a draft.
@@ -146,6 +147,22 @@ impl Draft {
             .map(|(id, seat)| (self.after(item, id, seat), seat.rank, id))
             .min()
             .map(|(after, _, id)| (after, id))
+    }
+
+    /// Of the processors that are or may be used, where `item` gets most if all queues that
+    /// take something there share alike, and how much.
+    pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, ProcessorId)> {
+        let fresh = self.fresh(item).map(|(_, id)| id);
+        self.candidates(item, |_| true)
+            .filter(|(id, seat)| seat.is_used() || fresh == Some(*id))
+            .map(|(id, seat)| (self.share(id, seat), seat.rank, id))
+            .max_by_key(|(share, rank, _)| (*share, core::cmp::Reverse(*rank)))
+            .map(|(share, _, id)| (share, id))
+    }
+
+    fn share(&self, id: ProcessorId, seat: &DraftSeat) -> Load {
+        let here = self.items.values().filter(|of| of.at == id && of.seen >= SHED_MIN);
+        (Load::WHOLE - seat.other).shared_by(here.count().saturating_add(1))
     }
 
     /// The first processor in use that has room for `item` up to `limit`.

@@ -57,6 +57,12 @@ impl Load {
     pub const fn halved(self) -> Self {
         Self(self.0 / 2)
     }
+
+    /// What each of `number` has of this, rounded down; all of it for none or one.
+    #[must_use]
+    pub(crate) fn shared_by(self, number: usize) -> Self {
+        Self(self.0 / u32::try_from(number).unwrap_or(u32::MAX).max(1))
+    }
 }
 
 impl Add for Load {

@@ -176,17 +176,20 @@ fn better_place(draft: &Draft, item: &Item, saturated: bool) -> Option<Processor
     let (after, id) = candidates.into_iter().flatten().min_by_key(|(after, _)| *after)?;
     let (from, to) = (draft.seat(item.at)?, draft.seat(id)?);
     let is_less_full = after + GAIN_MIN <= from.load() && to.seen() + item.seen <= from.seen();
-    (is_less_full || (saturated && gets_more(draft, item, id))).then_some(id)
+    if is_less_full {
+        return Some(id);
+    }
+    if saturated { gets_more(draft, item) } else { None }
 }
 
-/// Whether a queue that wants more than it gets gets more where all share alike with it, by
-/// a quarter at the least. The others there get no less than it gets then.
-fn gets_more(draft: &Draft, item: &Item, to: ProcessorId) -> bool {
-    let is_short = item.load > item.seen;
-    let others = draft.items_at(to).iter().filter(|of| of.seen >= SHED_MIN).count();
-    let share = draft.seat(to).map_or(Load::ZERO, |seat| Load::WHOLE - seat.other);
-    let share = share.ppm() / u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1);
-    is_short && share >= (item.seen + item.seen.halved().halved()).ppm()
+/// Where a queue that wants more than it gets gets most, all sharing alike with it, if that
+/// is a quarter more at the least. The others there get no less than it gets then.
+fn gets_more(draft: &Draft, item: &Item) -> Option<ProcessorId> {
+    if item.load <= item.seen {
+        return None;
+    }
+    let (share, id) = draft.largest_share(item)?;
+    (share >= item.seen + item.seen.halved().halved()).then_some(id)
 }
 
 /// Whether the processor did all it could, so that what its queues want cannot be seen.

@@ -80,6 +80,8 @@ impl Lacpdu {
         if version < 2 {
             fields.octet(TERMINATOR_AT, "terminator TLV type")?;
             fields.length(TERMINATOR_AT + 1, "terminator length", 0)?;
+        } else {
+            fields.array::<2>(TERMINATOR_AT, "TLV after the collector's")?;
         }
         fields.up_to(SLOW_FRAME_BYTES, TERMINATOR_AT + 2, "reserved octets")?;
         Ok(Self { version, actor, partner, collector_max_delay: u16::from_be_bytes(delay) })

@@ -138,6 +138,8 @@ fn cases() -> Vec<Case> {
     case("cut before terminator", true, |f| f.truncate(72), both(cut("terminator TLV type", 72, 72)));
     case("cut in reserved", true, |f| f.truncate(123), both(cut("reserved octets", 74, 123)));
     case("cut in reserved, version 2", true, |f| { f[15] = 2; f.truncate(100); }, both(cut("reserved octets", 74, 100)));
+    case("cut after collector, version 2", true, |f| { f[15] = 2; f.truncate(72); }, both(cut("TLV after the collector's", 72, 72)));
+    case("cut in the next TLV, version 2", true, |f| { f[15] = 2; f.truncate(73); }, both(cut("TLV after the collector's", 72, 73)));
     case("6.5.3.3 marker TLV type", false, |f| f[16] = 3, both(wrong_type("marker TLV type", 16, 3, 1)));
     case("6.5.3.3 marker length", false, |f| f[17] = 14, both(length(MARKER, 17, 14, 16)));
     case("6.5.3.3 marker version", false, |f| f[15] = 9, (Ok(()), Err(PduError::Version { found: 9 })));
