@@ -51,7 +51,9 @@ mod records;
 mod shared;
 mod start_up;
 mod status;
+mod teams;
 mod topology;
+mod vmq;
 mod wanted;
 
 pub use capture::{CAPTURES_MAX, Capture};

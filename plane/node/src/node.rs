@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use suimon_contract::{
     AddressStatus, ApiError, ErrorCode, HostConfig, HostStatus, NicStatus, Operation, Plan,
-    ProcessorStatus, QueueStatus, Severity, SwitchStatus, TopSnapshot, UplinkStatus, parse_toml,
+    ProcessorStatus, QueueStatus, Severity, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmqStatus, parse_toml,
 };
 use suimon_ports::{DeviceFactory, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -246,6 +246,32 @@ impl Node {
     /// There is none of that name.
     pub fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
         self.shared.uplink(name)
+    }
+
+    /// All teams.
+    pub fn teams(&self) -> Vec<TeamStatus> {
+        self.shared.teams()
+    }
+
+    /// One team.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
+        self.shared.team(name)
+    }
+
+    /// VMQ of every team and uplink that a switch uses.
+    pub fn vmqs(&self) -> Vec<VmqStatus> {
+        self.shared.vmqs()
+    }
+
+    /// VMQ of one team or uplink.
+    ///
+    /// # Errors
+    /// There is none of that name, or no switch uses it.
+    pub fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
+        self.shared.vmq(uplink)
     }
 
     /// All switches.

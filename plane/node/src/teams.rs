@@ -1,0 +1,3 @@
+//! Teams: what drives them, and how they stand.
+
+mod status;

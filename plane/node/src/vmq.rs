@@ -1,0 +1,3 @@
+//! VMQ: what drives it, and how it stands.
+
+mod status;
