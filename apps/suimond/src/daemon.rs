@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use suimon_confine::{ConfinedProcessors, Confinement};
-use suimon_contract::{ApiError, locate_errors, parse_toml};
-use suimon_node::{Node, NodeParts, placements, stored_processors};
+use suimon_contract::{ApiError, HostSection, locate_errors, parse_toml};
+use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
@@ -134,9 +134,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
     let runtime = Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
-    let wanted = stored_processors(&store).context("desired state cannot be restored")?;
-    let wanted = wanted.or_else(|| from_file.and_then(|config| config.host.processors));
-    let plane = start_plane(wanted.as_deref(), runtime)?;
+    let wanted = stored_host(&store).context("desired state cannot be restored")?;
+    let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
+    let plane = start_plane(&wanted, runtime)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
@@ -165,9 +165,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
 /// Starts the data plane where it is wanted; elsewhere if that cannot be, which
 /// the node then tells of.
-fn start_plane(wanted: Option<&[u16]>, runtime: Arc<dyn ProcessorRuntime>) -> Result<DataPlane> {
+fn start_plane(wanted: &HostSection, runtime: Arc<dyn ProcessorRuntime>) -> Result<DataPlane> {
     DataPlane::start(&placements(wanted), runtime.clone())
-        .or_else(|_| DataPlane::start(&placements(None), runtime))
+        .or_else(|_| DataPlane::start(&placements(&HostSection::default()), runtime))
         .context("the data plane cannot be started")
 }
 

@@ -40,9 +40,21 @@ pub struct HostSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Logical CPUs given to the data plane, one processor each, which stays on it. If
-    /// absent, one processor that runs on any CPU the daemon may use.
+    /// absent, `floating_processors` counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<Vec<u16>>,
+    /// How many processors run on any CPU the daemon may use, 1 to 64, where `processors`
+    /// names none; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floating_processors: Option<u16>,
+}
+
+impl HostSection {
+    /// How many processors there are to be.
+    pub fn processor_count(&self) -> usize {
+        let floating = || usize::from(self.floating_processors.unwrap_or(1));
+        self.processors.as_ref().map_or_else(floating, Vec::len)
+    }
 }
 
 /// `[api]`: a TCP listener beside the Unix socket. It exists only with TLS and a

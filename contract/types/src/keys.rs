@@ -121,6 +121,11 @@ const FILE: &[Key] = &[
 const HOST: &[Key] = &[
     optional("name", Form::HostName, Effect::Live),
     optional("processors", Form::Cpus, Effect::Live),
+    optional(
+        "floating_processors",
+        Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
+        Effect::Live,
+    ),
 ];
 
 const API: &[Key] = &[

@@ -12,8 +12,8 @@ use crate::references::{names_are_unique, references_exist};
 use crate::team_fits::{members_have_one_mtu, team_fits};
 use crate::vmq_fits::{uplink_fits, vmq_fits_host};
 use crate::{
-    ApiError, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig, SwitchConfig,
-    SwitchKind, VlanRange, shape,
+    ApiError, ErrorCode, Form, HostConfig, HostSection, Kind, Name, NicBackend, NicConfig,
+    SwitchConfig, SwitchKind, VlanRange, shape,
 };
 
 /// Most errors reported at once; whoever made more of them wants to see the first.
@@ -92,12 +92,24 @@ fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
 /// What is wrong between resources.
 pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
+    host_fits(&config.host, &mut findings);
     names_are_unique(config, &mut findings);
     references_exist(config, &mut findings);
     nothing_is_claimed_twice(config, &mut findings);
     members_have_one_mtu(config, &mut findings);
     vmq_fits_host(config, &mut findings);
     findings
+}
+
+/// What is wrong between the keys of the host.
+fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
+    if host.processors.is_some() && host.floating_processors.is_some() {
+        findings.push(Place::new(Kind::Host, 0).finding(
+            ErrorCode::KeyNotApplicable,
+            "floating_processors",
+            "only where `processors` names no CPUs; remove one of the two",
+        ));
+    }
 }
 
 /// What is wrong between the keys of one switch.

@@ -53,8 +53,7 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
 
 fn base_exists(place: Place, vmq: &VmqConfig, config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(base) = vmq.base_processor else { return };
-    // Without the key there is one processor.
-    let count = config.host.processors.as_ref().map_or(1, Vec::len);
+    let count = config.host.processor_count();
     if usize::from(base) < count {
         return;
     }

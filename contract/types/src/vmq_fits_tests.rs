@@ -29,6 +29,18 @@ fn a_table_is_read_with_what_is_not_written() {
 }
 
 #[test]
+fn processors_that_float_are_counted_and_stand_alone() {
+    let base = "base_processor = 3";
+    assert!(parse_toml(&host("floating_processors = 4", base, ""), None).is_ok());
+    let few = wrong(&host("floating_processors = 3", base, ""));
+    assert!(few[0].contains("there is no processor 3; give a number from 0 to 2"), "{few:?}");
+    let both = wrong(&host("processors = [1]\nfloating_processors = 4", "", ""));
+    assert!(both[0].contains("only where `processors` names no CPUs"), "{both:?}");
+    let none = wrong(&host("floating_processors = 0", "", ""));
+    assert!(none[0].contains("must be a whole number from 1 to 64, not 0"), "{none:?}");
+}
+
+#[test]
 fn processors_contradict_neither_each_other_nor_the_host() {
     let four = "processors = [8, 9, 10, 11]";
     for (at, message) in [

@@ -26,6 +26,7 @@ use crate::control::Controller;
 use crate::devices::Devices;
 use crate::event_texts::{change_failed, planned_events};
 use crate::operations::OperationHandle;
+use crate::plane::placements;
 use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, save_intent, save_state};
 use crate::wanted::{Claim, WantedPorts, claim, wanted_ports};
@@ -117,7 +118,7 @@ impl Controller {
 
         let opens_uplink = opens.iter().any(|s| matches!(s, Step::Open(PortKey::Uplink(_), _)));
         let mut steps = closes;
-        if from.host.processors != to.state.config.host.processors {
+        if placements(&from.host) != placements(&to.state.config.host) {
             steps.push(Step::Processors);
         }
         steps.push(Step::Tables);

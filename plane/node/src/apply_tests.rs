@@ -308,6 +308,18 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
 }
 
 #[test]
+fn the_number_of_processors_that_float_changes_live() {
+    let harness = started();
+    for number in [Some(4), Some(2), None] {
+        let mut config = before();
+        config.host.processors = None;
+        config.host.floating_processors = number;
+        assert_eq!(harness.apply(&config).state, OperationState::Succeeded);
+        harness.assert_consistent(OTHERS);
+    }
+}
+
+#[test]
 fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
     let harness = started();
     harness.devices.set_missing("comes0", true);

@@ -192,7 +192,7 @@ impl Controller {
 
     /// Starts and stops processors as a configuration asks.
     pub(crate) fn set_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
-        let placements = placements(config.host.processors.as_deref());
+        let placements = placements(&config.host);
         if placements == self.processors {
             return Ok(());
         }

@@ -60,7 +60,7 @@ pub use capture::{CAPTURES_MAX, Capture};
 pub use confinement::{ConfinementReader, RefusedCall};
 pub use edit::{Edit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
-pub use node::{NoListener, Node, NodeListener, NodeParts, stored_processors};
+pub use node::{NoListener, Node, NodeListener, NodeParts, stored_host};
 pub use operations::{OPERATIONS_MAX, RUNNING_MAX};
 pub use plane::{FrameCapture, SwitchPlane, placements};
 pub use port_key::PortKey;

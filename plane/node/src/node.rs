@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use suimon_contract::{
-    AddressStatus, ApiError, ErrorCode, HostConfig, HostStatus, NicStatus, Operation, Plan,
-    ProcessorStatus, QueueStatus, Severity, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmqStatus, parse_toml,
+    AddressStatus, ApiError, ErrorCode, HostConfig, HostSection, HostStatus, NicStatus, Operation,
+    Plan, ProcessorStatus, QueueStatus, Severity, SwitchStatus, TeamStatus, TopSnapshot,
+    UplinkStatus, VmqStatus, parse_toml,
 };
 use suimon_ports::{DeviceFactory, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -375,13 +376,13 @@ impl Drop for Node {
     }
 }
 
-/// The logical CPUs that stored desired state gives to processors, so that the
-/// plane can be started on them; `None` if nothing is stored or configured.
+/// The host as stored desired state has it, so that the plane can be started with its
+/// processors; `None` if nothing is stored.
 ///
 /// # Errors
 /// The store is damaged.
-pub fn stored_processors(store: &dyn StateStore) -> Result<Option<Vec<u16>>, StoreError> {
-    Ok(load_state(store)?.and_then(|state| state.config.host.processors))
+pub fn stored_host(store: &dyn StateStore) -> Result<Option<HostSection>, StoreError> {
+    Ok(load_state(store)?.map(|state| state.config.host))
 }
 
 struct EndTeller(Arc<Shared>);

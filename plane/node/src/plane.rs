@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use suimon_contract::HostSection;
 use suimon_forwarding::Learned;
 use suimon_ports::{Placement, QueueHost};
 use suimon_quantity::{PortId, ProcessorId, QueueId, SwitchId, Time};
@@ -145,10 +146,10 @@ impl SwitchPlane for DataPlane {
 }
 
 /// Where the processors of a host run: pinned to the CPUs that its configuration gives
-/// them, or one that is not pinned if it gives none.
-pub fn placements(processors: Option<&[u16]>) -> Vec<Placement> {
-    match processors {
+/// them, or as many that are not pinned as it asks for.
+pub fn placements(host: &HostSection) -> Vec<Placement> {
+    match &host.processors {
         Some(cpus) => cpus.iter().copied().map(Placement::Pinned).collect(),
-        None => vec![Placement::Floating],
+        None => vec![Placement::Floating; host.processor_count()],
     }
 }

@@ -38,7 +38,7 @@ struct Inner {
 }
 
 impl DataPlane {
-    /// Starts one processor on each of these logical CPUs, with nothing to do.
+    /// Starts one processor at each of these places, with nothing to do.
     ///
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. Nothing runs.
@@ -87,8 +87,8 @@ impl DataPlane {
         self.registry().take_bucket_loads(team)
     }
 
-    /// Gives the data plane these logical CPUs, and takes the others away. Queues
-    /// move first; nothing is lost.
+    /// Has one processor at each of these places, and none elsewhere: what runs where it
+    /// may stays. Queues move first; nothing is lost.
     ///
     /// # Errors
     /// A CPU does not exist, is named twice or may not be used. Nothing changed.

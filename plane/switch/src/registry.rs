@@ -192,13 +192,9 @@ impl Registry {
         if started > 0 {
             self.republish_or_log();
         }
-        let retiring: Vec<ProcessorId> = self
-            .links()
-            .filter(|link| !placements.contains(&link.placement))
-            .map(|link| link.id)
-            .collect();
+        let retiring = self.surplus(placements);
         for id in &retiring {
-            self.empty_processor(*id, placements);
+            self.empty_processor(*id, &retiring);
         }
         let mut stopped = Vec::new();
         for id in retiring {
@@ -212,7 +208,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Starts processors for the CPUs that have none; all or nothing.
+    /// The processors that none of these is for: those started last go first.
+    fn surplus(&self, placements: &[Placement]) -> Vec<ProcessorId> {
+        let mut wanted = placements.to_vec();
+        let surplus = self.links().filter(|link| {
+            let place = wanted.iter().position(|placement| *placement == link.placement);
+            place.map(|place| wanted.swap_remove(place)).is_none()
+        });
+        surplus.map(|link| link.id).collect()
+    }
+
+    /// Starts processors for the places that have none; all or nothing.
     fn start_missing(
         &mut self,
         placements: &[Placement],
@@ -220,8 +226,10 @@ impl Registry {
         notices: &Arc<Notices>,
     ) -> io::Result<usize> {
         let mut started = Vec::new();
+        let mut running: Vec<Placement> = self.links().map(|link| link.placement).collect();
         for placement in placements {
-            if self.links().any(|link| link.placement == *placement) {
+            if let Some(place) = running.iter().position(|running| running == placement) {
+                running.swap_remove(place);
                 continue;
             }
             let at = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
@@ -260,8 +268,8 @@ impl Registry {
         Ok(RunningProcessor { link, join })
     }
 
-    /// Hands all queues of a processor over to those that stay.
-    fn empty_processor(&mut self, id: ProcessorId, placements: &[Placement]) {
+    /// Hands all queues of a processor over to those that do not retire.
+    fn empty_processor(&mut self, id: ProcessorId, retiring: &[ProcessorId]) {
         let owned: Vec<QueueId> = self
             .queues
             .iter()
@@ -269,7 +277,7 @@ impl Registry {
             .map(|(queue, _)| *queue)
             .collect();
         for queue in owned {
-            let Some(home) = self.home_among(|link| placements.contains(&link.placement)) else {
+            let Some(home) = self.home_among(|link| !retiring.contains(&link.id)) else {
                 return;
             };
             if let Err(error) = self.move_queue(queue, home.id) {
@@ -334,7 +342,8 @@ fn check_placements(placements: &[Placement]) -> io::Result<()> {
     if placements.is_empty() || placements.len() > PROCESSORS_MAX {
         return refuse(format!("name 1 to {PROCESSORS_MAX} CPUs for the data plane"));
     }
-    let twice = |(at, of): &(usize, &Placement)| placements[..*at].contains(of);
+    let twice =
+        |(at, of): &(usize, &Placement)| of.cpu().is_some() && placements[..*at].contains(of);
     match placements.iter().enumerate().find(twice) {
         Some((_, placement)) => refuse(format!("{placement} is named twice")),
         None => Ok(()),

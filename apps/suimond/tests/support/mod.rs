@@ -11,6 +11,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use suimon_contract::HostSection;
 use suimon_frame::MacAddr;
 use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
@@ -42,7 +43,7 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
-        let plane = DataPlane::start(&placements(None), runtime).unwrap();
+        let plane = DataPlane::start(&placements(&HostSection::default()), runtime).unwrap();
         let (sender, news) = NewsSender::new();
         let sender = Arc::new(sender);
         let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());

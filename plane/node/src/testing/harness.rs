@@ -105,9 +105,9 @@ impl Harness {
             let mtus = topology.ports.iter().map(|port| port.spec.mtu);
             assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
         }
-        let placements = match &config.host.processors {
-            Some(cpus) => cpus.iter().copied().map(Placement::Pinned).collect(),
-            None => vec![Placement::Floating],
+        let placements = match (&config.host.processors, config.host.floating_processors) {
+            (Some(cpus), _) => cpus.iter().copied().map(Placement::Pinned).collect(),
+            (None, number) => vec![Placement::Floating; number.unwrap_or(1).into()],
         };
         assert_eq!(self.plane.placements(), placements, "processors");
         assert!(!self.store.keys("desired").contains(&"intent".to_owned()), "intent");
