@@ -4,12 +4,13 @@
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
-.PHONY: help setup run test bench fuzz docs clean
+.PHONY: help setup run test bench experiment fuzz docs clean
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
 	@echo "make test    every check and every test; the last line has the totals"
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
+	@echo "make experiment  runs the plans of lab/ and records what happens"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
 	@echo "make docs    writes what is generated from the code"
 	@echo "make setup   installs what is missing"
@@ -30,6 +31,11 @@ test: setup
 bench: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
 	@exec $(BUILT)/bench
+
+# All plans of lab/ unless PLAN names one.
+experiment: setup
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+	@exec $(BUILT)/experiment $(or $(PLAN),$(wildcard lab/*.toml))
 
 fuzz: setup
 	@./scripts/fuzz

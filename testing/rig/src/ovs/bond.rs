@@ -15,6 +15,17 @@ pub enum Lacp {
     Passive,
 }
 
+/// What ports that lead to one partner are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// A bond, by agreement with the partner.
+    Lacp(Lacp),
+    /// A bond, whatever the partner does.
+    Static,
+    /// Nothing.
+    Apart,
+}
+
 /// A switch with any number of bonds of two links, each bond on a bridge of its own.
 #[derive(Debug)]
 pub struct OvsBonds {
@@ -31,33 +42,61 @@ impl OvsBonds {
         Ok(Self { server: Server::start(rig, &[])?, bonds: 0 })
     }
 
+    /// Where it and the ends of its links are.
+    pub fn namespace(&self) -> &Namespace {
+        &self.server.namespace
+    }
+
     /// Adds a bond (balance-tcp, short timeout) whose links end in `far`; returns their
     /// ends there, and an address behind the bond.
     ///
     /// # Errors
     /// The host or the switch refused.
     pub fn add(&mut self, rig: &Rig, far: &Namespace, lacp: Lacp) -> Result<([String; 2], String)> {
-        let Self { server, bonds } = self;
-        *bonds += 1;
         let links = [rig.device("m"), rig.device("m")];
         let ends = [rig.device("f"), rig.device("f")];
         for (link, end) in links.iter().zip(&ends) {
-            let peer = ["type", "veth", "peer", "name", link, "netns", server.namespace.name()];
+            let peer = ["type", "veth", "peer", "name", link, "netns", self.namespace().name()];
             far.run(&[&["ip", "link", "add", end][..], &peer].concat())?;
             far.run(&["ip", "link", "set", end, "up"])?;
-            server.namespace.run(&["ip", "link", "set", link, "up"])?;
+            self.namespace().run(&["ip", "link", "set", link, "up"])?;
         }
-        let (bridge, bond) = (format!("b{bonds}"), format!("bond{bonds}"));
-        let lacp = if lacp == Lacp::Active { "lacp=active" } else { "lacp=passive" };
-        let add_bridge =
-            ["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev", "--"];
-        let add_bond = ["add-bond", &bridge, &bond, &links[0], &links[1]];
-        let settings = ["bond_mode=balance-tcp", lacp, "other_config:lacp-time=fast"];
-        server.set(&[&add_bridge[..], &add_bond, &settings].concat())?;
-        server.switch.check_running()?;
-        let address = format!("10.99.{bonds}.1");
-        server.namespace.wait_device(&bridge)?;
-        server.namespace.address(&bridge, &format!("{address}/24"))?;
+        let bridge = self.join(&links, Group::Lacp(lacp))?;
+        let address = format!("10.99.{}.1", self.bonds);
+        self.namespace().address(&bridge, &format!("{address}/24"))?;
         Ok((ends, address))
+    }
+
+    /// Makes devices of its namespace the ports of another bridge; returns the device
+    /// that has the bridge's addresses.
+    ///
+    /// # Errors
+    /// The switch refused.
+    pub fn join(&mut self, links: &[String], group: Group) -> Result<String> {
+        let Self { server, bonds } = self;
+        *bonds += 1;
+        let (bridge, bond) = (format!("b{bonds}"), format!("bond{bonds}"));
+        let mut words =
+            vec!["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev"];
+        let settings: &[&str] = match group {
+            Group::Lacp(Lacp::Active) => &["lacp=active", "bond_mode=balance-tcp"],
+            Group::Lacp(Lacp::Passive) => &["lacp=passive", "bond_mode=balance-tcp"],
+            Group::Static => &["lacp=off", "bond_mode=balance-slb"],
+            Group::Apart => &[],
+        };
+        if group == Group::Apart {
+            for link in links {
+                words.extend(["--", "add-port", &bridge, link]);
+            }
+        } else {
+            words.extend(["--", "add-bond", &bridge, &bond]);
+            words.extend(links.iter().map(String::as_str));
+            words.extend(settings);
+            words.push("other_config:lacp-time=fast");
+        }
+        server.set(&words)?;
+        server.switch.check_running()?;
+        server.namespace.wait_device(&bridge)?;
+        Ok(bridge)
     }
 }

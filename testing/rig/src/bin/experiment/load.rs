@@ -1,0 +1,78 @@
+//! TCP sessions from the guests to the outside.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_rig::{Process, Rig, until};
+
+use crate::scene::{FAR, Scene};
+
+/// Sessions of one iperf3, which takes 128 at most.
+const SESSIONS_PER_CLIENT: u32 = 105;
+const PORT_FIRST: u16 = 5300;
+
+/// The sessions under way.
+#[derive(Default)]
+pub(crate) struct Load {
+    sessions: u32,
+    clients: Vec<Client>,
+    servers: Vec<Process>,
+}
+
+struct Client {
+    process: Process,
+    sessions: u32,
+}
+
+impl Load {
+    /// Gives each guest so many sessions. If it has them it keeps them.
+    pub(crate) fn set(
+        &mut self,
+        rig: &Rig,
+        scene: &Scene,
+        sessions: u32,
+        session_bps: Option<u64>,
+    ) -> Result<()> {
+        if sessions == self.sessions {
+            return Ok(());
+        }
+        self.clients.clear();
+        self.servers.clear();
+        self.sessions = sessions;
+        let mut port = PORT_FIRST;
+        let mut wanted = Vec::new();
+        for guest in &scene.guests {
+            let mut left = sessions;
+            while left > 0 {
+                let part = left.min(SESSIONS_PER_CLIENT);
+                let words = ["iperf3", "--server", "--port", &port.to_string()];
+                self.servers.push(scene.far().start(rig, "server", &words)?);
+                wanted.push((guest, part, port));
+                left -= part;
+                port += 1;
+            }
+        }
+        until("listening servers", Duration::from_secs(20), || {
+            let listening = scene.far().run(&["ss", "-Hltn"])?;
+            Ok((PORT_FIRST..port).all(|port| listening.contains(&format!(":{port} "))))
+        })?;
+        for (guest, part, port) in wanted {
+            let (port, parallel) = (port.to_string(), part.to_string());
+            let mut words = vec!["iperf3", "--client", FAR, "--port", &port, "--time", "0"];
+            words.extend(["--parallel", &parallel, "--connect-timeout", "5000"]);
+            let rate = session_bps.map(|rate| rate.to_string());
+            if let Some(rate) = &rate {
+                words.extend(["--bitrate", rate]);
+            }
+            let process = guest.namespace.start(rig, "client", &words)?;
+            self.clients.push(Client { process, sessions: part });
+        }
+        Ok(())
+    }
+
+    /// Sessions that have ended though nobody ended them.
+    pub(crate) fn lost(&mut self) -> u32 {
+        let clients = self.clients.iter_mut();
+        clients.filter_map(|of| (!of.process.is_running()).then_some(of.sessions)).sum()
+    }
+}

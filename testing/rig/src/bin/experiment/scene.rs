@@ -1,0 +1,155 @@
+//! Guests, a suimond with a team, and Open vSwitch behind it.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use suimon_rig::ovs::{Group, OvsBonds};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, until};
+
+use crate::plan::{Combination, Plan};
+use crate::record::{Processor, Queue, Second};
+
+/// The address behind the team.
+pub(crate) const FAR: &str = "10.77.0.1";
+
+/// Everything that runs but the load. Dropped from the top.
+pub(crate) struct Scene {
+    daemon: Daemon,
+    pub(crate) guests: Vec<LightGuest>,
+    _wires: Vec<Veth>,
+    switch: OvsBonds,
+}
+
+/// What the NICs have carried at a time.
+pub(crate) struct Carried {
+    time: Instant,
+    bytes: u64,
+}
+
+impl Scene {
+    pub(crate) fn set(
+        rig: &Rig,
+        plan: &Plan,
+        combination: Combination<'_>,
+        limit: Duration,
+    ) -> Result<Self> {
+        let mut switch = OvsBonds::start(rig)?;
+        let mut wires = Vec::new();
+        let mut far_ends = Vec::new();
+        let mut host = format!(
+            "[host]\nname = \"experiment\"\nfloating_processors = {}\n\
+             [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"team\"\n\
+             [[team]]\nname = \"team\"\nmode = \"{}\"\nalgorithm = \"{}\"\n",
+            plan.processors, combination.mode, combination.algorithm
+        );
+        if combination.mode == "lacp" {
+            host += "lacp_timer = \"fast\"\n";
+        }
+        let members: Vec<String> = (0..plan.uplinks).map(|at| format!("\"up{at}\"")).collect();
+        let _ = write!(
+            host,
+            "members = [{}]\nvmq.max_processors = {}\n",
+            members.join(", "),
+            plan.max_processors
+        );
+        for at in 0..plan.uplinks {
+            let (near, far) = (rig.device("n"), rig.device("f"));
+            wires.push(Veth::new(&near, &far, switch.namespace())?);
+            let _ = write!(host, "[[uplink]]\nname = \"up{at}\"\ndevice = \"{near}\"\n");
+            far_ends.push(far);
+        }
+        let group = match combination.mode {
+            "lacp" => Group::Lacp(suimon_rig::ovs::Lacp::Active),
+            "static" => Group::Static,
+            _ => Group::Apart,
+        };
+        let bridge = switch.join(&far_ends, group)?;
+        switch.namespace().address(&bridge, &format!("{FAR}/24"))?;
+        let guests: Vec<LightGuest> = (0..plan.guests)
+            .map(|at| LightGuest::new(rig, &format!("vm{at}"), 10 + at))
+            .collect::<Result<_>>()?;
+        for guest in &guests {
+            host += &guest.nic_toml("wan", "");
+        }
+        let daemon = Daemon::start(rig, &host)?;
+        for guest in &guests {
+            guest.bring_up()?;
+        }
+        let scene = Self { daemon, guests, _wires: wires, switch };
+        until("guests that reach the outside", limit, || {
+            Ok(scene.guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
+        })?;
+        Ok(scene)
+    }
+
+    /// Where the outside is.
+    pub(crate) fn far(&self) -> &Namespace {
+        self.switch.namespace()
+    }
+
+    pub(crate) fn set_max_processors(&self, number: u16) -> Result<()> {
+        let setting = format!("max_processors={number}");
+        self.daemon.ok(&["vmq", "set", "team", &setting]).map(drop)
+    }
+
+    /// What all NICs have carried, both ways.
+    pub(crate) fn carried(&self) -> Result<Carried> {
+        let nics = self.get("/1.0/nics")?;
+        let nics = nics.as_array().context("no list of NICs")?;
+        let bytes = |nic: &Value, key: &str| nic["counters"][key].as_u64().unwrap_or(0);
+        let bytes = nics.iter().map(|nic| bytes(nic, "rx_bytes") + bytes(nic, "tx_bytes"));
+        Ok(Carried { time: Instant::now(), bytes: bytes.sum() })
+    }
+
+    /// How things are, and what was carried between two times.
+    pub(crate) fn second(
+        &self,
+        phase: usize,
+        began: Instant,
+        before: &Carried,
+        now: &Carried,
+    ) -> Result<Second> {
+        let vmq = self.get("/1.0/vmq/team")?;
+        let list = |key: &str| vmq[key].as_array().cloned().with_context(|| format!("no {key}"));
+        let load = |of: &Value| of["load_ppm"].as_u64().unwrap_or(0);
+        let number = |of: &Value| of["processor"].as_u64().unwrap_or(0);
+        let span = now.time.duration_since(before.time).as_secs_f64();
+        #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+        let bits_per_second = now.bytes.wrapping_sub(before.bytes) as f64 * 8.0 / span;
+        Ok(Second {
+            at_s: began.elapsed().as_secs_f64(),
+            phase,
+            bits_per_second,
+            processors: list("processors")?
+                .iter()
+                .map(|of| Processor {
+                    processor: number(of),
+                    queues: of["queues"].as_u64().unwrap_or(0),
+                    load_ppm: load(of),
+                })
+                .collect(),
+            queues: list("queues")?
+                .iter()
+                .map(|of| Queue {
+                    queue: of["queue"].as_str().unwrap_or("?").to_owned(),
+                    processor: number(of),
+                    load_ppm: load(of),
+                })
+                .collect(),
+        })
+    }
+
+    /// The team and the NICs as they are at the end.
+    pub(crate) fn checks(&self) -> Result<Value> {
+        let events = self.get("/1.0/events?limit=200")?;
+        Ok(json!({ "team": self.get("/1.0/teams/team")?, "events": events }))
+    }
+
+    fn get(&self, path: &str) -> Result<Value> {
+        let answer = self.daemon.http("GET", path, None)?;
+        anyhow::ensure!(answer.status == 200, "GET {path}: {} {}", answer.status, answer.text);
+        Ok(answer.json)
+    }
+}
