@@ -24,6 +24,9 @@ const VM: &str = "10.77.0.14";
 const VM_MAC: &str = "52:54:00:77:00:04";
 /// Size of the file that is downloaded: 4 GiB, sparse.
 const FILE_BYTES: u64 = 4 << 30;
+/// Seconds that the load is high, and then low, in turn.
+const HIGH_S: u32 = 20;
+const LOW_S: u32 = 20;
 
 fn main() -> Result<()> {
     let seconds = match env::var("SUIMON_RUN_SECONDS") {
@@ -51,7 +54,7 @@ struct Scene {
     daemon: Daemon,
     guests: Vec<Namespace>,
     _servers: Vec<Process>,
-    _wire: Veth,
+    _wires: [Veth; 2],
     world: Namespace,
 }
 
@@ -65,16 +68,17 @@ impl Scene {
         };
         let check = || if stop.is_asked() { bail!("asked to stop") } else { Ok(()) };
         check()?;
-        say("making the outside world: a namespace with nginx and iperf3 behind a veth");
+        say("making the outside world: a namespace with nginx and iperf3 behind two veths");
         let world = Namespace::new(rig, "world")?;
-        let (near, far) = (rig.device("up"), rig.device("out"));
-        let wire = Veth::new(&near, &far, &world)?;
-        world.address(&far, &format!("{WORLD}/24"))?;
+        let wires = [wire(rig, &world)?, wire(rig, &world)?];
         let mut servers = vec![nginx::serve(rig, &world, FILE_BYTES)?, iperf::serve(rig, &world)?];
         let guests =
             GUESTS.iter().map(|(name, _)| Namespace::new(rig, name)).collect::<Result<Vec<_>>>()?;
         let socket = rig.path("vm.sock");
-        let mut host = HOST.replace("{uplink}", &near).replace("{socket}", &socket);
+        let mut host = HOST.replace("{socket}", &socket);
+        for (name, wire) in ["{left}", "{right}"].iter().zip(&wires) {
+            host = host.replace(name, wire.near());
+        }
         for ((name, _), guest) in GUESTS.iter().zip(&guests) {
             host = host.replace(&format!("{{{name}}}"), guest.name());
         }
@@ -95,21 +99,30 @@ impl Scene {
             bail!("the VM does not reach the outside world at {WORLD}");
         }
         check()?;
-        let mut scene =
-            Self { traffic: Vec::new(), vm, daemon, guests, _servers: servers, _wire: wire, world };
+        let mut scene = Self {
+            traffic: Vec::new(),
+            vm,
+            daemon,
+            guests,
+            _servers: servers,
+            _wires: wires,
+            world,
+        };
         scene.start_traffic(rig)?;
         Ok(scene)
     }
 
     fn start_traffic(&mut self, rig: &Rig) -> Result<()> {
         let download = format!(
-            "while curl --silent --show-error --output /dev/null http://{WORLD}/file; do :; done"
+            "while curl --silent --show-error --limit-rate 20M --output /dev/null \
+             http://{WORLD}/file; do :; done"
         );
         self.traffic.push(self.guests[0].start(rig, "download", &["sh", "-c", &download])?);
-        let stream = ["iperf3", "--client", WORLD, "--time", "0", "--forceflush"];
-        self.traffic.push(self.guests[1].start(rig, "stream", &stream)?);
-        let peer = GUESTS[2].1;
-        self.vm.run(&format!("iperf3 --client {peer} --time 0 >/tmp/stream.log 2>&1 &"))?;
+        let streams = |to: &str| {
+            format!("while :; do iperf3 --client {to} --time {HIGH_S}; sleep {LOW_S}; done")
+        };
+        self.traffic.push(self.guests[1].start(rig, "stream", &["sh", "-c", &streams(WORLD)])?);
+        self.vm.run(&format!("( {} ) >/tmp/stream.log 2>&1 &", streams(GUESTS[2].1)))?;
         Ok(())
     }
 
@@ -118,14 +131,21 @@ impl Scene {
         let cli = program("suimon").unwrap_or_else(|_| "suimon".to_owned());
         let socket = self.daemon.socket();
         let mut text = format!(
-            "\n  nginx download   world {WORLD} -> guest web {}\n  \
-             TCP stream       guest stream {} -> world {WORLD}\n  \
-             TCP stream       VM {VM} -> guest peer {}\n\n\
+            "\n  nginx download   world {WORLD} -> guest web {}, 20 MB/s\n  \
+             TCP stream       guest stream {} -> world {WORLD}, {HIGH_S} s of {period}\n  \
+             TCP stream       VM {VM} -> guest peer {}, {HIGH_S} s of {period}\n\n\
              In another terminal:\n\n  export SUIMON_SOCKET={socket}\n",
-            GUESTS[0].1, GUESTS[1].1, GUESTS[2].1
+            GUESTS[0].1,
+            GUESTS[1].1,
+            GUESTS[2].1,
+            period = HIGH_S + LOW_S
         );
         for command in [
             "top",
+            "team show world",
+            "vmq show world",
+            "vmq explain stream",
+            "team set world --algorithm hyper-v-port",
             "nic list",
             "nic show vm",
             "switch addresses wan",
@@ -145,9 +165,10 @@ impl Scene {
         println!("{text}");
     }
 
-    /// One line a second, until asked to stop.
+    /// One line a second, and where queues are whenever that changes, until asked to stop.
     fn show_rates(&mut self, stop: &StopSignal, seconds: Option<u64>) -> Result<()> {
         let began = Instant::now();
+        let mut map = String::new();
         let mut last = self.bytes()?;
         let mut next = began + Duration::from_secs(1);
         while !stop.is_asked() {
@@ -176,6 +197,11 @@ impl Scene {
                 );
             }
             println!("{line}");
+            let new_map = self.queue_map()?;
+            if new_map != map {
+                println!("        queues of{new_map}");
+                map = new_map;
+            }
             std::io::stdout().flush()?;
             last = now;
             next += Duration::from_secs(1);
@@ -184,6 +210,21 @@ impl Scene {
             }
         }
         Ok(())
+    }
+
+    /// Which queues each processor works off.
+    fn queue_map(&self) -> Result<String> {
+        let vmq = self.daemon.http("GET", "/1.0/vmq/world", None)?.json;
+        let mut text = String::new();
+        for processor in vmq["processors"].as_array().context("no list of processors")? {
+            let number = &processor["processor"];
+            let queues = vmq["queues"].as_array().context("no list of queues")?;
+            let here = queues.iter().filter(|queue| queue["processor"] == *number);
+            let names: Vec<&str> = here.filter_map(|queue| queue["queue"].as_str()).collect();
+            let names = if names.is_empty() { "none, parked".to_owned() } else { names.join(" ") };
+            let _ = write!(text, "  processor {number}: {names}");
+        }
+        Ok(text)
     }
 
     /// What each port has carried so far.
@@ -199,6 +240,20 @@ impl Scene {
         }
         Ok(Snapshot { time: Instant::now(), ports })
     }
+}
+
+/// A veth into the world, whose ends there are ports of one bridge with its address.
+fn wire(rig: &Rig, world: &Namespace) -> Result<Veth> {
+    const BRIDGE: &str = "wan";
+    let far = rig.device("out");
+    let wire = Veth::new(&rig.device("up"), &far, world)?;
+    if !world.run_any(&["ip", "link", "show", BRIDGE], Duration::from_secs(5))?.is_ok() {
+        world.run(&["ip", "link", "add", BRIDGE, "type", "bridge"])?;
+        world.run(&["ip", "link", "set", BRIDGE, "up"])?;
+        world.address(BRIDGE, &format!("{WORLD}/24"))?;
+    }
+    world.run(&["ip", "link", "set", &far, "master", BRIDGE])?;
+    Ok(wire)
 }
 
 /// Bytes one port has carried, as its guest sees them.
