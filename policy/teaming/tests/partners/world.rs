@@ -10,8 +10,8 @@ use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
 use suimon_teaming::lacp::{
-    Action, Lacp, LacpSpec, Link, MemberState, MuxState, PortSpec, PortState, Selected, SlowPdu,
-    parse, parse_exact,
+    Action, Lacp, LacpSpec, Link, MarkerKind, MemberState, MuxState, PortSpec, PortState, Selected,
+    SlowPdu, parse, parse_exact,
 };
 
 /// One end of a link: a system and a member of it.
@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) dice: Dice,
     /// `None` once the links are sound.
     pub(crate) faults: Option<Faults>,
+    /// Whether any frame was forged so far.
+    is_forged: bool,
     in_flight: BTreeMap<(Time, u64), (End, Vec<u8>)>,
     frames: u64,
     sent: BTreeMap<End, VecDeque<Time>>,
@@ -73,6 +75,7 @@ impl World {
             up: vec![false; pairs.len()],
             dice: Dice(seed),
             faults: Some(faults),
+            is_forged: false,
             in_flight: BTreeMap::new(),
             frames: 0,
             sent: BTreeMap::new(),
@@ -183,13 +186,12 @@ impl World {
     }
 
     fn send(&mut self, from: End, frame: &[u8]) {
-        let Ok(SlowPdu::Lacp(pdu)) = parse_exact(frame) else { panic!("{:?}", parse(frame)) };
-        assert_eq!(pdu.actor, self.state(from).actor, "what is sent is what is so");
-        let sent = self.sent.entry(from).or_default();
-        sent.push_back(self.now);
-        if sent.len() > 3 {
-            let first = sent.pop_front().unwrap();
-            assert!(self.now.since(first) > Duration::from_secs(1), "four in a second: {from:?}");
+        match parse(frame) {
+            // A forged LACPDU may be a Marker, which is answered as it came.
+            Ok(SlowPdu::Marker(marker)) if self.is_forged => {
+                assert_eq!(marker.kind, MarkerKind::Response);
+            }
+            _ => self.check_sent(from, frame),
         }
         let link = self.links.iter().position(|(a, b)| *a == from || *b == from).unwrap();
         if !self.up[link] {
@@ -208,6 +210,7 @@ impl World {
             }
             let mut bytes = frame.to_vec();
             if self.dice.percent(faults.forged) {
+                self.is_forged = true;
                 for _ in 0..1 + self.dice.below(4) {
                     let at = 14 + self.dice.below(46) as usize;
                     bytes[at] = self.dice.below(256) as u8;
@@ -215,6 +218,17 @@ impl World {
             }
             let delay = 1 + self.dice.below(faults.delay_ms_max);
             self.deliver(to, bytes, delay);
+        }
+    }
+
+    fn check_sent(&mut self, from: End, frame: &[u8]) {
+        let Ok(SlowPdu::Lacp(pdu)) = parse_exact(frame) else { panic!("{:?}", parse(frame)) };
+        assert_eq!(pdu.actor, self.state(from).actor, "what is sent is what is so");
+        let sent = self.sent.entry(from).or_default();
+        sent.push_back(self.now);
+        if sent.len() > 3 {
+            let first = sent.pop_front().unwrap();
+            assert!(self.now.since(first) > Duration::from_secs(1), "four in a second: {from:?}");
         }
     }
 
