@@ -1,13 +1,15 @@
-//! The LACP conformance suite against implementations that nobody here wrote. What
-//! they are known to fail is recorded; a difference in either direction is news about
-//! them, or a mistake of the suite.
+//! The LACP conformance suite against Suimon, which fails nothing, and against
+//! implementations that nobody here wrote. What they are known to fail is recorded; a
+//! difference in either direction is news about them, or a mistake of the suite.
 
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 use suimon_rig::ovs::{Lacp, OvsBonds};
-use suimon_rig::{Guest, GuestNic, GuestSpec, Namespace, Rig, program, run};
+use suimon_rig::{
+    Daemon, Guest, GuestNic, GuestSpec, LightGuest, Namespace, Rig, Veth, program, run,
+};
 
 /// Cases that wait and look, by groups that take about as long as each other. Each
 /// group has a team of its own, so that all go on at once.
@@ -117,6 +119,55 @@ fn what_cannot_be_judged_is_refused_with_its_reason() {
     let report: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(said.code, 1, "{said:?}");
     assert_eq!([&report["failed"], &report["not_applicable"], &report["passed"]], [1, 4, 0]);
+}
+
+/// A switch for each group: a team of two uplinks whose wires end in `far`, and a guest
+/// whose address is behind the team.
+fn suimon(lacp: Lacp, groups: &[&str]) -> Found {
+    let rig = Rig::new().unwrap();
+    let far = Namespace::new(&rig, "far").unwrap();
+    let mut host = String::new();
+    let (mut wires, mut guests) = (Vec::new(), Vec::new());
+    let mut teams: Vec<Team> = Vec::new();
+    for number in 0..groups.len() {
+        let ends = [rig.device("f"), rig.device("f")];
+        for (link, end) in ends.iter().enumerate() {
+            let near = rig.device("n");
+            wires.push(Veth::new(&near, end, &far).unwrap());
+            host += &format!("[[uplink]]\nname = \"u{number}{link}\"\ndevice = \"{near}\"\n");
+        }
+        host += &format!(
+            "[[switch]]\nname = \"s{number}\"\nkind = \"external\"\nuplink = \"t{number}\"\n\
+             [[team]]\nname = \"t{number}\"\nmembers = [\"u{number}0\", \"u{number}1\"]\n\
+             mode = \"lacp\"\nlacp_timer = \"fast\"\nlacp_active = {}\n",
+            lacp == Lacp::Active
+        );
+        let guest = LightGuest::new(&rig, &format!("g{number}"), 1).unwrap();
+        host += &guest.nic_toml(&format!("s{number}"), "");
+        guests.push(guest);
+        teams.push((ends, format!("10.99.{number}.1")));
+    }
+    let _daemon = Daemon::start(&rig, &host).unwrap();
+    for (guest, (_, address)) in guests.iter().zip(&teams) {
+        guest.namespace.wait_device(LightGuest::DEVICE).unwrap();
+        guest.namespace.address(LightGuest::DEVICE, &format!("{address}/24")).unwrap();
+    }
+    judge_all(&far, &teams, groups)
+}
+
+#[test]
+fn suimon_active() {
+    suimon(Lacp::Active, &GROUPS).check(&[], &NOT_ASKED);
+}
+
+#[test]
+fn suimon_active_under_load() {
+    suimon(Lacp::Active, &[LOUD]).check(&[], &[]);
+}
+
+#[test]
+fn suimon_passive() {
+    suimon(Lacp::Passive, &PASSIVE_GROUPS).check(&[], &[]);
 }
 
 /// What Open vSwitch 3.1 fails; why is in the suite's README.
