@@ -45,7 +45,7 @@ pub use kernel_path::{
 };
 pub use link_facts::{LinkFacts, LinkSpeed};
 pub use processor::{
-    Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
+    CpuPlace, Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
 };
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};

@@ -85,6 +85,17 @@ impl fmt::Display for Placement {
     }
 }
 
+/// Where a logical CPU is in the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuPlace {
+    /// The CPU.
+    pub cpu: u16,
+    /// The core that it is a thread of, by a number that no other core of the host has.
+    pub core: u32,
+    /// The NUMA node that it is on; 0 on a host without.
+    pub numa_node: u16,
+}
+
 /// Where processors come from.
 pub trait ProcessorRuntime: Send + Sync {
     /// Starts a thread named `name` that runs `body` with a wait of its own. Returns

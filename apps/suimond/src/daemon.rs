@@ -14,7 +14,7 @@ use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
-use suimon_wait::ProcessorThreads;
+use suimon_wait::{ProcessorThreads, cpu_places};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -130,6 +130,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         .with_context(|| format!("--state-dir {}", state_dir.display()))?;
     // The process has no other thread yet: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
+    // Read while the process may still read everything.
+    let cpu_places = cpu_places(&ProcessorThreads.cpus());
     let confinement = confine(arguments)?;
 
     let runtime = Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
@@ -149,6 +151,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
+        cpu_places,
         cpus,
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),

@@ -38,7 +38,7 @@ pub struct VmqProcessorStatus {
 pub struct VmqQueueStatus {
     /// Like `web/rx/0`, as [`QueueStatus`](crate::QueueStatus) has it.
     pub queue: String,
-    /// The NIC it belongs to.
+    /// The NIC or uplink it belongs to.
     pub nic: Name,
     /// Whether it is the default queue, for its NIC has a `vmq_weight` of 0.
     pub default_queue: bool,

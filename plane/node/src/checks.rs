@@ -53,6 +53,7 @@ impl Shared {
         wanted: &WantedPorts,
     ) -> Vec<ApiError> {
         let mut errors = self.check_cpus(to);
+        errors.extend(self.check_vmqs(to));
         let before = wanted_ports(from);
         // What our own ports hold now is not in the way: they are closed first.
         let held: BTreeSet<Claim> = before.values().map(claim).collect();

@@ -139,6 +139,8 @@ impl Controller {
             let Some(notice) = self.shared.plane.poll_notice() else { break };
             self.handle_plane_notice(notice);
         }
+        let drafts = self.shared.drive_vmqs();
+        self.drafts.extend(drafts);
     }
 
     /// Opens again what could not be opened or has failed.
@@ -187,6 +189,7 @@ impl Controller {
             ApiError::new(ErrorCode::Internal, format!("the switch refused its tables: {error}"))
         })?;
         self.shared.publish_kernel_paths(config);
+        self.shared.publish_vmqs(config);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use suimon_contract::{
     Plan, ProcessorStatus, QueueStatus, Severity, SwitchStatus, TeamStatus, TopSnapshot,
     UplinkStatus, VmqStatus, parse_toml,
 };
-use suimon_ports::{DeviceFactory, SocketFiles, StateStore, StoreError};
+use suimon_ports::{CpuPlace, DeviceFactory, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
@@ -63,6 +63,8 @@ pub struct NodeParts {
     pub listener: Arc<dyn NodeListener>,
     /// Logical CPUs that processors may run on, ascending, at least one.
     pub cpus: Vec<u16>,
+    /// Where these are in the machine, for VMQ.
+    pub cpu_places: Vec<CpuPlace>,
     /// Name of the host unless configured.
     pub host_name: String,
     /// Tells what the daemon's threads have given up.
@@ -102,6 +104,7 @@ impl Node {
             listener: parts.listener,
             clock: parts.clock,
             cpus: parts.cpus,
+            cpu_places: parts.cpu_places,
             host_name: parts.host_name,
             confinement: parts.confinement,
             version: parts.version,
@@ -163,7 +166,9 @@ impl Node {
         self.submit(Edit::ApplyFile { config, text: text.to_owned() }).map(Some)
     }
 
-    /// Hands a queue over to another processor.
+    /// Hands a queue over to another processor. Dynamic VMQ takes it as being there, and
+    /// moves it on when load or its configuration asks for that; in static mode it stays
+    /// until the configuration changes.
     ///
     /// # Errors
     /// There is no such queue or processor.

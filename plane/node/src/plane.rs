@@ -3,6 +3,7 @@
 //! A trait, so that failures of the plane can be tested; [`DataPlane`] is the
 //! implementation.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,9 @@ pub trait SwitchPlane: Send + Sync {
     /// # Errors
     /// No such queue or processor.
     fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError>;
+
+    /// Says where new queues of these ports start.
+    fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>);
 
     /// All queues.
     fn queues(&self) -> Vec<QueueView>;
@@ -110,6 +114,10 @@ impl SwitchPlane for DataPlane {
 
     fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
         Self::move_queue(self, id, to)
+    }
+
+    fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
+        Self::set_homes(self, homes);
     }
 
     fn queues(&self) -> Vec<QueueView> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suimon_ports::{DeviceFactory, SocketFiles};
+use suimon_ports::{CpuPlace, DeviceFactory, SocketFiles};
 
 use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
@@ -13,6 +13,7 @@ use crate::operations::Operations;
 use crate::port_table::PortTable;
 use crate::records::StoredState;
 use crate::topology::Ids;
+use crate::vmq::VmqTable;
 use crate::{NodeListener, PortKey, SwitchPlane};
 
 /// Milliseconds since 1970-01-01 UTC.
@@ -28,10 +29,13 @@ pub(crate) struct Shared {
     pub(crate) ports: PortTable,
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
+    pub(crate) vmq_table: VmqTable,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     /// Logical CPUs that processors may run on, ascending.
     pub(crate) cpus: Vec<u16>,
+    /// Where these are in the machine.
+    pub(crate) cpu_places: Vec<CpuPlace>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
@@ -49,6 +53,7 @@ pub(crate) struct SharedParts {
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
+    pub(crate) cpu_places: Vec<CpuPlace>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
@@ -66,10 +71,12 @@ impl Shared {
             ports: PortTable::default(),
             captures: Arc::default(),
             kernel_paths: KernelPathPlan::default(),
+            vmq_table: VmqTable::default(),
             listener: parts.listener,
             started_unix_ms: (parts.clock)(),
             clock: parts.clock,
             cpus: parts.cpus,
+            cpu_places: parts.cpu_places,
             host_name: parts.host_name,
             confinement: parts.confinement,
             version: parts.version,

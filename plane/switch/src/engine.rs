@@ -18,6 +18,7 @@ use suimon_quantity::{Direction, QueueId, Time};
 
 use crate::coalescing::coalesce_decided;
 use crate::handover::{Route, Routes};
+use crate::ledger::Ledger;
 use crate::link::{Latch, Link, Mail, Outbox};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::OwnedSink;
@@ -51,6 +52,7 @@ pub(crate) struct Engine {
     teams: Teams,
     post: Post,
     outbox: Outbox,
+    ledger: Ledger,
     notices: Arc<Notices>,
 }
 
@@ -81,6 +83,7 @@ impl Engine {
             ways: Ways::default(),
             teams: Teams::default(),
             outbox: Outbox::default(),
+            ledger: Ledger::default(),
             notices,
         };
         engine.adopt(published);
@@ -102,6 +105,16 @@ impl Engine {
 
     pub(crate) fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
+    }
+
+    /// What queues cost here.
+    pub(crate) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Whether something was handed to a sink since the last [`Engine::flush`].
+    pub(crate) fn has_to_flush(&self) -> bool {
+        !self.touched.is_empty()
     }
 
     pub(crate) fn sinks(&self) -> usize {
@@ -300,8 +313,9 @@ impl Engine {
     }
 
     fn give_up_sink(&mut self, at: usize, fault: PortFault) {
-        if let Some(sink) = self.sinks.get_mut(at).and_then(Option::take) {
+        if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
             self.sink_of.remove(&sink.id);
+            self.ledger.close(&mut sink.cost);
             self.notices.tell(PlaneNotice::QueueFault { queue: sink.id, fault });
             self.find_ways();
         }
@@ -329,6 +343,8 @@ impl Engine {
         let mut touched = std::mem::take(&mut self.touched);
         for at in touched.drain(..) {
             let Some(Some(sink)) = self.sinks.get_mut(at) else { continue };
+            let (frames, bytes) = sink.unflushed();
+            self.ledger.charge_egress(&sink.cost, frames, bytes);
             if let Err(fault) = sink.flush() {
                 self.give_up_sink(at, fault);
             }

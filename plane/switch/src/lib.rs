@@ -21,13 +21,15 @@
 //!   each other mail; nobody locks and nobody allocates per frame.
 //! - Moving a queue loses and reorders nothing; see `handover.rs`.
 //! - A fault ends one queue. The others go on.
-//! - All of a processor's time is accounted for by stage, each nanosecond once.
+//! - All of a processor's time is accounted for by stage, each nanosecond once; and what it
+//!   did for queues by queue, none twice.
 #![forbid(unsafe_code)]
 
 mod capture;
 mod coalescing;
 mod engine;
 mod handover;
+mod ledger;
 mod link;
 mod notice;
 mod owned;

@@ -8,6 +8,7 @@ use suimon_offload::{EgressStep, plan};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
 use suimon_quantity::{QueueId, Time};
 
+use crate::ledger::QueueCost;
 use crate::published::{Ingress, PortShared};
 use crate::stages::{Probe, Stage};
 use crate::tally::QueueTally;
@@ -32,6 +33,7 @@ pub(crate) struct OwnedSource {
     pub readiness: Readiness,
     /// As what its frames are handled under the present tables.
     pub ingress: Option<Ingress>,
+    pub cost: QueueCost,
     malformed: u64,
 }
 
@@ -42,8 +44,8 @@ impl OwnedSource {
         shared: Arc<PortShared>,
         tally: Arc<QueueTally>,
     ) -> Self {
-        let readiness = Readiness::Polling;
-        Self { id, source, shared, tally, readiness, ingress: None, malformed: 0 }
+        let (readiness, cost) = (Readiness::Polling, QueueCost::default());
+        Self { id, source, shared, tally, readiness, ingress: None, cost, malformed: 0 }
     }
 
     /// Counts what was received, and what the source had to drop meanwhile.
@@ -69,6 +71,7 @@ pub(crate) struct OwnedSink {
     pub tally: Arc<QueueTally>,
     /// Whether its port takes large frames that were joined from segments.
     pub takes_coalesced: bool,
+    pub cost: QueueCost,
     unflushed: Unflushed,
     discarded: u64,
     /// What it last told others that it takes.
@@ -92,15 +95,20 @@ impl OwnedSink {
         tally: Arc<QueueTally>,
     ) -> Self {
         let discarded = sink.discarded();
-        let unflushed = Unflushed::default();
+        let (cost, unflushed) = (QueueCost::default(), Unflushed::default());
         let told = sink.offloads();
         shared.egress_forms.set(told);
-        Self { id, sink, shared, tally, takes_coalesced: true, unflushed, discarded, told }
+        Self { id, sink, shared, tally, takes_coalesced: true, cost, unflushed, discarded, told }
     }
 
     /// Whether [`OwnedSink::flush`] has something to do.
     pub(crate) fn is_touched(&self) -> bool {
         self.unflushed.touched
+    }
+
+    /// Frames and their bytes that the next [`OwnedSink::flush`] makes visible.
+    pub(crate) fn unflushed(&self) -> (u64, u64) {
+        (self.unflushed.frames, self.unflushed.bytes)
     }
 
     /// Hands a frame over, after doing in software what this egress lacks.

@@ -105,6 +105,12 @@ impl DataPlane {
         self.registry().move_queue(id, to)
     }
 
+    /// From now on new queues of these ports start at these processors, those of others,
+    /// and of processors that do not run, at the one with the fewest queues.
+    pub fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
+        self.registry().homes = homes;
+    }
+
     /// All queues, ascending.
     pub fn queues(&self) -> Vec<QueueView> {
         let registry = self.registry();
@@ -117,6 +123,7 @@ impl DataPlane {
                 bytes: record.tally.bytes.value(),
                 full: record.tally.full.value(),
                 moves: record.tally.moves.value(),
+                busy_ns: record.tally.busy_ns.value(),
             })
             .collect()
     }
@@ -207,7 +214,7 @@ impl DataPlane {
     ) {
         self.detach(id);
         let mut registry = self.registry();
-        let Some(link) = registry.home() else {
+        let Some(link) = registry.home(id.port) else {
             tracing::warn!(queue = ?id, "a queue came after the data plane stopped");
             return;
         };

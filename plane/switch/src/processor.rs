@@ -11,6 +11,8 @@
 //! used up is left alone until it has some again. So hundreds of idle queues cost
 //! a busy processor nothing, and an idle processor sleeps.
 
+mod polling;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -105,7 +107,7 @@ impl Processor {
         let mut moved = false;
         loop {
             self.now = self.wait.now();
-            self.stages.end_round(self.now, moved);
+            self.end_round(moved);
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
@@ -119,6 +121,9 @@ impl Processor {
             self.engine.flush();
             if moved {
                 self.mark(Stage::Notify);
+                if let Some(sides) = self.stages.sides() {
+                    self.engine.ledger().learn_egress(sides.egress_ns);
+                }
                 self.last_work = self.now;
             }
             let is_busy = moved || !self.engine.outbox().is_empty();
@@ -126,15 +131,24 @@ impl Processor {
                 if self.sources.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
                     self.look();
                 }
-                if self.now.since(self.cpu_time_taken) >= ACCOUNT_PERIOD {
-                    self.account();
-                }
                 if !is_busy {
                     std::hint::spin_loop();
                 }
             } else if self.sources.arm_all() {
                 self.sleep();
             }
+        }
+    }
+
+    /// A round ends and the next one begins.
+    fn end_round(&mut self, moved: bool) {
+        let ns = self.stages.end_round(self.now, moved);
+        if moved {
+            self.link.tally.working_ns.add(ns);
+            self.engine.ledger().end_round(ns);
+            // Only now, so that no queue's part in a round is split without the round's
+            // time; and not when it was woken, because frames wait then.
+            self.account();
         }
     }
 
@@ -175,97 +189,15 @@ impl Processor {
         true
     }
 
-    fn poll_sources(&mut self) -> bool {
-        let mut had_frames = false;
-        for nth in 0..self.sources.active() {
-            let Some(token) = self.sources.active_token(nth) else { break };
-            let Some(source) = self.sources.get_mut(token) else { continue };
-            match source.owned.readiness {
-                Readiness::Polling => {}
-                Readiness::Waiting => continue,
-                Readiness::Throttled(until) if self.now < until => continue,
-                Readiness::Throttled(_) => {
-                    source.owned.readiness = Readiness::Polling;
-                    if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
-                    {
-                        let fault = unwatchable(&error);
-                        self.give_up(token, fault);
-                        continue;
-                    }
-                }
-            }
-            had_frames |= self.poll_source(token);
-        }
-        self.sources.forget_waiting();
-        had_frames
-    }
-
-    /// Takes one batch from one queue through the switch.
-    fn poll_source(&mut self, token: usize) -> bool {
-        let published = Arc::clone(self.engine.published());
-        let Some(source) = self.sources.get_mut(token) else { return false };
-        let owned = &mut source.owned;
-        let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));
-        let bandwidth = port.and_then(|port| Some((port.bandwidth.as_ref()?, &port.shared)));
-        if let Some((limit, port)) = bandwidth {
-            if let Err(until) = port.bandwidth.check(limit, self.now) {
-                owned.source.disarm();
-                self.wait.unwatch(owned.source.wake_fd());
-                owned.readiness = Readiness::Throttled(until);
-                return false;
-            }
-        }
-        self.batch.clear();
-        let outcome = owned.source.receive(&mut self.batch);
-        let frames = self.batch.len();
-        if frames > 0 {
-            source.empty_polls = 0;
-            let bytes = self.batch.bytes();
-            owned.count(frames as u64, bytes as u64);
-            self.link.tally.batches.add(1);
-            self.link.tally.frames.add(frames as u64);
-            if let Some((limit, port)) = bandwidth {
-                // A batch holds less than 2^32 bytes by far.
-                port.bandwidth.charge(limit, self.now, bytes as u32);
-            }
-            if let Some(ingress) = owned.ingress {
-                let mut probe = self.stages.probe(&*self.wait);
-                self.engine.handle_batch(self.now, ingress, &mut self.batch, &mut probe);
-            }
-            if self.batch.has_tails() {
-                self.release(token);
-            }
-        } else if outcome.is_ok() {
-            source.empty_polls += 1;
-            if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
-                source.empty_polls = 0;
-                self.sources.arm(token);
-            }
-            self.mark(Stage::Poll);
-        }
-        if let Err(fault) = outcome {
-            self.give_up(token, fault);
-        }
-        frames > 0
-    }
-
-    /// The batch was carried out: nobody needs the tails of its frames any more, and
-    /// their source may give away what they lie in.
-    fn release(&mut self, token: usize) {
-        self.batch.clear();
-        if let Some(source) = self.sources.get_mut(token) {
-            source.owned.source.release();
-        }
-        self.mark(Stage::Notify);
-    }
-
     fn sleep(&mut self) {
         self.account();
+        self.engine.forwarder().handle_age(self.now);
         self.link.tally.sleeps.add(1);
         let until = self.next_deadline();
         self.now = self.wait.now();
         // A round that moved frames is followed by another.
         self.stages.end_round(self.now, false);
+        self.engine.ledger().settle();
         self.stages.publish(&self.link.tally.stages, true);
         self.wait_until(Some(until));
         self.now = self.wait.now();
@@ -305,13 +237,15 @@ impl Processor {
         }
     }
 
-    /// What a processor does now and then that never sleeps.
+    /// Writes down what it used, if that was not done for a while.
     fn account(&mut self) {
-        if self.now.since(self.cpu_time_taken) >= ACCOUNT_PERIOD {
-            self.cpu_time_taken = self.now;
-            self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
-            self.stages.publish(&self.link.tally.stages, false);
+        if self.now.since(self.cpu_time_taken) < ACCOUNT_PERIOD {
+            return;
         }
+        self.cpu_time_taken = self.now;
+        self.link.tally.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
+        self.stages.publish(&self.link.tally.stages, false);
+        self.engine.ledger().settle();
         self.engine.forwarder().handle_age(self.now);
     }
 
@@ -326,12 +260,14 @@ impl Processor {
         source.source.disarm();
         self.wait.unwatch(source.source.wake_fd());
         source.readiness = Readiness::Polling;
+        self.engine.ledger().close(&mut source.cost);
         self.count_queues();
         Some(source)
     }
 
     fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
         owned.ingress = self.engine.published().ingress(owned.id.port);
+        self.engine.ledger().open(&mut owned.cost, &owned.tally);
         let token = self.sources.insert(owned);
         let Some(source) = self.sources.get_mut(token) else { return };
         let watched = self.wait.watch(source.owned.source.wake_fd(), token as u64);

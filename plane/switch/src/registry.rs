@@ -54,6 +54,8 @@ pub(crate) struct Registry {
     pub queues: BTreeMap<QueueId, QueueRecord>,
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
+    /// Where new queues of ports start that somebody has chosen a processor for.
+    pub homes: BTreeMap<PortId, ProcessorId>,
     teams: Teams,
 }
 
@@ -70,6 +72,7 @@ impl Registry {
             queues: BTreeMap::new(),
             ports: BTreeMap::new(),
             captures: BTreeMap::new(),
+            homes: BTreeMap::new(),
             teams: Teams::default(),
         };
         registry.set_processors(placements, runtime, notices)?;
@@ -85,9 +88,11 @@ impl Registry {
         Some(Arc::clone(&running.link))
     }
 
-    /// The processor with the fewest queues: where a new queue starts.
-    pub(crate) fn home(&self) -> Option<Arc<Link>> {
-        self.home_among(|_| true)
+    /// Where a new queue of a port starts: the processor that was chosen for it, or the
+    /// one with the fewest queues.
+    pub(crate) fn home(&self, port: PortId) -> Option<Arc<Link>> {
+        let chosen = self.homes.get(&port).and_then(|id| self.link(*id));
+        chosen.or_else(|| self.home_among(|_| true))
     }
 
     fn home_among(&self, is_wanted: impl Fn(&Link) -> bool) -> Option<Arc<Link>> {
@@ -301,6 +306,7 @@ impl Registry {
                 id: link.id,
                 placement: link.placement,
                 queues: link.tally.queues.load(Relaxed),
+                working_ns: link.tally.working_ns.value(),
                 cpu_time: Duration::from_nanos(link.tally.cpu_time_ns.load(Relaxed)),
                 stages,
                 batches: link.tally.batches.value(),

@@ -71,6 +71,13 @@ impl Stage {
     }
 }
 
+/// What a timed round took for its ingress and its egress queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sides {
+    pub ingress_ns: u64,
+    pub egress_ns: u64,
+}
+
 /// Nanoseconds by stage.
 pub(crate) type Nanoseconds = [u64; Stage::COUNT];
 
@@ -174,8 +181,9 @@ impl StageClock {
     }
 
     /// A round ends and the next one begins. `moved`: it moved frames.
+    /// Returns how long it took in ns.
     #[inline]
-    pub(crate) fn end_round(&mut self, now: Time, moved: bool) {
+    pub(crate) fn end_round(&mut self, now: Time, moved: bool) -> u64 {
         let ns = ns_between(self.round_began, now);
         if moved {
             let class = class_of(ns);
@@ -196,6 +204,21 @@ impl StageClock {
         }
         self.round_began = now;
         self.marked = now;
+        ns
+    }
+
+    /// What this round took so far for either side, until the last mark; `None` if it is
+    /// not timed.
+    #[inline]
+    pub(crate) fn sides(&self) -> Option<Sides> {
+        if !self.is_timed {
+            return None;
+        }
+        let sum = |stages: &[Stage]| stages.iter().map(|stage| self.spent[stage.index()]).sum();
+        Some(Sides {
+            ingress_ns: sum(&[Stage::CopyIn, Stage::Classify, Stage::Coalesce]),
+            egress_ns: sum(&[Stage::Segment, Stage::Checksum, Stage::CopyOut, Stage::Notify]),
+        })
     }
 
     #[cold]

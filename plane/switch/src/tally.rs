@@ -45,6 +45,8 @@ pub(crate) struct QueueTally {
     pub bytes: OwnTally,
     pub full: OwnTally,
     pub moves: OwnTally,
+    /// See [`crate::ledger`].
+    pub busy_ns: OwnTally,
 }
 
 /// What became of one port's frames since it was made, over all its queues, whoever
@@ -111,6 +113,8 @@ pub(crate) struct ProcessorTally {
     pub batches: OwnTally,
     pub frames: OwnTally,
     pub sleeps: OwnTally,
+    /// What rounds took that moved something.
+    pub working_ns: OwnTally,
     /// CPU time of the thread in ns, as last written by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,

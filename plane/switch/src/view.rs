@@ -23,6 +23,13 @@ pub struct QueueView {
     pub full: u64,
     /// Times it was handed over.
     pub moves: u64,
+    /// Time in ns that its owners spent on it since it was attached, as of about a
+    /// millisecond of their work ago. Of an ingress queue, for taking batches, deciding
+    /// them and handing them to other processors; of an egress queue, for writing frames
+    /// there and making them visible. The parts of queues that are worked off in the same
+    /// round are estimated; their sum is never above the time of the rounds. To look for
+    /// frames in vain counts for no queue.
+    pub busy_ns: u64,
 }
 
 /// One processor.
@@ -36,6 +43,9 @@ pub struct ProcessorView {
     pub queues: u64,
     /// CPU time it used, as of about a millisecond of its work ago.
     pub cpu_time: Duration,
+    /// Time in ns of the rounds in which it moved something, since it started: all of it
+    /// in which it was neither asleep nor looked for work in vain.
+    pub working_ns: u64,
     /// Its time since it started, until it was asked if it sleeps, else until about a
     /// millisecond or one round before.
     pub stages: StageTimes,

@@ -1,6 +1,7 @@
 //! Why a queue is where it is.
 
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
@@ -38,6 +39,8 @@ pub enum Why {
         /// Where it was to go.
         wanted: ProcessorId,
     },
+    /// It was found there: somebody else has put it there.
+    Found,
 }
 
 /// Why a queue stays where it is, or how long.
@@ -56,21 +59,21 @@ pub enum Stays {
     /// The processor is too busy, and a move there is would help, but this queue was moved
     /// too often lately.
     Rests {
-        /// Until then.
-        until: Time,
+        /// For so long.
+        left: Duration,
     },
     /// The processor is too busy, and a move there is would help, but there were too many
     /// lately.
     AllowanceUsedUp {
-        /// Until then, at the least.
-        until: Time,
+        /// For so long, at the least.
+        left: Duration,
     },
     /// The processor is too busy, but there is no better place for this queue.
     NoBetterPlace,
     /// The processor is to be emptied, if this is still possible then.
     Packable {
-        /// When.
-        at: Time,
+        /// After so long.
+        left: Duration,
     },
     /// The processor has room, and to empty it would fill another too much or gain
     /// nothing.
@@ -93,8 +96,8 @@ pub struct QueueExplanation {
     pub queue: QueueId,
     /// Where it is.
     pub processor: ProcessorId,
-    /// Since when.
-    pub since: Time,
+    /// For how long.
+    pub for_time: Duration,
     /// How it came there.
     pub why: Why,
     /// What it takes.
@@ -121,7 +124,7 @@ impl Vmq {
         QueueExplanation {
             queue: id,
             processor: queue.at,
-            since: queue.since,
+            for_time: now.since(queue.since),
             why: queue.why,
             load: queue.load.mean(),
             processor_load: self.loads().get(&queue.at).map_or(Load::ZERO, |load| load.mean()),
@@ -149,7 +152,8 @@ impl Vmq {
             Some(since) => {
                 let owed = if queue.is_way_back_paid { 1 } else { 2 };
                 let at = since + self.patience.hold();
-                Stays::Packable { at: at.max(self.allowance.ready_at(owed, now)) }
+                let at = at.max(self.allowance.ready_at(owed, now));
+                Stays::Packable { left: at.since(now) }
             }
             None => Stays::Calm,
         }
@@ -164,8 +168,8 @@ impl Vmq {
         }
         let ready_at = self.allowance.ready_at(1, now);
         match queue.is_way_back_paid {
-            false if queue.rest_until > now => Stays::Rests { until: queue.rest_until },
-            false if ready_at > now => Stays::AllowanceUsedUp { until: ready_at },
+            false if queue.rest_until > now => Stays::Rests { left: queue.rest_until.since(now) },
+            false if ready_at > now => Stays::AllowanceUsedUp { left: ready_at.since(now) },
             _ => Stays::NoBetterPlace,
         }
     }
@@ -185,6 +189,7 @@ impl fmt::Display for Why {
             Self::NotMoved { wanted } => {
                 write!(f, "it was to go to processor {wanted}, which could not be done")
             }
+            Self::Found => f.write_str("somebody else put it there"),
         }
     }
 }
@@ -200,25 +205,26 @@ impl fmt::Display for Stays {
                 "the processor is above {HIGH}, but this queue is alone there and would make any \
                  other as busy"
             ),
-            Self::Rests { until } => {
-                write!(
-                    f,
-                    "the processor is above {HIGH}, but the queue was moved often and rests until {until}"
-                )
-            }
-            Self::AllowanceUsedUp { until } => write!(
+            Self::Rests { left } => write!(
                 f,
-                "the processor is above {HIGH}, but moves are used up; there is one more at {until}"
+                "the processor is above {HIGH}, but the queue was moved often and rests for \
+                 another {:.1} s",
+                left.as_secs_f32()
+            ),
+            Self::AllowanceUsedUp { left } => write!(
+                f,
+                "the processor is above {HIGH}, but moves are used up; there is one more in \
+                 {:.1} s",
+                left.as_secs_f32()
             ),
             Self::NoBetterPlace => {
                 write!(f, "the processor is above {HIGH}, but this queue has no better place")
             }
-            Self::Packable { at } => {
-                write!(
-                    f,
-                    "all queues of the processor fit elsewhere; they leave at {at} if they still do"
-                )
-            }
+            Self::Packable { left } => write!(
+                f,
+                "all queues of the processor fit elsewhere; they leave in {:.1} s if they still do",
+                left.as_secs_f32()
+            ),
             Self::Calm => write!(
                 f,
                 "the processor is not above {HIGH}, and its queues do not fit elsewhere below {FIT} \
@@ -230,12 +236,15 @@ impl fmt::Display for Stays {
 
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, processor, since, why, load, processor_load, other_load, stays } = self;
+        let Self { queue, processor, for_time, why, load, processor_load, other_load, stays } =
+            self;
         write!(
             f,
             "{} queue {} takes {load} of processor {processor}, which is at {processor_load} \
-             ({other_load} is other work). It is there since {since}: {why}. It stays: {stays}.",
-            queue.direction, queue.index
+             ({other_load} is other work). It has been there for {:.1} s: {why}. It stays: {stays}.",
+            queue.direction,
+            queue.index,
+            for_time.as_secs_f32()
         )
     }
 }

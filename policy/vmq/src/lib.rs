@@ -9,7 +9,8 @@
 //!   [`Vmq::add_queue`] as NICs attach.
 //! - [`Vmq::observe`] with [`Measurements`] some four times a second. It returns
 //!   [`Move`]s to carry out, and [`Effect`]s of earlier ones.
-//! - [`Vmq::handle_moved`] when a move was carried out, or was not.
+//! - [`Vmq::handle_moved`] when a move was carried out, or was not; [`Vmq::handle_found`]
+//!   when somebody else has moved a queue.
 //!
 //! What dynamic placement does, by the marks of [`marks`]
 //! - A processor above the high mark sheds one queue after another, the smallest that
@@ -36,6 +37,7 @@ mod draft;
 mod effect;
 mod error;
 mod explain;
+mod found;
 mod load;
 pub mod marks;
 mod measure;
@@ -46,6 +48,7 @@ mod pack;
 mod patience;
 mod queue;
 mod seat;
+mod seat_view;
 mod shed;
 mod spec;
 mod vacate;
@@ -58,5 +61,6 @@ pub use load::Load;
 pub use measure::{Measurements, ProcessorBusy, QueueBusy};
 pub use moves::{Figures, Move, Reason};
 pub use observe::Observed;
+pub use seat_view::ProcessorView;
 pub use spec::{NicSpec, Processor, VmqMode, VmqSpec};
 pub use vmq::{Added, Vmq};

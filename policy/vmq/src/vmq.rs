@@ -186,17 +186,26 @@ impl Vmq {
         if queue.index >= nic.queues {
             return Err(QueueError::IndexTooHigh { queue, queues: nic.queues });
         }
-        let (at, why) = if self.uses_default_queue(queue) {
-            (self.base(), Why::DefaultQueue)
-        } else if self.spec.mode == VmqMode::Static {
-            let weight = nic.vmq_weight;
-            (self.lightest(), Why::Assigned { weight })
-        } else {
-            (self.home(), Why::Home)
-        };
+        let (at, why) = self.first_place(*nic);
         self.queues.insert(queue, Queue::new(at, why, now));
         self.allowance.resize(self.queues.len(), now);
         Ok(Added { at, moves: self.settle(now) })
+    }
+
+    /// Where a queue of this NIC is to be if it is added now; `None` if the NIC is not
+    /// known.
+    pub fn home_of(&self, nic: PortId) -> Option<ProcessorId> {
+        self.nics.get(&nic).map(|nic| self.first_place(*nic).0)
+    }
+
+    fn first_place(&self, nic: NicSpec) -> (ProcessorId, Why) {
+        if !self.spec.enabled || nic.uses_default_queue() {
+            (self.base(), Why::DefaultQueue)
+        } else if self.spec.mode == VmqMode::Static {
+            (self.lightest(), Why::Assigned { weight: nic.vmq_weight })
+        } else {
+            (self.home(), Why::Home)
+        }
     }
 
     /// Removes a queue; says whether it was there.
@@ -205,6 +214,11 @@ impl Vmq {
         self.watches.remove(&queue);
         self.allowance.resize(self.queues.len(), now);
         is_known
+    }
+
+    /// Whether a queue was added.
+    pub fn holds(&self, queue: QueueId) -> bool {
+        self.queues.contains_key(&queue)
     }
 
     /// A move was carried out, or was not: the queue is at `at` now. Until this is said

@@ -159,9 +159,7 @@ fn under_used_processors_are_emptied_after_the_hold() {
         let mut bench = Bench::new(&processors(4, 1, 1), 2, queues, other);
         assert_eq!(bench.first_moves(hold), [], "{name}");
         if let Some((nic, ..)) = expected.first() {
-            assert!(
-                matches!(bench.stays(*nic), Stays::Packable { at } if at == bench.now + PERIOD)
-            );
+            assert_eq!(bench.stays(*nic), Stays::Packable { left: PERIOD });
         }
         assert_eq!(bench.first_moves(3), *expected, "{name}");
         assert_eq!(bench.first_moves(100), [], "{name}: nothing more");
@@ -208,6 +206,34 @@ fn a_move_that_is_not_carried_out_is_tried_again_later() {
 }
 
 #[test]
+fn what_somebody_else_moved_stays_until_load_says_otherwise() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 1, &[10, 10, 0], &[]);
+    bench.observe();
+    bench.vmq.handle_found(queue(1), ProcessorId(2), bench.now);
+    bench.vmq.handle_found(queue(9), ProcessorId(2), bench.now);
+    let explained = bench.vmq.explain(PortId(1), bench.now).unwrap().queues[0].clone();
+    assert_eq!((explained.processor, explained.why), (ProcessorId(2), Why::Found));
+    bench.observe();
+    let processors = bench.vmq.processors();
+    let seen: Vec<_> =
+        processors.iter().map(|of| (of.queues, of.load.ppm(), of.other_load.ppm())).collect();
+    assert_eq!(seen, [(2, 100_000, 0), (0, 0, 0), (1, 100_000, 0), (0, 0, 0)]);
+    assert!(processors.iter().all(|of| of.permitted));
+    let hold = (marks::HOLD_MIN.as_millis() / PERIOD.as_millis()) as usize;
+    assert_eq!(bench.first_moves(hold - 1), []);
+    assert_eq!(bench.first_moves(2), [(1, 2, 0)], "packed like any other");
+    let off = VmqSpec { enabled: false, ..VmqSpec::default() };
+    assert_eq!(bench.vmq.set_spec(off, bench.now).unwrap(), []);
+    bench.vmq.handle_found(queue(2), ProcessorId(3), bench.now);
+    assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
+    // What is on its way is not found anywhere.
+    let only = VmqSpec { base_processor: Some(ProcessorId(1)), ..VmqSpec::default() };
+    let moves = bench.vmq.set_spec(only, bench.now).unwrap();
+    bench.vmq.handle_found(moves[0].queue, ProcessorId(3), bench.now);
+    assert_eq!(bench.stays(moves[0].queue.port.0), Stays::OnItsWay);
+}
+
+#[test]
 fn explanations_are_in_words() {
     let mut bench = Bench::new(&processors(4, 1, 1), 1, &[100], &[]);
     bench.observe();
@@ -216,7 +242,7 @@ fn explanations_are_in_words() {
     assert_eq!(
         bench.vmq.explain(PortId(0), bench.now).unwrap().to_string(),
         "ingress queue 0 takes 100.0 % of processor 0, which is at 100.0 % (0.0 % is other \
-         work). It is there since 1099.511627776 s: it was assigned there with weight 100. It \
+         work). It has been there for 0.5 s: it was assigned there with weight 100. It \
          stays: the processor is above 85.0 %, but this queue is alone there and would make any \
          other as busy."
     );

@@ -7,6 +7,9 @@
 //! What it does not do: it knows no queue and no frame, schedules nothing and
 //! keeps no list of the threads it started.
 //!
+//! Beside that, [`cpu_places`] tells which CPUs are threads of one core and on which NUMA
+//! node they are.
+//!
 //! Lifecycle: [`ProcessorThreads::start`] makes a thread, pins it, gives it an
 //! [`EpollWait`] and runs the body; the caller keeps the waker and the joiner.
 //! The waker may outlive the thread, then it does nothing.
@@ -22,10 +25,12 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod clock;
+mod cpu_places;
 mod epoll_wait;
 mod processor_threads;
 mod pwait2;
 mod sleep_flag;
 
+pub use cpu_places::cpu_places;
 pub use epoll_wait::{EpollWait, EventWaker, TOKEN_MAX};
 pub use processor_threads::ProcessorThreads;

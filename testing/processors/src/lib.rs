@@ -10,11 +10,13 @@ mod clock;
 mod endless;
 mod lan;
 mod supply;
+mod timed;
 
 pub use clock::OnClock;
 pub use endless::{Bottomless, Endless};
 pub use lan::{mac, plane_of_nics, queue, small_frame};
 pub use supply::Supply;
+pub use timed::{Clock, Slow, Timed};
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -2,15 +2,14 @@
 //! test's own: it goes on only while queues do something.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, QueueHost, Sent};
+use suimon_frame::{Offloads, Sum, VnetHeader};
+use suimon_ports::QueueHost;
 use suimon_processor_tests::{
-    Endless, OnClock, Receiver, Sender, Supply, mac, plane_of_nics, queue, small_frame,
+    Clock, Endless, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue, small_frame,
 };
-use suimon_quantity::{Direction, SwitchId, Time};
+use suimon_quantity::{Direction, SwitchId};
 use suimon_switch::{DataPlane, ProcessorView, Stage, StageTimes};
 use suimon_wait::ProcessorThreads;
 
@@ -22,68 +21,6 @@ const TRANSMIT_NS: u64 = 20;
 const FLUSH_NS: u64 = 500;
 /// How long a processor looks for more work before it sleeps.
 const SPIN_NS: u64 = 50_000;
-
-/// Time that passes when somebody says so.
-#[derive(Clone, Default)]
-struct Clock(Arc<AtomicU64>);
-
-impl Clock {
-    fn pass(&self, ns: u64) {
-        self.0.fetch_add(ns, Ordering::SeqCst);
-    }
-
-    fn ns(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// Threads on this clock.
-    fn runtime(&self) -> OnClock {
-        let clock = self.clone();
-        OnClock::new(move || Time::from_ns(clock.ns()))
-    }
-}
-
-/// Has so many batches, each of which takes its time.
-struct Timed {
-    frames: Endless,
-    left: u64,
-    clock: Clock,
-}
-
-impl Supply for Timed {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
-        if self.left == 0 {
-            self.clock.pass(EMPTY_NS);
-            return Ok(0);
-        }
-        self.left -= 1;
-        self.clock.pass(RECEIVE_NS);
-        self.frames.fill(batch)
-    }
-
-    fn is_over(&self) -> bool {
-        self.left == 0
-    }
-}
-
-/// Takes everything, in its time.
-struct Slow(Clock);
-
-impl FrameSink for Slow {
-    fn transmit(&mut self, _: &Frame) -> Result<Sent, PortFault> {
-        self.0.pass(TRANSMIT_NS);
-        Ok(Sent::Accepted)
-    }
-
-    fn flush(&mut self) -> Result<(), PortFault> {
-        self.0.pass(FLUSH_NS);
-        Ok(())
-    }
-
-    fn offloads(&self) -> Offloads {
-        Offloads::NONE
-    }
-}
 
 /// The processor, once it is as wanted.
 fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&ProcessorView) -> bool) -> ProcessorView {
@@ -106,9 +43,15 @@ fn sum(times: &StageTimes) -> u64 {
 fn all_of_a_processors_time_is_told_once() {
     let clock = Clock::default();
     let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
-    plane.attach_sink(queue(1, Direction::Egress), Box::new(Slow(clock.clone())));
-    let frames = Endless::new(small_frame(0, 1));
-    let source = Timed { frames, left: BATCHES, clock: clock.clone() };
+    let slow = Slow { clock: clock.clone(), transmit_ns: TRANSMIT_NS, flush_ns: FLUSH_NS };
+    plane.attach_sink(queue(1, Direction::Egress), Box::new(slow));
+    let source = Timed {
+        frames: Endless::new(small_frame(0, 1)),
+        left: BATCHES,
+        clock: clock.clone(),
+        receive_ns: RECEIVE_NS,
+        empty_ns: EMPTY_NS,
+    };
     plane.attach_source(queue(0, Direction::Ingress), source.source());
     let asleep =
         until(&plane, "asleep", |processor| processor.batches == BATCHES && processor.asleep);

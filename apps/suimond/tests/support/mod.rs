@@ -21,7 +21,7 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
-use suimon_wait::ProcessorThreads;
+use suimon_wait::{ProcessorThreads, cpu_places};
 use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::socket_files::HostSocketFiles;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -54,6 +54,7 @@ impl Server {
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
             listener: sender.clone(),
+            cpu_places: cpu_places(&cpus),
             cpus,
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),

@@ -1,6 +1,6 @@
 //! A switching plane that only remembers what it was told.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,9 +29,114 @@ struct Inner {
     refuse_processors: bool,
     addresses: Vec<AddressView>,
     heard: Vec<Learned>,
+    now: Time,
+    /// By [`ProcessorId`], as the plane itself gives the numbers.
+    processors: Vec<Option<ProcessorView>>,
+    queues: BTreeMap<QueueId, QueueView>,
+    homes: BTreeMap<PortId, ProcessorId>,
+    refuse_moves: bool,
+}
+
+impl Inner {
+    fn has(&self, id: ProcessorId) -> bool {
+        self.processors.get(usize::from(id.0)).is_some_and(Option::is_some)
+    }
+
+    fn home(&self, port: PortId) -> ProcessorId {
+        let first = || (0..).map(ProcessorId).find(|id| self.has(*id)).unwrap();
+        self.homes.get(&port).copied().filter(|id| self.has(*id)).unwrap_or_else(first)
+    }
+
+    fn place(&mut self, placements: &[Placement]) {
+        let mut missing = placements.to_vec();
+        for place in &mut self.processors {
+            *place = place.take().filter(|view| {
+                let wanted = missing.iter().position(|placement| *placement == view.placement);
+                wanted.map(|at| missing.remove(at)).is_some()
+            });
+        }
+        for placement in &missing {
+            let at = self.processors.iter().position(Option::is_none);
+            let at = at.unwrap_or(self.processors.len());
+            self.processors.resize(self.processors.len().max(at + 1), None);
+            self.processors[at] = Some(processor(at, *placement));
+        }
+        let astray: Vec<QueueId> = self.queues.values().map(|view| view.id).collect();
+        for id in astray {
+            if !self.has(self.queues[&id].processor) {
+                let home = self.home(id.port);
+                self.queues.get_mut(&id).unwrap().processor = home;
+            }
+        }
+    }
+}
+
+/// One that has done nothing.
+fn processor(at: usize, placement: Placement) -> ProcessorView {
+    ProcessorView {
+        id: ProcessorId(u16::try_from(at).unwrap()),
+        placement,
+        queues: 0,
+        cpu_time: Duration::ZERO,
+        working_ns: 0,
+        stages: suimon_switch::StageTimes::default(),
+        batches: 0,
+        frames: 0,
+        sleeps: 0,
+        asleep: true,
+    }
 }
 
 impl FakePlane {
+    /// A device attaches a queue.
+    pub(crate) fn attach(&self, id: QueueId) {
+        let mut inner = self.lock();
+        let processor = inner.home(id.port);
+        let view = QueueView { id, processor, frames: 0, bytes: 0, full: 0, moves: 0, busy_ns: 0 };
+        inner.queues.insert(id, view);
+    }
+
+    /// A device detaches a queue.
+    pub(crate) fn detach(&self, id: QueueId) {
+        self.lock().queues.remove(&id);
+    }
+
+    /// Which processor has a queue.
+    pub(crate) fn owner(&self, id: QueueId) -> u16 {
+        self.lock().queues[&id].processor.0
+    }
+
+    /// How often queues were handed over.
+    pub(crate) fn moves(&self) -> u64 {
+        self.lock().queues.values().map(|view| view.moves).sum()
+    }
+
+    pub(crate) fn refuse_moves(&self, refuse: bool) {
+        self.lock().refuse_moves = refuse;
+    }
+
+    /// Time passes, in which queues want so much of their processors' time; those that
+    /// want more than there is share it.
+    pub(crate) fn pass(&self, span: Duration, wanted: &BTreeMap<QueueId, Duration>) {
+        let mut inner = self.lock();
+        inner.now = inner.now + span;
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
+        let Inner { processors, queues, .. } = &mut *inner;
+        for processor in processors.iter_mut().flatten() {
+            let mut here: Vec<&mut QueueView> =
+                queues.values_mut().filter(|view| view.processor == processor.id).collect();
+            let wants = |view: &QueueView| wanted.get(&view.id).copied().map_or(0, ns);
+            let whole: u64 = here.iter().map(|view| wants(view)).sum();
+            let given = whole.min(ns(span));
+            for view in &mut here {
+                let busy_ns = wants(view) * given / whole.max(1);
+                view.busy_ns += busy_ns;
+                view.frames += busy_ns / 1000;
+            }
+            processor.working_ns += given;
+        }
+    }
+
     /// What it was told of others' hearing.
     pub(crate) fn heard(&self) -> Vec<Learned> {
         self.lock().heard.clone()
@@ -92,19 +197,34 @@ impl SwitchPlane for FakePlane {
             return Err(io::Error::other("no such CPU"));
         }
         inner.placements = placements.to_vec();
+        inner.place(placements);
         Ok(())
     }
 
-    fn move_queue(&self, id: QueueId, _to: ProcessorId) -> Result<(), MoveError> {
-        Err(MoveError::NoSuchQueue(id))
+    fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError> {
+        let mut inner = self.lock();
+        if !inner.has(to) {
+            return Err(MoveError::NoSuchProcessor(to));
+        }
+        if inner.refuse_moves {
+            return Err(MoveError::Stuck);
+        }
+        let view = inner.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
+        view.moves += u64::from(view.processor != to);
+        view.processor = to;
+        Ok(())
+    }
+
+    fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
+        self.lock().homes = homes;
     }
 
     fn queues(&self) -> Vec<QueueView> {
-        Vec::new()
+        self.lock().queues.values().cloned().collect()
     }
 
     fn processors(&self) -> Vec<ProcessorView> {
-        Vec::new()
+        self.lock().processors.iter().flatten().cloned().collect()
     }
 
     fn port_counters(&self, _port: PortId) -> PortCountersView {
@@ -124,7 +244,7 @@ impl SwitchPlane for FakePlane {
     }
 
     fn now(&self) -> Time {
-        Time::ZERO
+        self.lock().now
     }
 
     fn poll_notice(&self) -> Option<PlaneNotice> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severity, parse_toml};
-use suimon_ports::{Placement, PortSpec};
+use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::testing::{FakeDevices, FakePlane, MemoryStore};
@@ -39,6 +39,7 @@ impl Harness {
             clock: Arc::new(|| 1_700_000_000_000),
             listener: Arc::new(NoListener),
             cpus: vec![0, 1, 2, 3],
+            cpu_places: cpu_places(),
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
@@ -112,6 +113,12 @@ impl Harness {
         assert_eq!(self.plane.placements(), placements, "processors");
         assert!(!self.store.keys("desired").contains(&"intent".to_owned()), "intent");
     }
+}
+
+/// Four CPUs: two cores of two threads, 0 and 2, 1 and 3, each on a node of its own.
+pub(crate) fn cpu_places() -> Vec<CpuPlace> {
+    let place = |cpu: u16| CpuPlace { cpu, core: u32::from(cpu % 2), numa_node: cpu % 2 };
+    (0..4).map(place).collect()
 }
 
 /// A configuration from a host file.

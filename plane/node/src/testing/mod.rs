@@ -7,5 +7,5 @@ mod memory_store;
 
 pub(crate) use fake_devices::FakeDevices;
 pub(crate) use fake_plane::FakePlane;
-pub(crate) use harness::{Harness, PATIENCE, host, name, wait_until};
+pub(crate) use harness::{Harness, PATIENCE, cpu_places, host, name, wait_until};
 pub(crate) use memory_store::{MemoryStore, StoreFailure};

@@ -1,19 +1,97 @@
 //! How VMQ stands.
 
-use suimon_contract::{ApiError, VmqStatus};
+use std::collections::BTreeMap;
+
+use suimon_contract::{ApiError, Name, VmqProcessorStatus, VmqQueueStatus, VmqStatus};
+use suimon_quantity::{PortId, Time};
+use suimon_vmq::{QueueExplanation, Stays};
 
 use crate::edit::not_found;
+use crate::queue_names::queue_name;
 use crate::shared::Shared;
+use crate::vmq::numbering::Numbering;
+use crate::vmq::placing::Placing;
+use crate::vmq::told::in_plane;
 
 impl Shared {
     /// VMQ of every team and uplink that a switch uses, in the order of switches.
     pub(crate) fn vmqs(&self) -> Vec<VmqStatus> {
-        Vec::new()
+        let desired = self.desired();
+        let uplinks = desired.config.switches.iter().filter_map(|switch| switch.uplink.as_ref());
+        let labels = self.port_labels();
+        let now = self.plane.now();
+        let inner = self.vmq_table.lock();
+        let status = |uplink: &Name| {
+            let placing = inner.placings.get(uplink)?;
+            Some(VmqStatus {
+                uplink: uplink.clone(),
+                config: placing.plan().config.clone(),
+                processors: processors(placing, &inner.numbering),
+                queues: self.vmq_queues(placing, &inner.numbering, &labels, now),
+            })
+        };
+        uplinks.filter_map(status).collect()
     }
 
     /// VMQ of one team or uplink.
     pub(crate) fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
         let mut all = self.vmqs().into_iter();
         all.find(|vmq| vmq.uplink.as_str() == uplink).ok_or_else(|| not_found("vmq", uplink))
+    }
+
+    fn vmq_queues(
+        &self,
+        placing: &Placing,
+        numbering: &Numbering,
+        labels: &BTreeMap<PortId, String>,
+        now: Time,
+    ) -> Vec<VmqQueueStatus> {
+        let mut queues = Vec::new();
+        for (id, (name, _)) in &placing.plan().ports {
+            let Some(port) = self.ports.find_id(*id) else { continue };
+            let explained = placing.vmq.explain(*id, now).into_iter();
+            for of in explained.flat_map(|explanation| explanation.queues) {
+                let queue = queue_name(labels, &port.key, of.queue);
+                queues.push((of.queue, queue_status(queue, name, &of, numbering)));
+            }
+        }
+        queues.sort_by(|(a, one), (b, other)| {
+            let key = |status: &VmqQueueStatus| status.nic.clone();
+            key(one).cmp(&key(other)).then(a.cmp(b))
+        });
+        queues.into_iter().map(|(_, status)| status).collect()
+    }
+}
+
+fn processors(placing: &Placing, numbering: &Numbering) -> Vec<VmqProcessorStatus> {
+    let views = placing.vmq.processors().into_iter();
+    let mut statuses: Vec<VmqProcessorStatus> = views
+        .map(|view| VmqProcessorStatus {
+            processor: numbering.id(view.processor).unwrap_or(view.processor).0,
+            permitted: view.permitted,
+            queues: view.queues,
+            load_ppm: view.load.ppm(),
+            other_load_ppm: view.other_load.ppm(),
+        })
+        .collect();
+    statuses.sort_by_key(|status| status.processor);
+    statuses
+}
+
+fn queue_status(
+    queue: String,
+    nic: &Name,
+    of: &QueueExplanation,
+    numbering: &Numbering,
+) -> VmqQueueStatus {
+    VmqQueueStatus {
+        queue,
+        nic: nic.clone(),
+        default_queue: of.stays == Stays::DefaultQueue,
+        processor: numbering.id(of.processor).unwrap_or(of.processor).0,
+        load_ppm: of.load.ppm(),
+        age_s: of.for_time.as_secs(),
+        why: in_plane(of.why, numbering).to_string(),
+        stays: of.stays.to_string(),
     }
 }

@@ -89,7 +89,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn attach_sink(&mut self, sink: Box<OwnedSink>) {
+    pub(crate) fn attach_sink(&mut self, mut sink: Box<OwnedSink>) {
+        self.ledger.open(&mut sink.cost, &sink.tally);
         let at = self.sinks.iter().position(Option::is_none).unwrap_or(self.sinks.len());
         if at == self.sinks.len() {
             self.sinks.push(None);
@@ -110,7 +111,10 @@ impl Engine {
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
         let at = self.sink_of.remove(&queue)?;
         self.touched.retain(|touched| *touched != at);
-        let sink = self.sinks.get_mut(at).and_then(Option::take);
+        let mut sink = self.sinks.get_mut(at).and_then(Option::take);
+        if let Some(sink) = &mut sink {
+            self.ledger.close(&mut sink.cost);
+        }
         self.find_ways();
         sink
     }

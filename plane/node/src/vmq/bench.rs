@@ -1,0 +1,150 @@
+//! A node without its control thread, on a plane that only counts, in the test's own time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_contract::{Event, HostConfig, Severity, VmqQueueStatus, VmqStatus};
+use suimon_quantity::{Direction, PortId, QueueId};
+
+use crate::events::EventLog;
+use crate::port_table::Port;
+use crate::records::StoredState;
+use crate::shared::{Shared, SharedParts};
+use crate::testing::{FakeDevices, FakePlane, MemoryStore, cpu_places, host};
+use crate::wanted::wanted_ports;
+use crate::{NoListener, SwitchPlane, placements};
+
+pub(super) const PERIOD: Duration = Duration::from_millis(250);
+
+/// See the module.
+pub(super) struct Bench {
+    pub(super) shared: Shared,
+    pub(super) plane: FakePlane,
+    /// What queues want of each [`PERIOD`].
+    pub(super) wanted: BTreeMap<QueueId, Duration>,
+}
+
+impl Bench {
+    pub(super) fn new(config: &HostConfig) -> Self {
+        let plane = FakePlane::default();
+        let devices = FakeDevices::default();
+        let (listener, clock) = (Arc::new(NoListener), Arc::new(|| 0));
+        let store = Arc::new(MemoryStore::default());
+        let shared = Shared::new(SharedParts {
+            plane: Arc::new(plane.clone()),
+            devices: Arc::new(devices.clone()),
+            socket_files: Arc::new(devices),
+            events: EventLog::open(store, clock.clone(), listener.clone()).unwrap(),
+            listener,
+            clock,
+            cpus: vec![0, 1, 2, 3],
+            cpu_places: cpu_places(),
+            host_name: "test".to_owned(),
+            confinement: Arc::new(suimon_contract::ConfinementStatus::default),
+            version: "0".to_owned(),
+            desired: StoredState::default(),
+        });
+        let mut bench = Self { shared, plane, wanted: BTreeMap::new() };
+        bench.apply(config);
+        bench
+    }
+
+    /// What the control thread does for a change, as far as VMQ has to do with it. Each
+    /// port attaches its first queues.
+    pub(super) fn apply(&mut self, config: &HostConfig) {
+        let shared = &self.shared;
+        assert_eq!(shared.check_vmqs(config), []);
+        let wanted = wanted_ports(config);
+        shared.change_ids(|ids| ids.assign(config, &wanted));
+        self.plane.set_processors(&placements(&config.host)).unwrap();
+        shared.publish_vmqs(config);
+        for (key, spec) in &wanted {
+            if shared.ports.find(key).is_none() {
+                let id = shared.ids().port(key).unwrap();
+                shared.ports.insert(Arc::new(Port::new(key.clone(), id, spec.clone())));
+                for direction in [Direction::Ingress, Direction::Egress] {
+                    self.plane.attach(QueueId { port: id, direction, index: 0 });
+                }
+            }
+        }
+        for port in shared.ports.all() {
+            if !wanted.contains_key(&port.key) {
+                shared.ports.remove(&port.key);
+                for direction in [Direction::Ingress, Direction::Egress] {
+                    self.plane.detach(QueueId { port: port.id, direction, index: 0 });
+                }
+            }
+        }
+        shared.change_ids(|ids| ids.release(config, &wanted));
+        let revision = shared.desired().revision + 1;
+        let config = config.clone();
+        shared.set_desired(StoredState { revision, config, file_text: None });
+    }
+
+    pub(super) fn port(&self, name: &str) -> PortId {
+        let all = self.shared.ports.all();
+        all.iter().find(|port| port.key.name().as_str() == name).unwrap().id
+    }
+
+    /// What the guest of a NIC sends.
+    pub(super) fn queue(&self, name: &str) -> QueueId {
+        QueueId { port: self.port(name), direction: Direction::Ingress, index: 0 }
+    }
+
+    /// From now on the queue wants this much of a processor.
+    pub(super) fn want(&mut self, name: &str, percent: u32) {
+        self.wanted.insert(self.queue(name), PERIOD * percent / 100);
+    }
+
+    /// Time passes; the control thread drives VMQ. Returns the events.
+    pub(super) fn run(&self, periods: u32) -> Vec<Event> {
+        for _ in 0..periods {
+            self.plane.pass(PERIOD, &self.wanted);
+            let drafts = self.shared.drive_vmqs();
+            self.shared.events.append(drafts);
+        }
+        self.events()
+    }
+
+    pub(super) fn events(&self) -> Vec<Event> {
+        self.shared.events.page(0, usize::MAX, Severity::Info).events
+    }
+
+    /// Where what these NICs send is worked off.
+    pub(super) fn owners<const N: usize>(&self, names: [&str; N]) -> [u16; N] {
+        names.map(|name| self.plane.owner(self.queue(name)))
+    }
+
+    pub(super) fn status(&self) -> VmqStatus {
+        self.shared.vmq("wan").unwrap()
+    }
+
+    pub(super) fn queue_status(&self, queue: &str) -> VmqQueueStatus {
+        self.status().queues.into_iter().find(|of| of.queue == queue).unwrap()
+    }
+}
+
+/// A host with an uplink that a switch of these NICs uses; each with more keys.
+/// `processors` are a list of CPUs, or another key of `[host]`.
+pub(super) fn lan(processors: &str, vmq: &str, nics: &[(&str, &str)]) -> HostConfig {
+    let processors = match processors {
+        "" => String::new(),
+        key if key.contains('=') => key.to_owned(),
+        list => format!("processors = [{list}]"),
+    };
+    let nics: Vec<String> = nics
+        .iter()
+        .map(|(name, more)| {
+            format!(
+                "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"tap\"\n\
+                 device = \"{name}\"\n{more}\n"
+            )
+        })
+        .collect();
+    host(&format!(
+        "[host]\n{processors}\n[[uplink]]\nname = \"wan\"\ndevice = \"eth0\"\n[uplink.vmq]\n\
+         {vmq}\n[[switch]]\nname = \"lan\"\nkind = \"external\"\nuplink = \"wan\"\n{}",
+        nics.concat()
+    ))
+}

@@ -1,0 +1,185 @@
+//! The queues of one uplink or team: where the policy has them, and where they are.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_switch::QueueView;
+use suimon_vmq::{Effect, Measurements, Move, ProcessorBusy, QueueBusy, SpecError, Vmq, Why};
+
+use crate::vmq::numbering::Numbering;
+use crate::vmq::plan::{Plan, spec_of};
+
+/// A queue that has to be handed over; `to` is the configuration's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// The policy moves it.
+    Move(Move),
+    /// It was attached elsewhere than it is to start.
+    Start { queue: QueueId, to: ProcessorId },
+}
+
+impl Task {
+    pub(super) const fn queue(&self) -> QueueId {
+        match self {
+            Self::Move(of) => of.queue,
+            Self::Start { queue, .. } => *queue,
+        }
+    }
+
+    pub(super) const fn to(&self) -> ProcessorId {
+        match self {
+            Self::Move(of) => of.to,
+            Self::Start { to, .. } => *to,
+        }
+    }
+}
+
+/// What a queue had been told to have cost and carried when it was last looked at.
+#[derive(Clone, Copy)]
+struct Seen {
+    busy_ns: u64,
+    frames: u64,
+}
+
+/// See the module. Processors have the configuration's numbers.
+pub(super) struct Placing {
+    plan: Plan,
+    pub(super) vmq: Vmq,
+    seen: BTreeMap<QueueId, Seen>,
+    tasks: Vec<Task>,
+}
+
+impl Placing {
+    /// Without queues.
+    pub(super) fn new(plan: Plan, numbering: &Numbering, now: Time) -> Result<Self, SpecError> {
+        let mut vmq = Vmq::new(spec_of(&plan.config), &numbering.processors(), now)?;
+        for (port, (_, nic)) in &plan.ports {
+            vmq.set_nic(*port, *nic, nic.queues, now)?;
+        }
+        Ok(Self { plan, vmq, seen: BTreeMap::new(), tasks: Vec::new() })
+    }
+
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Something else is asked for, or there are other processors, which have the numbers
+    /// they had.
+    pub(super) fn change(
+        &mut self,
+        plan: Plan,
+        numbering: &Numbering,
+        now: Time,
+    ) -> Result<(), SpecError> {
+        let moves = self.vmq.configure(spec_of(&plan.config), &numbering.processors(), now)?;
+        self.tasks.extend(moves.into_iter().map(Task::Move));
+        if plan.team != self.plan.team {
+            self.vmq.forget_history(now);
+        }
+        for port in self.plan.ports.keys().filter(|port| !plan.ports.contains_key(port)) {
+            self.vmq.remove_nic(*port, now);
+            self.seen.retain(|queue, _| queue.port != *port);
+        }
+        for (port, (_, nic)) in &plan.ports {
+            if self.plan.ports.get(port).is_none_or(|(_, before)| before != nic) {
+                let moves = self.vmq.set_nic(*port, *nic, nic.queues, now)?;
+                self.tasks.extend(moves.into_iter().map(Task::Move));
+            }
+        }
+        self.plan = plan;
+        Ok(())
+    }
+
+    /// Takes in which queues there are and where, and returns what each cost since this
+    /// was last asked.
+    pub(super) fn look(
+        &mut self,
+        views: &[QueueView],
+        numbering: &Numbering,
+        now: Time,
+    ) -> Vec<QueueBusy> {
+        let mine = views.iter().filter(|view| self.plan.ports.contains_key(&view.id.port));
+        let mine: BTreeMap<QueueId, &QueueView> = mine.map(|view| (view.id, view)).collect();
+        let gone: Vec<QueueId> =
+            self.seen.keys().filter(|queue| !mine.contains_key(queue)).copied().collect();
+        gone.into_iter().for_each(|queue| self.forget(queue, now));
+        let mut busy = Vec::new();
+        for (queue, view) in mine {
+            let Some(at) = numbering.number(view.processor) else { continue };
+            let seen = Seen { busy_ns: view.busy_ns, frames: view.frames };
+            match self.seen.get(&queue).copied() {
+                Some(before) if before.busy_ns <= seen.busy_ns && before.frames <= seen.frames => {
+                    self.vmq.handle_found(queue, at, now);
+                    busy.push(QueueBusy { queue, busy_ns: seen.busy_ns - before.busy_ns });
+                }
+                // Detached and attached again meanwhile, it counts from nought.
+                Some(_) => {
+                    self.forget(queue, now);
+                    self.add(queue, at, now);
+                }
+                None => self.add(queue, at, now),
+            }
+            if self.vmq.holds(queue) {
+                self.seen.insert(queue, seen);
+            }
+        }
+        busy
+    }
+
+    fn add(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
+        match self.vmq.add_queue(queue, now) {
+            Ok(added) => {
+                if added.at != at {
+                    self.tasks.push(Task::Start { queue, to: added.at });
+                }
+                self.tasks.extend(added.moves.into_iter().map(Task::Move));
+            }
+            // A device that is about to be replaced may have more queues than its NIC has
+            // now.
+            Err(error) => tracing::debug!(?queue, %error, "VMQ does not place a queue"),
+        }
+    }
+
+    fn forget(&mut self, queue: QueueId, now: Time) {
+        self.seen.remove(&queue);
+        self.vmq.remove_queue(queue, now);
+        self.tasks.retain(|task| task.queue() != queue);
+    }
+
+    /// Queues and processors were measured. Returns what earlier moves did.
+    pub(super) fn observe(
+        &mut self,
+        period: Duration,
+        queues: Vec<QueueBusy>,
+        processors: &[ProcessorBusy],
+        now: Time,
+    ) -> Vec<Effect> {
+        let measurements = Measurements { period, queues, processors: processors.to_vec() };
+        let observed = self.vmq.observe(&measurements, now);
+        self.tasks.extend(observed.moves.into_iter().map(Task::Move));
+        observed.effects
+    }
+
+    /// What is to be carried out now.
+    pub(super) fn take_tasks(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.tasks)
+    }
+
+    /// A task was carried out or was not: the queue is `at` now. If it is gone, or where
+    /// nobody knows, it is added again when it is seen again.
+    pub(super) fn handle_carried_out(&mut self, task: &Task, at: Option<ProcessorId>, now: Time) {
+        let queue = task.queue();
+        match (task, at) {
+            (_, None) => self.forget(queue, now),
+            (Task::Move(_), Some(at)) => self.vmq.handle_moved(queue, at, now),
+            (Task::Start { .. }, Some(at)) => self.vmq.handle_found(queue, at, now),
+        }
+    }
+
+    /// How a queue came to where it is.
+    pub(super) fn why(&self, queue: QueueId, now: Time) -> Option<Why> {
+        let explanation = self.vmq.explain(queue.port, now)?;
+        explanation.queues.iter().find(|of| of.queue == queue).map(|of| of.why)
+    }
+}

@@ -1,0 +1,118 @@
+//! What a configuration asks of VMQ.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{
+    ApiError, ErrorCode, HostConfig, Name, NicConfig, TeamConfig, UplinkConfig, VmqConfig,
+    VmqMode as ConfiguredMode,
+};
+use suimon_quantity::{PortId, ProcessorId, Time};
+use suimon_vmq::{NicSpec, SpecError, Vmq, VmqMode, VmqSpec};
+
+use crate::PortKey;
+use crate::plane::placements;
+use crate::shared::Shared;
+use crate::topology::Ids;
+use crate::vmq::numbering::Numbering;
+
+/// What is asked for one uplink or team that a switch uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) uplink: Name,
+    pub(super) config: VmqConfig,
+    /// The team without its VMQ, if it is one: if it changes, so does the load.
+    pub(super) team: Option<TeamConfig>,
+    /// Ports whose queues are placed, with the names of what they belong to.
+    pub(super) ports: BTreeMap<PortId, (Name, NicSpec)>,
+}
+
+impl Plan {
+    /// All of them, in the order of switches. Ports without an identifier are left out.
+    pub(super) fn all(config: &HostConfig, ids: &Ids) -> Vec<Self> {
+        let of_switch = |switch: &suimon_contract::SwitchConfig| {
+            let name = switch.uplink.as_ref()?;
+            let nics = config.nics.iter().filter(|nic| nic.switch == switch.name).map(of_nic);
+            let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name);
+            let team = config.teams.iter().find(|team| &team.name == name);
+            let (vmq, members) = match (uplink, team) {
+                (Some(uplink), _) => (&uplink.vmq, vec![uplink]),
+                (None, Some(team)) => (&team.vmq, members(config, team)),
+                (None, None) => return None,
+            };
+            let asked = members.into_iter().map(of_uplink).chain(nics);
+            let ports =
+                asked.filter_map(|(key, spec)| Some((ids.port(&key)?, (key.name().clone(), spec))));
+            Some(Self {
+                uplink: name.clone(),
+                config: vmq.clone(),
+                team: team.map(|team| TeamConfig { vmq: VmqConfig::default(), ..team.clone() }),
+                ports: ports.collect(),
+            })
+        };
+        config.switches.iter().filter_map(of_switch).collect()
+    }
+}
+
+fn members<'c>(config: &'c HostConfig, team: &TeamConfig) -> Vec<&'c UplinkConfig> {
+    config.uplinks.iter().filter(|uplink| team.members.contains(&uplink.name)).collect()
+}
+
+fn of_nic(nic: &NicConfig) -> (PortKey, NicSpec) {
+    let spec = NicSpec { vmq_weight: nic.vmq_weight, queues: nic.queues };
+    (PortKey::Nic(nic.name.clone()), spec)
+}
+
+/// The queues of an uplink weigh as those of a NIC do.
+fn of_uplink(uplink: &UplinkConfig) -> (PortKey, NicSpec) {
+    let spec = NicSpec { queues: uplink.queues, ..NicSpec::default() };
+    (PortKey::Uplink(uplink.name.clone()), spec)
+}
+
+/// A configuration as the policy has it.
+pub(super) fn spec_of(config: &VmqConfig) -> VmqSpec {
+    VmqSpec {
+        enabled: config.enabled,
+        mode: match config.mode {
+            ConfiguredMode::Static => VmqMode::Static,
+            ConfiguredMode::Dynamic => VmqMode::Dynamic,
+        },
+        base_processor: config.base_processor.map(ProcessorId),
+        max_processors: config.max_processors,
+        max_processor_number: config.max_processor_number.map(ProcessorId),
+        numa_node: config.numa_node,
+    }
+}
+
+impl Shared {
+    /// What of VMQ the host's processors do not allow.
+    pub(crate) fn check_vmqs(&self, config: &HostConfig) -> Vec<ApiError> {
+        let placements = placements(&config.host);
+        let processors = Numbering::of_placements(&placements, &self.cpu_places).processors();
+        let check = |resource: String, vmq: &VmqConfig| {
+            let error = Vmq::new(spec_of(vmq), &processors, Time::ZERO).err()?;
+            Some(refusal(&error).about(resource))
+        };
+        let in_team = |uplink: &UplinkConfig| {
+            config.teams.iter().any(|team| team.members.contains(&uplink.name))
+        };
+        let uplinks = config.uplinks.iter().filter(|uplink| !in_team(uplink));
+        let uplinks =
+            uplinks.filter_map(|uplink| check(format!("uplink/{}", uplink.name), &uplink.vmq));
+        let teams =
+            config.teams.iter().filter_map(|team| check(format!("team/{}", team.name), &team.vmq));
+        uplinks.chain(teams).collect()
+    }
+}
+
+fn refusal(error: &SpecError) -> ApiError {
+    let field = match error {
+        SpecError::MaxProcessors { .. } => "vmq.max_processors",
+        SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_processor",
+        SpecError::HighestBelowBase { .. } | SpecError::NoneLeft { .. } => {
+            "vmq.max_processor_number"
+        }
+        SpecError::UnknownNode { .. } => "vmq.numa_node",
+        _ => "vmq",
+    };
+    ApiError::new(ErrorCode::InvalidValue, error.to_string()).field(field)
+}

@@ -1,0 +1,194 @@
+//! VMQ of all uplinks and teams: measures four times a second, and carries moves out.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use suimon_contract::{HostConfig, Name};
+use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_switch::ProcessorView;
+use suimon_vmq::{Effect, ProcessorBusy};
+
+use crate::events::Draft;
+use crate::plane::placements;
+use crate::shared::Shared;
+use crate::vmq::numbering::Numbering;
+use crate::vmq::placing::{Placing, Task};
+use crate::vmq::plan::Plan;
+use crate::vmq::told::{HandOver, measured, move_failed, moved};
+
+/// Written by the control thread only; read by whoever asks for status. The lock is not
+/// held while queues are handed over.
+#[derive(Default)]
+pub(crate) struct VmqTable(Mutex<Inner>);
+
+#[derive(Default)]
+pub(super) struct Inner {
+    config: HostConfig,
+    pub(super) numbering: Numbering,
+    /// By the uplink's or team's name.
+    pub(super) placings: BTreeMap<Name, Placing>,
+    /// When queues and processors were last looked at, and how long each processor had
+    /// worked by then.
+    looked_at: Option<Time>,
+    worked_ns: BTreeMap<ProcessorId, u64>,
+}
+
+/// What is to be done for one uplink or team, without the lock.
+struct Due {
+    uplink: Name,
+    tasks: Vec<Task>,
+    effects: Vec<Effect>,
+}
+
+impl VmqTable {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// VMQ follows the tables that were published just now. What has to leave its
+    /// processor does so the next time it is driven; new queues start where they are to.
+    pub(crate) fn publish_vmqs(&self, config: &HostConfig) {
+        let mut inner = self.vmq_table.lock();
+        inner.config = config.clone();
+        let numbering = self.numbering(config, &self.plane.processors());
+        self.plan_vmqs(&mut inner, numbering);
+        self.plane.set_homes(inner.homes());
+    }
+
+    /// Measures, decides and moves. Returns the events of that.
+    pub(crate) fn drive_vmqs(&self) -> Vec<Draft> {
+        let due = self.decide_vmqs();
+        if due.iter().all(|of| of.tasks.is_empty() && of.effects.is_empty()) {
+            return Vec::new();
+        }
+        let mut drafts = Vec::new();
+        for Due { uplink, tasks, effects } in due {
+            for task in tasks {
+                drafts.extend(self.carry_out(&uplink, &task));
+            }
+            let inner = self.vmq_table.lock();
+            let told = effects.iter().map(|of| measured(self, &inner.numbering, &uplink, of));
+            drafts.extend(told.flatten());
+        }
+        drafts
+    }
+
+    fn decide_vmqs(&self) -> Vec<Due> {
+        let mut inner = self.vmq_table.lock();
+        if inner.placings.is_empty() {
+            return Vec::new();
+        }
+        let now = self.plane.now();
+        // Queues first: so the sum of what they cost is not above what processors did.
+        let queues = self.plane.queues();
+        let processors = self.plane.processors();
+        let numbering = self.numbering(&inner.config, &processors);
+        if numbering != inner.numbering {
+            self.plan_vmqs(&mut inner, numbering);
+        }
+        let busy = inner.busy(&processors);
+        let period = inner.looked_at.replace(now).map(|at| now.since(at)).unwrap_or_default();
+        let Inner { placings, numbering, .. } = &mut *inner;
+        let due = placings.iter_mut().map(|(uplink, placing)| {
+            let queues = placing.look(&queues, numbering, now);
+            let effects = placing.observe(period, queues, &busy, now);
+            Due { uplink: uplink.clone(), tasks: placing.take_tasks(), effects }
+        });
+        let due = due.collect();
+        self.plane.set_homes(inner.homes());
+        due
+    }
+
+    fn numbering(&self, config: &HostConfig, processors: &[ProcessorView]) -> Numbering {
+        let wanted = placements(&config.host);
+        Numbering::of(&wanted, processors, &self.cpu_places)
+    }
+
+    fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {
+        let now = self.plane.now();
+        let plans = Plan::all(&inner.config, &self.ids());
+        let mut before = std::mem::take(&mut inner.placings);
+        let is_same_count = numbering.agrees_with(&inner.numbering);
+        let is_same = numbering == inner.numbering;
+        inner.numbering = numbering;
+        for plan in plans {
+            let uplink = plan.uplink.clone();
+            let known = before.remove(&uplink).filter(|_| is_same_count);
+            let placing = match known {
+                Some(placing) if is_same && *placing.plan() == plan => Ok(placing),
+                Some(mut placing) => placing.change(plan, &inner.numbering, now).map(|()| placing),
+                None => Placing::new(plan, &inner.numbering, now),
+            };
+            match placing {
+                Ok(placing) => {
+                    inner.placings.insert(uplink, placing);
+                }
+                // Changes are checked before they are made: it can only be that the host
+                // was changed while the daemon was away.
+                Err(error) => {
+                    tracing::error!(%uplink, %error, "VMQ does not fit this host; no queue is moved");
+                }
+            }
+        }
+    }
+
+    fn carry_out(&self, uplink: &Name, task: &Task) -> Option<Draft> {
+        let id = self.vmq_table.lock().numbering.id(task.to());
+        let queue = task.queue();
+        let from = self.owner(queue);
+        let outcome = match id {
+            Some(to) if from == Some(to) => Ok(()),
+            Some(to) => self.plane.move_queue(queue, to).map_err(|error| error.to_string()),
+            None => Err(format!("processor {} does not run any more", task.to())),
+        };
+        let at = self.owner(queue);
+        let now = self.plane.now();
+        let mut inner = self.vmq_table.lock();
+        let found = at.and_then(|at| inner.numbering.number(at));
+        if let Some(placing) = inner.placings.get_mut(uplink) {
+            placing.handle_carried_out(task, found, now);
+        }
+        // Where it was already, nothing was done; gone, nothing is to be told.
+        let (from, at) = (from?, at?);
+        let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(at) };
+        match outcome {
+            Err(error) => move_failed(self, &hand_over, task, &error),
+            Ok(()) if from == at => None,
+            Ok(()) => {
+                let why = inner.placings.get(uplink).and_then(|of| of.why(queue, now));
+                moved(self, &inner.numbering, &hand_over, task, why)
+            }
+        }
+    }
+
+    fn owner(&self, queue: QueueId) -> Option<ProcessorId> {
+        let views = self.plane.queues();
+        views.iter().find(|view| view.id == queue).map(|view| view.processor)
+    }
+}
+
+impl Inner {
+    /// What each processor did since this was last asked, without looking for work in
+    /// vain; by the configuration's numbers. One that is new did nothing yet.
+    fn busy(&mut self, processors: &[ProcessorView]) -> Vec<ProcessorBusy> {
+        let worked = processors.iter().map(|view| (view.id, view.working_ns)).collect();
+        let before = std::mem::replace(&mut self.worked_ns, worked);
+        let busy = processors.iter().filter_map(|view| {
+            let before = before.get(&view.id)?;
+            let busy_ns = view.working_ns.saturating_sub(*before);
+            Some(ProcessorBusy { processor: self.numbering.number(view.id)?, busy_ns })
+        });
+        busy.collect()
+    }
+
+    /// Where new queues start, by port.
+    fn homes(&self) -> BTreeMap<suimon_quantity::PortId, ProcessorId> {
+        let ports = self.placings.values().flat_map(|placing| {
+            let ports = placing.plan().ports.keys();
+            ports.filter_map(|port| Some((*port, self.numbering.id(placing.vmq.home_of(*port)?)?)))
+        });
+        ports.collect()
+    }
+}

@@ -1,0 +1,314 @@
+//! VMQ on a plane that only counts, in the test's own time.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::Event;
+use suimon_quantity::{Direction, ProcessorId, QueueId};
+
+use crate::testing::{Harness, host, wait_until};
+use crate::vmq::bench::{Bench, PERIOD, lan};
+use crate::{Edit, SwitchPlane};
+
+const NICS: [(&str, &str); 4] = [("a", ""), ("b", ""), ("c", ""), ("d", "")];
+
+fn count(events: &[Event], id: u32) -> usize {
+    events.iter().filter(|event| event.id == id).count()
+}
+
+#[test]
+fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
+    let mut bench = Bench::new(&lan("0, 1, 2, 3", "", &NICS));
+    bench.run(8);
+    let names = ["a", "b", "c", "d"];
+    assert_eq!(bench.owners(names), [0; 4]);
+    assert_eq!(bench.plane.moves(), 0, "new queues start where they belong");
+    names.iter().for_each(|name| bench.want(name, 70));
+    let events = bench.run(8);
+    let mut owners = bench.owners(names);
+    owners.sort_unstable();
+    assert_eq!(owners, [0, 1, 2, 3], "one on each after two seconds: {events:?}");
+    let moved: Vec<&Event> = events.iter().filter(|event| event.id == 5001).collect();
+    assert!(moved.len() >= 3, "{events:?}");
+    for event in &moved {
+        assert_eq!(event.fields["reason"], "vmq");
+        assert_eq!(event.fields["uplink"], "wan");
+        assert!(event.fields["because"].starts_with("the processor was "), "{event:?}");
+        assert!(event.fields["expected_from_before_ppm"].parse::<u32>().unwrap() > 850_000);
+        assert!(event.subject.starts_with("nic/"), "{event:?}");
+    }
+    let events = bench.run(4);
+    assert_eq!(count(&events, 5004), moved.len(), "each is measured: {events:?}");
+    let measured = events.iter().find(|event| event.id == 5004).unwrap();
+    assert!(measured.fields.contains_key("measured_to_after_ppm"), "{measured:?}");
+    let status = bench.status();
+    assert_eq!(status.processors.len(), 4);
+    for processor in &status.processors {
+        assert!(processor.permitted && processor.load_ppm == 700_000, "{status:?}");
+        assert_eq!(processor.other_load_ppm, 0, "{status:?}");
+    }
+    names.iter().for_each(|name| bench.want(name, 1));
+    bench.run(40);
+    assert_eq!(bench.owners(names), [0; 4], "ten seconds later: {:?}", bench.status());
+    let status = bench.queue_status("d/tx/0");
+    assert_eq!((status.processor, status.load_ppm), (0, 10_000), "{status:?}");
+    assert!(!status.default_queue && status.why.contains("fitted elsewhere"), "{status:?}");
+    assert_eq!(bench.events().iter().filter(|event| event.id == 5005).count(), 0);
+}
+
+#[test]
+fn one_processor_has_nothing_to_move() {
+    let mut bench = Bench::new(&lan("", "", &NICS));
+    ["a", "b", "c", "d", "wan"].iter().for_each(|name| bench.want(name, 90));
+    assert_eq!(bench.run(400), []);
+    assert_eq!(bench.plane.moves(), 0);
+    let status = bench.status();
+    assert_eq!(status.processors[0].load_ppm, 1_000_000, "{status:?}");
+    assert_eq!(status.queues.len(), 10);
+}
+
+#[test]
+fn switches_without_a_way_out_have_no_vmq() {
+    let config = host(
+        "[host]\nprocessors = [0, 1]\n[[switch]]\nname = \"in\"\nkind = \"internal\"\n\
+         host_device = \"in0\"\n[[nic]]\nname = \"a\"\nswitch = \"in\"\nbackend = \"tap\"\n\
+         device = \"a\"\n",
+    );
+    let mut bench = Bench::new(&config);
+    bench.plane.move_queue(bench.queue("a"), ProcessorId(1)).unwrap();
+    bench.want("a", 100);
+    assert_eq!(bench.run(100), []);
+    assert_eq!(bench.owners(["a"]), [1]);
+    assert_eq!(bench.shared.vmqs(), []);
+    assert!(bench.shared.vmq("wan").is_err());
+}
+
+#[test]
+fn a_move_that_fails_is_told_and_tried_again_later() {
+    let mut bench = Bench::new(&lan("0, 1", "", &[("a", ""), ("b", "")]));
+    bench.run(4);
+    ["a", "b"].iter().for_each(|name| bench.want(name, 60));
+    bench.plane.refuse_moves(true);
+    let events = bench.run(4);
+    let failed = events.iter().find(|event| event.id == 5005).unwrap();
+    assert_eq!((failed.fields["from"].as_str(), failed.fields["to"].as_str()), ("0", "1"));
+    assert!(failed.fields["error"].contains("not confirmed"), "{failed:?}");
+    assert_eq!(count(&events, 5001), 0);
+    let queue = failed.fields["queue"].clone();
+    assert!(bench.queue_status(&queue).why.contains("could not be done"));
+    bench.plane.refuse_moves(false);
+    let events = bench.run(24);
+    assert_eq!(count(&events, 5001), 1, "{events:?}");
+    assert_ne!(bench.owners(["a"]), bench.owners(["b"]));
+}
+
+#[test]
+fn weight_0_and_disabled_vmq_mean_the_base_processor() {
+    let nics = [("a", "vmq_weight = 0"), ("b", "")];
+    let base = "base_processor = 1";
+    let mut bench = Bench::new(&lan("0, 1, 2", base, &nics));
+    bench.run(2);
+    assert_eq!(bench.owners(["a", "b"]), [1, 1], "they start there");
+    ["a", "b"].iter().for_each(|name| bench.want(name, 80));
+    bench.run(8);
+    assert_eq!(bench.owners(["a", "b"]), [1, 2]);
+    assert!(bench.queue_status("a/tx/0").default_queue);
+    // Its NIC gets a queue of its own, and the other one loses it.
+    bench.apply(&lan("0, 1, 2", base, &[("a", ""), ("b", "vmq_weight = 0")]));
+    bench.run(8);
+    assert_eq!(bench.owners(["a", "b"]), [2, 1]);
+    bench.apply(&lan("0, 1, 2", "enabled = false", &nics));
+    bench.run(8);
+    assert_eq!(bench.owners(["a", "b", "wan"]), [0, 0, 0]);
+    assert!(bench.status().queues.iter().all(|queue| queue.default_queue));
+}
+
+#[test]
+fn a_specification_is_changed_live() {
+    let mut bench = Bench::new(&lan("0, 1, 2, 3", "", &NICS));
+    let names = ["a", "b", "c", "d"];
+    names.iter().for_each(|name| bench.want(name, 70));
+    bench.run(12);
+    bench.apply(&lan("0, 1, 2, 3", "max_processors = 2", &NICS));
+    bench.run(1);
+    let mut owners = bench.owners(names);
+    owners.sort_unstable();
+    owners.iter().for_each(|owner| assert!(*owner < 3, "{owners:?}"));
+    assert_eq!(owners.iter().collect::<BTreeSet<_>>().len(), 2, "{owners:?}");
+    bench.apply(&lan("0, 1, 2, 3", "", &NICS));
+    bench.run(8);
+    let mut owners = bench.owners(names);
+    owners.sort_unstable();
+    assert_eq!(owners, [0, 1, 2, 3]);
+    // On one NUMA node there are CPUs 1 and 3.
+    bench.apply(&lan("0, 1, 2, 3", "numa_node = 1", &NICS));
+    bench.run(1);
+    assert!(bench.owners(names).iter().all(|owner| owner % 2 == 1));
+    let permitted: Vec<bool> =
+        bench.status().processors.iter().map(|processor| processor.permitted).collect();
+    assert_eq!(permitted, [false, true, false, true]);
+    bench.apply(&lan("0, 1, 2, 3", "mode = \"static\"", &NICS));
+    let events = bench.run(2);
+    assert!(events.last().unwrap().text.contains("assigned anew"), "{:?}", events.last());
+    let settled = bench.plane.moves();
+    names.iter().for_each(|name| bench.want(name, 1));
+    bench.run(100);
+    assert_eq!(bench.plane.moves(), settled, "static queues stay");
+}
+
+#[test]
+fn processors_that_float_are_told_apart() {
+    let mut bench = Bench::new(&lan("floating_processors = 4", "", &NICS));
+    let names = ["a", "b", "c", "d"];
+    names.iter().for_each(|name| bench.want(name, 70));
+    bench.run(12);
+    let mut owners = bench.owners(names);
+    owners.sort_unstable();
+    assert_eq!(owners, [0, 1, 2, 3]);
+    let numbers: Vec<u16> = bench.status().processors.iter().map(|of| of.processor).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    bench.apply(&lan("floating_processors = 2", "", &NICS));
+    bench.run(12);
+    assert!(bench.owners(names).iter().all(|owner| *owner < 2), "{:?}", bench.status());
+}
+
+#[test]
+fn processors_come_and_go() {
+    let mut bench = Bench::new(&lan("0, 1, 2", "", &NICS));
+    let names = ["a", "b", "c", "d"];
+    names.iter().for_each(|name| bench.want(name, 60));
+    bench.run(12);
+    bench.apply(&lan("2", "", &NICS));
+    bench.run(4);
+    assert_eq!(bench.owners(names), [2; 4], "CPU 2 is still the plane's processor 2");
+    assert_eq!(bench.status().processors.len(), 1);
+    // The configuration counts from 0 in its own order, the plane as they came: CPU 3
+    // gets its processor 0, CPU 2 keeps its processor 2.
+    bench.apply(&lan("3, 2", "base_processor = 1", &NICS));
+    bench.run(8);
+    assert_eq!(bench.owners(names), [2; 4], "{:?}", bench.events());
+    let permitted: Vec<_> = bench.status().processors.iter().map(|of| of.permitted).collect();
+    assert_eq!(permitted, [false, true]);
+    bench.apply(&lan("3, 2", "", &NICS));
+    bench.run(12);
+    let owners = bench.owners(names);
+    assert_eq!(owners.iter().filter(|owner| **owner == 0).count(), 2, "{owners:?}");
+    names.iter().for_each(|name| bench.want(name, 0));
+    bench.run(60);
+    assert_eq!(bench.owners(names), [0; 4], "packed to CPU 3");
+    let status = bench.queue_status("a/tx/0");
+    assert!(!status.why.is_empty() && !status.stays.is_empty());
+}
+
+#[test]
+fn nics_and_queues_come_and_go() {
+    let mut bench = Bench::new(&lan("0, 1", "", &NICS));
+    bench.run(2);
+    let second = QueueId { index: 1, ..bench.queue("a") };
+    bench.plane.attach(second);
+    bench.run(1);
+    assert!(!bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"), "it has one");
+    let mut nics = NICS;
+    nics[0].1 = "queues = 2";
+    bench.apply(&lan("0, 1", "", &nics));
+    bench.run(1);
+    assert_eq!(bench.queue_status("a/tx/1").processor, 0);
+    bench.wanted.insert(second, PERIOD * 3 / 5);
+    bench.want("a", 60);
+    bench.run(8);
+    assert_ne!(bench.plane.owner(second), bench.owners(["a"])[0]);
+    // A guest starts anew: its queues begin where new ones do.
+    for queue in [second, bench.queue("a")] {
+        bench.plane.detach(queue);
+        bench.plane.attach(queue);
+    }
+    bench.wanted.clear();
+    bench.run(1);
+    assert_eq!(bench.owners(["a"]), [0]);
+    assert_eq!(bench.queue_status("a/tx/1").why, "it started there");
+    bench.plane.detach(second);
+    bench.run(1);
+    assert!(!bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"));
+    bench.apply(&lan("0, 1", "", &nics[1..]));
+    bench.run(1);
+    assert!(!bench.status().queues.iter().any(|queue| queue.nic.as_str() == "a"));
+    assert_eq!(bench.status().queues.len(), 8);
+    bench.apply(&host(""));
+    assert_eq!(bench.run(1), bench.events());
+    assert_eq!(bench.shared.vmqs(), []);
+}
+
+#[test]
+fn a_queue_that_somebody_moved_is_treated_as_any_other() {
+    let mut bench = Bench::new(&lan("0, 1", "", &NICS));
+    ["a", "b"].iter().for_each(|name| bench.want(name, 35));
+    bench.run(8);
+    bench.plane.move_queue(bench.queue("a"), ProcessorId(1)).unwrap();
+    assert_eq!(bench.run(100), [], "nothing speaks against it");
+    let status = bench.queue_status("a/tx/0");
+    assert_eq!((status.processor, status.why.as_str()), (1, "somebody else put it there"));
+    bench.want("a", 5);
+    bench.want("b", 5);
+    bench.run(40);
+    assert_eq!(bench.owners(["a", "b"]), [0, 0]);
+}
+
+#[test]
+fn a_team_is_placed_as_an_uplink_is() {
+    let text = "[host]\nprocessors = [0, 1]\n[[uplink]]\nname = \"e0\"\ndevice = \"e0\"\n\
+                [[uplink]]\nname = \"e1\"\ndevice = \"e1\"\n[[team]]\nname = \"wan\"\n\
+                members = [\"e0\", \"e1\"]\nmode = \"switch-independent\"\n[team.vmq]\n\
+                base_processor = 1\n[[switch]]\nname = \"lan\"\nkind = \"external\"\n\
+                uplink = \"wan\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\n\
+                device = \"a\"\n";
+    let bench = Bench::new(&host(text));
+    bench.run(4);
+    assert_eq!(bench.owners(["a"]), [1]);
+    assert_eq!(bench.status().config.base_processor, Some(1));
+    assert!(bench.status().queues.iter().any(|queue| queue.nic.as_str() == "a"));
+}
+
+#[test]
+fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
+    let harness = Harness::new();
+    harness.apply_well(&lan("0, 1", "", &NICS));
+    let cases = [
+        ("0, 1", "numa_node = 2", "vmq.numa_node", "there are processors on 0, 1"),
+        ("0, 2", "numa_node = 1", "vmq.numa_node", "there are processors on 0"),
+        ("", "numa_node = 1", "vmq.numa_node", "there are processors on 0"),
+        (
+            "0, 1",
+            "numa_node = 1\nbase_processor = 0",
+            "vmq.base_processor",
+            "base_processor 0 is not on numa_node 1; on it are 1",
+        ),
+        ("0, 1", "numa_node = 1\nmax_processor_number = 0", "vmq.max_processor_number", "give 1"),
+    ];
+    for (processors, vmq, field, text) in cases {
+        let edit = Edit::Apply(Box::new(lan(processors, vmq, &NICS)));
+        let errors = harness.node.preview(&edit).unwrap_err();
+        assert_eq!(errors[0].field.as_deref(), Some(field), "{errors:?}");
+        assert_eq!(errors[0].resource.as_deref(), Some("uplink/wan"));
+        assert!(errors[0].message.contains(text), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_control_thread_drives_it() {
+    let harness = Harness::new();
+    let config = lan("0, 1", "base_processor = 1", &[("a", "")]);
+    harness.apply_well(&config);
+    let tap = harness.ports().into_iter().find(|(claim, _)| claim.contains("\"a\"")).unwrap().1;
+    let queue = QueueId { port: tap, direction: Direction::Ingress, index: 0 };
+    harness.plane.attach(queue);
+    assert_eq!(harness.plane.owner(queue), 1, "it starts there at once");
+    let mut other = config.clone();
+    other.uplinks[0].vmq.base_processor = None;
+    other.uplinks[0].vmq.enabled = false;
+    harness.apply_well(&other);
+    wait_until("moved", || harness.plane.owner(queue) == 0);
+    wait_until("told", || !harness.events(5001).is_empty());
+    assert_eq!(harness.events(5001)[0].fields["reason"], "vmq");
+    let status = harness.node.vmq("wan").unwrap();
+    assert_eq!((status.queues.len(), status.queues[0].processor), (1, 0));
+    assert_eq!(status.queues[0].nic.as_str(), "a");
+}

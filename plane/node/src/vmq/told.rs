@@ -1,0 +1,127 @@
+//! The events of VMQ.
+
+use suimon_contract::{EventKind, Name};
+use suimon_quantity::{ProcessorId, QueueId};
+use suimon_vmq::{Effect, Figures, Move, Why};
+
+use crate::events::Draft;
+use crate::queue_names::queue_name;
+use crate::shared::Shared;
+use crate::vmq::numbering::Numbering;
+use crate::vmq::placing::Task;
+
+/// A queue between two of the plane's processors.
+pub(super) struct HandOver<'a> {
+    pub(super) uplink: &'a Name,
+    pub(super) queue: QueueId,
+    pub(super) from: ProcessorId,
+    pub(super) to: ProcessorId,
+}
+
+impl HandOver<'_> {
+    /// An event with who and where in its fields; `None` if the port is gone meanwhile.
+    fn draft(
+        &self,
+        shared: &Shared,
+        kind: EventKind,
+        text: impl FnOnce(&str) -> String,
+    ) -> Option<Draft> {
+        let port = shared.ports.find_id(self.queue.port)?;
+        let name = queue_name(&shared.port_labels(), &port.key, self.queue);
+        let draft = Draft::new(kind, &port.key, text(&name)).with("queue", &name);
+        let draft = draft.with("from", self.from).with("to", self.to);
+        Some(draft.with("uplink", self.uplink))
+    }
+}
+
+/// A queue was handed over.
+pub(super) fn moved(
+    shared: &Shared,
+    numbering: &Numbering,
+    of: &HandOver<'_>,
+    task: &Task,
+    why: Option<Why>,
+) -> Option<Draft> {
+    let HandOver { from, to, .. } = of;
+    let (because, predicted) = match task {
+        Task::Move(Move { reason, predicted, .. }) => {
+            (format!("{reason} (expected {predicted})"), Some(predicted))
+        }
+        Task::Start { .. } => {
+            let why = why.map(|why| in_plane(why, numbering).to_string());
+            (why.unwrap_or_else(|| "it starts there".to_owned()), None)
+        }
+    };
+    let draft = of.draft(shared, EventKind::QueueMoved, |name| {
+        format!("VMQ moved queue {name} from processor {from} to processor {to}: {because}.")
+    })?;
+    let draft = draft.with("reason", "vmq").with("because", because);
+    Some(match predicted {
+        Some(figures) => with_figures(draft, "expected", figures),
+        None => draft,
+    })
+}
+
+/// A queue could not be handed over.
+pub(super) fn move_failed(
+    shared: &Shared,
+    of: &HandOver<'_>,
+    task: &Task,
+    error: &str,
+) -> Option<Draft> {
+    let HandOver { from, to, .. } = of;
+    let draft = of.draft(shared, EventKind::QueueMoveFailed, |name| {
+        format!(
+            "VMQ could not move queue {name} from processor {from} to processor {to}: {error}. It \
+             stays where it is for now."
+        )
+    })?;
+    let draft = draft.with("error", error);
+    Some(match task {
+        Task::Move(of) => draft.with("because", of.reason),
+        Task::Start { .. } => draft,
+    })
+}
+
+/// What a move did to the loads of both processors.
+pub(super) fn measured(
+    shared: &Shared,
+    numbering: &Numbering,
+    uplink: &Name,
+    effect: &Effect,
+) -> Option<Draft> {
+    let Effect { queue, from, to, predicted, measured } = effect;
+    // A processor that stopped meanwhile has no number any more.
+    let (from, to) = (numbering.id(*from)?, numbering.id(*to)?);
+    let of = HandOver { uplink, queue: *queue, from, to };
+    let draft = of.draft(shared, EventKind::QueueMoveMeasured, |name| {
+        format!(
+            "After queue {name} was moved from processor {from} to processor {to} their loads \
+             went {measured}; expected was {predicted}."
+        )
+    })?;
+    Some(with_figures(with_figures(draft, "expected", predicted), "measured", measured))
+}
+
+fn with_figures(draft: Draft, what: &str, figures: &Figures) -> Draft {
+    let Figures { from_before, from_after, to_before, to_after } = figures;
+    let loads = [
+        ("from_before", from_before),
+        ("from_after", from_after),
+        ("to_before", to_before),
+        ("to_after", to_after),
+    ];
+    loads
+        .into_iter()
+        .fold(draft, |draft, (name, load)| draft.with(&format!("{what}_{name}_ppm"), load.ppm()))
+}
+
+/// With the plane's numbers, by which users know processors.
+pub(super) fn in_plane(why: Why, numbering: &Numbering) -> Why {
+    let id = |number| numbering.id(number).unwrap_or(number);
+    match why {
+        Why::Moved { from, reason, predicted } => Why::Moved { from: id(from), reason, predicted },
+        Why::NotMoved { wanted } => Why::NotMoved { wanted: id(wanted) },
+        Why::Home | Why::DefaultQueue | Why::Assigned { .. } | Why::Found => why,
+    }
+}

@@ -1,0 +1,177 @@
+use super::*;
+
+/// Queues of one ledger.
+struct Bench {
+    ledger: Ledger,
+    costs: Vec<QueueCost>,
+    tallies: Vec<Arc<QueueTally>>,
+}
+
+impl Bench {
+    fn new(queues: usize) -> Self {
+        let mut bench = Self { ledger: Ledger::default(), costs: Vec::new(), tallies: Vec::new() };
+        for _ in 0..queues {
+            let (mut cost, tally) = (QueueCost::default(), Arc::<QueueTally>::default());
+            bench.ledger.open(&mut cost, &tally);
+            bench.costs.push(cost);
+            bench.tallies.push(tally);
+        }
+        bench
+    }
+
+    /// A round of some ns with batches of 32 frames of 64 bytes from these.
+    fn round(&mut self, ingress: &[usize], ns: u64) {
+        for of in ingress {
+            self.ledger.charge_ingress(&self.costs[*of], 32, 2048);
+        }
+        self.ledger.end_round(ns);
+    }
+
+    /// A timed round in which these egress queues took so long together.
+    fn timed_egress(&mut self, egress: &[usize], ns: u64) {
+        for of in egress {
+            self.ledger.charge_egress(&self.costs[*of], 32, 2048);
+        }
+        self.ledger.learn_egress(ns);
+        self.ledger.end_round(ns);
+    }
+
+    fn learn(&mut self, of: usize, ns: u64) {
+        self.ledger.learn_ingress(&self.costs[of], (32, 2048), ns, 0);
+    }
+
+    /// What queues are told to have cost.
+    fn total(&mut self) -> Vec<u64> {
+        self.ledger.settle();
+        self.tallies.iter().map(|tally| tally.busy_ns.value()).collect()
+    }
+}
+
+/// Whether parts are to each other as expected, within a hundredth.
+fn are_as(parts: &[u64], expected: &[u64]) -> bool {
+    let whole = |of: &[u64]| of.iter().sum::<u64>() as f64;
+    let pairs = parts.iter().zip(expected);
+    pairs
+        .into_iter()
+        .all(|(part, of)| (*part as f64 / whole(parts) - *of as f64 / whole(expected)).abs() < 0.01)
+}
+
+#[test]
+fn a_round_is_its_queues_work_and_nobody_elses() {
+    let mut bench = Bench::new(3);
+    bench.round(&[1], 1000);
+    bench.round(&[0, 1], 2000);
+    // Mail that brought no frames was read.
+    bench.round(&[], 70_000);
+    let told = bench.total();
+    assert_eq!(told[2], 0);
+    assert!(told.iter().sum::<u64>() <= 3000 && told.iter().sum::<u64>() >= 2997, "{told:?}");
+    assert!(are_as(&told, &[1, 2, 0]), "{told:?}");
+    bench.round(&[2], 500);
+    assert_eq!(bench.total()[2], 500, "alone it has all of it");
+}
+
+#[test]
+fn a_round_under_way_is_not_told_yet() {
+    let mut bench = Bench::new(1);
+    bench.ledger.charge_ingress(&bench.costs[0], 1, 60);
+    assert_eq!(bench.total(), [0]);
+    bench.ledger.end_round(900);
+    assert_eq!(bench.total(), [900]);
+}
+
+#[test]
+fn queues_whose_frames_take_longer_are_told_more() {
+    let mut bench = Bench::new(2);
+    for _ in 0..100 {
+        bench.learn(0, 1000);
+        bench.learn(1, 9000);
+    }
+    bench.round(&[0, 1], 50_000);
+    assert!(are_as(&bench.total(), &[1, 9]));
+}
+
+#[test]
+fn egress_queues_are_told_apart_by_rounds_of_their_own() {
+    let mut bench = Bench::new(2);
+    for _ in 0..200 {
+        bench.timed_egress(&[0], 3000);
+        bench.timed_egress(&[1], 6000);
+    }
+    let before = bench.total();
+    for _ in 0..1000 {
+        bench.timed_egress(&[0, 1], 9000);
+    }
+    let together: Vec<u64> =
+        bench.total().iter().zip(&before).map(|(after, before)| after - before).collect();
+    assert!(are_as(&together, &[1, 2]), "{together:?}: what was learned apart stays");
+}
+
+#[test]
+fn what_went_to_other_processors_is_the_ingress_queues() {
+    let mut bench = Bench::new(2);
+    for _ in 0..100 {
+        bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
+        bench.ledger.learn_ingress(&bench.costs[0], (32, 2048), 1000, 2000);
+        bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
+        // Of all that was done for egress, a third was not for the queue that is here.
+        bench.ledger.learn_egress(3000);
+        bench.ledger.end_round(4000);
+    }
+    let before = bench.total();
+    bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
+    bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
+    bench.ledger.end_round(8000);
+    let after = bench.total();
+    let last: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+    assert!(are_as(&last, &[3, 1]), "{last:?}");
+}
+
+#[test]
+fn one_round_that_was_held_up_changes_little() {
+    let mut bench = Bench::new(2);
+    for _ in 0..100 {
+        bench.learn(0, 1000);
+        bench.learn(1, 1000);
+    }
+    bench.learn(0, 4_000_000_000);
+    bench.round(&[0, 1], 100_000);
+    let told = bench.total();
+    assert!(told[0] < 55_000, "{told:?}");
+}
+
+#[test]
+fn what_is_known_goes_with_a_queue() {
+    let mut bench = Bench::new(2);
+    for _ in 0..100 {
+        bench.learn(0, 1000);
+        bench.learn(1, 3000);
+    }
+    bench.round(&[0, 1], 4000);
+    bench.ledger.close(&mut bench.costs[0]);
+    bench.ledger.close(&mut bench.costs[1]);
+    let [first, second] = [0, 1].map(|of: usize| bench.tallies[of].busy_ns.value());
+    assert!(are_as(&[first, second], &[1, 3]), "settled when they left");
+    // They come back in the other order, into each other's places.
+    for of in [1, 0] {
+        let tally = Arc::clone(&bench.tallies[of]);
+        bench.ledger.open(&mut bench.costs[of], &tally);
+    }
+    bench.round(&[0, 1], 400_000);
+    assert!(are_as(&bench.total(), &[1, 3]));
+}
+
+#[test]
+fn a_queue_that_left_in_the_middle_of_a_round_leaves_its_part_to_others() {
+    let mut bench = Bench::new(2);
+    bench.ledger.charge_ingress(&bench.costs[0], 32, 2048);
+    bench.ledger.charge_egress(&bench.costs[1], 32, 2048);
+    bench.ledger.close(&mut bench.costs[1]);
+    let newcomer = Arc::<QueueTally>::default();
+    let mut cost = QueueCost::default();
+    bench.ledger.open(&mut cost, &newcomer);
+    bench.ledger.learn_egress(500);
+    bench.ledger.end_round(1000);
+    assert_eq!(bench.total(), [1000, 0]);
+    assert_eq!(newcomer.busy_ns.value(), 0);
+}

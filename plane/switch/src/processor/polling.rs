@@ -1,0 +1,109 @@
+//! One round's look at the ingress queues, and what is done with a batch.
+
+use std::sync::Arc;
+
+use super::{EMPTY_POLLS_MAX, Processor};
+use crate::owned::{Readiness, unwatchable};
+use crate::stages::{Sides, Stage};
+
+impl Processor {
+    pub(super) fn poll_sources(&mut self) -> bool {
+        let mut had_frames = false;
+        for nth in 0..self.sources.active() {
+            let Some(token) = self.sources.active_token(nth) else { break };
+            let Some(source) = self.sources.get_mut(token) else { continue };
+            match source.owned.readiness {
+                Readiness::Polling => {}
+                Readiness::Waiting => continue,
+                Readiness::Throttled(until) if self.now < until => continue,
+                Readiness::Throttled(_) => {
+                    source.owned.readiness = Readiness::Polling;
+                    if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
+                    {
+                        let fault = unwatchable(&error);
+                        self.give_up(token, fault);
+                        continue;
+                    }
+                }
+            }
+            had_frames |= self.poll_source(token);
+        }
+        self.sources.forget_waiting();
+        had_frames
+    }
+
+    /// Takes one batch from one queue through the switch.
+    fn poll_source(&mut self, token: usize) -> bool {
+        let published = Arc::clone(self.engine.published());
+        let Some(source) = self.sources.get_mut(token) else { return false };
+        let owned = &mut source.owned;
+        let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));
+        let bandwidth = port.and_then(|port| Some((port.bandwidth.as_ref()?, &port.shared)));
+        if let Some((limit, port)) = bandwidth {
+            if let Err(until) = port.bandwidth.check(limit, self.now) {
+                owned.source.disarm();
+                self.wait.unwatch(owned.source.wake_fd());
+                owned.readiness = Readiness::Throttled(until);
+                return false;
+            }
+        }
+        self.batch.clear();
+        let outcome = owned.source.receive(&mut self.batch);
+        let frames = self.batch.len();
+        if frames > 0 {
+            source.empty_polls = 0;
+            let bytes = self.batch.bytes();
+            owned.count(frames as u64, bytes as u64);
+            self.link.tally.batches.add(1);
+            self.link.tally.frames.add(frames as u64);
+            if let Some((limit, port)) = bandwidth {
+                // A batch holds less than 2^32 bytes by far.
+                port.bandwidth.charge(limit, self.now, bytes as u32);
+            }
+            if let Some(ingress) = owned.ingress {
+                let before = self.stages.sides();
+                let mut probe = self.stages.probe(&*self.wait);
+                self.engine.handle_batch(self.now, ingress, &mut self.batch, &mut probe);
+                self.charge(token, (frames as u64, bytes as u64), before);
+            }
+            if self.batch.has_tails() {
+                self.release(token);
+            }
+        } else if outcome.is_ok() {
+            source.empty_polls += 1;
+            if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
+                source.empty_polls = 0;
+                self.sources.arm(token);
+            }
+            self.mark(Stage::Poll);
+        }
+        if let Err(fault) = outcome {
+            self.give_up(token, fault);
+        }
+        frames > 0
+    }
+
+    /// Notes what the batch cost, and what it took if this round is timed.
+    fn charge(&mut self, token: usize, (frames, bytes): (u64, u64), before: Option<Sides>) {
+        let Some(source) = self.sources.get_mut(token) else { return };
+        let cost = &source.owned.cost;
+        let is_all_posted = !self.engine.has_to_flush();
+        let ledger = self.engine.ledger();
+        ledger.charge_ingress(cost, frames, bytes);
+        if let (Some(before), Some(after)) = (before, self.stages.sides()) {
+            let posted_ns = if is_all_posted { after.egress_ns - before.egress_ns } else { 0 };
+            let ns = after.ingress_ns - before.ingress_ns;
+            ledger.learn_ingress(cost, (frames, bytes), ns, posted_ns);
+        }
+    }
+
+    /// The batch was carried out: nobody needs the tails of its frames any more, and
+    /// their source may give away what they lie in.
+    fn release(&mut self, token: usize) {
+        self.batch.clear();
+        if let Some(source) = self.sources.get_mut(token) {
+            source.owned.source.release();
+        }
+        self.mark(Stage::Notify);
+    }
+}

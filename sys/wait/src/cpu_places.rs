@@ -1,0 +1,100 @@
+//! Which CPUs are threads of one core, and on which NUMA node they are.
+//!
+//! From sysfs, as `Documentation/admin-guide/cputopology.rst` of the kernel has it.
+
+use std::path::Path;
+
+use suimon_ports::CpuPlace;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Where these logical CPUs are. What the kernel does not tell is as on a machine without
+/// it: a core has one thread, and there is one node.
+pub fn cpu_places(cpus: &[u16]) -> Vec<CpuPlace> {
+    cpus.iter().map(|cpu| place(Path::new(CPUS), *cpu)).collect()
+}
+
+fn place(root: &Path, cpu: u16) -> CpuPlace {
+    let folder = root.join(format!("cpu{cpu}"));
+    // The older name of the file is the second one.
+    let lists = ["topology/core_cpus_list", "topology/thread_siblings_list"];
+    let siblings = lists.iter().find_map(|list| std::fs::read_to_string(folder.join(list)).ok());
+    // Numbers of cores are those of a package or a die; the first thread's is the host's.
+    let first = siblings.and_then(|list| first_number(&list));
+    CpuPlace {
+        cpu,
+        core: u32::from(first.unwrap_or(cpu)),
+        numa_node: numa_node(&folder).unwrap_or(0),
+    }
+}
+
+/// The first of a list like `0,4` or `0-1`.
+fn first_number(list: &str) -> Option<u16> {
+    list.trim().split([',', '-']).next()?.parse().ok()
+}
+
+/// A CPU's folder has a link to the folder of its node, like `node0`.
+fn numa_node(folder: &Path) -> Option<u16> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let nodes = entries.filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        name.to_str()?.strip_prefix("node")?.parse().ok()
+    });
+    nodes.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed again.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn add(&self, cpu: u16, list: Option<(&str, &str)>, node: Option<&str>) {
+            let folder = self.0.join(format!("cpu{cpu}"));
+            std::fs::create_dir_all(folder.join("topology")).unwrap();
+            if let Some((file, text)) = list {
+                std::fs::write(folder.join("topology").join(file), text).unwrap();
+            }
+            if let Some(node) = node {
+                std::fs::create_dir(folder.join(node)).unwrap();
+            }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn siblings_share_a_core_and_nodes_are_told() {
+        let folder = Folder::new("suimon-cpu-places");
+        folder.add(0, Some(("core_cpus_list", "0,8\n")), Some("node0"));
+        folder.add(8, Some(("core_cpus_list", "0,8\n")), Some("node0"));
+        folder.add(3, Some(("thread_siblings_list", "2-3\n")), Some("node1"));
+        folder.add(4, Some(("core_cpus_list", "")), Some("nodes"));
+        let told = [0, 8, 3, 4, 9].map(|cpu| {
+            let CpuPlace { cpu: _, core, numa_node } = place(&folder.0, cpu);
+            (core, numa_node)
+        });
+        assert_eq!(told, [(0, 0), (0, 0), (2, 1), (4, 0), (9, 0)]);
+    }
+
+    #[test]
+    fn this_host_tells_a_core_of_each_cpu() {
+        use suimon_ports::ProcessorRuntime;
+        let cpus = crate::ProcessorThreads.cpus();
+        let places = cpu_places(&cpus);
+        assert!(places.iter().map(|place| place.cpu).eq(cpus));
+        assert!(places.iter().all(|place| place.core <= u32::from(place.cpu)), "{places:?}");
+    }
+}

@@ -1,0 +1,152 @@
+//! What queues are told to have cost, on real threads: first in the test's own time, then
+//! in the host's.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
+use suimon_frame::MacAddr;
+use suimon_ports::{ProcessorRuntime, QueueHost};
+use suimon_processor_tests::{
+    Clock, Endless, Receiver, Sender, Slow, Supply, Timed, mac, plane_of_nics, queue, small_frame,
+};
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId};
+use suimon_switch::{DataPlane, PortTopology, Topology};
+use suimon_wait::ProcessorThreads;
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn busy_ns(plane: &DataPlane, id: QueueId) -> u64 {
+    plane.queues().iter().find(|view| view.id == id).unwrap().busy_ns
+}
+
+/// What all queues cost, and what processors did. Queues are asked first, so that no queue
+/// has done more meanwhile.
+fn whole(plane: &DataPlane) -> (u64, u64) {
+    let queues = plane.queues().iter().map(|view| view.busy_ns).sum();
+    let processors = plane.processors();
+    for view in &processors {
+        assert!(view.working_ns <= view.stages.awake_ns(), "{view:?}");
+    }
+    (queues, processors.iter().map(|view| view.working_ns).sum())
+}
+
+#[test]
+fn time_is_told_to_the_queues_that_took_it() {
+    const BATCHES: u64 = 5000;
+    const FRAMES: u64 = 32;
+    let clock = Clock::default();
+    let plane = plane_of_nics(Arc::new(clock.runtime()), 4);
+    let slow = |transmit_ns, flush_ns| Slow { clock: clock.clone(), transmit_ns, flush_ns };
+    plane.attach_sink(queue(2, Direction::Egress), Box::new(slow(20, 500)));
+    plane.attach_sink(queue(3, Direction::Egress), Box::new(slow(20, 500)));
+    for (port, receive_ns, left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
+        let frames = Endless::new(small_frame(port, 2));
+        let source = Timed { frames, left, clock: clock.clone(), receive_ns, empty_ns: 10 };
+        plane.attach_source(queue(port.into(), Direction::Ingress), source.source());
+    }
+    wait_for("the batches", || {
+        let processor = plane.processors().remove(0);
+        processor.asleep && processor.batches == BATCHES + BATCHES / 2
+    });
+    let near = |id: QueueId, expected: u64| {
+        let told = busy_ns(&plane, id);
+        assert!(told.abs_diff(expected) <= expected / 20, "{id:?}: {told}, not {expected}");
+    };
+    near(queue(0, Direction::Ingress), 300 * BATCHES);
+    near(queue(1, Direction::Ingress), 3000 * BATCHES / 2);
+    // It is flushed once in a round; either source is polled in each round.
+    near(queue(2, Direction::Egress), 20 * FRAMES * BATCHES * 3 / 2 + 500 * BATCHES);
+    // To be asked in vain counts for no queue, nor does to be there.
+    assert_eq!(busy_ns(&plane, queue(3, Direction::Ingress)), 0);
+    assert_eq!(busy_ns(&plane, queue(3, Direction::Egress)), 0);
+    let (queues, processors) = whole(&plane);
+    assert!(queues <= processors && queues >= processors - processors / 1000);
+    assert!(processors < clock.ns(), "it looked for more in vain");
+    let told = plane.processors().remove(0).working_ns;
+    clock.pass(1_000_000_000);
+    assert_eq!(plane.processors().remove(0).working_ns, told, "and slept");
+    plane.stop();
+}
+
+#[test]
+fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
+    let runtime = Arc::new(ProcessorThreads);
+    let cpus = runtime.cpus();
+    assert!(cpus.len() >= 2, "this test needs 2 CPUs");
+    let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
+    let switch = SwitchId(1);
+    let port = |id: u8| PortTopology {
+        spec: PortSpec {
+            mac: Some(MacAddr::new(mac(id))),
+            ..PortSpec::new(PortId(id.into()), switch, PortRole::Nic)
+        },
+        bandwidth: None,
+        storm_limit_fps: None,
+        receive_coalescing: true,
+    };
+    let ports = (0..4).map(port).collect();
+    let switches = vec![SwitchSpec::new(switch)];
+    plane.publish(Topology { switches, ports, teams: Vec::new() }).unwrap();
+    let guests: Vec<(Sender, Receiver)> = (0..4)
+        .map(|port| {
+            let (sender, source) = Sender::pair();
+            let (receiver, sink) = Receiver::pair();
+            plane.attach_source(queue(port, Direction::Ingress), source);
+            plane.attach_sink(queue(port, Direction::Egress), sink);
+            (sender, receiver)
+        })
+        .collect();
+    let (from, to) = (queue(0, Direction::Ingress), queue(1, Direction::Egress));
+    let mut before = (0, 0);
+    // On one processor, on two, and on one again: what is known goes with the queue.
+    for (from_at, to_at) in [(0, 0), (0, 1), (1, 1), (1, 0)] {
+        plane.move_queue(from, ProcessorId(from_at)).unwrap();
+        plane.move_queue(to, ProcessorId(to_at)).unwrap();
+        for _ in 0..50 {
+            for _ in 0..64 {
+                guests[0].0.send(&small_frame(0, 1));
+            }
+            let mut received = 0;
+            wait_for("the frames", || {
+                received += usize::from(guests[1].1.poll().is_some());
+                received == 64
+            });
+        }
+        wait_for("sleep", || plane.processors().iter().all(|view| view.asleep));
+        let now = (busy_ns(&plane, from), busy_ns(&plane, to));
+        assert!(now.0 > before.0 && now.1 > before.1, "{before:?}, then {now:?}");
+        before = now;
+        let (queues, processors) = whole(&plane);
+        assert!(queues <= processors, "{queues} of {processors}");
+        assert_eq!(queues, now.0 + now.1, "the others had nothing to do");
+    }
+    plane.stop();
+}
+
+#[test]
+fn new_queues_start_where_their_port_is_at_home() {
+    let runtime = Arc::new(ProcessorThreads);
+    let cpus = runtime.cpus();
+    let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
+    plane.set_homes([(PortId(0), ProcessorId(1)), (PortId(1), ProcessorId(7))].into());
+    for port in 0..3 {
+        for direction in [Direction::Ingress, Direction::Egress] {
+            let id = queue(port, direction);
+            match direction {
+                Direction::Ingress => plane.attach_source(id, Sender::pair().1),
+                Direction::Egress => plane.attach_sink(id, Receiver::pair().1),
+            }
+        }
+    }
+    let at: Vec<u16> = plane.queues().iter().map(|view| view.processor.0).collect();
+    assert_eq!(at[..2], [1, 1], "chosen");
+    assert_eq!(at[2..4], [0, 0], "the chosen one does not run: where there are fewest");
+    plane.stop();
+}
