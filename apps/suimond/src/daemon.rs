@@ -143,10 +143,11 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let sender = Arc::new(sender);
     let reader = confinement.clone();
     let devices = HostDevices::new(confinement.clone());
-    let devices = devices.context("the host's links cannot be watched")?;
+    let devices = Arc::new(devices.context("the host's links cannot be watched")?);
     let node = Node::open(NodeParts {
         store: Arc::new(store),
-        devices: Arc::new(devices),
+        devices: devices.clone(),
+        members: devices,
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),

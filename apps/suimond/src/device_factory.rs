@@ -7,8 +7,8 @@ use suimon_confine::{Confinement, Role};
 use suimon_frame::MacAddr;
 use suimon_netdev::NetDevices;
 use suimon_ports::{
-    DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable, PortDevice,
-    PortObserver, PortSpec, QueueHost, ThreadStart,
+    ControlSocket, DeviceError, DeviceFactory, DeviceFeatures, KernelPathCounters, KernelPathTable,
+    LinkFacts, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost, ThreadStart,
 };
 use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
@@ -82,5 +82,15 @@ impl DeviceFactory for HostDevices {
 
     fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
         self.net.remove_tap(device, netns)
+    }
+}
+
+impl MemberDevices for HostDevices {
+    fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError> {
+        self.net.open_control(device)
+    }
+
+    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError> {
+        self.net.link(device)
     }
 }

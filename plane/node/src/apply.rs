@@ -39,7 +39,7 @@ enum Step {
     Tables,
     Change(PortKey, PortSpec),
     Open(PortKey, PortSpec),
-    /// Again, with what the opened uplinks said of themselves.
+    /// Again, with what the uplinks that were opened or changed said of themselves.
     TablesAgain,
 }
 
@@ -116,7 +116,9 @@ impl Controller {
         let in_the_way = gone.filter(|(_, spec)| needed.contains(&claim(spec)));
         closes.extend(in_the_way.map(|(key, _)| Step::Close(key.clone())));
 
-        let opens_uplink = opens.iter().any(|s| matches!(s, Step::Open(PortKey::Uplink(_), _)));
+        let opens_uplink = opens.iter().chain(&changes).any(|step| {
+            matches!(step, Step::Open(PortKey::Uplink(_), _) | Step::Change(PortKey::Uplink(_), _))
+        });
         let mut steps = closes;
         if placements(&from.host) != placements(&to.state.config.host) {
             steps.push(Step::Processors);
@@ -297,11 +299,17 @@ impl Controller {
                 }
             }
         }
+        let was_uplink = closed.iter().any(|port| matches!(port.key, PortKey::Uplink(_)));
         for port in closed {
             let is_closed = port.lock().device.is_none();
             let opened = if is_closed { self.devices.open(&port) } else { Ok(()) };
             if let Err(error) = opened {
                 self.fail_port(&port, error.to_string());
+            }
+        }
+        if was_uplink {
+            if let Err(error) = self.publish(&from.config) {
+                tracing::error!(%error, "the tables do not know the devices of uplinks");
             }
         }
         if let Err(error) = self.devices.belongings.note_opened(before.values()) {

@@ -59,13 +59,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins to copy what passes the port of a NIC, uplink or host NIC.
+    /// Begins to copy what passes the port of a NIC, uplink, team or host NIC.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
         key: &PortKey,
         options: CaptureOptions,
     ) -> Result<Self, ApiError> {
-        let port = shared.ports.find(key).ok_or_else(|| not_found(key.kind(), key.name()))?;
+        let port = shared.port_id(key).ok_or_else(|| not_found(key.kind(), key.name()))?;
         let kind = format!("{} capture", key.kind());
         let operation = shared.operations.add(&kind, &key.to_string(), false)?;
         if let Err(error) = shared.captures.enter(key, operation.id()) {
@@ -82,7 +82,7 @@ impl Capture {
         Ok(Self {
             shared: shared.clone(),
             key: key.clone(),
-            reader: shared.plane.capture(port.id, options),
+            reader: shared.plane.capture(port, options),
             operation,
             frames: 0,
             end: None,
@@ -107,7 +107,7 @@ impl Capture {
             self.end = Some(error);
             return None;
         }
-        if self.shared.ports.find(&self.key).is_none() {
+        if self.shared.port_id(&self.key).is_none() {
             let error = ApiError::new(ErrorCode::NotFound, "it was deleted during the capture");
             self.end = Some(error.about(self.key.to_string()));
             return None;

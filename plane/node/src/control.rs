@@ -19,7 +19,7 @@ use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
 use crate::shared::Shared;
-use crate::topology::topology;
+use crate::teams::TeamThreads;
 
 /// How often the plane is asked for notices.
 const PLANE_POLL: Duration = Duration::from_millis(250);
@@ -45,6 +45,8 @@ pub(crate) struct Controller {
     /// Events of things that happened, to be written together.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
+    /// What drives teams meanwhile.
+    pub(crate) teams: TeamThreads,
 }
 
 impl Controller {
@@ -70,6 +72,8 @@ impl Controller {
             "host",
             "The daemon stops; TAP devices stay, connections of VMs end.",
         )]);
+        // Partners are told while frames still pass.
+        self.teams.stop();
         for port in self.shared.ports.all() {
             Devices::close(&port);
         }
@@ -179,15 +183,7 @@ impl Controller {
 
     /// Publishes the tables of a configuration.
     pub(crate) fn publish(&self, config: &HostConfig) -> Result<(), ApiError> {
-        let ids = self.shared.ids();
-        let mtu = |key: &crate::PortKey| {
-            let status = self.shared.ports.find(key)?.device_status()?;
-            (status.mtu > 0).then_some(status.mtu)
-        };
-        let tables = topology(config, &ids, &mtu);
-        self.shared.plane.publish(tables).map_err(|error| {
-            ApiError::new(ErrorCode::Internal, format!("the switch refused its tables: {error}"))
-        })?;
+        self.shared.publish_tables(config)?;
         self.shared.publish_kernel_paths(config);
         self.shared.publish_vmqs(config);
         Ok(())

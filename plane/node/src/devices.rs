@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use suimon_ports::{DeviceError, DeviceNotice, PortObserver, StateStore, StoreError};
+use suimon_ports::{DeviceError, DeviceNotice, LinkFacts, PortObserver, StateStore, StoreError};
 use suimon_quantity::PortId;
 
 use crate::belongings::Belongings;
@@ -46,7 +46,8 @@ impl Devices {
             (state.spec.clone(), state.generation)
         };
         let spec = self.promises.add_to(&port.key, spec);
-        let observer = Arc::new(NoticeSender { generation, notices: self.notices.clone() });
+        let (shared, notices) = (self.shared.clone(), self.notices.clone());
+        let observer = Arc::new(NoticeSender { generation, shared, notices });
         let queues = self.shared.plane.queue_host();
         let device = self.shared.devices.open(port.id, &spec, queues, observer)?;
         let mut state = port.lock();
@@ -70,19 +71,28 @@ impl Devices {
 
     /// Closes the device of a port and notes why and when to try again.
     pub(crate) fn fail(&self, port: &Port, reason: String) {
+        let generation = port.lock().generation;
         Self::close(port);
         port.lock().fail(Instant::now(), self.retry_first, reason);
+        // A team that it is a member of does without it from now on.
+        self.shared.teams.hear_link(port.id, generation, LinkFacts::default());
     }
 }
 
-/// Passes a device's notices on to the control thread.
+/// Passes a device's notices on to the control thread, and what concerns teams to
+/// theirs: the control thread may be busy with a change, and a carrier that is lost
+/// cannot wait for it.
 struct NoticeSender {
     generation: u64,
+    shared: Arc<Shared>,
     notices: SyncSender<Command>,
 }
 
 impl PortObserver for NoticeSender {
     fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
+        if let DeviceNotice::LinkChanged(link) = notice {
+            self.shared.teams.hear_link(port, self.generation, link);
+        }
         // A full channel loses the event, not the state: whether the link is up
         // is asked of the device itself.
         let command = Command::Notice { port, generation: self.generation, notice };

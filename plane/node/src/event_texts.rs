@@ -50,6 +50,9 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         ("uplink", PlanAction::Create) => EventKind::UplinkCreated,
         ("uplink", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::UplinkChanged,
         ("uplink", PlanAction::Delete) => EventKind::UplinkDeleted,
+        ("team", PlanAction::Create) => EventKind::TeamCreated,
+        ("team", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::TeamChanged,
+        ("team", PlanAction::Delete) => EventKind::TeamDeleted,
         // Changes of the host itself are told by the change's own event.
         _ => return None,
     };
@@ -71,7 +74,7 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
 /// A device does not work.
 pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
     let kind = match key {
-        PortKey::Uplink(_) => EventKind::UplinkFailed,
+        PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkFailed,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicFailed,
     };
     let text = format!("{} does not work and is tried again: {reason}", noun(key));
@@ -81,7 +84,7 @@ pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
 /// A device works again.
 pub(crate) fn recovered(key: &PortKey) -> Draft {
     let kind = match key {
-        PortKey::Uplink(_) => EventKind::UplinkRecovered,
+        PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkRecovered,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicRecovered,
     };
     Draft::new(kind, key, format!("{} works again.", noun(key)))
@@ -92,6 +95,7 @@ fn noun(key: &PortKey) -> &'static str {
         PortKey::Nic(_) => "The NIC",
         PortKey::Uplink(_) => "The uplink",
         PortKey::HostNic(_) => "The switch's host NIC",
+        PortKey::Team(_) => "The team",
     }
 }
 

@@ -10,7 +10,7 @@ use suimon_contract::{
     Plan, ProcessorStatus, QueueStatus, Severity, SwitchStatus, TeamStatus, TopSnapshot,
     UplinkStatus, VmqStatus, parse_toml,
 };
-use suimon_ports::{CpuPlace, DeviceFactory, SocketFiles, StateStore, StoreError};
+use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
@@ -21,6 +21,7 @@ use crate::events::{EventLog, EventPage};
 use crate::records::load_state;
 use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
+use crate::teams::Teams;
 use crate::{Edit, PortKey, QueueSide, SwitchPlane};
 
 /// Notices and changes that wait for the control thread.
@@ -33,8 +34,8 @@ pub trait NodeListener: Send + Sync {
     fn handle_events(&self, sequence: u64);
     /// An operation has changed.
     fn handle_operation(&self, id: u64);
-    /// The control thread has ended, on request or because of a defect. Nothing
-    /// can be changed any more.
+    /// The control thread has ended, on request or because of a defect, or one that
+    /// drives teams has because of a defect. Nothing can be changed any more.
     fn handle_end(&self);
 }
 
@@ -53,6 +54,8 @@ pub struct NodeParts {
     pub store: Arc<dyn StateStore>,
     /// Opens devices.
     pub devices: Arc<dyn DeviceFactory>,
+    /// What a team needs of its members' devices.
+    pub members: Arc<dyn MemberDevices>,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -99,6 +102,8 @@ impl Node {
         let shared = Arc::new(Shared::new(SharedParts {
             plane: parts.plane,
             devices: parts.devices,
+            members: parts.members,
+            teams: Teams::new().map_err(NodeError::Thread)?,
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,

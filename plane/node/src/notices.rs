@@ -100,6 +100,13 @@ impl Controller {
         let draft = failed(&port.key, &reason);
         self.devices.fail(port, reason);
         self.push_bounded(port, draft);
+        if matches!(port.key, PortKey::Uplink(_)) {
+            // A team says why its member is not used, and the tables have no MTU of it.
+            let config = self.shared.desired().config.clone();
+            if let Err(error) = self.publish(&config) {
+                tracing::error!(%error, "the tables still have a device that failed");
+            }
+        }
     }
 
     /// Adds an event that the other side of a port can cause at will.
@@ -129,9 +136,10 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
             let text = format!("The link is down: {reason}.");
             Draft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
         }
-        (PortKey::HostNic(_), DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. }) => {
-            return None;
-        }
+        (
+            PortKey::HostNic(_) | PortKey::Team(_),
+            DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. },
+        ) => return None,
         (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
             let text = format!("The guest's driver is ready with {queue_pairs} queue pairs.");
             Draft::new(EventKind::NicDriverReady, key, text)

@@ -16,6 +16,7 @@ use suimon_switch::{
     AddressView, CaptureOptions, CaptureReader, CapturedFrame, DataPlane, MoveError, PlaneNotice,
     PortCountersView, ProcessorView, QueueView, Topology, TopologyError,
 };
+use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 /// What the node asks of the switching plane. See [`DataPlane`] for the meaning
 /// of each.
@@ -28,6 +29,20 @@ pub trait SwitchPlane: Send + Sync {
     /// # Errors
     /// The tables contradict themselves; nothing was changed.
     fn publish(&self, topology: Topology) -> Result<(), TopologyError>;
+
+    /// Gives a team another distribution.
+    ///
+    /// # Errors
+    /// The port is no team, or a processor does not answer.
+    fn set_distribution(
+        &self,
+        team: PortId,
+        distribution: &Arc<Distribution>,
+    ) -> Result<(), TopologyError>;
+
+    /// What each bucket of a team's flows carried since this was last asked; `None` if
+    /// the port is no team.
+    fn take_bucket_loads(&self, team: PortId) -> Option<Box<[BucketLoad; BUCKETS]>>;
 
     /// Has one processor at each of these.
     ///
@@ -106,6 +121,18 @@ impl SwitchPlane for DataPlane {
 
     fn publish(&self, topology: Topology) -> Result<(), TopologyError> {
         Self::publish(self, topology)
+    }
+
+    fn set_distribution(
+        &self,
+        team: PortId,
+        distribution: &Arc<Distribution>,
+    ) -> Result<(), TopologyError> {
+        Self::set_distribution(self, team, distribution)
+    }
+
+    fn take_bucket_loads(&self, team: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
+        Self::take_bucket_loads(self, team)
     }
 
     fn set_processors(&self, placements: &[Placement]) -> io::Result<()> {

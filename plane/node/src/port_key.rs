@@ -5,31 +5,35 @@ use core::fmt;
 use suimon_contract::Name;
 
 /// A port as the user knows it. Its `Display` is the subject of events and
-/// errors: `nic/web`, `uplink/wan`, `switch/lab` for the host NIC of a switch.
+/// errors: `nic/web`, `uplink/wan`, `team/both`, `switch/lab` for the host NIC of a
+/// switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKey {
     /// A NIC.
     Nic(Name),
-    /// An uplink that a switch uses.
+    /// An uplink that a switch uses, itself or in a team.
     Uplink(Name),
     /// The host NIC of an internal switch, by the switch's name.
     HostNic(Name),
+    /// A team that a switch uses. It has no device of its own, but those of its members.
+    Team(Name),
 }
 
 impl PortKey {
-    /// The name of the NIC, uplink or switch.
+    /// The name of the NIC, uplink, team or switch.
     pub fn name(&self) -> &Name {
         match self {
-            Self::Nic(name) | Self::Uplink(name) | Self::HostNic(name) => name,
+            Self::Nic(name) | Self::Uplink(name) | Self::HostNic(name) | Self::Team(name) => name,
         }
     }
 
-    /// The kind of resource it belongs to: `nic`, `uplink` or `switch`.
+    /// The kind of resource it belongs to: `nic`, `uplink`, `team` or `switch`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Nic(_) => "nic",
             Self::Uplink(_) => "uplink",
             Self::HostNic(_) => "switch",
+            Self::Team(_) => "team",
         }
     }
 

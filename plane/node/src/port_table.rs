@@ -148,7 +148,7 @@ fn absent(spec: &PortSpec) -> &'static str {
 
 /// Bounds the events that the other side of a port can cause: a burst of
 /// [`EventBudget::BURST`], then one per [`EventBudget::REFILL`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventBudget {
     left: u32,
     refilled: Option<Instant>,

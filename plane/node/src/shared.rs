@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suimon_ports::{CpuPlace, DeviceFactory, SocketFiles};
+use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles};
 
 use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
@@ -12,6 +12,7 @@ use crate::kernel_path::KernelPathPlan;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
 use crate::records::StoredState;
+use crate::teams::Teams;
 use crate::topology::Ids;
 use crate::vmq::VmqTable;
 use crate::{NodeListener, PortKey, SwitchPlane};
@@ -23,6 +24,7 @@ pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub(crate) struct Shared {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
+    pub(crate) members: Arc<dyn MemberDevices>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) operations: Arc<Operations>,
@@ -30,6 +32,7 @@ pub(crate) struct Shared {
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
+    pub(crate) teams: Teams,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     /// Logical CPUs that processors may run on, ascending.
@@ -48,6 +51,8 @@ pub(crate) struct Shared {
 pub(crate) struct SharedParts {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
+    pub(crate) members: Arc<dyn MemberDevices>,
+    pub(crate) teams: Teams,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,
@@ -66,6 +71,8 @@ impl Shared {
             operations: Arc::new(Operations::new(parts.clock.clone(), parts.listener.clone())),
             plane: parts.plane,
             devices: parts.devices,
+            members: parts.members,
+            teams: parts.teams,
             socket_files: parts.socket_files,
             events: parts.events,
             ports: PortTable::default(),
@@ -106,18 +113,32 @@ impl Shared {
     /// What ports are called where only a name is shown: the name alone, or
     /// like `uplink:wan` if a port of another kind has the same name.
     pub(crate) fn port_labels(&self) -> BTreeMap<suimon_quantity::PortId, String> {
-        let ports = self.ports.all();
+        let (ports, ids) = (self.ports.all(), self.ids());
+        let keys = || ports.iter().map(|port| (&port.key, port.id)).chain(ids.teams());
         let mut uses = BTreeMap::<&str, usize>::new();
-        for port in &ports {
-            *uses.entry(port.key.name().as_str()).or_default() += 1;
+        for (key, _) in keys() {
+            *uses.entry(key.name().as_str()).or_default() += 1;
         }
-        ports
-            .iter()
-            .map(|port| {
-                let alone = uses.get(port.key.name().as_str()) == Some(&1);
-                (port.id, if alone { port.key.name().to_string() } else { qualified(&port.key) })
+        keys()
+            .map(|(key, id)| {
+                let alone = uses.get(key.name().as_str()) == Some(&1);
+                (id, if alone { key.name().to_string() } else { qualified(key) })
             })
             .collect()
+    }
+
+    /// The identifier of a port that exists, or of a team that is used.
+    pub(crate) fn port_id(&self, key: &PortKey) -> Option<suimon_quantity::PortId> {
+        match key {
+            PortKey::Team(_) => self.ids().port(key),
+            _ => self.ports.find(key).map(|port| port.id),
+        }
+    }
+
+    /// The MTU of the device that a port stands on, if it is open and says.
+    pub(crate) fn device_mtu(&self, key: &PortKey) -> Option<u16> {
+        let status = self.ports.find(key)?.device_status()?;
+        (status.mtu > 0).then_some(status.mtu)
     }
 
     /// The port with that label, or with that label in its long form.

@@ -16,6 +16,7 @@ use crate::events::Draft;
 use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, load_intent};
 use crate::shared::Shared;
+use crate::teams::TeamThreads;
 use crate::wanted::wanted_ports;
 
 /// Why a node could not start.
@@ -27,8 +28,8 @@ pub enum NodeError {
     /// The switching plane refuses what was desired.
     #[error("the stored desired state cannot be switched: {0}")]
     Tables(String),
-    /// The control thread could not be started.
-    #[error("the control thread could not be started: {0}")]
+    /// The threads of control could not be started.
+    #[error("the threads of control could not be started: {0}")]
     Thread(std::io::Error),
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn start_up(
         processors: shared.plane.processors().into_iter().map(|view| view.placement).collect(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
+        teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
     };
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));

@@ -15,7 +15,7 @@ use crate::edit::not_found;
 use crate::offloads::{device_features, host_nic_offloads, nic_offloads, uplink_offloads};
 use crate::queue_names::queue_name;
 use crate::shared::Shared;
-use crate::wanted::uplink_spec;
+use crate::wanted::{switch_of, uplink_spec};
 
 impl Shared {
     pub(crate) fn host_status(&self) -> HostStatus {
@@ -132,8 +132,7 @@ impl Shared {
             self.top_port(&key, Some(nic.switch.clone()))
         });
         let uplinks = config.uplinks.iter().map(|uplink| {
-            let mut switches = config.switches.iter();
-            let switch = switches.find(|s| s.uplink.as_ref() == Some(&uplink.name));
+            let switch = switch_of(config, &uplink.name);
             let key = PortKey::Uplink(uplink.name.clone());
             self.top_port(&key, switch.map(|switch| switch.name.clone()))
         });
@@ -176,7 +175,7 @@ impl Shared {
     }
 
     fn uplink_status(&self, uplink: &UplinkConfig, config: &HostConfig) -> UplinkStatus {
-        let switch = config.switches.iter().find(|s| s.uplink.as_ref() == Some(&uplink.name));
+        let switch = switch_of(config, &uplink.name);
         let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
         let device = port.as_ref().and_then(|port| port.device_status());
         // Asked without the port's lock: the kernel may let us wait.
@@ -208,6 +207,9 @@ impl Shared {
 
     fn switch_status(&self, switch: &SwitchConfig, config: &HostConfig) -> SwitchStatus {
         let way_out = match (&switch.uplink, switch.kind) {
+            (Some(name), _) if config.teams.iter().any(|team| team.name == *name) => {
+                Some(PortKey::Team(name.clone()))
+            }
             (Some(uplink), _) => Some(PortKey::Uplink(uplink.clone())),
             (None, SwitchKind::Internal) => Some(PortKey::HostNic(switch.name.clone())),
             (None, _) => None,
@@ -236,9 +238,13 @@ impl Shared {
         }
     }
 
-    /// A switch is as well as its uplink or its host NIC is.
+    /// A switch is as well as its uplink, its team or its host NIC is.
     fn way_out_condition(&self, key: &PortKey) -> Condition {
-        let mut condition = self.ports.find(key).map_or_else(not_yet, |port| port.condition());
+        let condition = match key {
+            PortKey::Team(name) => self.team_condition(name),
+            _ => self.ports.find(key).map(|port| port.condition()),
+        };
+        let mut condition = condition.unwrap_or_else(not_yet);
         condition.reason = condition.reason.map(|reason| match key {
             PortKey::HostNic(_) => format!("host NIC: {reason}"),
             _ => format!("{key}: {reason}"),
@@ -246,7 +252,7 @@ impl Shared {
         condition
     }
 
-    fn counters(&self, port: Option<PortId>) -> PortCounters {
+    pub(crate) fn counters(&self, port: Option<PortId>) -> PortCounters {
         let Some(port) = port else { return PortCounters::default() };
         let mut counters = counters(self.plane.port_counters(port));
         let passed_by = self.devices.kernel_path_counters(port);

@@ -1,18 +1,22 @@
 //! Desired state as the switching plane's tables.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_contract::{HostConfig, Name, NicConfig, SwitchConfig, SwitchKind};
+use suimon_contract::{
+    HostConfig, Name, NicConfig, SwitchConfig, SwitchKind, TeamConfig, UplinkConfig,
+};
 use suimon_forwarding::{self as forwarding, PortRole, VlanMode, VlanSet};
 use suimon_frame::{Offloads, VlanId};
 use suimon_offload::{Capability, PortKind, Reason, Side, effective};
 use suimon_ports::OffloadSwitches;
 use suimon_quantity::{BitRate, PortId, SwitchId};
-use suimon_switch::{PortTopology, Topology};
+use suimon_switch::{PortTopology, TeamMember, TeamTopology, Topology};
+use suimon_teaming::{Distribution, MemberId};
 
 use crate::PortKey;
-use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches};
+use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches, wanted_teams};
 
 /// The identifiers in use. An identifier is never given out twice while the
 /// daemon runs, not even after a change that was rolled back.
@@ -30,6 +34,13 @@ impl Ids {
         self.ports.get(key).copied()
     }
 
+    /// The teams that have identifiers. They have no device, so that they are not in the
+    /// table of ports.
+    pub(crate) fn teams(&self) -> impl Iterator<Item = (&PortKey, PortId)> {
+        let teams = self.ports.iter().filter(|(key, _)| matches!(key, PortKey::Team(_)));
+        teams.map(|(key, id)| (key, *id))
+    }
+
     /// The identifier of a switch, if it has one.
     pub(crate) fn switch(&self, name: &Name) -> Option<SwitchId> {
         self.switches.get(name).copied()
@@ -43,9 +54,10 @@ impl Ids {
                 self.switches_given = self.switches_given.wrapping_add(1);
             }
         }
-        for key in wanted.keys() {
-            if !self.ports.contains_key(key) {
-                self.ports.insert(key.clone(), PortId(self.ports_given));
+        let teams = wanted_teams(config).map(|(team, _)| PortKey::Team(team.name.clone()));
+        for key in wanted.keys().cloned().chain(teams) {
+            if !self.ports.contains_key(&key) {
+                self.ports.insert(key, PortId(self.ports_given));
                 self.ports_given = self.ports_given.wrapping_add(1);
             }
         }
@@ -55,16 +67,22 @@ impl Ids {
     pub(crate) fn release(&mut self, config: &HostConfig, wanted: &WantedPorts) {
         let switches: BTreeSet<&Name> = config.switches.iter().map(|s| &s.name).collect();
         self.switches.retain(|name, _| switches.contains(name));
-        self.ports.retain(|key, _| wanted.contains_key(key));
+        let teams: BTreeSet<&Name> = wanted_teams(config).map(|(team, _)| &team.name).collect();
+        self.ports.retain(|key, _| match key {
+            PortKey::Team(name) => teams.contains(name),
+            _ => wanted.contains_key(key),
+        });
     }
 }
 
 /// The tables for `config`. `device_mtu` says what MTU an open device has, for
-/// uplinks that keep their own. Ports without an identifier are left out.
+/// uplinks that keep their own; `distributions` where the frames of teams go. Ports
+/// without an identifier are left out, and teams without a distribution.
 pub(crate) fn topology(
     config: &HostConfig,
     ids: &Ids,
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
+    distributions: &BTreeMap<Name, Arc<Distribution>>,
 ) -> Topology {
     let switches = config
         .switches
@@ -83,7 +101,18 @@ pub(crate) fn topology(
         ports.extend(host_nic_port(config, switch, ids));
         ports.extend(uplink_port(config, switch, ids, device_mtu));
     }
-    Topology { switches, ports, teams: Vec::new() }
+    let mut teams = Vec::new();
+    for (team, switch) in wanted_teams(config) {
+        let Some(distribution) = distributions.get(&team.name) else { continue };
+        let port = team_port(config, team, switch, ids, device_mtu);
+        teams.extend(port.as_ref().map(|port| TeamTopology {
+            port: port.spec.id,
+            members: team_members(team, ids),
+            distribution: distribution.clone(),
+        }));
+        ports.extend(port);
+    }
+    Topology { switches, ports, teams }
 }
 
 fn nic_port(nic: &NicConfig, ids: &Ids) -> Option<PortTopology> {
@@ -131,8 +160,7 @@ fn host_nic_port(config: &HostConfig, switch: &SwitchConfig, ids: &Ids) -> Optio
     Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing })
 }
 
-/// The uplink of an external switch carries every VLAN, the untagged network
-/// untagged, and may learn as many addresses as the switch can hold.
+/// The uplink of an external switch, unless that is a team.
 fn uplink_port(
     config: &HostConfig,
     switch: &SwitchConfig,
@@ -142,14 +170,63 @@ fn uplink_port(
     let name = switch.uplink.as_ref()?;
     let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name)?;
     let key = PortKey::Uplink(name.clone());
-    let mut spec =
-        forwarding::PortSpec::new(ids.port(&key)?, ids.switch(&switch.name)?, PortRole::Uplink);
-    let mtu = uplink.mtu.or_else(|| device_mtu(&key)).unwrap_or(spec.mtu);
-    // A device may have an MTU beyond the switch's own range (65 535 on some).
-    spec.mtu = mtu.clamp(forwarding::MTU_MIN, forwarding::MTU_MAX);
+    Some(way_out(ids.port(&key)?, ids.switch(&switch.name)?, &[uplink], device_mtu))
+}
+
+/// The port that a team is: it takes what all its members take.
+fn team_port(
+    config: &HostConfig,
+    team: &TeamConfig,
+    switch: &SwitchConfig,
+    ids: &Ids,
+    device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
+) -> Option<PortTopology> {
+    let members = team.members.iter();
+    let members: Vec<&UplinkConfig> = members
+        .filter_map(|name| config.uplinks.iter().find(|uplink| &uplink.name == name))
+        .collect();
+    let id = ids.port(&PortKey::Team(team.name.clone()))?;
+    Some(way_out(id, ids.switch(&switch.name)?, &members, device_mtu))
+}
+
+/// The devices of a team's members, which are known in it by the number of their port.
+fn team_members(team: &TeamConfig, ids: &Ids) -> Vec<TeamMember> {
+    let ports = team.members.iter().filter_map(|name| ids.port(&PortKey::Uplink(name.clone())));
+    ports.map(|port| TeamMember { id: member_id(port), port }).collect()
+}
+
+/// Who the device under `port` is in its team.
+pub(crate) fn member_id(port: PortId) -> MemberId {
+    MemberId(port.0)
+}
+
+/// The way out of an external switch: its uplink, or the uplinks of its team. It carries every VLAN, the untagged network
+/// untagged, and may learn as many addresses as the switch can hold.
+fn way_out(
+    id: PortId,
+    switch: SwitchId,
+    uplinks: &[&UplinkConfig],
+    device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
+) -> PortTopology {
+    let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Uplink);
+    spec.mtu = smallest_mtu(uplinks, device_mtu).unwrap_or(spec.mtu);
     spec.learned_max = UPLINK_LEARNED_MAX;
-    let receive_coalescing = hands_over_joined(&offload_switches(&uplink.offload));
-    Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing })
+    let is_joined = |uplink: &&UplinkConfig| hands_over_joined(&offload_switches(&uplink.offload));
+    let receive_coalescing = uplinks.iter().all(is_joined);
+    PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing }
+}
+
+/// The largest packet that all of these uplinks take; `None` while no device says.
+pub(crate) fn smallest_mtu(
+    uplinks: &[&UplinkConfig],
+    device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
+) -> Option<u16> {
+    let mtu = |uplink: &&UplinkConfig| {
+        uplink.mtu.or_else(|| device_mtu(&PortKey::Uplink(uplink.name.clone())))
+    };
+    let smallest = uplinks.iter().filter_map(mtu).min()?;
+    // A device may have an MTU beyond the switch's own range (65 535 on some).
+    Some(smallest.clamp(forwarding::MTU_MIN, forwarding::MTU_MAX))
 }
 
 /// Whether what an uplink received may go on joined. Both kinds of uplink carry large

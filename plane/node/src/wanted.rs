@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use suimon_contract::{
-    HostConfig, NicBackend, NicConfig, OffloadConfig, SocketMode, SwitchConfig, SwitchKind,
-    UplinkConfig, UplinkDriver,
+    HostConfig, Name, NicBackend, NicConfig, OffloadConfig, SocketMode, SwitchConfig, SwitchKind,
+    TeamConfig, UplinkConfig, UplinkDriver,
 };
 use suimon_ports as ports;
 use suimon_ports::{OffloadSwitches, PortSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserSpec};
@@ -18,8 +18,8 @@ const HOST_NIC_MTU_MIN: u16 = 1500;
 /// Ports by what they belong to, with what each stands on.
 pub(crate) type WantedPorts = BTreeMap<PortKey, PortSpec>;
 
-/// The device of every NIC, of every uplink that a switch uses, and of every
-/// internal switch. An uplink that no switch uses is not opened: nothing could
+/// The device of every NIC, of every uplink that a switch uses, itself or in a team, and
+/// of every internal switch. An uplink that no switch uses is not opened: nothing could
 /// come in or go out there.
 pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
     let mut wanted = WantedPorts::new();
@@ -27,7 +27,7 @@ pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
         wanted.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
     }
     for uplink in &config.uplinks {
-        if config.switches.iter().any(|switch| switch.uplink.as_ref() == Some(&uplink.name)) {
+        if switch_of(config, &uplink.name).is_some() {
             wanted.insert(PortKey::Uplink(uplink.name.clone()), uplink_spec(uplink));
         }
     }
@@ -35,6 +35,22 @@ pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
         wanted.insert(PortKey::HostNic(switch.name.clone()), host_nic_spec(config, switch));
     }
     wanted
+}
+
+/// The switch that uses an uplink, itself or in a team, or that uses the team of that
+/// name; teams and uplinks share their names.
+pub(crate) fn switch_of<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c SwitchConfig> {
+    let team = config.teams.iter().find(|team| team.members.contains(name));
+    let way_out = team.map_or(name, |team| &team.name);
+    config.switches.iter().find(|switch| switch.uplink.as_ref() == Some(way_out))
+}
+
+/// The teams that switches use. Those that none uses are not there: nothing could come
+/// in or go out.
+pub(crate) fn wanted_teams(
+    config: &HostConfig,
+) -> impl Iterator<Item = (&TeamConfig, &SwitchConfig)> {
+    config.teams.iter().filter_map(|team| Some((team, switch_of(config, &team.name)?)))
 }
 
 /// What a NIC stands on.

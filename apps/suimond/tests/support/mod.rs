@@ -15,8 +15,9 @@ use suimon_contract::HostSection;
 use suimon_frame::MacAddr;
 use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus, KernelPathCounters,
-    KernelPathTable, PortDevice, PortObserver, PortSpec, ProcessorRuntime, QueueHost, StateStore,
+    ControlSocket, DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus,
+    KernelPathCounters, KernelPathTable, LinkFacts, MemberDevices, PortDevice, PortObserver,
+    PortSpec, ProcessorRuntime, QueueHost, StateStore,
 };
 use suimon_quantity::PortId;
 use suimon_store::FileStore;
@@ -50,6 +51,7 @@ impl Server {
         let node = Node::open(NodeParts {
             store,
             devices: Arc::new(Remembered),
+            members: Arc::new(Remembered),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -162,6 +164,21 @@ pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) 
 
 /// Devices that are there, unless they are called `missing…`.
 struct Remembered;
+
+impl MemberDevices for Remembered {
+    fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError> {
+        Err(no_device(device))
+    }
+
+    fn link(&self, device: &str) -> Result<LinkFacts, DeviceError> {
+        Err(no_device(device))
+    }
+}
+
+fn no_device(device: &str) -> DeviceError {
+    let detail = format!("there is no device {device}");
+    DeviceError { kind: DeviceErrorKind::Missing, field: "device", detail }
+}
 
 impl DeviceFactory for Remembered {
     fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {

@@ -1,19 +1,204 @@
 //! How teams stand.
 
-use suimon_contract::{ApiError, TeamStatus};
+use suimon_contract::{
+    ApiError, Condition, Health, HostConfig, Name, TeamConfig, TeamMemberState, TeamMemberStatus,
+    TeamStatus,
+};
+use suimon_quantity::Time;
+use suimon_teaming::{BUCKETS, MemberFault, MemberStatus};
 
+use super::lacp_status::{lacp_status, partner_status};
+use super::member::Member;
+use super::rates::ppm;
+use super::table::TeamTable;
+use super::team_entry::TeamEntry;
+use crate::PortKey;
 use crate::edit::not_found;
 use crate::shared::Shared;
+use crate::topology::smallest_mtu;
+use crate::wanted::switch_of;
 
 impl Shared {
     /// All teams, in the order in which they are configured.
     pub(crate) fn teams(&self) -> Vec<TeamStatus> {
-        Vec::new()
+        let config = &self.desired().config;
+        config.teams.iter().map(|team| self.team_status(team, config)).collect()
     }
 
     /// One team.
     pub(crate) fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
-        let mut teams = self.teams().into_iter();
-        teams.find(|team| team.config.name.as_str() == name).ok_or_else(|| not_found("team", name))
+        let config = &self.desired().config;
+        let team = config.teams.iter().find(|team| team.name.as_str() == name);
+        let team = team.ok_or_else(|| not_found("team", name))?;
+        Ok(self.team_status(team, config))
+    }
+
+    fn team_status(&self, team: &TeamConfig, config: &HostConfig) -> TeamStatus {
+        let switch = switch_of(config, &team.name);
+        let id = self.ids().port(&PortKey::Team(team.name.clone()));
+        let view = view(&self.teams.table(), team, self.plane.now());
+        let view = view.unwrap_or_else(|| unused(team, switch.is_some()));
+        let mut members = view.members;
+        for member in &mut members {
+            let port = self.ports.find(&PortKey::Uplink(member.uplink.clone()));
+            let condition = port.as_ref().map(|port| port.condition());
+            // A device that is tried again may have found another obstacle since.
+            if let Some(Condition { health: Health::Failed, reason: Some(reason) }) = condition {
+                member.reason = reason;
+            }
+            member.counters = self.counters(port.map(|port| port.id));
+        }
+        TeamStatus {
+            config: team.clone(),
+            switch: switch.map(|switch| switch.name.clone()),
+            condition: view.condition,
+            counters: self.counters(id),
+            mtu: self.team_mtu(team, config),
+            speed_mbps: view.speed_mbps,
+            lacp_partner: view.lacp_partner,
+            members,
+        }
+    }
+
+    fn team_mtu(&self, team: &TeamConfig, config: &HostConfig) -> u16 {
+        let of_name = |name| config.uplinks.iter().find(|uplink| &uplink.name == name);
+        let uplinks: Vec<_> = team.members.iter().filter_map(of_name).collect();
+        smallest_mtu(&uplinks, &|key| self.device_mtu(key)).unwrap_or(0)
+    }
+
+    /// Whether a team carries frames, and what is wrong with its members. `None` if no
+    /// switch uses it.
+    pub(crate) fn team_condition(&self, name: &Name) -> Option<Condition> {
+        self.teams.table().find(name).map(condition)
+    }
+}
+
+/// What the table says of a team.
+struct View {
+    condition: Condition,
+    speed_mbps: u64,
+    lacp_partner: Option<suimon_contract::LacpPartnerStatus>,
+    members: Vec<TeamMemberStatus>,
+}
+
+fn view(table: &TeamTable, team: &TeamConfig, now: Time) -> Option<View> {
+    let entry = table.find(&team.name)?;
+    let lacp = entry.lacp.as_ref();
+    Some(View {
+        condition: condition(entry),
+        speed_mbps: active(entry).map(|of| u64::from(of.link.speed.mbps.unwrap_or(0))).sum(),
+        lacp_partner: lacp.and_then(|side| partner_status(&side.lacp.team_state())),
+        members: entry.members.iter().map(|member| member_status(entry, member, now)).collect(),
+    })
+}
+
+/// The members by which frames leave.
+fn active(entry: &TeamEntry) -> impl Iterator<Item = &Member> {
+    let is_up = entry.is_up();
+    entry.members.iter().filter(move |member| {
+        is_up && entry.team.member_status(member.id()).is_some_and(|status| status.is_active)
+    })
+}
+
+fn condition(entry: &TeamEntry) -> Condition {
+    let min_links = entry.team.spec().min_links;
+    if entry.is_up() {
+        return Condition { health: Health::Up, reason: None };
+    }
+    let statuses = entry.members.iter().filter_map(|of| entry.team.member_status(of.id()));
+    let usable = statuses.filter(|status| status.is_usable).count();
+    let mut reason = format!("{usable} members can be used, it needs {min_links}");
+    for member in &entry.members {
+        let status = entry.team.member_status(member.id());
+        if status.is_some_and(|status| !status.is_usable) {
+            reason.push_str(&format!("; {}: {}", member.name(), failed_reason(entry, member)));
+        }
+    }
+    Condition { health: Health::Down, reason: Some(reason) }
+}
+
+fn failed_reason(entry: &TeamEntry, member: &Member) -> String {
+    let is_up = entry.team.member_status(member.id()).is_some_and(|status| status.link.up);
+    let fault = if is_up { MemberFault::NotDistributing } else { MemberFault::LinkDown };
+    entry.fault_text(member, fault)
+}
+
+fn member_status(entry: &TeamEntry, member: &Member, now: Time) -> TeamMemberStatus {
+    let Some(status) = entry.team.member_status(member.id()) else {
+        return idle_member(member.name(), "the team is being changed");
+    };
+    let (state, reason) = doing(entry, member, &status);
+    let is_active = state == TeamMemberState::Active;
+    let sum = |of: fn(&Member) -> u64| entry.members.iter().map(of).fold(0, u64::saturating_add);
+    let rates = member.rates;
+    let lacp = entry.lacp.as_ref().and_then(|side| side.lacp.member_state(member.id()));
+    TeamMemberStatus {
+        uplink: member.name().clone(),
+        state,
+        reason,
+        link_up: member.facts.is_open && member.link.up,
+        speed_mbps: member.link.speed.mbps.filter(|_| member.facts.is_open && member.link.up),
+        primary: status.is_primary,
+        standby: status.is_standby,
+        rx_bps: rates.rx_bps,
+        tx_bps: rates.tx_bps,
+        rx_share_ppm: ppm(rates.rx_bps, sum(|of| of.rates.rx_bps)),
+        tx_share_ppm: ppm(rates.tx_bps, sum(|of| of.rates.tx_bps)),
+        flows_share_ppm: if is_active { ppm(status.buckets.into(), BUCKETS as u64) } else { 0 },
+        nics: if is_active { status.homes } else { 0 },
+        counters: suimon_contract::PortCounters::default(),
+        lacp: lacp.map(|state| lacp_status(&state, now)),
+    }
+}
+
+fn doing(entry: &TeamEntry, member: &Member, status: &MemberStatus) -> (TeamMemberState, String) {
+    if !status.is_usable {
+        return (TeamMemberState::Failed, failed_reason(entry, member));
+    }
+    if !entry.is_up() {
+        let reason = format!("the team is down: it needs {} members", entry.team.spec().min_links);
+        return (TeamMemberState::Waiting, reason);
+    }
+    if !status.is_active {
+        let reason = "it is the standby, and all other members can be used".to_owned();
+        return (TeamMemberState::Waiting, reason);
+    }
+    let reason = match (status.is_standby, status.is_primary) {
+        (true, _) => "it is used in place of a member that cannot be",
+        (false, true) => "it carries frames, and is the primary",
+        (false, false) => "it carries frames",
+    };
+    (TeamMemberState::Active, reason.to_owned())
+}
+
+/// A team of which the table knows nothing.
+fn unused(team: &TeamConfig, is_used: bool) -> View {
+    let reason =
+        if is_used { "it is being made" } else { "no switch uses it, so it is not opened" };
+    View {
+        condition: Condition { health: Health::Down, reason: Some(reason.to_owned()) },
+        speed_mbps: 0,
+        lacp_partner: None,
+        members: team.members.iter().map(|name| idle_member(name, reason)).collect(),
+    }
+}
+
+fn idle_member(uplink: &Name, reason: &str) -> TeamMemberStatus {
+    TeamMemberStatus {
+        uplink: uplink.clone(),
+        state: TeamMemberState::Failed,
+        reason: reason.to_owned(),
+        link_up: false,
+        speed_mbps: None,
+        primary: false,
+        standby: false,
+        rx_bps: 0,
+        tx_bps: 0,
+        rx_share_ppm: 0,
+        tx_share_ppm: 0,
+        flows_share_ppm: 0,
+        nics: 0,
+        counters: suimon_contract::PortCounters::default(),
+        lacp: None,
     }
 }

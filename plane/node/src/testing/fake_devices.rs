@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_frame::{MacAddr, Offloads};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
-    FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LeftSocket, PortDevice,
-    PortObserver, PortSpec, QueueHost, SocketFiles, UplinkDriver,
+    FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LeftSocket, LinkFacts,
+    LinkSpeed, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles, UplinkDriver,
 };
 use suimon_quantity::PortId;
 
@@ -60,7 +60,14 @@ struct Inner {
     kernel_path_counters: KernelPathCounters,
     /// What the kernel says of the device of every packet-socket uplink.
     features: Result<DeviceFeatures, DeviceError>,
+    /// Links of devices that are not as [`LINK`], and addresses that were given.
+    links: BTreeMap<String, LinkFacts>,
+    macs: BTreeMap<String, MacAddr>,
 }
+
+/// The link of a device of which nothing else was said.
+pub(crate) const LINK: LinkFacts =
+    LinkFacts { up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
 
 impl Default for Inner {
     fn default() -> Self {
@@ -75,6 +82,8 @@ impl Default for Inner {
             heard: Vec::new(),
             kernel_path_counters: KernelPathCounters::default(),
             features: Ok(DeviceFeatures::default()),
+            links: BTreeMap::new(),
+            macs: BTreeMap::new(),
         }
     }
 }
@@ -180,6 +189,28 @@ impl FakeDevices {
         opened.observer.handle_notice(port, notice);
     }
 
+    /// A device's link is like this from now on, and its observer is told.
+    pub(crate) fn set_link(&self, device: &str, link: LinkFacts) {
+        let mut inner = self.lock();
+        inner.links.insert(device.to_owned(), link);
+        let told = inner.open.iter().find(|(claim, _)| is_device(claim, device));
+        let Some((port, observer)) = told.map(|(_, of)| (of.port, of.observer.clone())) else {
+            return;
+        };
+        drop(inner);
+        observer.handle_notice(port, DeviceNotice::LinkChanged(link));
+    }
+
+    pub(crate) fn set_mac(&self, device: &str, mac: MacAddr) {
+        self.lock().macs.insert(device.to_owned(), mac);
+    }
+
+    /// The port of a device that is open.
+    pub(crate) fn port_of(&self, device: &str) -> Option<PortId> {
+        let inner = self.lock();
+        inner.open.iter().find(|(claim, _)| is_device(claim, device)).map(|(_, of)| of.port)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,7 +239,20 @@ impl Inner {
     }
 }
 
-fn refused(kind: DeviceErrorKind) -> DeviceError {
+fn is_device(claim: &Claim, device: &str) -> bool {
+    matches!(claim, Claim::Device(tap) if tap.device == device)
+}
+
+/// The address of an uplink's device of which nothing else was said.
+pub(crate) fn mac_of(device: &str) -> MacAddr {
+    let hash = device
+        .bytes()
+        .fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    let [_, a, b, c] = hash.to_be_bytes();
+    MacAddr::new([0x00, 0x1b, 0x21, a, b, c])
+}
+
+pub(crate) fn refused(kind: DeviceErrorKind) -> DeviceError {
     DeviceError { kind, field: "device", detail: format!("refused: {kind:?}") }
 }
 
@@ -306,8 +350,16 @@ impl PortDevice for FakeDevice {
         let opened = inner.open.get(&self.claim);
         let asks =
             matches!(opened, Some(Opened { spec: PortSpec::Tap(tap), .. }) if tap.kernel_path);
+        let uplink = match opened {
+            Some(Opened { spec: PortSpec::Uplink(uplink), .. }) => Some(uplink.device.as_str()),
+            _ => None,
+        };
+        let link = uplink.map_or(LINK, |device| inner.links.get(device).copied().unwrap_or(LINK));
+        let mac = |device: &str| inner.macs.get(device).copied().unwrap_or_else(|| mac_of(device));
         DeviceStatus {
-            link_up: true,
+            link_up: link.up,
+            speed: link.speed,
+            mac: uplink.map(mac),
             queue_pairs: 1,
             mtu: 1400,
             ingress: Offloads::TCP,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_forwarding::Learned;
 use suimon_ports::{FrameSink, FrameSource, Placement, QueueHost};
@@ -12,6 +12,8 @@ use suimon_switch::{
     AddressView, CaptureOptions, CapturedFrame, MoveError, PlaneNotice, PortCountersView,
     ProcessorView, QueueView, Topology, TopologyError,
 };
+
+use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::{FrameCapture, SwitchPlane};
 
@@ -29,12 +31,16 @@ struct Inner {
     refuse_processors: bool,
     addresses: Vec<AddressView>,
     heard: Vec<Learned>,
-    now: Time,
     /// By [`ProcessorId`], as the plane itself gives the numbers.
     processors: Vec<Option<ProcessorView>>,
     queues: BTreeMap<QueueId, QueueView>,
     homes: BTreeMap<PortId, ProcessorId>,
     refuse_moves: bool,
+    counters: BTreeMap<PortId, PortCountersView>,
+    loads: BTreeMap<PortId, Box<[BucketLoad; BUCKETS]>>,
+    distributions_refused: usize,
+    distributions_set: usize,
+    clock: Clock,
 }
 
 impl Inner {
@@ -87,6 +93,18 @@ fn processor(at: usize, placement: Placement) -> ProcessorView {
     }
 }
 
+#[derive(Clone, Copy)]
+enum Clock {
+    At(Time),
+    Runs(Instant),
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::At(Time::ZERO)
+    }
+}
+
 impl FakePlane {
     /// A device attaches a queue.
     pub(crate) fn attach(&self, id: QueueId) {
@@ -119,7 +137,9 @@ impl FakePlane {
     /// want more than there is share it.
     pub(crate) fn pass(&self, span: Duration, wanted: &BTreeMap<QueueId, Duration>) {
         let mut inner = self.lock();
-        inner.now = inner.now + span;
+        if let Clock::At(now) = &mut inner.clock {
+            *now = *now + span;
+        }
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
         let Inner { processors, queues, .. } = &mut *inner;
         for processor in processors.iter_mut().flatten() {
@@ -145,6 +165,35 @@ impl FakePlane {
     /// What every switch knows from now on.
     pub(crate) fn set_addresses(&self, addresses: Vec<AddressView>) {
         self.lock().addresses = addresses;
+    }
+
+    /// Its clock stands until it is set again.
+    pub(crate) fn set_now(&self, now: Time) {
+        self.lock().clock = Clock::At(now);
+    }
+
+    /// Its clock runs.
+    pub(crate) fn run_clock(&self) {
+        self.lock().clock = Clock::Runs(Instant::now());
+    }
+
+    pub(crate) fn set_counters(&self, port: PortId, counters: PortCountersView) {
+        self.lock().counters.insert(port, counters);
+    }
+
+    /// What a team's buckets carried, when it is asked the next time.
+    pub(crate) fn set_loads(&self, team: PortId, loads: Box<[BucketLoad; BUCKETS]>) {
+        self.lock().loads.insert(team, loads);
+    }
+
+    /// The next distributions are refused.
+    pub(crate) fn refuse_distributions(&self, number: usize) {
+        self.lock().distributions_refused = number;
+    }
+
+    /// How many distributions it was given besides those of tables.
+    pub(crate) fn distributions_set(&self) -> usize {
+        self.lock().distributions_set
     }
 
     pub(crate) fn topology(&self) -> Topology {
@@ -191,6 +240,26 @@ impl SwitchPlane for FakePlane {
         Ok(())
     }
 
+    fn set_distribution(
+        &self,
+        team: PortId,
+        distribution: &Arc<Distribution>,
+    ) -> Result<(), TopologyError> {
+        let mut inner = self.lock();
+        if inner.distributions_refused > 0 {
+            inner.distributions_refused -= 1;
+            return Err(TopologyError::Stuck(1));
+        }
+        inner.distributions_set += 1;
+        let of = inner.topology.teams.iter_mut().find(|of| of.port == team);
+        of.ok_or(TopologyError::NoSuchTeam(team))?.distribution = distribution.clone();
+        Ok(())
+    }
+
+    fn take_bucket_loads(&self, team: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
+        self.lock().loads.remove(&team)
+    }
+
     fn set_processors(&self, placements: &[Placement]) -> io::Result<()> {
         let mut inner = self.lock();
         if inner.refuse_processors {
@@ -227,8 +296,8 @@ impl SwitchPlane for FakePlane {
         self.lock().processors.iter().flatten().cloned().collect()
     }
 
-    fn port_counters(&self, _port: PortId) -> PortCountersView {
-        PortCountersView::default()
+    fn port_counters(&self, port: PortId) -> PortCountersView {
+        self.lock().counters.get(&port).cloned().unwrap_or_default()
     }
 
     fn addresses(&self, _switch: SwitchId) -> Vec<AddressView> {
@@ -244,7 +313,10 @@ impl SwitchPlane for FakePlane {
     }
 
     fn now(&self) -> Time {
-        self.lock().now
+        match self.lock().clock {
+            Clock::At(time) => time,
+            Clock::Runs(since) => Time::ZERO + since.elapsed(),
+        }
     }
 
     fn poll_notice(&self) -> Option<PlaneNotice> {

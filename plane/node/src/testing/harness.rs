@@ -8,7 +8,7 @@ use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severi
 use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
-use crate::testing::{FakeDevices, FakePlane, MemoryStore};
+use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore};
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
@@ -19,6 +19,7 @@ pub(crate) struct Harness {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) devices: FakeDevices,
     pub(crate) plane: FakePlane,
+    pub(crate) members: FakeMembers,
     pub(crate) node: Node,
 }
 
@@ -30,10 +31,11 @@ impl Harness {
     /// A process on a host that a former one has left like this.
     pub(crate) fn start(store: MemoryStore, devices: FakeDevices) -> Self {
         let store = Arc::new(store);
-        let plane = FakePlane::default();
+        let (plane, members) = (FakePlane::default(), FakeMembers::default());
         let node = Node::open(NodeParts {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
+            members: Arc::new(members.clone()),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -45,7 +47,7 @@ impl Harness {
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
         });
-        Self { store, devices, plane, node: node.unwrap() }
+        Self { store, devices, plane, members, node: node.unwrap() }
     }
 
     /// What a new process finds after this one was killed.
@@ -98,7 +100,11 @@ impl Harness {
 
         let topology = self.plane.topology();
         assert_eq!(topology.switches.len(), config.switches.len(), "switches");
-        let in_tables: BTreeSet<PortId> = topology.ports.iter().map(|p| p.spec.id).collect();
+        let mut in_tables: BTreeSet<PortId> = topology.ports.iter().map(|p| p.spec.id).collect();
+        for team in &topology.teams {
+            assert!(in_tables.remove(&team.port), "a team is a port");
+            in_tables.extend(team.members.iter().map(|member| member.port));
+        }
         let open: BTreeSet<PortId> =
             self.devices.open_devices().into_iter().map(|(port, _)| port).collect();
         assert_eq!(in_tables, open, "ports in the tables");

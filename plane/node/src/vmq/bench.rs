@@ -11,7 +11,8 @@ use crate::events::EventLog;
 use crate::port_table::Port;
 use crate::records::StoredState;
 use crate::shared::{Shared, SharedParts};
-use crate::testing::{FakeDevices, FakePlane, MemoryStore, cpu_places, host};
+use crate::teams::Teams;
+use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore, cpu_places, host};
 use crate::wanted::wanted_ports;
 use crate::{NoListener, SwitchPlane, placements};
 
@@ -34,6 +35,8 @@ impl Bench {
         let shared = Shared::new(SharedParts {
             plane: Arc::new(plane.clone()),
             devices: Arc::new(devices.clone()),
+            members: Arc::new(FakeMembers::default()),
+            teams: Teams::new().unwrap(),
             socket_files: Arc::new(devices),
             events: EventLog::open(store, clock.clone(), listener.clone()).unwrap(),
             listener,

@@ -1,0 +1,68 @@
+//! Tells the switches on the other side where addresses are now.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use suimon_frame::{Announcement, VlanTag};
+use suimon_ports::CONTROL_PAUSE;
+use suimon_quantity::{PortId, SwitchId, Time};
+
+use super::effects::AnnounceAt;
+use super::sockets::{Passed, Sockets};
+use crate::SwitchPlane;
+
+/// Frames that wait. A guest can have thousands of addresses; the switches on the other
+/// side learn the rest when they send.
+const WAITING_MAX: usize = 4096;
+/// Frames sent at a time, with a pause after them.
+const BURST: usize = 64;
+
+/// Frames that are to be sent.
+#[derive(Default)]
+pub(crate) struct Announcing {
+    waiting: VecDeque<Waiting>,
+    resume_at: Time,
+}
+
+struct Waiting {
+    /// Whose address it is.
+    port: PortId,
+    member: PortId,
+    frame: Announcement,
+}
+
+impl Announcing {
+    /// The addresses of these ports are somewhere else now.
+    pub(crate) fn add(&mut self, plane: &dyn SwitchPlane, places: &BTreeMap<PortId, AnnounceAt>) {
+        self.waiting.retain(|waiting| !places.contains_key(&waiting.port));
+        let switches: BTreeSet<SwitchId> = places.values().map(|place| place.switch).collect();
+        for view in switches.into_iter().flat_map(|switch| plane.addresses(switch)) {
+            let Some(place) = places.get(&view.port) else { continue };
+            if self.waiting.len() >= WAITING_MAX {
+                tracing::warn!("more addresses have moved than are announced");
+                return;
+            }
+            let frame = Announcement::reverse_arp(view.mac, view.vlan.map(VlanTag::of));
+            self.waiting.push_back(Waiting { port: view.port, member: place.member, frame });
+        }
+    }
+
+    /// Sends some of what waits.
+    pub(crate) fn send(&mut self, sockets: &mut Sockets, now: Time) {
+        if self.waiting.is_empty() || now < self.resume_at {
+            return;
+        }
+        for _ in 0..self.waiting.len().min(BURST) {
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            match sockets.send(waiting.member, waiting.frame.bytes(), now) {
+                Passed::Later => self.waiting.push_back(waiting),
+                Passed::Sent | Passed::Lost => {}
+            }
+        }
+        self.resume_at = now + CONTROL_PAUSE;
+    }
+
+    /// When there is more to send.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        (!self.waiting.is_empty()).then_some(self.resume_at)
+    }
+}

@@ -1,0 +1,129 @@
+//! What the teams' thread does when it is awake.
+
+use std::collections::BTreeSet;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use suimon_ports::CONTROL_PAUSE;
+use suimon_quantity::{PortId, Time};
+
+use super::announcing::Announcing;
+use super::effects::Effects;
+use super::sockets::Sockets;
+use super::work::Job;
+use crate::shared::Shared;
+
+/// Drives all teams.
+pub(crate) struct TeamDriver {
+    shared: Arc<Shared>,
+    sockets: Sockets,
+    announcing: Announcing,
+    jobs: SyncSender<Job>,
+}
+
+/// What a turn ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing is due until then; `None` if only events matter.
+    Until(Option<Time>),
+    /// The thread is to end.
+    Stop,
+}
+
+impl TeamDriver {
+    pub(crate) fn new(shared: Arc<Shared>, retry_first: Duration, jobs: SyncSender<Job>) -> Self {
+        let sockets = Sockets::new(retry_first);
+        Self { shared, sockets, announcing: Announcing::default(), jobs }
+    }
+
+    /// Does all that is due. `woke` are the members whose sockets woke the thread.
+    pub(crate) fn turn(&mut self, woke: &BTreeSet<PortId>) -> Turn {
+        let shared = self.shared.clone();
+        shared.teams.wake.drain();
+        let inbox = std::mem::take(&mut *shared.teams.inbox());
+        let now = shared.plane.now();
+        let mut table = shared.teams.table();
+        for (port, told) in inbox.links {
+            table.hear_link(port, told, &*shared.plane, now);
+        }
+        for opened in inbox.sockets {
+            self.sockets.install(opened, now);
+        }
+        self.sockets.receive(now, woke, &mut |port, frame| table.hear_frame(port, frame, now));
+        for (port, control) in self.sockets.take_news() {
+            table.hear_control(port, control, now);
+        }
+        let effects = if inbox.stop { table.leave(now) } else { table.work(&*shared.plane, now) };
+        let (wanted, due) = (table.wanted_sockets(), table.next_deadline());
+        drop(table);
+        self.carry_out(effects, now);
+        if inbox.stop {
+            return Turn::Stop;
+        }
+        // After the last frames of members that leave.
+        self.sockets.follow(wanted, now);
+        self.hand_over_jobs(now);
+        let now_if_news = self.sockets.has_news().then_some(now);
+        let sockets = self.sockets.next_deadline(now);
+        let announcing = self.announcing.next_deadline();
+        Turn::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
+    }
+
+    fn carry_out(&mut self, effects: Effects, now: Time) {
+        let Effects { frames, announcements, drafts } = effects;
+        for (member, frame) in frames {
+            self.sockets.send(member, frame.bytes(), now);
+        }
+        if !announcements.is_empty() {
+            self.announcing.add(&*self.shared.plane, &announcements);
+        }
+        self.announcing.send(&mut self.sockets, now);
+        if !drafts.is_empty() {
+            self.ask(Job::Tell(drafts), now);
+        }
+    }
+
+    fn hand_over_jobs(&mut self, now: Time) {
+        for job in self.sockets.take_jobs() {
+            self.ask(job, now);
+        }
+    }
+
+    fn ask(&mut self, job: Job, now: Time) {
+        let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
+            self.jobs.try_send(job)
+        else {
+            return;
+        };
+        match job {
+            Job::Tell(drafts) => tracing::warn!(events = drafts.len(), "events of teams are lost"),
+            Job::Open { port, .. } => self.sockets.not_asked(port, now),
+            Job::Close(socket) => drop(socket),
+        }
+    }
+
+    /// Waits until something is due; says which sockets have something.
+    pub(crate) fn wait(&self, until: Option<Time>) -> BTreeSet<PortId> {
+        let now = self.shared.plane.now();
+        let sockets = self.sockets.wake_fds(now);
+        let wake = self.shared.teams.wake.as_fd();
+        let fds = sockets.iter().map(|(_, fd)| *fd).chain([wake]);
+        let mut polled: Vec<PollFd<'_>> =
+            fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let timeout = until.and_then(|at| Timespec::try_from(at.since(now)).ok());
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                tracing::error!(%error, "the teams' thread cannot wait for its sockets");
+                std::thread::sleep(CONTROL_PAUSE);
+            }
+        }
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let ready = sockets.iter().zip(&polled).filter(|(_, fd)| is_ready(fd));
+        ready.map(|((port, _), _)| *port).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! LACP of one team: what of its configuration we choose, and what was told of partners.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use suimon_contract::{LacpSettings, LacpTimer};
+use suimon_frame::MacAddr;
+use suimon_quantity::{PortId, Time};
+use suimon_teaming::lacp::{Activity, Lacp, LacpSpec, Link, PortSpec, SpecError, Timer};
+use suimon_teaming::{MEMBERS_MAX, MemberId};
+
+use super::member::{Member, placeholder};
+
+/// Events of changed partners on one member have at least this between them.
+const PARTNER_NEWS_EVERY: Duration = Duration::from_secs(10);
+/// The middle of the range; the lower port number decides among equals.
+const PORT_PRIORITY: u16 = 0x8000;
+/// Keys are told apart by the team's port, as long as the host has not had this many.
+const KEYS: u32 = 2047;
+
+/// LACP of one team.
+#[derive(Clone, Debug)]
+pub(crate) struct LacpSide {
+    pub(crate) lacp: Lacp,
+    ports: BTreeMap<MemberId, LacpPort>,
+}
+
+/// What we remember of a member.
+#[derive(Clone, Copy, Debug)]
+struct LacpPort {
+    /// Its number in our System.
+    number: u16,
+    mac: MacAddr,
+    /// The link that LACP was told last.
+    link: Option<Link>,
+    /// Changes of the partner that were told.
+    changes_told: u64,
+    told_at: Option<Time>,
+    /// Who was the partner when it was told of last.
+    partner: MacAddr,
+}
+
+/// Another partner speaks on a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartnerNews {
+    pub(crate) member: MemberId,
+    pub(crate) from: MacAddr,
+    pub(crate) to: MacAddr,
+    /// How often it changed since this was told last.
+    pub(crate) changes: u64,
+}
+
+impl LacpSide {
+    /// Speaks on no member yet.
+    pub(crate) fn new(
+        team: PortId,
+        settings: LacpSettings,
+        members: &[Member],
+    ) -> Result<Self, SpecError> {
+        let spec = spec(team, settings, system(None, team, members));
+        Ok(Self { lacp: Lacp::new(spec)?, ports: BTreeMap::new() })
+    }
+
+    /// Takes over settings and members.
+    pub(crate) fn follow(
+        &mut self,
+        team: PortId,
+        settings: LacpSettings,
+        members: &[Member],
+        now: Time,
+    ) -> Result<(), SpecError> {
+        let spec = spec(team, settings, system(Some(self.lacp.spec().system), team, members));
+        if spec != *self.lacp.spec() {
+            self.lacp.set_spec(spec, now)?;
+        }
+        let gone: Vec<MemberId> = self
+            .lacp
+            .members()
+            .filter(|id| members.iter().all(|member| member.id() != *id))
+            .collect();
+        for member in gone {
+            self.lacp.remove_member(member, now)?;
+            self.ports.remove(&member);
+        }
+        for member in members {
+            self.follow_member(member, now)?;
+        }
+        Ok(())
+    }
+
+    fn follow_member(&mut self, member: &Member, now: Time) -> Result<(), SpecError> {
+        let (id, mac) = (member.id(), member.mac);
+        if let Some(port) = self.ports.get_mut(&id) {
+            if port.mac != mac {
+                let spec = PortSpec { port: port.number, priority: PORT_PRIORITY, mac };
+                self.lacp.set_member(id, spec, now)?;
+                port.mac = mac;
+            }
+            return Ok(());
+        }
+        let is_free = |number: &u16| self.ports.values().all(|port| port.number != *number);
+        let number = (1..=u16::MAX).find(is_free).unwrap_or(u16::MAX);
+        self.lacp.add_member(id, PortSpec { port: number, priority: PORT_PRIORITY, mac }, now)?;
+        let port = LacpPort {
+            number,
+            mac,
+            link: None,
+            changes_told: 0,
+            told_at: None,
+            partner: MacAddr::default(),
+        };
+        self.ports.insert(id, port);
+        Ok(())
+    }
+
+    /// A member's link, if it is another than LACP knows.
+    pub(crate) fn tell_link(&mut self, member: MemberId, link: Option<Link>, now: Time) {
+        let Some(port) = self.ports.get_mut(&member).filter(|port| port.link != link) else {
+            return;
+        };
+        port.link = link;
+        if let Err(error) = self.lacp.handle_link(member, link, now) {
+            tracing::error!(%error, "LACP does not know a member of its team");
+        }
+    }
+
+    /// What has become of partners since it was told last, seldom enough for a log.
+    pub(crate) fn partner_news(&mut self, now: Time) -> Vec<PartnerNews> {
+        let mut news = Vec::new();
+        for (member, port) in &mut self.ports {
+            let Some(state) = self.lacp.member_state(*member) else { continue };
+            let (changes, partner) = (state.counters.partner_changes, state.partner.system);
+            if changes == port.changes_told {
+                if partner.is_station() {
+                    port.partner = partner;
+                }
+                continue;
+            }
+            if port.told_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY) {
+                continue;
+            }
+            news.push(PartnerNews {
+                member: *member,
+                from: std::mem::replace(&mut port.partner, partner),
+                to: partner,
+                changes: changes.saturating_sub(port.changes_told),
+            });
+            port.changes_told = changes;
+            port.told_at = Some(now);
+        }
+        news
+    }
+
+    /// Has all members leave: the next poll has their last LACPDUs.
+    pub(crate) fn leave(&mut self, now: Time) {
+        for member in self.lacp.members().collect::<Vec<_>>() {
+            if let Err(error) = self.lacp.remove_member(member, now) {
+                tracing::error!(%error, "a member does not leave");
+            }
+        }
+        self.ports.clear();
+    }
+}
+
+fn spec(team: PortId, settings: LacpSettings, system: MacAddr) -> LacpSpec {
+    LacpSpec {
+        system,
+        system_priority: settings.system_priority,
+        admin_key: u16::try_from(team.0 % KEYS + 1).unwrap_or(1),
+        activity: if settings.active { Activity::Active } else { Activity::Passive },
+        timer: match settings.timer {
+            LacpTimer::Slow => Timer::Slow,
+            LacpTimer::Fast => Timer::Fast,
+        },
+        individual_allowed: false,
+        max_active: u8::try_from(MEMBERS_MAX).unwrap_or(u8::MAX),
+        mixed_speeds: false,
+    }
+}
+
+/// The address of our System: that of a member, as with the kernel's bonds, so that it
+/// is the same after a restart. It stays while that member does, because all links leave
+/// their group when it changes.
+fn system(now: Option<MacAddr>, team: PortId, members: &[Member]) -> MacAddr {
+    let known = || members.iter().filter(|member| member.facts.mac == Some(member.mac));
+    let stays = now.filter(|system| members.iter().any(|member| member.mac == *system));
+    let is_placeholder = |mac: &MacAddr| members.iter().any(|m| placeholder(m.facts.port) == *mac);
+    stays
+        .filter(|mac| !is_placeholder(mac))
+        .or_else(|| known().next().map(|member| member.mac))
+        .or_else(|| members.first().map(|member| member.mac))
+        .unwrap_or_else(|| placeholder(team))
+}

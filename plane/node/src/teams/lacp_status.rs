@@ -1,0 +1,67 @@
+//! LACP's state in the API's types.
+
+use serde::Serialize;
+use suimon_contract::{LacpCounters, LacpMemberStatus, LacpPartnerStatus, LacpPortStatus};
+use suimon_quantity::Time;
+use suimon_teaming::lacp::{LagClass, MemberState, PortInfo, TeamState};
+
+/// What there is to show of a member.
+pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
+    let age_ms = |at: Time| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
+    let counters = state.counters;
+    LacpMemberStatus {
+        actor: port_status(&state.actor),
+        partner: port_status(&state.partner),
+        receive: word(&state.receive),
+        periodic: word(&state.periodic),
+        mux: word(&state.mux),
+        selected: word(&state.selected),
+        collecting: state.is_collecting,
+        distributing: state.is_distributing,
+        actor_churn: word(&state.actor_churn),
+        partner_churn: word(&state.partner_churn),
+        looped_port: state.looped_port,
+        last_pdu_age_ms: state.last_pdu.map(age_ms),
+        counters: LacpCounters {
+            lacpdus_rx: counters.lacpdus_rx,
+            lacpdus_tx: counters.lacpdus_tx,
+            markers_rx: counters.markers_rx,
+            markers_unanswered: counters.markers_unanswered,
+            marker_responses_rx: counters.marker_responses_rx,
+            marker_responses_tx: counters.marker_responses_tx,
+            illegal_rx: counters.illegal_rx,
+            unknown_rx: counters.unknown_rx,
+            partner_changes: counters.partner_changes,
+            loopbacks: counters.loopbacks,
+        },
+    }
+}
+
+/// The other end of the group in use.
+pub(crate) fn partner_status(state: &TeamState) -> Option<LacpPartnerStatus> {
+    let group = state.group.filter(|group| state.in_use > 0 && group.class != LagClass::Defaulted);
+    group.map(|group| LacpPartnerStatus {
+        system: group.partner_system,
+        system_priority: group.partner_system_priority,
+        key: group.partner_key,
+    })
+}
+
+fn port_status(info: &PortInfo) -> LacpPortStatus {
+    LacpPortStatus {
+        system_priority: info.system_priority,
+        system: info.system,
+        key: info.key,
+        port_priority: info.port_priority,
+        port: info.port,
+        state: info.state.names().map(str::to_owned).collect(),
+    }
+}
+
+/// A state's name, as the policy writes it.
+fn word(state: &impl Serialize) -> String {
+    match serde_json::to_value(state) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}

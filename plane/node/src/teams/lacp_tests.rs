@@ -1,0 +1,310 @@
+//! Teams in LACP mode, against a partner that runs LACP too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use suimon_contract::{Health, TeamMemberState};
+use suimon_frame::MacAddr;
+use suimon_quantity::Time;
+use suimon_teaming::MemberId;
+use suimon_teaming::lacp::{
+    Action, Activity, Lacp, LacpSpec, Lacpdu, Link, PortInfo, PortSpec, PortState, Timer,
+};
+
+use super::test_bench::{Bench, MS, set, with_team};
+use crate::testing::mac_of;
+
+use TeamMemberState::{Active, Failed};
+
+const FAST: &str = "mode = \"lacp\"\nalgorithm = \"transport-ports\"\nlacp_timer = \"fast\"";
+const LINK: Link = Link { speed_mbps: 10_000, full_duplex: true };
+
+/// The switch on the other side, with a port for each device.
+struct Partner {
+    lacp: Lacp,
+    devices: Vec<&'static str>,
+    in_use: BTreeMap<MemberId, bool>,
+    is_silent: bool,
+}
+
+fn partner_spec(system: u8) -> LacpSpec {
+    LacpSpec {
+        system: MacAddr::new([2, 0, 0, 0, 0x50, system]),
+        system_priority: 100,
+        admin_key: 9,
+        activity: Activity::Active,
+        timer: Timer::Fast,
+        individual_allowed: false,
+        max_active: 32,
+        mixed_speeds: false,
+    }
+}
+
+impl Partner {
+    fn new(system: u8, devices: &[&'static str], now: Time) -> Self {
+        let mut lacp = Lacp::new(partner_spec(system)).unwrap();
+        for number in 1..=devices.len() as u16 {
+            let mac = MacAddr::new([2, 0, 0, 1, system, number as u8]);
+            let id = MemberId(number.into());
+            lacp.add_member(id, PortSpec { port: number, priority: 1, mac }, now).unwrap();
+            lacp.handle_link(id, Some(LINK), now).unwrap();
+        }
+        Self { lacp, devices: devices.to_vec(), in_use: BTreeMap::new(), is_silent: false }
+    }
+
+    fn device(&self, member: MemberId) -> &'static str {
+        self.devices[member.0 as usize - 1]
+    }
+
+    /// Both sides talk until nobody has anything to say now.
+    fn talk(&mut self, bench: &mut Bench) {
+        for _ in 0..20 {
+            bench.settle();
+            let mut said = false;
+            for (number, device) in (1..).zip(&self.devices) {
+                for frame in bench.members.take_sent(device) {
+                    said = true;
+                    let heard = self.lacp.handle_frame(MemberId(number), &frame, bench.now);
+                    heard.unwrap();
+                }
+            }
+            let mut actions = Vec::new();
+            self.lacp.poll(bench.now, &mut actions);
+            for action in actions {
+                match action {
+                    Action::Send { member, frame } if !self.is_silent => {
+                        said = true;
+                        bench.members.arrive(self.device(member), frame.bytes());
+                    }
+                    Action::Use { member, distributing, .. } => {
+                        self.in_use.insert(member, distributing);
+                    }
+                    _ => {}
+                }
+            }
+            if !said {
+                return;
+            }
+        }
+        panic!("there is no end to their talk");
+    }
+
+    /// Time passes for both.
+    fn pass(&mut self, bench: &mut Bench, span: Duration) {
+        let end = bench.now + span;
+        while bench.now < end {
+            bench.pass(50 * MS);
+            self.talk(bench);
+        }
+    }
+
+    fn uses(&self) -> BTreeSet<String> {
+        let used = self.in_use.iter().filter(|(_, used)| **used);
+        used.map(|(member, _)| self.device(*member).to_owned()).collect()
+    }
+}
+
+/// A team of two that has agreed with its partner.
+fn agreed() -> (Bench, Partner) {
+    let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
+    let mut partner = Partner::new(1, &["a", "b"], bench.now);
+    partner.pass(&mut bench, Duration::from_secs(6));
+    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
+    (bench, partner)
+}
+
+#[test]
+fn both_sides_agree_on_all_links_and_say_whom_they_agree_with() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
+    assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed]));
+    assert!(bench.reasons()[0].contains("LACP does not let it"), "{:?}", bench.reasons());
+    assert_eq!(bench.team().lacp_partner, None);
+    let mut partner = Partner::new(1, &["a", "b"], bench.now);
+    partner.pass(&mut bench, Duration::from_secs(6));
+    assert_eq!((bench.ways_out(), bench.states()), (set(&["a", "b"]), vec![Active, Active]));
+    let team = bench.team();
+    let heard = team.lacp_partner.unwrap();
+    assert_eq!((heard.system, heard.system_priority), (partner_spec(1).system, 100));
+    let lacp = team.members[0].lacp.as_ref().unwrap();
+    assert_eq!(lacp.actor.system, mac_of("a"), "ours is a member's address");
+    assert_eq!([lacp.actor.port, lacp.partner.port], [1, 1]);
+    assert_eq!(
+        [&lacp.receive, &lacp.mux, &lacp.selected],
+        ["current", "collecting-distributing", "selected"]
+    );
+    assert!(lacp.collecting && lacp.distributing && lacp.last_pdu_age_ms.unwrap() <= 1000);
+    assert!(lacp.actor.state.contains(&"short-timeout".to_owned()), "{lacp:?}");
+    assert_eq!(bench.events(4106).len(), 2);
+    assert_eq!(bench.team().condition.health, Health::Up);
+}
+
+#[test]
+fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
+    let (mut bench, mut partner) = agreed();
+    bench.down("b");
+    assert_eq!(bench.ways_out(), set(&["a"]), "at once");
+    partner.is_silent = true;
+    partner.pass(&mut bench, Duration::from_secs(5));
+    assert_eq!(bench.ways_out(), set(&[]));
+    let told = bench.events(4107).pop().unwrap();
+    assert!(told.fields["reason"].contains("the partner is silent"), "{told:?}");
+    partner.is_silent = false;
+    bench.up("b");
+    partner.pass(&mut bench, Duration::from_secs(8));
+    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+}
+
+#[test]
+fn modes_change_live_and_the_partner_is_told_at_once() {
+    let (mut bench, mut partner) = agreed();
+    bench.apply(&with_team(&["a", "b"], "mode = \"static\""));
+    assert_eq!(bench.ways_out(), set(&["a", "b"]), "nothing has to be agreed on");
+    assert!(bench.team().members[0].lacp.is_none());
+    partner.talk(&mut bench);
+    assert_eq!(partner.uses(), set(&[]), "it heard that nobody listens to its group");
+    bench.apply(&with_team(&["a", "b"], FAST));
+    assert_eq!(bench.ways_out(), set(&[]));
+    partner.pass(&mut bench, Duration::from_secs(8));
+    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    // A member leaves: the last it says is that it does; the other does not notice.
+    bench.apply(&with_team(&["a"], FAST));
+    partner.talk(&mut bench);
+    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a"]), set(&["a"])));
+    assert_eq!(bench.members.open_sockets("b"), 0);
+    // The timer changes without an interruption.
+    bench.apply(&with_team(&["a"], &FAST.replace("fast", "slow")));
+    partner.pass(&mut bench, Duration::from_secs(3));
+    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a"]), set(&["a"])));
+    let failed = bench.events(4107).iter().filter(|of| of.fields["member"] == "a").count();
+    assert_eq!(failed, 1, "only when LACP began anew");
+}
+
+#[test]
+fn a_refused_publication_does_not_disturb_lacp() {
+    let (mut bench, mut partner) = agreed();
+    let sent = |bench: &Bench| {
+        let members = bench.team().members;
+        members[0].lacp.as_ref().unwrap().counters.lacpdus_rx
+    };
+    let before = sent(&bench);
+    bench.plane.fail_publish(0);
+    bench.try_apply(&with_team(&["a", "b"], "mode = \"static\"")).unwrap_err();
+    partner.pass(&mut bench, Duration::from_secs(3));
+    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
+    assert!(sent(&bench) > before);
+    assert!(bench.events(4107).is_empty());
+}
+
+#[test]
+fn a_member_without_a_control_socket_takes_no_part_in_lacp() {
+    let mut bench = Bench::empty();
+    bench.members.refuse("b", true);
+    bench.apply(&with_team(&["a", "b"], FAST));
+    let mut partner = Partner::new(1, &["a", "b"], bench.now);
+    partner.pass(&mut bench, Duration::from_secs(6));
+    assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
+    assert!(bench.reasons()[1].contains("cannot come and go: refused"), "{:?}", bench.reasons());
+    bench.members.refuse("b", false);
+    partner.pass(&mut bench, Duration::from_secs(40));
+    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+}
+
+#[test]
+fn a_partner_that_changes_is_told_of_but_not_too_often() {
+    let (mut bench, mut partner) = agreed();
+    // Somebody forges a partner of another System on one link, all the time.
+    let state = partner.lacp.member_state(MemberId(1)).unwrap();
+    let other = PortInfo { system: MacAddr::new([2, 0, 0, 0, 0, 0x66]), ..state.actor };
+    let forged =
+        Lacpdu { version: 1, actor: other, partner: state.partner, collector_max_delay: 0 };
+    let forged = forged.to_frame(other.system);
+    let limit = bench.now + Duration::from_secs(25);
+    while bench.now < limit {
+        bench.members.arrive("a", forged.bytes());
+        partner.pass(&mut bench, 100 * MS);
+    }
+    let told = bench.events(4116);
+    assert!((2..=3).contains(&told.len()), "{told:?}");
+    assert_eq!(told[0].fields["from"], partner_spec(1).system.to_string());
+    assert_eq!(told[0].fields["to"], other.system.to_string());
+    assert_eq!(bench.ways_out(), set(&["b"]), "the other link is not disturbed");
+    let all = bench.shared.events.page(0, usize::MAX, suimon_contract::Severity::Info).events;
+    assert!(all.len() < 120, "{} events", all.len());
+}
+
+#[test]
+fn a_link_that_leads_back_is_told_of_and_not_used() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
+    for _ in 0..60 {
+        for (from, to) in [("a", "b"), ("b", "a")] {
+            for frame in bench.members.take_sent(from) {
+                bench.members.arrive(to, &frame);
+            }
+        }
+        bench.pass(100 * MS);
+    }
+    assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed]));
+    let told = bench.events(4114);
+    assert_eq!((told.len(), told[0].fields["port"].as_str()), (2, "2"));
+    assert!(bench.reasons()[0].contains("leads back"), "{:?}", bench.reasons());
+    // The cable is taken out of it.
+    bench.pass(Duration::from_secs(10));
+    assert_eq!(bench.events(4115).len(), 2);
+}
+
+#[test]
+fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
+    let (mut bench, mut partner) = agreed();
+    // It speaks, but takes nobody into its group.
+    let spec = LacpSpec { max_active: 1, ..partner_spec(1) };
+    partner.lacp.set_spec(spec, bench.now).unwrap();
+    partner.pass(&mut bench, Duration::from_secs(70));
+    assert_eq!(bench.ways_out().len(), 1);
+    let told = bench.events(4112);
+    assert_eq!((told.len(), told[0].fields["side"].as_str()), (1, "partner"));
+    partner.lacp.set_spec(partner_spec(1), bench.now).unwrap();
+    partner.pass(&mut bench, Duration::from_secs(10));
+    assert_eq!((bench.ways_out(), bench.events(4113).len()), (set(&["a", "b"]), 1));
+}
+
+/// What others send costs a bounded number of turns and distributions.
+#[test]
+fn a_flood_is_taken_in_portions() {
+    let (mut bench, _) = agreed();
+    let noise = [1_u8; 60];
+    for _ in 0..1000 {
+        bench.members.arrive("a", &noise);
+    }
+    bench.settle();
+    assert_eq!(bench.members.waiting("a"), 1000 - 8, "then comes a pause");
+    let port = bench.fakes.port_of("a").unwrap();
+    bench.settle_woken(&BTreeSet::from([port]));
+    assert_eq!(bench.members.waiting("a"), 1000 - 8);
+    bench.pass(20 * MS);
+    assert_eq!(bench.members.waiting("a"), 1000 - 16);
+    assert_eq!(bench.team().members[0].lacp.as_ref().unwrap().counters.unknown_rx, 16);
+    // A socket that wakes without a frame is left alone as well.
+    let other = bench.fakes.port_of("b").unwrap();
+    bench.settle_woken(&BTreeSet::from([other]));
+    bench.members.arrive("b", &noise);
+    bench.settle();
+    assert_eq!(bench.members.waiting("b"), 1);
+    bench.pass(20 * MS);
+    assert_eq!(bench.members.waiting("b"), 0);
+}
+
+#[test]
+fn partners_are_told_of_the_end() {
+    let (mut bench, partner) = agreed();
+    let mut partner = partner;
+    for device in ["a", "b"] {
+        bench.members.take_sent(device);
+    }
+    bench.stop();
+    for (number, device) in [(1, "a"), (2, "b")] {
+        let last = bench.members.take_sent(device).pop().unwrap();
+        partner.lacp.handle_frame(MemberId(number), &last, bench.now).unwrap();
+        let state = partner.lacp.member_state(MemberId(number)).unwrap().partner.state;
+        assert!(!state.has(PortState::SYNCHRONIZATION), "{state:?}");
+    }
+}

@@ -1,0 +1,181 @@
+//! Teams in a node with its threads.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::{Health, OperationState, TeamMemberState};
+use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_quantity::{Direction, QueueId, Time};
+use suimon_switch::{AddressView, CaptureOptions, PlaneNotice};
+use suimon_teaming::MemberId;
+
+use super::test_bench::{DOWN, with_team};
+use crate::testing::{Harness, name, wait_until};
+use crate::{Edit, PortKey, ResourceEdit};
+
+use TeamMemberState::{Active, Failed};
+
+const STATIC: &str = "mode = \"static\"\nalgorithm = \"transport-ports\"";
+const FAST: &str = "mode = \"lacp\"\nlacp_timer = \"fast\"";
+
+fn with(keys: &str) -> Harness {
+    let harness = Harness::new();
+    harness.plane.run_clock();
+    harness.apply_well(&with_team(&["a", "b"], keys));
+    harness
+}
+
+fn states(harness: &Harness) -> Vec<TeamMemberState> {
+    harness.node.team("both").unwrap().members.iter().map(|member| member.state).collect()
+}
+
+/// Whether the plane's distribution has frames leave by the device.
+fn is_used(harness: &Harness, device: &str) -> bool {
+    let port = harness.devices.port_of(device).unwrap();
+    let topology = harness.plane.topology();
+    let distribution = &topology.teams[0].distribution;
+    let place = distribution.slot(MemberId(port.0)).unwrap();
+    let mut states = (0..256_u32).filter_map(|number| {
+        let mut frame = suimon_frame::Frame::new(0);
+        let mut bytes = [0_u8; 60];
+        bytes[0..6].copy_from_slice(&[2, 8, 8, 8, 8, number as u8]);
+        bytes[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+        bytes[12..16].copy_from_slice(&[0x08, 0, 0x45, 0]);
+        bytes[23] = 17;
+        bytes[34..38].copy_from_slice(&number.to_be_bytes());
+        frame.fill(&bytes);
+        distribution.choose(&distribution.key(&frame, topology.ports[0].spec.id))
+    });
+    states.any(|choice| choice.member == place)
+}
+
+#[test]
+fn a_node_makes_changes_and_deletes_a_team() {
+    let harness = with(STATIC);
+    assert_eq!(states(&harness), [Active, Active]);
+    harness.assert_consistent(&[]);
+    assert_eq!(harness.events(4101).len(), 1);
+    assert_eq!(harness.node.team("both").unwrap().switch, Some(name("wan")));
+    assert_eq!(harness.node.uplink("a").unwrap().switch, Some(name("wan")));
+    assert_eq!(harness.node.top().uplinks[0].switch, Some(name("wan")));
+    harness.apply_well(&with_team(&["a", "b"], "mode = \"switch-independent\""));
+    assert_eq!(harness.events(4102)[0].fields["mode"], "\"switch-independent\"");
+    let mut config = with_team(&["a", "b"], STATIC);
+    config.teams.clear();
+    config.switches[0].uplink = Some(name("a"));
+    harness.apply_well(&config);
+    assert_eq!(harness.events(4103).len(), 1);
+    assert!(harness.node.teams().is_empty());
+    harness.assert_consistent(&[]);
+    assert_eq!(harness.node.uplink("b").unwrap().switch, None);
+}
+
+/// While the control thread waits for a device to be opened, a carrier is lost.
+#[test]
+fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
+    let harness = with(STATIC);
+    let gate = harness.devices.hold();
+    let nic = crate::testing::host(
+        "[[switch]]\nname = \"wan\"\nkind = \"private\"\n[[nic]]\nname = \"new\"\n\
+         switch = \"wan\"\nbackend = \"tap\"\n",
+    );
+    let add = Edit::Nic(ResourceEdit::Add(nic.nics[0].clone()));
+    let operation = harness.node.submit(add).unwrap();
+    wait_until("it opens", || {
+        harness.node.operation(operation.id).unwrap().state == OperationState::Running
+    });
+    harness.devices.set_link("a", DOWN);
+    wait_until("it is not used", || !is_used(&harness, "a"));
+    wait_until("told", || harness.events(4107).len() == 1);
+    let state = harness.node.operation(operation.id).unwrap().state;
+    assert_eq!(state, OperationState::Running, "the change is still under way");
+    drop(gate);
+    let ended = harness.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded);
+    assert!(!is_used(&harness, "a"), "what was published since knows of it");
+    harness.devices.set_link("a", crate::testing::LINK);
+    wait_until("it is used", || is_used(&harness, "a"));
+}
+
+#[test]
+fn a_device_that_fails_is_not_used_until_it_is_open_again() {
+    let harness = with(STATIC);
+    let port = harness.devices.port_of("a").unwrap();
+    harness.devices.set_missing("a", true);
+    let queue = QueueId { port, direction: Direction::Egress, index: 0 };
+    let fault = PortFault { kind: FaultKind::Host, detail: "it was unplugged".to_owned() };
+    harness.plane.tell(PlaneNotice::QueueFault { queue, fault });
+    wait_until("failed", || states(&harness) == [Failed, Active]);
+    wait_until("why", || harness.node.team("both").unwrap().members[0].reason.contains("Missing"));
+    wait_until("its socket is closed", || harness.members.open_sockets("a") == 0);
+    assert_eq!(harness.node.switch("wan").unwrap().condition.health, Health::Up);
+    harness.devices.set_missing("a", false);
+    wait_until("back", || states(&harness) == [Active, Active]);
+    wait_until("its socket is open", || harness.members.open_sockets("a") == 1);
+    assert_eq!(harness.devices.port_of("a"), Some(port));
+    // The device is deleted under it.
+    harness.devices.tell(port, DeviceNotice::Lost { reason: "it was moved".to_owned() });
+    wait_until("told", || harness.events(4107).len() == 2);
+    wait_until("back again", || states(&harness) == [Active, Active]);
+}
+
+#[test]
+fn the_next_process_makes_the_team_again() {
+    let (store, devices) = with(STATIC).kill();
+    devices.set_link("b", DOWN);
+    let harness = Harness::start(store, devices);
+    assert_eq!(states(&harness), [Active, Failed], "at once, when it is open");
+    assert!(is_used(&harness, "a") && !is_used(&harness, "b"));
+    harness.assert_consistent(&[]);
+    wait_until("sockets", || harness.members.open_sockets("b") == 1);
+}
+
+/// A change fails after the tables were published: the team is as it was.
+#[test]
+fn a_change_that_fails_leaves_the_team_as_it_was() {
+    let harness = with(STATIC);
+    let before = harness.node.team("both").unwrap();
+    harness.devices.fail_at(Some(0));
+    let operation = harness.apply(&with_team(&["a", "c"], "mode = \"switch-independent\""));
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    let mut after = harness.node.team("both").unwrap();
+    for (member, was) in after.members.iter_mut().zip(&before.members) {
+        (member.rx_bps, member.tx_bps) = (was.rx_bps, was.tx_bps);
+    }
+    assert_eq!(after, before);
+    assert!(is_used(&harness, "a") && is_used(&harness, "b"));
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn lacp_speaks_as_time_passes_and_says_goodbye() {
+    let harness = with(FAST);
+    let began = Instant::now();
+    let mut sent = 0;
+    wait_until("it speaks", || {
+        sent += harness.members.take_sent("a").len();
+        sent >= 3
+    });
+    assert!(began.elapsed() > Duration::from_millis(900), "no more than three in a second");
+    harness.members.take_sent("b");
+    harness.node.stop();
+    assert_eq!(harness.members.open_sockets("a"), 0, "everything is closed");
+    let state = harness.node.team("both").unwrap();
+    assert_eq!(state.config.name, name("both"));
+}
+
+#[test]
+fn a_team_can_be_captured_and_has_a_label() {
+    let harness = with(STATIC);
+    let team = harness.plane.topology().teams[0].port;
+    let key = PortKey::Team(name("both"));
+    let capture = harness.node.capture(&key, CaptureOptions::default()).unwrap();
+    assert_eq!(capture.operation().unwrap().subject, "team/both");
+    drop(capture);
+    let mac = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 9]);
+    let age = Some(Time::ZERO.since(Time::ZERO));
+    let view = AddressView { mac, vlan: None, port: team, fixed: false, age };
+    harness.plane.set_addresses(vec![view]);
+    assert_eq!(harness.node.addresses("wan").unwrap()[0].port, "both");
+    let missing = PortKey::Team(name("other"));
+    assert!(harness.node.capture(&missing, CaptureOptions::default()).is_err());
+}

@@ -1,0 +1,80 @@
+//! What passed a port in the last second.
+
+use std::time::Duration;
+
+use suimon_quantity::Time;
+use suimon_switch::PortCountersView;
+
+/// Bits per second between the last two looks at a port's counters; 0 after the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rates {
+    seen: Option<Seen>,
+    pub(crate) rx_bps: u64,
+    pub(crate) tx_bps: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Time,
+    rx_bytes: u64,
+    tx_bytes: u64,
+}
+
+impl Rates {
+    pub(crate) fn sample(&mut self, now: Time, counters: &PortCountersView) {
+        let seen = Seen { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
+        if let Some(before) = self.seen.replace(seen) {
+            let span = now.since(before.at);
+            self.rx_bps = bits_per_second(before.rx_bytes, seen.rx_bytes, span);
+            self.tx_bps = bits_per_second(before.tx_bytes, seen.tx_bytes, span);
+        }
+    }
+}
+
+fn bits_per_second(from: u64, to: u64, span: Duration) -> u64 {
+    let bits = u128::from(to.saturating_sub(from)) * 8 * 1_000_000_000;
+    u64::try_from(bits.checked_div(span.as_nanos()).unwrap_or_default()).unwrap_or(u64::MAX)
+}
+
+/// `part` of `whole` in parts per million; 0 of nothing.
+pub(crate) fn ppm(part: u64, whole: u64) -> u32 {
+    let share = (u128::from(part) * 1_000_000).checked_div(u128::from(whole)).unwrap_or_default();
+    u32::try_from(share).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    fn bytes(rx_bytes: u64, tx_bytes: u64) -> PortCountersView {
+        PortCountersView { rx_bytes, tx_bytes, ..PortCountersView::default() }
+    }
+
+    #[test]
+    fn the_first_look_says_nothing_and_later_ones_count_from_the_one_before() {
+        let mut rates = Rates::default();
+        rates.sample(at(100), &bytes(5000, 70));
+        assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
+        rates.sample(at(1100), &bytes(6000, 70));
+        assert_eq!((rates.rx_bps, rates.tx_bps), (8000, 0));
+        rates.sample(at(3100), &bytes(6000, 1070));
+        assert_eq!((rates.rx_bps, rates.tx_bps), (0, 4000));
+        // A port that begins to count anew, and two looks at one time.
+        rates.sample(at(4100), &bytes(0, u64::MAX));
+        assert_eq!((rates.rx_bps, rates.tx_bps), (0, u64::MAX));
+        rates.sample(at(4100), &bytes(1, u64::MAX));
+        assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
+    }
+
+    #[test]
+    fn shares_are_of_a_million() {
+        assert_eq!(
+            [ppm(0, 0), ppm(1, 3), ppm(7, 7), ppm(u64::MAX, u64::MAX)],
+            [0, 333_333, 1_000_000, 1_000_000]
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! All teams.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use suimon_contract::Name;
+use suimon_quantity::{PortId, Time};
+use suimon_teaming::Distribution;
+
+use super::effects::Effects;
+use super::inbox::ToldLink;
+use super::member::Control;
+use super::plan::TeamPlan;
+use super::sockets::WantedSocket;
+use super::team_entry::{TeamEntry, TeamError};
+use crate::SwitchPlane;
+
+/// The teams that switches use, and what is left to be done for them.
+#[derive(Clone, Default)]
+pub(crate) struct TeamTable {
+    teams: BTreeMap<Name, TeamEntry>,
+    effects: Effects,
+}
+
+impl TeamTable {
+    /// Makes the teams be as planned, in a table that is thrown away if this fails.
+    pub(crate) fn follow(&mut self, plans: Vec<TeamPlan>, now: Time) -> Result<(), TeamError> {
+        let is_planned = |entry: &TeamEntry| {
+            plans.iter().any(|plan| plan.config.name == entry.name && plan.id == entry.id)
+        };
+        for entry in self.teams.values_mut().filter(|entry| !is_planned(entry)) {
+            entry.leave_lacp(now, &mut self.effects);
+        }
+        self.teams.retain(|_, entry| is_planned(entry));
+        for plan in plans {
+            let name = plan.config.name.clone();
+            if !self.teams.contains_key(&name) {
+                self.teams.insert(name.clone(), TeamEntry::new(&plan, now)?);
+            }
+            if let Some(entry) = self.teams.get_mut(&name) {
+                entry.follow(&plan, now, &mut self.effects)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn find(&self, name: &Name) -> Option<&TeamEntry> {
+        self.teams.get(name)
+    }
+
+    /// Where the frames of each team go now.
+    pub(crate) fn distributions(&self) -> BTreeMap<Name, Arc<Distribution>> {
+        let teams = self.teams.iter();
+        teams.map(|(name, entry)| (name.clone(), entry.team.distribution().clone())).collect()
+    }
+
+    /// The plane has these distributions.
+    pub(crate) fn note_published(&mut self) {
+        self.teams.values_mut().for_each(TeamEntry::note_published);
+    }
+
+    /// A link is known to the plane before anything else is done.
+    pub(crate) fn hear_link(
+        &mut self,
+        port: PortId,
+        told: ToldLink,
+        plane: &dyn SwitchPlane,
+        now: Time,
+    ) {
+        let Some((entry, at)) = self.at(port) else { return };
+        // Of a device that was closed, or of one that the table does not know yet and
+        // will ask itself.
+        if entry.0.members.get(at).is_none_or(|m| m.facts.generation != told.generation) {
+            return;
+        }
+        let (entry, effects) = entry;
+        if told.was_down && told.link.up {
+            entry.hear_link(at, suimon_ports::LinkFacts::default(), now, effects);
+        }
+        entry.hear_link(at, told.link, now, effects);
+        entry.flush(plane);
+    }
+
+    pub(crate) fn hear_control(&mut self, port: PortId, control: Control, now: Time) {
+        if let Some(((entry, effects), at)) = self.at(port) {
+            entry.hear_control(at, control, now, effects);
+        }
+    }
+
+    pub(crate) fn hear_frame(&mut self, port: PortId, frame: &[u8], now: Time) {
+        if let Some(((entry, _), at)) = self.at(port) {
+            entry.hear_frame(at, frame, now);
+        }
+    }
+
+    /// The member whose device is under `port`, with what it may cause.
+    fn at(&mut self, port: PortId) -> Option<((&mut TeamEntry, &mut Effects), usize)> {
+        let effects = &mut self.effects;
+        self.teams
+            .values_mut()
+            .find_map(|entry| {
+                let at = entry.place(port)?;
+                Some((entry, at))
+            })
+            .map(|(entry, at)| ((entry, effects), at))
+    }
+
+    /// Does what is due now, and returns what is left for the thread to do.
+    pub(crate) fn work(&mut self, plane: &dyn SwitchPlane, now: Time) -> Effects {
+        for entry in self.teams.values_mut() {
+            entry.poll(now, &mut self.effects);
+            entry.tick(plane, now, &mut self.effects);
+            entry.flush(plane);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// When something is due without further events; `None` if nothing will be.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.teams.values().map(TeamEntry::next_deadline).min()
+    }
+
+    /// The sockets that members need: for announcements in all modes.
+    pub(crate) fn wanted_sockets(&self) -> BTreeMap<PortId, WantedSocket> {
+        let members = self.teams.values().flat_map(|entry| &entry.members);
+        let with_control = members.filter(|m| m.facts.is_open && m.facts.has_control);
+        with_control
+            .map(|member| {
+                let facts = &member.facts;
+                let wanted = WantedSocket {
+                    uplink: facts.uplink.clone(),
+                    device: facts.device.clone(),
+                    generation: facts.generation,
+                };
+                (facts.port, wanted)
+            })
+            .collect()
+    }
+
+    /// Tells all partners that we leave.
+    pub(crate) fn leave(&mut self, now: Time) -> Effects {
+        for entry in self.teams.values_mut() {
+            entry.leave_lacp(now, &mut self.effects);
+        }
+        std::mem::take(&mut self.effects)
+    }
+}

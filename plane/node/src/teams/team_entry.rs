@@ -1,0 +1,386 @@
+//! One team: what it hears becomes distributions, frames to send and events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use suimon_contract::{Name, TeamAlgorithm, TeamMode};
+use suimon_frame::MacAddr;
+use suimon_ports::LinkFacts;
+use suimon_quantity::{PortId, SwitchId, Time};
+use suimon_teaming::lacp::Action;
+use suimon_teaming::{
+    Algorithm, Change, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD,
+    SpecError, Team, TeamEvent, TeamId, TeamSpec,
+};
+use thiserror::Error;
+
+use super::effects::{AnnounceAt, Effects};
+use super::lacp_side::LacpSide;
+use super::member::{Control, LacpUse, Member, placeholder};
+use super::plan::TeamPlan;
+use super::texts::{churn, loopback, partner_changed, team_event};
+use crate::SwitchPlane;
+use crate::events::Draft;
+use crate::port_table::EventBudget;
+
+/// Why a team cannot be as it is configured; a defect, for validation refuses that.
+#[derive(Debug, Error)]
+pub(crate) enum TeamError {
+    #[error(transparent)]
+    Team(#[from] SpecError),
+    #[error(transparent)]
+    Lacp(#[from] suimon_teaming::lacp::SpecError),
+}
+
+/// A team that a switch uses.
+#[derive(Clone)]
+pub(crate) struct TeamEntry {
+    pub(crate) name: Name,
+    /// The port of the switch that it is.
+    pub(crate) id: PortId,
+    switch: SwitchId,
+    pub(crate) team: Team,
+    pub(crate) lacp: Option<LacpSide>,
+    /// In the order in which they are configured.
+    pub(crate) members: Vec<Member>,
+    /// Names of members, with those that just left.
+    names: BTreeMap<MemberId, Name>,
+    /// What the plane has.
+    published: Option<Arc<Distribution>>,
+    /// The plane refused the distribution the last time.
+    is_refused: bool,
+    /// Events of the team as a whole that others may still cause.
+    budget: EventBudget,
+    ticked: Time,
+}
+
+impl TeamEntry {
+    pub(crate) fn new(plan: &TeamPlan, now: Time) -> Result<Self, TeamError> {
+        let members: Vec<Member> = plan.members.iter().cloned().map(Member::new).collect();
+        Ok(Self {
+            name: plan.config.name.clone(),
+            id: plan.id,
+            switch: plan.switch,
+            team: Team::new(spec(plan, &members))?,
+            lacp: None,
+            members,
+            names: BTreeMap::new(),
+            published: None,
+            is_refused: false,
+            budget: EventBudget::default(),
+            ticked: now,
+        })
+    }
+
+    /// Makes the team be as planned; what stays, stays as it is.
+    pub(crate) fn follow(
+        &mut self,
+        plan: &TeamPlan,
+        now: Time,
+        effects: &mut Effects,
+    ) -> Result<(), TeamError> {
+        self.switch = plan.switch;
+        self.follow_members(plan);
+        let change = self.team.set_spec(spec(plan, &self.members))?;
+        self.absorb(change, effects);
+        let change = self.team.handle_ports(&plan.ports);
+        self.absorb(change, effects);
+        match (plan.config.lacp(), &mut self.lacp) {
+            (Some(settings), lacp) => {
+                let side = match lacp {
+                    Some(side) => side,
+                    None => lacp.insert(LacpSide::new(plan.id, settings, &self.members)?),
+                };
+                side.follow(plan.id, settings, &self.members, now)?;
+            }
+            (None, Some(_)) => self.leave_lacp(now, effects),
+            (None, None) => {}
+        }
+        for at in 0..self.members.len() {
+            self.tell_link(at, now, effects);
+        }
+        self.poll(now, effects);
+        let members = &self.members;
+        self.names.retain(|id, _| members.iter().any(|member| member.id() == *id));
+        Ok(())
+    }
+
+    fn follow_members(&mut self, plan: &TeamPlan) {
+        let mut before = std::mem::take(&mut self.members);
+        for facts in plan.members.iter().cloned() {
+            let known = before.iter().position(|member| member.facts.port == facts.port);
+            let mut member = match known {
+                Some(at) => before.swap_remove(at),
+                None => Member::new(facts.clone()),
+            };
+            member.follow(facts);
+            self.names.insert(member.id(), member.name().clone());
+            self.members.push(member);
+        }
+        self.settle_addresses();
+    }
+
+    /// Each member has an address of its own: the switches on the other side tell their
+    /// ports apart by it.
+    fn settle_addresses(&mut self) {
+        let mut owners = BTreeMap::<MacAddr, Name>::new();
+        for member in &mut self.members {
+            member.mac = placeholder(member.facts.port);
+            member.trouble = None;
+            let Some(mac) = member.facts.mac else { continue };
+            match owners.get(&mac) {
+                Some(owner) => {
+                    let text = format!("its address {mac} is that of `{owner}`; give it another");
+                    member.trouble = Some(text);
+                }
+                None => {
+                    owners.insert(mac, member.facts.uplink.clone());
+                    member.mac = mac;
+                }
+            }
+        }
+    }
+
+    /// Ends LACP and tells the partners, so that they do not send to who does not listen.
+    pub(crate) fn leave_lacp(&mut self, now: Time, effects: &mut Effects) {
+        let Some(mut side) = self.lacp.take() else { return };
+        side.leave(now);
+        let mut actions = Vec::new();
+        side.lacp.poll(now, &mut actions);
+        for action in actions {
+            if let Action::Send { member, frame } = action {
+                effects.frames.push((PortId(member.0), frame));
+            }
+        }
+        for member in &mut self.members {
+            member.lacp = LacpUse::default();
+        }
+    }
+
+    /// The member whose device is under `port`.
+    pub(crate) fn place(&self, port: PortId) -> Option<usize> {
+        self.members.iter().position(|member| member.facts.port == port)
+    }
+
+    /// Hears of a member's link.
+    pub(crate) fn hear_link(
+        &mut self,
+        at: usize,
+        link: LinkFacts,
+        now: Time,
+        effects: &mut Effects,
+    ) {
+        let Some(member) = self.members.get_mut(at) else { return };
+        member.link = link;
+        self.tell_link(at, now, effects);
+        self.poll(now, effects);
+    }
+
+    /// Hears whether a member's LACPDUs come and go.
+    pub(crate) fn hear_control(
+        &mut self,
+        at: usize,
+        control: Control,
+        now: Time,
+        effects: &mut Effects,
+    ) {
+        let Some(member) = self.members.get_mut(at) else { return };
+        if member.control != control {
+            member.control = control;
+            self.tell_link(at, now, effects);
+        }
+    }
+
+    /// The team before LACP: it is what moves traffic.
+    fn tell_link(&mut self, at: usize, now: Time, effects: &mut Effects) {
+        let Some(member) = self.members.get(at) else { return };
+        let (id, link) = (member.id(), member.lacp_link());
+        self.tell_team(at, effects);
+        if let Some(side) = &mut self.lacp {
+            side.tell_link(id, link, now);
+        }
+    }
+
+    fn tell_team(&mut self, at: usize, effects: &mut Effects) {
+        let Some(member) = self.members.get(at) else { return };
+        match self.team.handle_member(member.id(), member.team_link()) {
+            Ok(change) => self.absorb(change, effects),
+            Err(error) => tracing::error!(%error, "a team does not know its member"),
+        }
+    }
+
+    /// A frame of the slow protocols came in by a member. What is wrong with it, LACP
+    /// counts.
+    pub(crate) fn hear_frame(&mut self, at: usize, frame: &[u8], now: Time) {
+        let id = self.members.get(at).map(Member::id);
+        if let (Some(side), Some(id)) = (&mut self.lacp, id) {
+            if let Err(error) = side.lacp.handle_frame(id, frame, now) {
+                tracing::debug!(team = %self.name, member = id.0, %error, "not a LACPDU");
+            }
+        }
+    }
+
+    /// Does what LACP has to do now.
+    pub(crate) fn poll(&mut self, now: Time, effects: &mut Effects) {
+        let Some(side) = &mut self.lacp else { return };
+        let mut actions = Vec::new();
+        side.lacp.poll(now, &mut actions);
+        let news = side.partner_news(now);
+        for action in actions {
+            self.carry_out(action, effects);
+        }
+        for news in news {
+            let draft = partner_changed(&self.name, self.name_of(news.member), &news);
+            effects.drafts.push(draft);
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, effects: &mut Effects) {
+        match action {
+            Action::Use { member, collecting, distributing, .. } => {
+                let Some(at) = self.place(PortId(member.0)) else { return };
+                if let Some(member) = self.members.get_mut(at) {
+                    member.lacp = LacpUse { collecting, distributing };
+                }
+                self.tell_team(at, effects);
+            }
+            Action::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
+            Action::Churn { member, side, is_churning } => {
+                let draft = churn(&self.name, self.name_of(member), side, is_churning);
+                self.push_bounded(Some(member), draft, effects);
+            }
+            Action::Loopback { member, port } => {
+                let draft = loopback(&self.name, self.name_of(member), port);
+                self.push_bounded(Some(member), draft, effects);
+            }
+        }
+    }
+
+    /// What has to be done every second: rates, and the loads of a team that moves flows
+    /// by them.
+    pub(crate) fn tick(&mut self, plane: &dyn SwitchPlane, now: Time, effects: &mut Effects) {
+        if now < self.next_tick() {
+            return;
+        }
+        self.ticked = now;
+        for member in &mut self.members {
+            member.rates.sample(now, &plane.port_counters(member.facts.port));
+        }
+        if self.team.spec().algorithm == Algorithm::Dynamic {
+            if let Some(loads) = plane.take_bucket_loads(self.id) {
+                let change = self.team.handle_loads(&loads);
+                self.absorb(change, effects);
+            }
+        }
+        self.poll(now, effects);
+    }
+
+    fn next_tick(&self) -> Time {
+        self.ticked + REBALANCE_PERIOD
+    }
+
+    /// When something is due without further events.
+    pub(crate) fn next_deadline(&self) -> Time {
+        let lacp = self.lacp.as_ref().and_then(|side| side.lacp.next_deadline());
+        lacp.unwrap_or(Time::NEVER).min(self.next_tick())
+    }
+
+    /// Gives the plane the distribution if it has another. What is refused is tried again
+    /// at the next turn.
+    pub(crate) fn flush(&mut self, plane: &dyn SwitchPlane) {
+        let current = self.team.distribution();
+        if self.published.as_ref().is_some_and(|published| Arc::ptr_eq(published, current)) {
+            return;
+        }
+        match plane.set_distribution(self.id, current) {
+            Ok(()) => {
+                self.published = Some(current.clone());
+                self.is_refused = false;
+            }
+            Err(error) if !self.is_refused => {
+                self.is_refused = true;
+                tracing::error!(team = %self.name, %error, "frames go by the team as before");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The plane has the distribution as it is now.
+    pub(crate) fn note_published(&mut self) {
+        self.published = Some(self.team.distribution().clone());
+        self.is_refused = false;
+    }
+
+    /// Whether it has as many members in use as it needs.
+    pub(crate) fn is_up(&self) -> bool {
+        let status = |member: &Member| self.team.member_status(member.id());
+        let active = self.members.iter().filter_map(status).filter(|status| status.is_active);
+        u32::try_from(active.count()).unwrap_or(u32::MAX) >= self.team.spec().min_links
+    }
+
+    fn absorb(&mut self, change: Change, effects: &mut Effects) {
+        for announcement in change.announcements {
+            let (switch, member) = (self.switch, PortId(announcement.member.0));
+            effects.announcements.insert(announcement.port, AnnounceAt { switch, member });
+        }
+        for event in change.events {
+            let draft = team_event(self, &event);
+            let member = match event {
+                TeamEvent::MemberFailed { member, .. } | TeamEvent::MemberUsable { member } => {
+                    Some(member)
+                }
+                _ => None,
+            };
+            self.push_bounded(member, draft, effects);
+        }
+    }
+
+    /// Adds an event that the other side of a member, or of several, can cause at will.
+    fn push_bounded(&mut self, member: Option<MemberId>, draft: Draft, effects: &mut Effects) {
+        let of_member = member.and_then(|id| self.members.iter_mut().find(|m| m.id() == id));
+        let budget = of_member.map_or(&mut self.budget, |member| &mut member.budget);
+        match budget.take(Instant::now()) {
+            Some(0) => effects.drafts.push(draft),
+            Some(left_out) => effects.drafts.push(draft.with("events_suppressed", left_out)),
+            None => tracing::debug!(team = %self.name, text = draft.text, "event suppressed"),
+        }
+    }
+
+    /// Why a member cannot be used.
+    pub(crate) fn fault_text(&self, member: &Member, fault: MemberFault) -> String {
+        let state = self.lacp.as_ref().and_then(|side| side.lacp.member_state(member.id()));
+        member.fault_text(fault, state.map(|state| state.reason))
+    }
+
+    /// The name of a member, also of one that just left.
+    pub(crate) fn name_of(&self, member: MemberId) -> &str {
+        self.names.get(&member).map_or("?", |name| name.as_str())
+    }
+}
+
+fn spec(plan: &TeamPlan, members: &[Member]) -> TeamSpec {
+    let id_of = |name: &Option<Name>| {
+        let named = members.iter().find(|member| Some(member.name()) == name.as_ref());
+        named.map(Member::id)
+    };
+    TeamSpec {
+        id: TeamId(plan.id.0),
+        mode: match plan.config.mode {
+            TeamMode::Static => suimon_teaming::TeamMode::Static,
+            TeamMode::Lacp => suimon_teaming::TeamMode::Lacp,
+            TeamMode::SwitchIndependent => suimon_teaming::TeamMode::SwitchIndependent,
+        },
+        algorithm: match plan.config.algorithm {
+            TeamAlgorithm::HyperVPort => Algorithm::HyperVPort,
+            TeamAlgorithm::TransportPorts => Algorithm::TransportPorts,
+            TeamAlgorithm::IpAddresses => Algorithm::IpAddresses,
+            TeamAlgorithm::MacAddresses => Algorithm::MacAddresses,
+            TeamAlgorithm::Dynamic => Algorithm::Dynamic,
+        },
+        members: members.iter().map(|m| MemberSpec { id: m.id(), mac: m.mac }).collect(),
+        min_links: u32::from(plan.config.min_links),
+        standby: id_of(&plan.config.standby),
+        primary: id_of(&plan.config.primary),
+    }
+}

@@ -1,0 +1,268 @@
+//! The teams of a host without its threads, in a time that tests make pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use suimon_contract::{
+    ConfinementStatus, Event, HostConfig, Severity, TeamMemberState, TeamStatus, validate,
+};
+use suimon_frame::{Frame, MacAddr};
+use suimon_ports::LinkFacts;
+use suimon_quantity::{PortId, Time};
+
+use super::Teams;
+use super::driver::{TeamDriver, Turn};
+use super::work::Job;
+use crate::NoListener;
+use crate::control::Command;
+use crate::devices::Devices;
+use crate::events::EventLog;
+use crate::port_table::Port;
+use crate::records::StoredState;
+use crate::shared::{Shared, SharedParts};
+use crate::testing::{FakeDevices, FakeMembers, FakePlane, LINK, MemoryStore, host};
+use crate::wanted::wanted_ports;
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const DOWN: LinkFacts =
+    LinkFacts { up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
+/// The first pause before a socket is tried again.
+pub(crate) const RETRY: Duration = Duration::from_secs(1);
+
+/// A switch with a team of `members`, whose devices have their names, and two NICs.
+pub(crate) fn with_team(members: &[&str], keys: &str) -> HostConfig {
+    let mut text = format!(
+        "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
+         [[team]]\nname = \"both\"\nmembers = {members:?}\n{keys}\n"
+    );
+    for member in members {
+        text.push_str(&format!("[[uplink]]\nname = \"{member}\"\ndevice = \"{member}\"\n"));
+    }
+    for (nic, mac) in [("web", "02:00:00:00:00:01"), ("db", "02:00:00:00:00:02")] {
+        text.push_str(&format!(
+            "[[nic]]\nname = \"{nic}\"\nswitch = \"wan\"\nbackend = \"tap\"\nmac = \"{mac}\"\n"
+        ));
+    }
+    host(&text)
+}
+
+pub(crate) struct Bench {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) fakes: FakeDevices,
+    pub(crate) members: FakeMembers,
+    pub(crate) plane: FakePlane,
+    devices: Devices,
+    driver: TeamDriver,
+    jobs: Receiver<Job>,
+    _commands: Receiver<Command>,
+    pub(crate) now: Time,
+}
+
+impl Bench {
+    pub(crate) fn new(config: &HostConfig) -> Self {
+        let mut bench = Self::empty();
+        bench.apply(config);
+        bench
+    }
+
+    pub(crate) fn empty() -> Self {
+        let (fakes, members, plane) =
+            (FakeDevices::default(), FakeMembers::default(), FakePlane::default());
+        let store = Arc::new(MemoryStore::default());
+        let clock: crate::UnixClock = Arc::new(|| 1_700_000_000_000);
+        let events = EventLog::open(store.clone(), clock.clone(), Arc::new(NoListener)).unwrap();
+        let shared = Arc::new(Shared::new(SharedParts {
+            plane: Arc::new(plane.clone()),
+            devices: Arc::new(fakes.clone()),
+            members: Arc::new(members.clone()),
+            teams: Teams::new().unwrap(),
+            socket_files: Arc::new(fakes.clone()),
+            events,
+            listener: Arc::new(NoListener),
+            clock,
+            cpus: vec![0],
+            cpu_places: Vec::new(),
+            host_name: "test".to_owned(),
+            confinement: Arc::new(ConfinementStatus::default),
+            version: "0".to_owned(),
+            desired: StoredState::default(),
+        }));
+        let (commands, _commands) = sync_channel(1000);
+        let devices = Devices::load(shared.clone(), store, commands, RETRY).unwrap();
+        let (sender, jobs) = sync_channel(1000);
+        let driver = TeamDriver::new(shared.clone(), RETRY, sender);
+        let now = Time::from_ns(1_000_000_000_000);
+        plane.set_now(now);
+        Self { shared, fakes, members, plane, devices, driver, jobs, _commands, now }
+    }
+
+    /// Makes a configuration be as the control thread does.
+    pub(crate) fn apply(&mut self, config: &HostConfig) {
+        self.try_apply(config).unwrap();
+    }
+
+    pub(crate) fn try_apply(&mut self, config: &HostConfig) -> Result<(), String> {
+        validate(config).unwrap();
+        let wanted = wanted_ports(config);
+        self.shared.change_ids(|ids| ids.assign(config, &wanted));
+        self.shared.publish_tables(config).map_err(|error| error.message)?;
+        for (key, spec) in &wanted {
+            if self.shared.ports.find(key).is_none() {
+                let id = self.shared.ids().port(key).unwrap();
+                let port = Arc::new(Port::new(key.clone(), id, spec.clone()));
+                self.shared.ports.insert(port.clone());
+                if let Err(error) = self.devices.open(&port) {
+                    self.devices.fail(&port, error.to_string());
+                }
+            }
+        }
+        for port in self.shared.ports.all() {
+            if !wanted.contains_key(&port.key) {
+                self.shared.ports.remove(&port.key);
+                Devices::close(&port);
+            }
+        }
+        self.shared.publish_tables(config).map_err(|error| error.message)?;
+        let desired = StoredState { config: config.clone(), ..StoredState::default() };
+        self.shared.set_desired(desired);
+        self.shared.change_ids(|ids| ids.release(config, &wanted));
+        self.settle();
+        Ok(())
+    }
+
+    /// Has the thread and the worker do all that is due now.
+    pub(crate) fn settle(&mut self) {
+        self.settle_woken(&BTreeSet::new());
+    }
+
+    pub(crate) fn settle_woken(&mut self, woke: &BTreeSet<PortId>) {
+        for _ in 0..50 {
+            let due = self.turn(woke);
+            let jobs: Vec<Job> = self.jobs.try_iter().collect();
+            let is_idle = jobs.is_empty() && due.is_none_or(|due| due > self.now);
+            jobs.into_iter().for_each(|job| job.run(&self.shared));
+            if is_idle {
+                return;
+            }
+        }
+        panic!("there is no end to what is due");
+    }
+
+    /// One turn; says when the next is due.
+    pub(crate) fn turn(&mut self, woke: &BTreeSet<PortId>) -> Option<Time> {
+        match self.driver.turn(woke) {
+            Turn::Until(due) => due,
+            Turn::Stop => panic!("nobody asked it to stop"),
+        }
+    }
+
+    /// Has time pass, with what is due meanwhile.
+    pub(crate) fn pass(&mut self, span: Duration) {
+        let end = self.now + span;
+        loop {
+            self.settle();
+            let due = self.turn(&BTreeSet::new()).unwrap_or(Time::NEVER);
+            self.now = due.min(end);
+            self.plane.set_now(self.now);
+            if self.now == end {
+                return self.settle();
+            }
+        }
+    }
+
+    /// Ends as the thread does when it is told to.
+    pub(crate) fn stop(&mut self) {
+        self.shared.teams.inbox().stop = true;
+        assert_eq!(self.driver.turn(&BTreeSet::new()), Turn::Stop);
+    }
+
+    pub(crate) fn link(&mut self, device: &str, link: LinkFacts) {
+        self.fakes.set_link(device, link);
+        self.settle();
+    }
+
+    pub(crate) fn up(&mut self, device: &str) {
+        self.link(device, LINK);
+    }
+
+    pub(crate) fn down(&mut self, device: &str) {
+        self.link(device, DOWN);
+    }
+
+    /// Makes the device of an uplink fail, and publishes as the control thread does.
+    pub(crate) fn fail(&mut self, uplink: &str, reason: &str) {
+        let key = crate::PortKey::Uplink(uplink.parse().unwrap());
+        self.devices.fail(&self.shared.ports.find(&key).unwrap(), reason.to_owned());
+        self.settle();
+        self.shared.publish_tables(&self.shared.desired().config).unwrap();
+        self.settle();
+    }
+
+    pub(crate) fn team(&self) -> TeamStatus {
+        self.shared.team("both").unwrap()
+    }
+
+    /// What members do, in order.
+    pub(crate) fn states(&self) -> Vec<TeamMemberState> {
+        self.team().members.iter().map(|member| member.state).collect()
+    }
+
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        self.team().members.into_iter().map(|member| member.reason).collect()
+    }
+
+    /// By which devices frames of both NICs leave, as the plane was told.
+    pub(crate) fn ways_out(&self) -> BTreeSet<String> {
+        let topology = self.plane.topology();
+        let team = &topology.teams[0];
+        let names = self.devices_by_port();
+        let nics = topology.ports.iter().filter(|port| port.spec.id != team.port);
+        let mut ways = BTreeSet::new();
+        for nic in nics {
+            for flow in 0..64 {
+                let key = team.distribution.key(&udp(nic.spec.mac.unwrap(), flow), nic.spec.id);
+                let Some(choice) = team.distribution.choose(&key) else { continue };
+                let member = team.distribution.member(choice.member).unwrap();
+                let port = team.members.iter().find(|of| of.id == member).unwrap().port;
+                ways.insert(names[&port].clone());
+            }
+        }
+        ways
+    }
+
+    fn devices_by_port(&self) -> BTreeMap<PortId, String> {
+        let config = &self.shared.desired().config;
+        let uplinks = config.uplinks.iter().filter_map(|uplink| {
+            let key = crate::PortKey::Uplink(uplink.name.clone());
+            Some((self.shared.ids().port(&key)?, uplink.device.clone()))
+        });
+        uplinks.collect()
+    }
+
+    pub(crate) fn events(&self, id: u32) -> Vec<Event> {
+        let all = self.shared.events.page(0, usize::MAX, Severity::Info).events;
+        all.into_iter().filter(|event| event.id == id).collect()
+    }
+}
+
+/// A UDP datagram of one of many flows.
+fn udp(source: MacAddr, flow: u32) -> Frame {
+    let mut bytes = vec![0; 100];
+    bytes[0..6].copy_from_slice(&[2, 9, 9, 9, 9, flow as u8]);
+    bytes[6..12].copy_from_slice(&source.octets());
+    bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
+    bytes[23] = 17;
+    bytes[26..30].copy_from_slice(&source.octets()[2..]);
+    bytes[30..34].copy_from_slice(&(0x0a00_0000 + flow / 4).to_be_bytes());
+    bytes[34..38].copy_from_slice(&(0x1000_0000 + flow).to_be_bytes());
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame
+}
+
+/// The names of devices as a set.
+pub(crate) fn set(devices: &[&str]) -> BTreeSet<String> {
+    devices.iter().map(|device| (*device).to_owned()).collect()
+}

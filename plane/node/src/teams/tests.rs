@@ -1,0 +1,366 @@
+//! Teams without LACP: links, configuration, sockets, loads.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use suimon_contract::{Health, TeamMemberState};
+use suimon_frame::{Announcement, MacAddr, VlanId, VlanTag};
+use suimon_ports::{LinkFacts, LinkSpeed};
+use suimon_switch::{AddressView, PortCountersView};
+use suimon_teaming::{BUCKETS, BucketLoad};
+
+use super::test_bench::{Bench, MS, RETRY, set, with_team};
+use crate::PortKey;
+use crate::testing::{LINK, host, mac_of};
+
+use TeamMemberState::{Active, Failed, Waiting};
+
+const STATIC: &str = "mode = \"static\"\nalgorithm = \"transport-ports\"";
+const INDEPENDENT: &str = "mode = \"switch-independent\"\nalgorithm = \"hyper-v-port\"";
+
+#[test]
+fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
+    for keys in [STATIC, INDEPENDENT] {
+        let mut bench = Bench::new(&with_team(&["a", "b"], keys));
+        assert_eq!((bench.ways_out(), bench.states()), (set(&["a", "b"]), vec![Active, Active]));
+        assert_eq!((bench.events(4104).len(), bench.events(4106).len()), (1, 2), "{keys}");
+        bench.down("a");
+        assert_eq!((bench.ways_out(), bench.states()), (set(&["b"]), vec![Failed, Active]));
+        let told = &bench.events(4107)[0];
+        assert_eq!((told.subject.as_str(), told.fields["member"].as_str()), ("team/both", "a"));
+        assert_eq!(told.fields["reason"], "its link is down");
+        assert_eq!(bench.reasons()[0], "its link is down");
+        bench.down("b");
+        assert_eq!(bench.ways_out(), set(&[]));
+        assert_eq!(bench.team().condition.health, Health::Down);
+        assert_eq!(bench.events(4105).len(), 1);
+        bench.up("a");
+        assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
+        bench.up("b");
+        assert_eq!(bench.ways_out(), set(&["a", "b"]), "{keys}");
+        assert_eq!(bench.team().condition.health, Health::Up);
+    }
+}
+
+/// A link that was down and is up again before anybody looked was down nevertheless.
+#[test]
+fn a_short_loss_is_not_overlooked() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    bench.fakes.set_link("a", super::test_bench::DOWN);
+    bench.fakes.set_link("a", LINK);
+    bench.settle();
+    assert_eq!(bench.states(), [Active, Active]);
+    assert_eq!(bench.events(4107).len(), 1);
+}
+
+#[test]
+fn addresses_are_announced_where_they_are_now_with_their_vlans() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], INDEPENDENT));
+    let web = bench.shared.ids().port(&PortKey::Nic("web".parse().unwrap())).unwrap();
+    let learned = MacAddr::new([2, 0, 0, 0, 0, 0x77]);
+    let vlan = VlanId::new(7);
+    let known = |mac, vlan| AddressView { mac, vlan, port: web, fixed: false, age: None };
+    let own = MacAddr::new([2, 0, 0, 0, 0, 1]);
+    bench.plane.set_addresses(vec![known(own, None), known(learned, vlan)]);
+    let place = |bench: &Bench| {
+        let members = bench.team().members;
+        members.iter().position(|member| member.nics > 0 && member.state == Active).unwrap()
+    };
+    assert!(place(&bench) < 2);
+    for device in ["a", "b"] {
+        bench.members.take_sent(device);
+    }
+    bench.down("a");
+    bench.down("b");
+    bench.up("b");
+    let expected = [
+        Announcement::reverse_arp(own, None).bytes().to_vec(),
+        Announcement::reverse_arp(learned, vlan.map(VlanTag::of)).bytes().to_vec(),
+    ];
+    assert_eq!(bench.members.take_sent("b")[..2], expected);
+    assert!(bench.members.take_sent("a").is_empty() || bench.events(4107).len() == 2);
+    // A device without room gets them later.
+    bench.members.fill("a", true);
+    bench.up("a");
+    bench.down("b");
+    assert!(bench.members.take_sent("a").is_empty());
+    bench.members.fill("a", false);
+    bench.pass(20 * MS);
+    assert_eq!(bench.members.take_sent("a"), expected);
+    bench.pass(Duration::from_secs(3));
+    assert!(bench.members.take_sent("a").is_empty(), "once");
+}
+
+/// A guest with any number of addresses costs a bounded number of frames, in portions.
+#[test]
+fn many_addresses_are_announced_in_portions() {
+    let mut bench = Bench::new(&with_team(&["a"], INDEPENDENT));
+    let web = bench.shared.ids().port(&PortKey::Nic("web".parse().unwrap())).unwrap();
+    let view = |number: u32| AddressView {
+        mac: MacAddr::new([2, 1, 0, 0, (number >> 8) as u8, number as u8]),
+        vlan: None,
+        port: web,
+        fixed: false,
+        age: None,
+    };
+    bench.plane.set_addresses((0..10_000).map(view).collect());
+    bench.down("a");
+    bench.members.take_sent("a");
+    bench.up("a");
+    let first = bench.members.take_sent("a").len();
+    assert!((1..=64).contains(&first), "{first}");
+    bench.pass(Duration::from_secs(10));
+    assert_eq!(first + bench.members.take_sent("a").len(), 4096);
+}
+
+#[test]
+fn a_team_needs_its_min_links() {
+    let mut bench = Bench::new(&with_team(&["a", "b", "c"], &format!("{STATIC}\nmin_links = 2")));
+    bench.down("a");
+    assert_eq!(bench.ways_out(), set(&["b", "c"]));
+    bench.down("b");
+    assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed, Waiting]));
+    assert_eq!(bench.reasons()[2], "the team is down: it needs 2 members");
+    let reason = bench.team().condition.reason.unwrap();
+    assert!(reason.starts_with("1 members can be used, it needs 2; a: its link"), "{reason}");
+    assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Down);
+    // With fewer it is up again, live.
+    bench.apply(&with_team(&["a", "b", "c"], STATIC));
+    assert_eq!(bench.ways_out(), set(&["c"]));
+    assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Up);
+}
+
+#[test]
+fn a_standby_takes_over_and_is_released() {
+    let keys = format!("{INDEPENDENT}\nstandby = \"b\"\nprimary = \"a\"");
+    let mut bench = Bench::new(&with_team(&["a", "b"], &keys));
+    assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Waiting]));
+    assert!(bench.reasons()[1].contains("standby"), "{:?}", bench.reasons());
+    bench.down("a");
+    assert_eq!((bench.ways_out(), bench.states()), (set(&["b"]), vec![Failed, Active]));
+    let took = &bench.events(4108)[0].fields;
+    assert_eq!((took["standby"].as_str(), took["failed"].as_str()), ("b", "a"));
+    assert_eq!(bench.events(4110).last().unwrap().fields["to"], "b");
+    bench.up("a");
+    assert_eq!(bench.ways_out(), set(&["a"]));
+    assert_eq!((bench.events(4109).len(), bench.events(4111).len()), (1, 1));
+}
+
+#[test]
+fn mode_algorithm_and_members_change_live() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    let ports = ["a", "b"].map(|device| bench.fakes.port_of(device));
+    bench.apply(&with_team(&["a", "b"], INDEPENDENT));
+    let nics: Vec<u32> = bench.team().members.iter().map(|member| member.nics).collect();
+    assert_eq!(nics, [1, 1], "each NIC lives on one member");
+    bench.apply(&with_team(&["c", "b"], STATIC));
+    assert_eq!(bench.ways_out(), set(&["b", "c"]));
+    assert_eq!([bench.fakes.port_of("a"), bench.fakes.port_of("b")], [None, ports[1]]);
+    assert_eq!([bench.members.open_sockets("a"), bench.members.open_sockets("c")], [0, 1]);
+    let topology = bench.plane.topology();
+    assert_eq!((topology.teams.len(), topology.teams[0].members.len()), (1, 2));
+    // The MTU is the smallest of the members'.
+    let mut config = with_team(&["c", "b"], STATIC);
+    config.uplinks.iter_mut().for_each(|uplink| uplink.mtu = Some(1380));
+    bench.apply(&config);
+    assert_eq!(bench.team().mtu, 1380);
+    // An uplink leaves the team and becomes the switch's, and back.
+    let mut alone = config.clone();
+    alone.teams.clear();
+    alone.switches[0].uplink = Some("b".parse().unwrap());
+    bench.apply(&alone);
+    assert!(bench.plane.topology().teams.is_empty());
+    assert_eq!(bench.fakes.port_of("b"), ports[1]);
+    assert_eq!(bench.members.open_sockets("b"), 0);
+    bench.apply(&config);
+    assert_eq!(bench.ways_out(), set(&["b", "c"]));
+}
+
+#[test]
+fn a_team_that_no_switch_uses_opens_nothing() {
+    let mut config = with_team(&["a", "b"], STATIC);
+    config.switches[0].kind = suimon_contract::SwitchKind::Private;
+    config.switches[0].uplink = None;
+    let bench = Bench::new(&config);
+    assert_eq!((bench.fakes.port_of("a"), bench.members.open_sockets("a")), (None, 0));
+    let team = bench.team();
+    assert_eq!((team.condition.health, team.switch), (Health::Down, None));
+    assert_eq!(team.condition.reason.as_deref(), Some("no switch uses it, so it is not opened"));
+    assert_eq!(bench.states(), [Failed, Failed]);
+}
+
+/// What the plane refuses changes nothing: neither what it uses nor what is shown.
+#[test]
+fn a_refused_publication_leaves_the_team_as_it_is() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    let before = bench.team();
+    bench.plane.fail_publish(0);
+    let refused = bench.try_apply(&with_team(&["a", "b"], INDEPENDENT)).unwrap_err();
+    assert!(refused.contains("the switch refused its tables"), "{refused}");
+    bench.settle();
+    assert_eq!(bench.team(), before);
+    bench.down("a");
+    assert_eq!(bench.ways_out(), set(&["b"]));
+}
+
+#[test]
+fn a_distribution_that_is_refused_is_given_again() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    bench.plane.refuse_distributions(2);
+    bench.fakes.set_link("a", super::test_bench::DOWN);
+    bench.turn(&BTreeSet::new());
+    assert_eq!(bench.ways_out(), set(&["a", "b"]));
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.ways_out(), set(&["b"]));
+}
+
+#[test]
+fn a_member_that_cannot_be_opened_fails_with_its_reason_and_the_others_carry_on() {
+    let mut bench = Bench::empty();
+    bench.fakes.set_missing("a", true);
+    bench.apply(&with_team(&["a", "b"], STATIC));
+    assert_eq!((bench.ways_out(), bench.states()), (set(&["b"]), vec![Failed, Active]));
+    assert!(bench.reasons()[0].contains("Missing"), "{:?}", bench.reasons());
+    assert_eq!(bench.members.open_sockets("a"), 0, "it waits for the device");
+    bench.fail("b", "the cable was cut");
+    assert_eq!(bench.states(), [Failed, Failed]);
+    assert_eq!(bench.reasons()[1], "the cable was cut");
+    assert_eq!(bench.members.open_sockets("b"), 0);
+}
+
+#[test]
+fn members_with_one_address_are_not_used_together() {
+    let mut bench = Bench::empty();
+    bench.fakes.set_mac("b", mac_of("a"));
+    bench.apply(&with_team(&["a", "b"], STATIC));
+    assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
+    assert!(bench.reasons()[1].contains("is that of `a`"), "{:?}", bench.reasons());
+}
+
+#[test]
+fn a_control_socket_that_cannot_be_opened_is_tried_again_and_the_team_goes_on() {
+    let mut bench = Bench::empty();
+    bench.members.refuse("a", true);
+    bench.apply(&with_team(&["a", "b"], STATIC));
+    assert_eq!(bench.ways_out(), set(&["a", "b"]), "it needs none to carry frames");
+    let told = bench.events(4006);
+    assert_eq!((told.len(), told[0].subject.as_str()), (1, "uplink/a"));
+    assert_eq!(told[0].fields["reason"], "refused: Denied");
+    bench.pass(10 * RETRY);
+    assert_eq!(bench.events(4006).len(), 1, "said once");
+    bench.members.refuse("a", false);
+    bench.pass(10 * RETRY);
+    assert_eq!((bench.members.open_sockets("a"), bench.events(4007).len()), (1, 1));
+}
+
+#[test]
+fn the_socket_of_a_device_that_was_made_anew_is_opened_again() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    bench.members.replace_device("a");
+    bench.settle();
+    assert_eq!(bench.events(4006).len(), 1);
+    assert_eq!(bench.members.open_sockets("a"), 0);
+    bench.pass(RETRY);
+    assert_eq!((bench.members.open_sockets("a"), bench.events(4007).len()), (1, 1));
+}
+
+#[test]
+fn rates_and_shares_are_those_of_the_last_second() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    let port = |device| bench.fakes.port_of(device).unwrap();
+    let ports = [port("a"), port("b")];
+    let count = |bench: &Bench, bytes: [u64; 2]| {
+        for (port, tx_bytes) in ports.into_iter().zip(bytes) {
+            let rx_bytes = tx_bytes / 10;
+            let counters = PortCountersView { rx_bytes, tx_bytes, ..PortCountersView::default() };
+            bench.plane.set_counters(port, counters);
+        }
+    };
+    count(&bench, [9_000_000, 5]);
+    bench.pass(Duration::from_secs(1));
+    let shown = |bench: &Bench| {
+        let of = bench.team().members;
+        [0, 1].map(|at| (of[at].tx_bps, of[at].rx_bps, of[at].tx_share_ppm))
+    };
+    assert_eq!(shown(&bench), [(0, 0, 0); 2], "the first look says nothing");
+    count(&bench, [9_750_000, 250_005]);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(shown(&bench), [(6_000_000, 600_000, 750_000), (2_000_000, 200_000, 250_000)]);
+    assert_eq!(bench.team().members[0].counters.tx_bytes, 9_750_000);
+    assert_eq!(bench.team().members[0].flows_share_ppm, 500_000);
+    assert_eq!(bench.team().speed_mbps, 20_000);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(shown(&bench), [(0, 0, 0); 2]);
+    let slow = LinkSpeed { mbps: None, full_duplex: None };
+    bench.link("a", LinkFacts { up: true, speed: slow });
+    assert_eq!((bench.team().speed_mbps, bench.team().members[0].speed_mbps), (10_000, None));
+}
+
+#[test]
+fn a_dynamic_team_moves_flows_by_their_loads() {
+    let keys = "mode = \"static\"\nalgorithm = \"dynamic\"";
+    let mut bench = Bench::new(&with_team(&["a", "b"], keys));
+    let topology = bench.plane.topology();
+    let team = &topology.teams[0];
+    // Eight buckets of one member carry everything.
+    let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
+    let slot = team.distribution.slot(team.members[0].id).unwrap();
+    for load in &mut loads[..] {
+        *load = BucketLoad { bytes: 1 << 20, member: Some(slot) };
+    }
+    let before = bench.plane.distributions_set();
+    for _ in 0..4 {
+        bench.plane.set_loads(team.port, loads.clone());
+        bench.pass(Duration::from_secs(1));
+    }
+    assert!(bench.plane.distributions_set() > before, "a busy member is relieved");
+    // Without loads nothing changes.
+    let settled = bench.plane.distributions_set();
+    bench.pass(Duration::from_secs(3));
+    assert_eq!(bench.plane.distributions_set(), settled);
+}
+
+#[test]
+fn events_that_a_flapping_link_causes_are_bounded() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    for _ in 0..300 {
+        bench.down("a");
+        bench.up("a");
+    }
+    let events = bench.events(4106).len() + bench.events(4107).len();
+    assert!(events < 60, "{events}");
+    assert_eq!(bench.ways_out(), set(&["a", "b"]), "what is done is not bounded");
+    bench.down("b");
+    assert_eq!(bench.events(4107).last().unwrap().fields["member"], "b", "others are told of");
+}
+
+/// By a TAP, what the host sends on the device arrives at our own queues.
+#[test]
+fn a_tap_is_a_member_without_a_way_for_lacpdus() {
+    let mut config = with_team(&["a", "b"], "mode = \"lacp\"");
+    config.uplinks[0].driver = suimon_contract::UplinkDriver::Tap;
+    let bench = Bench::new(&config);
+    assert_eq!([bench.members.open_sockets("a"), bench.members.open_sockets("b")], [0, 1]);
+    assert!(bench.reasons()[0].contains("no LACPDU passes a TAP"), "{:?}", bench.reasons());
+    let mut config = with_team(&["a", "b"], STATIC);
+    config.uplinks[0].driver = suimon_contract::UplinkDriver::Tap;
+    assert_eq!(Bench::new(&config).ways_out(), set(&["a", "b"]));
+}
+
+#[test]
+fn two_teams_share_nothing() {
+    let config = host(
+        "[[switch]]\nname = \"one\"\nkind = \"external\"\nuplink = \"left\"\n\
+         [[switch]]\nname = \"two\"\nkind = \"external\"\nuplink = \"both\"\n\
+         [[team]]\nname = \"left\"\nmembers = [\"a\"]\nmode = \"static\"\n\
+         [[team]]\nname = \"both\"\nmembers = [\"b\", \"c\"]\nmode = \"static\"\n\
+         [[uplink]]\nname = \"a\"\ndevice = \"a\"\n[[uplink]]\nname = \"b\"\ndevice = \"b\"\n\
+         [[uplink]]\nname = \"c\"\ndevice = \"c\"\n",
+    );
+    let mut bench = Bench::new(&config);
+    bench.down("a");
+    let healths: Vec<_> = bench.shared.teams().iter().map(|team| team.condition.health).collect();
+    assert_eq!(healths, [Health::Down, Health::Up]);
+    assert_eq!(bench.shared.uplink("c").unwrap().switch.unwrap().as_str(), "two");
+    assert_eq!(bench.shared.switch("one").unwrap().condition.health, Health::Down);
+}

@@ -1,0 +1,112 @@
+//! The events of teams.
+
+use suimon_contract::{EventKind, Name};
+use suimon_teaming::TeamEvent;
+use suimon_teaming::lacp::ChurnSide;
+
+use super::lacp_side::PartnerNews;
+use super::team_entry::TeamEntry;
+use crate::PortKey;
+use crate::events::Draft;
+
+fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> Draft {
+    Draft::new(kind, PortKey::Team(team.clone()), text)
+}
+
+/// What happened to a team, with the names of its members.
+pub(crate) fn team_event(entry: &TeamEntry, event: &TeamEvent) -> Draft {
+    let name = |member| entry.name_of(member);
+    let event_of = |kind, text: String| draft(kind, &entry.name, text);
+    match *event {
+        TeamEvent::Down { usable, min_links } => {
+            let text = format!(
+                "The team carries nothing: {usable} members can be used, it needs {min_links}."
+            );
+            event_of(EventKind::TeamDown, text).with("usable", usable).with("min_links", min_links)
+        }
+        TeamEvent::Up { usable, min_links } => {
+            let text =
+                format!("The team is up: {usable} members can be used, it needs {min_links}.");
+            event_of(EventKind::TeamUp, text).with("usable", usable).with("min_links", min_links)
+        }
+        TeamEvent::MemberFailed { member, fault } => {
+            let found = entry.members.iter().find(|found| found.id() == member);
+            let reason = found.map_or_else(String::new, |found| entry.fault_text(found, fault));
+            let text = format!("Member {} cannot be used: {reason}.", name(member));
+            let draft = event_of(EventKind::TeamMemberFailed, text);
+            draft.with("member", name(member)).with("reason", reason)
+        }
+        TeamEvent::MemberUsable { member } => {
+            let text = format!("Member {} can be used.", name(member));
+            event_of(EventKind::TeamMemberUsable, text).with("member", name(member))
+        }
+        TeamEvent::StandbyTookOver { standby, failed } => {
+            let text =
+                format!("Standby {} is used because {} cannot be.", name(standby), name(failed));
+            let draft = event_of(EventKind::TeamStandbyTookOver, text);
+            draft.with("standby", name(standby)).with("failed", name(failed))
+        }
+        TeamEvent::StandbyReleased { standby } => {
+            let text = format!("Standby {} is not used any more.", name(standby));
+            event_of(EventKind::TeamStandbyReleased, text).with("standby", name(standby))
+        }
+        TeamEvent::PrimaryChanged { from, to } => {
+            let text = match from {
+                Some(from) => format!("{} receives in place of {}.", name(to), name(from)),
+                None => format!("{} receives.", name(to)),
+            };
+            let draft = event_of(EventKind::TeamPrimaryChanged, text).with("to", name(to));
+            match from {
+                Some(from) => draft.with("from", name(from)),
+                None => draft,
+            }
+        }
+        TeamEvent::PrimaryRestored { from, to } => {
+            let text =
+                format!("{}, the primary, receives again in place of {}.", name(to), name(from));
+            let draft = event_of(EventKind::TeamPrimaryRestored, text);
+            draft.with("to", name(to)).with("from", name(from))
+        }
+    }
+}
+
+/// One end of a link has not been in sync for too long, or is again.
+pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> Draft {
+    let (end, word) = match side {
+        ChurnSide::Actor => ("This host's end", "actor"),
+        ChurnSide::Partner => ("The partner's end", "partner"),
+    };
+    let draft = if is_churning {
+        let text = format!("{end} of the link of {member} has not come in sync for 60 s.");
+        draft(EventKind::LacpOutOfSync, team, text)
+    } else {
+        let text = format!("{end} of the link of {member} is in sync again.");
+        draft(EventKind::LacpInSync, team, text)
+    };
+    draft.with("member", member).with("side", word)
+}
+
+/// A member's link leads back to this host, or does no more.
+pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
+    match port {
+        Some(port) => {
+            let text = format!(
+                "The link of {member} leads back to this host, to LACP's port {port}; it is not \
+                 used."
+            );
+            draft(EventKind::LacpLooped, team, text).with("member", member).with("port", port)
+        }
+        None => {
+            let text = format!("The link of {member} leads back to this host no more.");
+            draft(EventKind::LacpLoopEnded, team, text).with("member", member)
+        }
+    }
+}
+
+/// Another partner speaks LACP on a member's link.
+pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerNews) -> Draft {
+    let PartnerNews { from, to, changes, .. } = news;
+    let text = format!("The partner on the link of {member} is {to}; it was {from}.");
+    let draft = draft(EventKind::LacpPartnerChanged, team, text).with("member", member);
+    draft.with("from", from).with("to", to).with("changes", changes)
+}

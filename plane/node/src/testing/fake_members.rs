@@ -1,0 +1,168 @@
+//! Control sockets whose other ends are the tests'.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_ports::{
+    AfterTurn, CONTROL_FRAMES_PER_TURN, ControlError, ControlFrame, ControlSocket, DeviceError,
+    DeviceErrorKind, LinkFacts, MemberDevices,
+};
+
+use crate::teams::Wake;
+use crate::testing::refused;
+
+/// The control sockets of one host. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct FakeMembers(Arc<Mutex<BTreeMap<String, Line>>>);
+
+#[derive(Default)]
+struct Line {
+    /// Frames that were not received yet.
+    arrived: VecDeque<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+    /// Sockets that were opened so far, and those that are open.
+    opened: u64,
+    open: BTreeMap<u64, Arc<Wake>>,
+    /// Those that are open on a device that is gone.
+    gone: BTreeSet<u64>,
+    is_refused: bool,
+    is_full: bool,
+}
+
+impl FakeMembers {
+    fn lines(&self) -> MutexGuard<'_, BTreeMap<String, Line>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something else with a line.
+    fn on<T>(&self, device: &str, act: impl FnOnce(&mut Line) -> T) -> T {
+        act(self.lines().entry(device.to_owned()).or_default())
+    }
+
+    /// A frame arrives for all sockets of the device.
+    pub(crate) fn arrive(&self, device: &str, frame: &[u8]) {
+        self.on(device, |line| {
+            line.arrived.push_back(frame.to_vec());
+            line.open.values().for_each(|wake| wake.wake());
+        });
+    }
+
+    /// What was sent on the device since this was last asked.
+    pub(crate) fn take_sent(&self, device: &str) -> Vec<Vec<u8>> {
+        self.on(device, |line| std::mem::take(&mut line.sent))
+    }
+
+    /// How many frames arrived and were not received yet.
+    pub(crate) fn waiting(&self, device: &str) -> usize {
+        self.on(device, |line| line.arrived.len())
+    }
+
+    pub(crate) fn open_sockets(&self, device: &str) -> usize {
+        self.on(device, |line| line.open.len())
+    }
+
+    /// Whether sockets cannot be opened from now on.
+    pub(crate) fn refuse(&self, device: &str, is_refused: bool) {
+        self.on(device, |line| line.is_refused = is_refused);
+    }
+
+    /// Whether the device has no room from now on.
+    pub(crate) fn fill(&self, device: &str, is_full: bool) {
+        self.on(device, |line| line.is_full = is_full);
+    }
+
+    /// The device is deleted and made anew: what is open on it is of no use.
+    pub(crate) fn replace_device(&self, device: &str) {
+        self.on(device, |line| {
+            line.gone = line.open.keys().copied().collect();
+            line.open.values().for_each(|wake| wake.wake());
+        });
+    }
+}
+
+impl MemberDevices for FakeMembers {
+    fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError> {
+        let wake = Arc::new(Wake::new().unwrap());
+        let number = self.on(device, |line| {
+            if line.is_refused {
+                return Err(refused(DeviceErrorKind::Denied));
+            }
+            line.opened += 1;
+            line.open.insert(line.opened, wake.clone());
+            Ok(line.opened)
+        })?;
+        Ok(Box::new(FakeSocket { host: self.clone(), device: device.to_owned(), number, wake }))
+    }
+
+    fn link(&self, _device: &str) -> Result<LinkFacts, DeviceError> {
+        Err(refused(DeviceErrorKind::Unsupported))
+    }
+}
+
+struct FakeSocket {
+    host: FakeMembers,
+    device: String,
+    number: u64,
+    wake: Arc<Wake>,
+}
+
+impl FakeSocket {
+    fn check(&self) -> Result<(), ControlError> {
+        let is_gone = self.host.on(&self.device, |line| line.gone.contains(&self.number));
+        if is_gone { Err(ControlError::Gone { device: self.device.clone() }) } else { Ok(()) }
+    }
+}
+
+impl ControlSocket for FakeSocket {
+    fn receive(
+        &mut self,
+        take: &mut dyn FnMut(ControlFrame<'_>),
+    ) -> Result<AfterTurn, ControlError> {
+        self.check()?;
+        let frames: Vec<Vec<u8>> = self.host.on(&self.device, |line| {
+            let number = line.arrived.len().min(CONTROL_FRAMES_PER_TURN);
+            line.arrived.drain(..number).collect()
+        });
+        for frame in &frames {
+            take(ControlFrame { bytes: frame, wire_bytes: frame.len() });
+        }
+        if frames.len() == CONTROL_FRAMES_PER_TURN {
+            return Ok(AfterTurn::Pause);
+        }
+        self.wake.drain();
+        Ok(AfterTurn::Wait)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<(), ControlError> {
+        self.check()?;
+        self.host.on(&self.device, |line| {
+            if line.is_full {
+                return Err(ControlError::Full { device: self.device.clone() });
+            }
+            line.sent.push(frame.to_vec());
+            Ok(())
+        })
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    fn lost(&mut self) -> u64 {
+        0
+    }
+
+    fn reopen(&mut self) -> Result<(), DeviceError> {
+        Err(refused(DeviceErrorKind::Unsupported))
+    }
+}
+
+impl Drop for FakeSocket {
+    fn drop(&mut self) {
+        self.host.on(&self.device, |line| {
+            line.open.remove(&self.number);
+            line.gone.remove(&self.number);
+        });
+    }
+}
