@@ -68,9 +68,10 @@ impl CheckFlags {
             return Ok(print_json(&config)?);
         }
         eprintln!(
-            "{name}: good: {} switches, {} uplinks, {} NICs",
+            "{name}: good: {} switches, {} uplinks, {} teams, {} NICs",
             config.switches.len(),
             config.uplinks.len(),
+            config.teams.len(),
             config.nics.len()
         );
         Ok(())

@@ -16,8 +16,9 @@ use crate::offload::OffloadVerb;
 use crate::operation::OperationVerb;
 use crate::output::Context;
 use crate::queue::{ProcessorVerb, QueueVerb};
-use crate::resource::{NicVerb, SwitchVerb, UplinkVerb};
+use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::top::TopFlags;
+use crate::vmq::VmqVerb;
 
 /// Look at and change the I/O side of a virtualization host.
 ///
@@ -53,12 +54,18 @@ enum Noun {
     /// Uplinks: the way to the outside world.
     #[command(subcommand)]
     Uplink(UplinkVerb),
+    /// Teams: several uplinks that a switch uses as one.
+    #[command(subcommand)]
+    Team(Box<TeamVerb>),
     /// Virtual NICs.
     #[command(subcommand)]
     Nic(Box<NicVerb>),
     /// Offloads: what ports leave to whom.
     #[command(subcommand)]
     Offload(OffloadVerb),
+    /// VMQ: which processors work off the queues of a team or uplink, and why.
+    #[command(subcommand)]
+    Vmq(VmqVerb),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -115,8 +122,10 @@ impl Cli {
             Noun::Host(verb) => verb.run(context).await,
             Noun::Switch(verb) => verb.run(context).await,
             Noun::Uplink(verb) => verb.run(context).await,
+            Noun::Team(verb) => verb.run(context).await,
             Noun::Nic(verb) => verb.run(context).await,
             Noun::Offload(verb) => verb.run(context).await,
+            Noun::Vmq(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

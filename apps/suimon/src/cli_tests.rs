@@ -33,6 +33,12 @@ fn help_is_as_reviewed() {
     let offload = command.find_subcommand_mut("offload").unwrap();
     let set_help = offload.find_subcommand_mut("set").unwrap().render_help().to_string();
     insta::assert_snapshot!("help_offload_set", set_help);
+    let team = command.find_subcommand_mut("team").unwrap();
+    let add_help = team.find_subcommand_mut("add").unwrap().render_help().to_string();
+    insta::assert_snapshot!("help_team_add", add_help);
+    let vmq = command.find_subcommand_mut("vmq").unwrap();
+    let set_help = vmq.find_subcommand_mut("set").unwrap().render_help().to_string();
+    insta::assert_snapshot!("help_vmq_set", set_help);
 }
 
 #[test]
@@ -60,5 +66,12 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(wrong(&["queue", "move", "web", "--to", "1"]).contains("web/rx/0"));
     assert!(wrong(&["top", "--interval", "5"]).contains("100"));
     assert!(wrong(&["apply"]).contains("--file"));
+    assert!(wrong(&["team", "add", "both", "--mode", "static"]).contains("--members"));
+    let message = wrong(&["team", "set", "both", "--algorithm", "random"]);
+    assert!(message.contains("transport-ports"), "{message}");
+    let message = wrong(&["team", "set", "both", "--lacp-system-priority", "65536"]);
+    assert!(message.contains("must be a whole number from 0 to 65535"), "{message}");
+    assert!(wrong(&["team", "set", "both", "--unset", "members"]).contains("members"));
+    assert!(wrong(&["vmq", "explain"]).contains("NIC"));
     wrong(&["nic", "delete", "a", "--dry-run", "--no-wait"]);
 }

@@ -88,6 +88,25 @@ pub(crate) fn wrong_usage(message: String) -> String {
 }
 
 impl Failure {
+    /// What was named is not there: what it would have been, and all there is.
+    pub(crate) fn no_such(what: &str, mut known: Vec<String>) -> Self {
+        /// Names that are shown at most.
+        const SHOWN_MAX: usize = 16;
+        let more = known.len().saturating_sub(SHOWN_MAX);
+        known.truncate(SHOWN_MAX);
+        let there = match (known.is_empty(), more) {
+            (true, _) => "there is none at all".to_owned(),
+            (false, 0) => format!("there are {}", known.join(", ")),
+            (false, more) => format!("there are {} and {more} more", known.join(", ")),
+        };
+        Self::not_found(format!("there is no {what}; {there}"))
+    }
+
+    /// What was asked for is not there.
+    pub(crate) fn not_found(message: String) -> Self {
+        Self::Refused(vec![ApiError::new(ErrorCode::NotFound, message)])
+    }
+
     /// Says what is wrong on standard error and gives the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         match self {

@@ -25,13 +25,14 @@ impl HostVerb {
 fn details(host: &HostStatus) -> String {
     let mut text = format!(
         "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
-         nics      {}\n",
+         teams     {}\nnics      {}\n",
         host.name,
         host.version,
         units::age(host.uptime_s),
         host.revision,
         host.switches,
         host.uplinks,
+        host.teams,
         host.nics
     );
     text += &confinement(&host.confinement);

@@ -129,7 +129,7 @@ fn value_parser(form: Form) -> ValueParser {
 }
 
 /// The text as the type of value that the form has.
-fn read(form: Form, text: &str) -> Value {
+pub(crate) fn read(form: Form, text: &str) -> Value {
     let number_or_text =
         |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
     match form {

@@ -16,6 +16,7 @@ mod exit;
 mod generate;
 mod host;
 mod key_flags;
+mod lines;
 mod offload;
 mod operation;
 mod output;
@@ -24,9 +25,12 @@ mod queue;
 mod reference;
 mod resource;
 mod resource_tables;
+mod settings;
 mod table;
+mod team_tables;
 mod top;
 mod units;
+mod vmq;
 
 use std::process::ExitCode;
 

@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use suimon_contract::{
-    ApiError, DeviceFeaturesStatus, ErrorCode, Kind, Name, NicConfig, OffloadStatus, SwitchConfig,
-    SwitchKind, UplinkConfig,
+    DeviceFeaturesStatus, Kind, Name, NicConfig, OffloadStatus, SwitchConfig, SwitchKind,
+    UplinkConfig,
 };
 
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::finish;
+use crate::settings::{self, Setting};
 use crate::table::{Table, or_dash};
 
 /// Verbs of `offload`.
@@ -42,7 +42,12 @@ pub(crate) struct SetFlags {
     /// uplink:wan or switch:lab if others have the same name.
     #[arg(value_name = "PORT")]
     port: PortName,
-    #[arg(value_name = "KEY=on|off|default", required = true, help = switches_help())]
+    #[arg(
+        value_name = "KEY=on|off|default",
+        required = true,
+        value_parser = settings::parser(Kind::Offload),
+        help = switches_help()
+    )]
     switches: Vec<Setting>,
     #[command(flatten)]
     change: ChangeFlags,
@@ -114,46 +119,12 @@ impl fmt::Display for PortName {
     }
 }
 
-/// The keys of `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
-fn keys() -> String {
-    let keys: Vec<_> = Kind::Offload.keys().iter().map(|key| key.name).collect();
-    keys.join(", ")
-}
-
 fn switches_help() -> String {
     format!(
         "Switches and their positions, such as segmentation=off; `default` takes one out of \
          desired state. The keys are {}",
-        keys()
+        settings::keys(Kind::Offload)
     )
-}
-
-/// One `KEY=on|off|default`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Setting {
-    key: &'static str,
-    /// As a merge patch has it; `Null` is the default.
-    value: Value,
-}
-
-impl FromStr for Setting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let Some((key, word)) = text.split_once('=') else {
-            return Err(format!("must be KEY=on, KEY=off or KEY=default; the keys are {}", keys()));
-        };
-        let Some(known) = Kind::Offload.key(key) else {
-            return Err(format!("there is no key `{key}`; the keys are {}", keys()));
-        };
-        let value = match word {
-            "on" => Value::Bool(true),
-            "off" => Value::Bool(false),
-            "default" => Value::Null,
-            _ => return Err(format!("`{key}` is on, off or default, not `{word}`")),
-        };
-        Ok(Self { key: known.name, value })
-    }
 }
 
 /// The offloads of one port, as `--json` has them.
@@ -175,7 +146,7 @@ impl OffloadVerb {
                 Ok(context.show(&ports, |ports| text(ports))?)
             }
             Self::Set(flags) => {
-                let switches = flags.switches()?;
+                let switches = settings::table(&flags.switches)?;
                 let found = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
                 for PortOffloads { kind, name, .. } in found {
                     let (client, dry_run) = (&context.client, flags.change.dry_run);
@@ -194,19 +165,6 @@ impl OffloadVerb {
                 Ok(())
             }
         }
-    }
-}
-
-impl SetFlags {
-    /// The merge patch of the switches that the settings describe.
-    fn switches(&self) -> Result<Map<String, Value>, Failure> {
-        let mut offload = Map::new();
-        for Setting { key, value } in &self.switches {
-            if offload.insert((*key).to_owned(), value.clone()).is_some() {
-                return Err(Failure::Usage(format!("`{key}` is set twice")));
-            }
-        }
-        Ok(offload)
     }
 }
 
@@ -264,18 +222,7 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
 }
 
 fn no_such_port(wanted: &PortName, ports: &[PortOffloads]) -> Failure {
-    /// Names that are shown at most.
-    const SHOWN_MAX: usize = 16;
-    let mut known: Vec<_> = labels(ports);
-    let more = known.len().saturating_sub(SHOWN_MAX);
-    known.truncate(SHOWN_MAX);
-    let there = match (known.is_empty(), more) {
-        (true, _) => "there is none at all".to_owned(),
-        (false, 0) => format!("there are {}", known.join(", ")),
-        (false, more) => format!("there are {} and {more} more", known.join(", ")),
-    };
-    let message = format!("there is no NIC, uplink or host NIC `{wanted}`; {there}");
-    Failure::Refused(vec![ApiError::new(ErrorCode::NotFound, message)])
+    Failure::no_such(&format!("NIC, uplink or host NIC `{wanted}`"), labels(ports))
 }
 
 /// What to call each port: its name alone where that is enough.

@@ -1,4 +1,5 @@
 use clap::Parser;
+use serde_json::Value;
 use suimon_contract::{DeviceFeatureStatus, OffloadDoer};
 
 use super::*;
@@ -12,7 +13,7 @@ struct Offload {
 fn switches(args: &[&str]) -> Result<Value, Failure> {
     let parsed = Offload::parse_from(["x", "set", "wan"].iter().chain(args));
     let OffloadVerb::Set(flags) = parsed.verb else { panic!("another verb") };
-    flags.switches().map(Value::Object)
+    settings::table(&flags.switches).map(Value::Object)
 }
 
 fn wrong(args: &[&str]) -> String {

@@ -1,10 +1,13 @@
-//! `switch`, `uplink`, `nic`: the verbs that every kind of resource has.
+//! `switch`, `uplink`, `team`, `nic`: the verbs that every kind of resource has.
+
+use core::convert::Infallible;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_client::Captured;
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, Resource, SwitchConfig, UplinkConfig, parse_resource,
+    AddressStatus, Name, NicConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
+    parse_resource,
 };
 
 use crate::capture::CaptureFlags;
@@ -24,7 +27,7 @@ pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
     List,
     #[command(about = format!("Show one {}", R::NOUN))]
     Show(Named),
-    #[command(about = format!("Add {}", with_article(R::NOUN)))]
+    #[command(about = format!("Add {}", with_article(R::NOUN)), alias = "create")]
     Add(Add<R>),
     #[command(about = R::ABOUT_SET)]
     Set(Set<R>),
@@ -44,6 +47,8 @@ pub(crate) trait OwnVerb: Subcommand {
 pub(crate) type SwitchVerb = ResourceVerb<SwitchConfig, OwnSwitchVerb>;
 /// Verbs of `uplink`.
 pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig>>;
+/// Verbs of `team`, which has none of its own.
+pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 
@@ -123,6 +128,12 @@ impl OwnVerb for OwnSwitchVerb {
         let Self::Addresses(Named { name }) = self;
         let addresses = context.client.addresses(&name).await?;
         Ok(context.show(&addresses, |addresses| address_table(addresses).render())?)
+    }
+}
+
+impl OwnVerb for Infallible {
+    async fn run(self, _context: &Context) -> Result<(), Failure> {
+        match self {}
     }
 }
 

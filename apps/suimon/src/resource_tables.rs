@@ -1,13 +1,11 @@
-//! Switches, uplinks and NICs as tables and in detail.
+//! What can be shown, and switches, uplinks and NICs as tables and in detail.
 
-use serde::Serialize;
-use serde_json::Value;
 use suimon_contract::{
-    Condition, DropCounter, Health, KernelPathStatus, NicBackend, NicConfig, NicStatus,
-    OffloadStatus, PortCounters, Resource, SwitchConfig, SwitchStatus, UplinkConfig, UplinkStatus,
+    NicBackend, NicConfig, NicStatus, Resource, SwitchConfig, SwitchStatus, UplinkConfig,
+    UplinkStatus,
 };
 
-use crate::offload::offload_table;
+use crate::lines::{Lines, drops, health, word};
 use crate::table::{Table, or_dash};
 use crate::units;
 
@@ -62,7 +60,7 @@ impl Shown for SwitchConfig {
             lines.counters(counters);
         }
         lines.offloads(&one.host_nic_offloads);
-        lines.0
+        lines.text()
     }
 }
 
@@ -70,7 +68,7 @@ impl Shown for UplinkConfig {
     const NOUN: &'static str = "uplink";
     const PLURAL: &'static str = "uplinks";
     const ABOUT_SET: &'static str = "Change keys of an uplink";
-    const ABOUT_DELETE: &'static str = "Delete an uplink that no switch uses";
+    const ABOUT_DELETE: &'static str = "Delete an uplink that no switch and no team uses";
 
     fn table(all: &[UplinkStatus]) -> Table {
         let titles =
@@ -99,7 +97,7 @@ impl Shown for UplinkConfig {
         lines.add("address", or_dash(one.mac));
         lines.counters(&one.counters);
         lines.offloads(&one.offloads);
-        lines.0
+        lines.text()
     }
 }
 
@@ -141,117 +139,7 @@ impl Shown for NicConfig {
             lines.kernel_path(path);
         }
         lines.offloads(&one.offloads);
-        lines.0
-    }
-}
-
-fn traffic(frames: u64, bytes: u64) -> String {
-    format!("{} frames, {}", units::count(frames), units::bytes(bytes))
-}
-
-/// `key  value` lines.
-struct Lines(String);
-
-impl Lines {
-    const KEY_WIDTH: usize = 22;
-
-    /// The keys of a resource as they are desired, and how it is.
-    fn of<R: Resource>(config: &R, condition: &Condition) -> Self {
-        let mut lines = Self(String::new());
-        let table = serde_json::to_value(config).unwrap_or_default();
-        for key in R::KIND.keys() {
-            if let Some(value) = table.get(key.name) {
-                lines.value(key.name, value);
-            }
-        }
-        lines.add("health", health(condition));
-        lines
-    }
-
-    fn value(&mut self, key: &str, value: &Value) {
-        match value {
-            Value::Object(inner) => {
-                for (name, value) in inner {
-                    self.value(&format!("{key}.{name}"), value);
-                }
-            }
-            Value::String(text) => self.add(key, text),
-            other => self.add(key, other),
-        }
-    }
-
-    fn add(&mut self, key: &str, value: impl core::fmt::Display) {
-        let width = Self::KEY_WIDTH;
-        self.0.push_str(format!("{key:width$}  {value}").trim_end());
-        self.0.push('\n');
-    }
-
-    fn counters(&mut self, counters: &PortCounters) {
-        self.add("rx (from the port)", traffic(counters.rx_frames, counters.rx_bytes));
-        self.add("tx (to the port)", traffic(counters.tx_frames, counters.tx_bytes));
-        self.drops("rx dropped", &counters.rx_dropped);
-        self.drops("tx dropped", &counters.tx_dropped);
-        self.add("flooded", units::count(counters.flooded));
-        self.add("software segmented", units::count(counters.software_segmented));
-        self.add("software checksummed", units::count(counters.software_checksummed));
-        let segments = units::count(counters.software_coalesced_segments);
-        let joined = units::count(counters.software_coalesced_units);
-        self.add("software coalesced", format!("{segments} into {joined}"));
-    }
-
-    fn kernel_path(&mut self, path: &KernelPathStatus) {
-        match &path.reason {
-            Some(reason) => self.add("kernel path", format!("closed: {reason}")),
-            None => self.add("kernel path", if path.open { "open" } else { "closed" }),
-        }
-        let [rx, tx] = [(path.rx_frames, path.rx_bytes), (path.tx_frames, path.tx_bytes)]
-            .map(|(frames, bytes)| traffic(frames, bytes));
-        self.add("  rx of these", rx);
-        self.add("  tx of these", tx);
-    }
-
-    /// A table of its own below the lines.
-    fn offloads(&mut self, offloads: &[OffloadStatus]) {
-        if !offloads.is_empty() {
-            self.0.push('\n');
-            self.0.push_str(&offload_table(offloads).render());
-        }
-    }
-
-    fn drops(&mut self, title: &str, drops: &[DropCounter]) {
-        let mut any = false;
-        for drop in drops.iter().filter(|drop| drop.frames > 0) {
-            any = true;
-            self.add(title, format!("{} {}", units::count(drop.frames), drop.reason));
-        }
-        if !any {
-            self.add(title, 0);
-        }
-    }
-}
-
-/// All frames dropped at a port.
-fn drops(counters: &PortCounters) -> u64 {
-    counters
-        .rx_dropped
-        .iter()
-        .chain(&counters.tx_dropped)
-        .fold(0, |sum, drop| sum.saturating_add(drop.frames))
-}
-
-/// A value as the API writes it.
-fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
-
-fn health(condition: &Condition) -> String {
-    let health = word::<Health>(&condition.health);
-    match &condition.reason {
-        Some(reason) => format!("{health}: {reason}"),
-        None => health,
+        lines.text()
     }
 }
 

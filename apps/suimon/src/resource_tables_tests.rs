@@ -1,5 +1,6 @@
 use suimon_contract::{
-    DeviceFeaturesStatus, KernelPathStatus, OffloadDoer, OffloadStatus, parse_toml,
+    Condition, DeviceFeaturesStatus, DropCounter, Health, KernelPathStatus, OffloadDoer,
+    OffloadStatus, PortCounters, parse_toml,
 };
 
 use super::*;
@@ -90,7 +91,7 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     backend                 vhost-user
     socket                  /run/web.sock
     vlan                    10
-    trunk                   [20,"30-39"]
+    trunk                   20, 30-39
     queues                  1
     mtu                     1500
     mac_spoofing            false

@@ -1,6 +1,8 @@
 use clap::Parser;
 use serde_json::json;
-use suimon_contract::{NicBackend, NicConfig, VlanRange};
+use suimon_contract::{
+    LacpTimer, NicBackend, NicConfig, TeamAlgorithm, TeamConfig, TeamMode, VlanRange, VmqMode,
+};
 
 use super::*;
 
@@ -14,6 +16,12 @@ struct AddNic {
 struct SetNic {
     #[command(flatten)]
     set: Set<NicConfig>,
+}
+
+#[derive(Parser)]
+struct Team {
+    #[command(subcommand)]
+    verb: TeamVerb,
 }
 
 fn add(args: &[&str]) -> NicConfig {
@@ -53,6 +61,43 @@ fn every_key_has_a_flag() {
 
     let vm = add(&["--backend", "vhost-user", "--socket", "/s", "--mode", "client"]);
     assert_eq!(vm.socket.unwrap().to_str(), Some("/s"));
+}
+
+#[test]
+fn every_key_of_a_team_has_a_flag() {
+    let made = |args: &[&str]| {
+        let args = ["x", "add", "both", "--members=left, right"].iter().chain(args);
+        match Team::parse_from(args).verb {
+            TeamVerb::Add(add) => add.resource().unwrap(),
+            other => panic!("another verb: {other:?}"),
+        }
+    };
+    let team: TeamConfig = made(&[
+        "--mode=lacp",
+        "--algorithm=transport-ports",
+        "--lacp-timer=fast",
+        "--lacp-active=false",
+        "--lacp-system-priority=1",
+        "--min-links=2",
+        "--vmq-enabled",
+        "--vmq-mode=static",
+        "--vmq-base-processor=1",
+        "--vmq-max-processors=2",
+        "--vmq-max-processor-number=5",
+        "--vmq-numa-node=0",
+    ]);
+    assert_eq!(team.members.iter().map(Name::as_str).collect::<Vec<_>>(), ["left", "right"]);
+    assert_eq!((team.mode, team.algorithm), (TeamMode::Lacp, TeamAlgorithm::TransportPorts));
+    let lacp = team.lacp().unwrap();
+    assert_eq!((lacp.timer, lacp.active, lacp.system_priority), (LacpTimer::Fast, false, 1));
+    assert_eq!((team.min_links, team.vmq.enabled, team.vmq.mode), (2, true, VmqMode::Static));
+    let processors = (team.vmq.base_processor, team.vmq.max_processor_number);
+    assert_eq!((processors, team.vmq.max_processors), ((Some(1), Some(5)), 2));
+    assert_eq!(team.vmq.numa_node, Some(0));
+
+    let spare = made(&["--mode=switch-independent", "--primary=left", "--standby=right"]);
+    let roles = [spare.primary, spare.standby].map(|name| name.map(|name| name.to_string()));
+    assert_eq!(roles, [Some("left".to_owned()), Some("right".to_owned())]);
 }
 
 #[test]

@@ -23,6 +23,17 @@ pub(crate) fn count(number: u64) -> String {
     if number < 10_000 { number.to_string() } else { scaled(number, "").trim_end().to_owned() }
 }
 
+/// `12.3 %`, from parts per million.
+pub(crate) fn percent(ppm: u32) -> String {
+    let tenths = (u64::from(ppm) + 500) / 1000;
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// `10.0 Gbit/s`, from megabits per second.
+pub(crate) fn speed(mbps: u64) -> String {
+    bit_rate(mbps.saturating_mul(1_000_000))
+}
+
 /// `2 h 05 min`, from seconds.
 pub(crate) fn age(seconds: u64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
@@ -103,6 +114,14 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "18.4 EB");
         assert_eq!(count(9999), "9999");
         assert_eq!(count(10_000), "10.0 k");
+    }
+
+    #[test]
+    fn shares_and_speeds_are_written_for_people() {
+        let shown: Vec<_> = [0, 499, 500, 123_456, 999_950, 1_000_000].map(percent).into();
+        assert_eq!(shown, ["0.0 %", "0.0 %", "0.1 %", "12.3 %", "100.0 %", "100.0 %"]);
+        assert_eq!((speed(10), speed(25_000)), ("10.0 Mbit/s".into(), "25.0 Gbit/s".into()));
+        assert_eq!(speed(u64::MAX), "18.4 Ebit/s");
     }
 
     #[test]

@@ -1,85 +1,15 @@
 //! The program as a user runs it: exit codes, what goes where, and what it does
-//! when a daemon answers slowly, refuses, or is not there. The daemon here is a
-//! script that answers each path with fixed bytes.
+//! when a daemon answers slowly, refuses, or is not there.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-const OPERATION: &str = r#"{"id":7,"kind":"apply","subject":"host","state":"STATE","steps_done":0,"steps":1,"started_unix_ms":1,"plan":{"steps":[{"action":"create","resource":"nic/web"}]}EXTRA}"#;
-
-fn operation(state: &str, extra: &str) -> String {
-    OPERATION.replace("STATE", state).replace("EXTRA", extra)
-}
-
-/// A daemon that answers a request line that begins so with these bytes.
-struct Daemon {
-    dir: TempDir,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Daemon {
-    fn new(answers: &[(&str, String)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let answers: Vec<(String, String)> =
-            answers.iter().map(|(start, answer)| ((*start).to_owned(), answer.clone())).collect();
-        let log = asked.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                answer(stream.unwrap(), &answers, &log);
-            }
-        });
-        Self { dir, asked }
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        suimon(&[&["--socket", self.socket().to_str().unwrap()], args].concat(), b"")
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.dir.path().join("s")
-    }
-
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-fn answer(stream: UnixStream, answers: &[(String, String)], log: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut first = String::new();
-    reader.read_line(&mut first).unwrap();
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    log.lock().unwrap().push(format!("{} {}", first.trim(), String::from_utf8_lossy(&body)));
-    let answer = answers.iter().find(|(start, _)| first.starts_with(start.as_str()));
-    let answer = answer.map_or_else(|| json("404 Not Found", "{}"), |(_, answer)| answer.clone());
-    let mut stream = stream;
-    let _ = stream.write_all(answer.as_bytes());
-    // A follower that is to wait keeps its connection until it leaves.
-    if answer.ends_with("WAIT") {
-        thread::spawn(move || stream.read(&mut [0]));
-    }
-}
+use support::{Daemon, command, json, lines, operation, suimon, told};
 
 /// Waits until something is so.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -95,37 +25,6 @@ fn catches_interrupts(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
     u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0
-}
-
-fn json(status: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-fn lines(lines: &[String]) -> String {
-    let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
-}
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_suimon"));
-    command.args(args).env_remove("SUIMON_SOCKET");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn suimon(args: &[&str], input: &[u8]) -> Output {
-    let mut child = command(args).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input).unwrap();
-    child.wait_with_output().unwrap()
-}
-
-/// Exit code, standard output, standard error.
-fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
 fn host_file(dir: &Path, text: &str) -> String {
@@ -330,7 +229,15 @@ fn pages_are_made_without_a_daemon() {
     let path = dir.path().to_str().unwrap();
     assert_eq!(told(&suimon(&["docs", "--dir", path], b"")).0, 0);
     assert_eq!(told(&suimon(&["man", "--dir", path], b"")).0, 0);
-    for page in ["cli.md", "config.md", "errors.md", "events.md", "suimon.1", "suimon-nic-add.1"] {
+    for page in [
+        "cli.md",
+        "config.md",
+        "errors.md",
+        "events.md",
+        "suimon.1",
+        "suimon-nic-add.1",
+        "suimon-team-add.1",
+    ] {
         assert!(dir.path().join(page).exists(), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {

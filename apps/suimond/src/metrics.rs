@@ -4,7 +4,9 @@
 //! grows. Labels are names of configured resources and stable drop reasons, so
 //! the number of series is bounded by the configuration.
 
+mod teams;
 mod text_format;
+mod vmq;
 
 use std::fmt;
 
@@ -15,7 +17,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
-    ApiError, Condition, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus,
+    ApiError, Condition, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus, QueueStatus,
+    TeamStatus, VmqStatus,
 };
 use suimon_node::Node;
 
@@ -27,13 +30,16 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Readings {
     host: HostStatus,
     ports: Vec<PortReading>,
+    teams: Vec<TeamStatus>,
+    vmqs: Vec<VmqStatus>,
+    queues: Vec<QueueStatus>,
     processors: Vec<ProcessorStatus>,
 }
 
-/// One NIC, uplink or host NIC.
+/// One NIC, uplink, team or host NIC.
 #[derive(Clone, Debug)]
 struct PortReading {
-    /// `nic`, `uplink` or `switch`.
+    /// `nic`, `uplink`, `team` or `switch`.
     kind: &'static str,
     name: String,
     is_up: bool,
@@ -61,6 +67,15 @@ impl Readings {
                 counters: uplink.counters,
             });
         }
+        let teams = node.teams();
+        for team in &teams {
+            ports.push(PortReading {
+                kind: "team",
+                name: team.config.name.to_string(),
+                is_up: is_up(&team.condition),
+                counters: team.counters.clone(),
+            });
+        }
         for switch in node.switches() {
             let Some(counters) = switch.host_nic else { continue };
             ports.push(PortReading {
@@ -70,7 +85,14 @@ impl Readings {
                 counters,
             });
         }
-        Self { host: node.host_status(), ports, processors: node.processors() }
+        Self {
+            host: node.host_status(),
+            ports,
+            teams,
+            vmqs: node.vmqs(),
+            queues: node.queues(),
+            processors: node.processors(),
+        }
     }
 }
 
@@ -99,7 +121,7 @@ const GUEST_METRICS: &[PortMetric] = &[
     ("transmit_frames", "Frames it sent; a large frame counts once", |c| c.rx_frames),
 ];
 
-/// Seen from the device, which receives from the wire.
+/// Seen from the device, which receives from the wire, or from the team of several.
 const UPLINK_METRICS: &[PortMetric] = &[
     ("receive_bytes", "Bytes received from the wire", |c| c.rx_bytes),
     ("receive_frames", "Frames received from the wire", |c| c.rx_frames),
@@ -129,9 +151,11 @@ const COMMON_METRICS: &[PortMetric] = &[
 impl Collector for Readings {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_host(&mut encoder)?;
-        for kind in ["nic", "uplink", "switch"] {
+        for kind in ["nic", "uplink", "team", "switch"] {
             self.encode_ports(&mut encoder, kind)?;
         }
+        self.encode_teams(&mut encoder)?;
+        self.encode_vmq(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }
 }
@@ -143,6 +167,7 @@ impl Readings {
             ("suimon_uptime_seconds", "Time since the daemon started", self.host.uptime_s),
             ("suimon_switches", "Switches desired", self.host.switches as u64),
             ("suimon_uplinks", "Uplinks desired", self.host.uplinks as u64),
+            ("suimon_teams", "Teams desired", self.host.teams as u64),
             ("suimon_nics", "NICs desired", self.host.nics as u64),
         ];
         let mut build = encoder.encode_descriptor(
@@ -175,6 +200,7 @@ impl Readings {
         // The host NIC of a switch is a guest of it.
         let (prefix, sided) = match kind {
             "uplink" => ("suimon_uplink", UPLINK_METRICS),
+            "team" => ("suimon_team", UPLINK_METRICS),
             "switch" => ("suimon_switch_host_nic", GUEST_METRICS),
             _ => ("suimon_nic", GUEST_METRICS),
         };
@@ -264,8 +290,10 @@ fn encode_drops(
     let name = format!("{prefix}_dropped_frames");
     let help = "Frames from it (transmit) or for it (receive) that went nowhere, by reason";
     let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
-    let (from_port, to_port) =
-        if kind == "uplink" { ("receive", "transmit") } else { ("transmit", "receive") };
+    let (from_port, to_port) = match kind {
+        "uplink" | "team" => ("receive", "transmit"),
+        _ => ("transmit", "receive"),
+    };
     for port in ports {
         let sides = [(from_port, &port.counters.rx_dropped), (to_port, &port.counters.tx_dropped)];
         for (direction, drops) in sides {
@@ -285,3 +313,30 @@ fn encode_drops(
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
+
+/// Parts per million as a ratio, as Prometheus wants it.
+fn ratio(ppm: u32) -> f64 {
+    f64::from(ppm) / 1e6
+}
+
+/// Writes one gauge for each label set.
+fn encode_gauges<const N: usize>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    series: impl Iterator<Item = ([(&'static str, String); N], f64)>,
+) -> fmt::Result {
+    let mut series = series.peekable();
+    if series.peek().is_none() {
+        return Ok(());
+    }
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in series {
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

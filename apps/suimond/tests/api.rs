@@ -24,6 +24,10 @@ async fn every_endpoint_is_described_and_every_description_is_an_endpoint() {
         "/1.0/uplinks",
         "/1.0/uplinks/{name}",
         "/1.0/uplinks/{name}/capture",
+        "/1.0/teams",
+        "/1.0/teams/{name}",
+        "/1.0/vmq",
+        "/1.0/vmq/{uplink}",
         "/1.0/nics",
         "/1.0/nics/{name}",
         "/1.0/nics/{name}/capture",
@@ -48,6 +52,7 @@ async fn every_endpoint_is_described_and_every_description_is_an_endpoint() {
             let known = methods.get(method).is_some();
             let place = path
                 .replace("{name}", "nobody")
+                .replace("{uplink}", "nobody")
                 .replace("{id}", "999")
                 .replace("{port}", "nobody")
                 .replace("{side}", "rx")
@@ -101,6 +106,69 @@ async fn a_nic_is_added_changed_and_deleted() {
     assert_eq!(operation["plan"]["steps"][0]["resource"], "nic/web");
     assert_eq!(server.get("/1.0/nics/web").await["condition"]["health"], "up");
     assert_eq!(server.get("/1.0").await["revision"], 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_team_is_added_changed_and_deleted() {
+    let server = Server::with_web().await;
+    for (name, device) in [("left", "eth0"), ("right", "eth1")] {
+        let uplink = json!({ "name": name, "device": device }).to_string();
+        server.change(Method::POST, "/1.0/uplinks", &uplink).await;
+    }
+    let both = json!({ "name": "both", "members": ["left", "right"], "mode": "lacp" }).to_string();
+    let (status, plan) = server.call(Method::POST, "/1.0/teams?dry_run=true", &both).await;
+    assert_eq!((status, &plan["steps"][0]["resource"]), (200, &json!("team/both")));
+    server.change(Method::POST, "/1.0/teams", &both).await;
+    let desired = async || server.get("/1.0/config").await["team"][0].clone();
+    assert_eq!(desired().await["members"], json!(["left", "right"]));
+    assert_eq!(server.get("/1.0").await["teams"], 1);
+
+    let patch = r#"{"lacp_timer": "fast", "vmq": {"max_processors": 2}}"#;
+    server.change(Method::PATCH, "/1.0/teams/both", patch).await;
+    assert_eq!(desired().await["vmq"]["max_processors"], 2);
+    let patch = r#"{"vmq": {"max_processors": null}}"#;
+    server.change(Method::PATCH, "/1.0/teams/both", patch).await;
+    assert_eq!(
+        (desired().await.get("vmq"), &desired().await["lacp_timer"]),
+        (None, &json!("fast"))
+    );
+    server.change(Method::PUT, "/1.0/teams/both", &both.replace("lacp", "static")).await;
+    assert_eq!(
+        (&desired().await["mode"], desired().await.get("lacp_timer")),
+        (&json!("static"), None)
+    );
+
+    let refused: [(Method, &str, &str, u16, &str, &str); 6] = [
+        (Method::DELETE, "/1.0/uplinks/left", "", 409, "in_use", "uplink/left"),
+        (Method::POST, "/1.0/teams", &both, 409, "already_exists", "team/both"),
+        (
+            Method::PATCH,
+            "/1.0/uplinks/left",
+            r#"{"vmq": {"enabled": false}}"#,
+            422,
+            "key_not_applicable",
+            "uplink/left",
+        ),
+        (
+            Method::PATCH,
+            "/1.0/teams/both",
+            r#"{"primary": "left"}"#,
+            422,
+            "key_not_applicable",
+            "team/both",
+        ),
+        (Method::DELETE, "/1.0/teams/nobody", "", 404, "not_found", "team/nobody"),
+        (Method::GET, "/1.0/vmq/nobody", "", 404, "not_found", "vmq/nobody"),
+    ];
+    for (method, path, body, status, code, resource) in refused {
+        let (seen, answer) = server.call(method.clone(), path, body).await;
+        let error = &answer["errors"][0];
+        let place = (error["code"].as_str(), error["resource"].as_str());
+        assert_eq!((seen, place), (status, (Some(code), Some(resource))), "{method} {path}");
+    }
+    server.change(Method::DELETE, "/1.0/teams/both", "").await;
+    server.change(Method::DELETE, "/1.0/uplinks/left", "").await;
+    assert_eq!(server.get("/1.0/teams").await, json!([]));
 }
 
 /// Method, path, body, and the status, code and field of the answer.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 use suimon_contract::{
     AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig, Operation,
-    ProcessorStatus, QueueStatus, Resource, Severity, TopSnapshot, UplinkConfig,
+    ProcessorStatus, QueueStatus, Resource, Severity, TopSnapshot, UplinkConfig, VmqStatus,
 };
 
 use crate::resources::{body, item};
@@ -88,6 +88,16 @@ impl Client {
     /// The forwarding table of a switch.
     pub async fn addresses(&self, switch: &Name) -> Result<Vec<AddressStatus>, ClientError> {
         self.json(format!("/1.0/switches/{switch}/addresses")).await
+    }
+
+    /// VMQ of every team and uplink that a switch uses.
+    pub async fn vmqs(&self) -> Result<Vec<VmqStatus>, ClientError> {
+        self.json("/1.0/vmq").await
+    }
+
+    /// VMQ of the team or uplink of this name, if a switch uses it.
+    pub async fn vmq(&self, uplink: &Name) -> Result<VmqStatus, ClientError> {
+        self.json(format!("/1.0/vmq/{uplink}")).await
     }
 
     /// All queues.

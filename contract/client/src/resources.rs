@@ -1,4 +1,4 @@
-//! Switches, uplinks, NICs: the same verbs for every kind of resource.
+//! Switches, uplinks, teams, NICs: the same verbs for every kind of resource.
 
 use hyper::Method;
 use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};

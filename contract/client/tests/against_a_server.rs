@@ -86,6 +86,18 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
 }
 
 #[tokio::test]
+async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
+    let vmq = r#"{"uplink":"both","config":{},"processors":[],"queues":[]}"#;
+    let server = OneAnswer::json("200 OK", vmq);
+    let one = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
+    assert_eq!(one.uplink.as_str(), "both");
+    assert!(server.asked.await.unwrap().starts_with("GET /1.0/vmq/both HTTP/1.1\r\n"));
+    let server = OneAnswer::json("200 OK", &format!("[{vmq}]"));
+    assert_eq!(server.client().vmqs().await.unwrap(), [one]);
+    assert!(server.asked.await.unwrap().starts_with("GET /1.0/vmq HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
 async fn a_dry_run_asks_for_the_plan() {
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
     let outcome = server.client().delete::<NicConfig>(&"web".parse().unwrap(), true).await.unwrap();

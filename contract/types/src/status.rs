@@ -24,6 +24,9 @@ pub struct HostStatus {
     pub switches: usize,
     /// Number of uplinks.
     pub uplinks: usize,
+    /// Number of teams.
+    #[serde(default)]
+    pub teams: usize,
     /// Number of NICs.
     pub nics: usize,
     /// What the daemon's threads can no longer ask of the kernel.

@@ -1,8 +1,8 @@
 //! Changes of desired state, as they are asked for.
 
 use suimon_contract::{
-    ApiError, ErrorCode, HostConfig, Kind, Name, NicConfig, Resource, SwitchConfig, UplinkConfig,
-    patch_resource,
+    ApiError, ErrorCode, HostConfig, Kind, Name, NicConfig, Resource, SwitchConfig, TeamConfig,
+    UplinkConfig, patch_resource,
 };
 
 /// A change of desired state.
@@ -21,6 +21,8 @@ pub enum Edit {
     Switch(ResourceEdit<SwitchConfig>),
     /// Change one uplink.
     Uplink(ResourceEdit<UplinkConfig>),
+    /// Change one team.
+    Team(ResourceEdit<TeamConfig>),
     /// Change one NIC.
     Nic(ResourceEdit<NicConfig>),
 }
@@ -46,6 +48,7 @@ impl Edit {
             Self::Apply(_) | Self::ApplyFile { .. } => "apply".to_owned(),
             Self::Switch(edit) => format!("switch {}", edit.verb()),
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
+            Self::Team(edit) => format!("team {}", edit.verb()),
             Self::Nic(edit) => format!("nic {}", edit.verb()),
         }
     }
@@ -56,6 +59,7 @@ impl Edit {
             Self::Apply(_) | Self::ApplyFile { .. } => "host".to_owned(),
             Self::Switch(edit) => edit.subject(),
             Self::Uplink(edit) => edit.subject(),
+            Self::Team(edit) => edit.subject(),
             Self::Nic(edit) => edit.subject(),
         }
     }
@@ -67,6 +71,7 @@ impl Edit {
             Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
             Self::Switch(edit) => edit.apply(&mut config)?,
             Self::Uplink(edit) => edit.apply(&mut config)?,
+            Self::Team(edit) => edit.apply(&mut config)?,
             Self::Nic(edit) => edit.apply(&mut config)?,
         }
         Ok(config)
@@ -171,9 +176,12 @@ fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
             let nics = config.nics.iter().filter(|nic| &nic.switch == name);
             nics.map(|nic| format!("nic/{}", nic.name)).collect()
         }
-        Kind::Uplink => {
+        // A team and an uplink never have the same name, so a switch means one of them.
+        Kind::Uplink | Kind::Team => {
+            let teams = config.teams.iter().filter(|team| team.members.contains(name));
+            let teams = teams.map(|team| format!("team/{}", team.name));
             let switches = config.switches.iter().filter(|s| s.uplink.as_ref() == Some(name));
-            switches.map(|switch| format!("switch/{}", switch.name)).collect()
+            teams.chain(switches.map(|switch| format!("switch/{}", switch.name))).collect()
         }
         _ => Vec::new(),
     }

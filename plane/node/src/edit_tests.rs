@@ -1,3 +1,5 @@
+use suimon_contract::{LacpTimer, TeamMode};
+
 use super::*;
 use crate::testing::{host, name};
 
@@ -45,6 +47,61 @@ fn what_is_referred_to_is_not_deleted() {
     assert!(error.message.contains("nic/web"));
     let error = refused(&Edit::Uplink(ResourceEdit::Delete(name("out"))));
     assert_eq!(error.code, ErrorCode::InUse);
+}
+
+fn with_team() -> HostConfig {
+    host(
+        r#"
+        [[switch]]
+        name = "lan"
+        kind = "external"
+        uplink = "both"
+        [[uplink]]
+        name = "left"
+        device = "eth0"
+        [[uplink]]
+        name = "right"
+        device = "eth1"
+        [[team]]
+        name = "both"
+        members = ["left", "right"]
+        mode = "switch-independent"
+        "#,
+    )
+}
+
+#[test]
+fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
+    let refused = |edit: Edit, config: &HostConfig| {
+        let error = edit.candidate(config).unwrap_err().remove(0);
+        assert_eq!(error.code, ErrorCode::InUse);
+        error.message
+    };
+    let mut config = with_team();
+    let team = || Edit::Team(ResourceEdit::Delete(name("both")));
+    let left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
+    assert_eq!(refused(team(), &config), "switch/lan refers to it; change or delete that first");
+    assert_eq!(refused(left(), &config), "team/both refers to it; change or delete that first");
+    config.switches.clear();
+    assert!(team().candidate(&config).unwrap().teams.is_empty());
+    config.teams.clear();
+    assert_eq!(left().candidate(&config).unwrap().uplinks.len(), 1);
+}
+
+#[test]
+fn keys_of_a_team_and_its_vmq_are_patched() {
+    let patch = |text: &str| {
+        let edit = Edit::Team(ResourceEdit::Patch(name("both"), text.as_bytes().to_vec()));
+        assert_eq!((edit.kind(), edit.subject()), ("team set".to_owned(), "team/both".to_owned()));
+        edit.candidate(&with_team()).map(|config| config.teams[0].clone())
+    };
+    let text = r#"{"mode": "lacp", "lacp_timer": "fast", "vmq": {"max_processors": 2}}"#;
+    let team = patch(text).unwrap();
+    assert_eq!((team.mode, team.lacp_timer), (TeamMode::Lacp, Some(LacpTimer::Fast)));
+    assert_eq!((team.vmq.max_processors, team.vmq.enabled), (2, true));
+    assert_eq!(patch(r#"{"members": null}"#).unwrap_err()[0].code, ErrorCode::MissingKey);
+    let unknown = patch(r#"{"vmq": {"mode": "adaptive"}}"#).unwrap_err();
+    assert_eq!(unknown[0].field.as_deref(), Some("vmq.mode"));
 }
 
 #[test]

@@ -28,6 +28,7 @@ impl Shared {
             revision: desired.revision,
             switches: config.switches.len(),
             uplinks: config.uplinks.len(),
+            teams: config.teams.len(),
             nics: config.nics.len(),
             confinement: (self.confinement)(),
         }

@@ -16,9 +16,10 @@ mod queues;
 mod resources;
 mod state;
 mod switches;
+mod vmq;
 
 use axum::Router;
-use suimon_contract::{NicConfig, SwitchConfig, UplinkConfig};
+use suimon_contract::{NicConfig, SwitchConfig, TeamConfig, UplinkConfig};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -42,8 +43,10 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(switches::router())
         .merge(resources::router::<UplinkConfig>())
         .merge(resources::capture_router::<UplinkConfig>())
+        .merge(resources::router::<TeamConfig>())
         .merge(resources::router::<NicConfig>())
         .merge(resources::capture_router::<NicConfig>())
+        .merge(vmq::router())
         .merge(queues::router())
         .merge(events::router())
         .merge(operations::router())

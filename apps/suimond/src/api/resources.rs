@@ -8,7 +8,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
-use suimon_contract::{ApiError, Name, NicConfig, Resource, SwitchConfig, UplinkConfig};
+use suimon_contract::{
+    ApiError, Name, NicConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
+};
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
 use utoipa_axum::router::OpenApiRouter;
@@ -72,6 +74,20 @@ impl Served for UplinkConfig {
 impl ServedPort for UplinkConfig {
     fn port(name: Name) -> PortKey {
         PortKey::Uplink(name)
+    }
+}
+
+impl Served for TeamConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Team(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.teams()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.team(name)
     }
 }
 

@@ -1,0 +1,144 @@
+//! What `show` prints of one thing: a line for each key and figure.
+
+use serde::Serialize;
+use serde_json::Value;
+use suimon_contract::{
+    Condition, DropCounter, Health, KernelPathStatus, Kind, OffloadStatus, PortCounters, Resource,
+};
+
+use crate::offload::offload_table;
+use crate::table::Table;
+use crate::units;
+
+/// `key  value` lines, and tables below them.
+#[derive(Default)]
+pub(crate) struct Lines(String);
+
+impl Lines {
+    const KEY_WIDTH: usize = 22;
+
+    /// The keys of a resource as they are desired, and how it is.
+    pub(crate) fn of<R: Resource>(config: &R, condition: &Condition) -> Self {
+        let mut lines = Self::default();
+        lines.keys(R::KIND, config);
+        lines.add("health", health(condition));
+        lines
+    }
+
+    /// The keys of a table as they are desired.
+    pub(crate) fn keys<T: Serialize>(&mut self, kind: Kind, table: &T) {
+        let table = serde_json::to_value(table).unwrap_or_default();
+        for key in kind.keys() {
+            if let Some(value) = table.get(key.name) {
+                self.value(key.name, value);
+            }
+        }
+    }
+
+    /// All that was added.
+    pub(crate) fn text(self) -> String {
+        self.0
+    }
+
+    fn value(&mut self, key: &str, value: &Value) {
+        match value {
+            Value::Object(inner) => {
+                for (name, value) in inner {
+                    self.value(&format!("{key}.{name}"), value);
+                }
+            }
+            Value::Array(items) => {
+                let items: Vec<_> = items.iter().map(item).collect();
+                self.add(key, items.join(", "));
+            }
+            other => self.add(key, item(other)),
+        }
+    }
+
+    pub(crate) fn add(&mut self, key: &str, value: impl core::fmt::Display) {
+        let width = Self::KEY_WIDTH;
+        self.0.push_str(format!("{key:width$}  {value}").trim_end());
+        self.0.push('\n');
+    }
+
+    pub(crate) fn counters(&mut self, counters: &PortCounters) {
+        self.add("rx (from the port)", traffic(counters.rx_frames, counters.rx_bytes));
+        self.add("tx (to the port)", traffic(counters.tx_frames, counters.tx_bytes));
+        self.drops("rx dropped", &counters.rx_dropped);
+        self.drops("tx dropped", &counters.tx_dropped);
+        self.add("flooded", units::count(counters.flooded));
+        self.add("software segmented", units::count(counters.software_segmented));
+        self.add("software checksummed", units::count(counters.software_checksummed));
+        let segments = units::count(counters.software_coalesced_segments);
+        let joined = units::count(counters.software_coalesced_units);
+        self.add("software coalesced", format!("{segments} into {joined}"));
+    }
+
+    pub(crate) fn kernel_path(&mut self, path: &KernelPathStatus) {
+        match &path.reason {
+            Some(reason) => self.add("kernel path", format!("closed: {reason}")),
+            None => self.add("kernel path", if path.open { "open" } else { "closed" }),
+        }
+        let [rx, tx] = [(path.rx_frames, path.rx_bytes), (path.tx_frames, path.tx_bytes)]
+            .map(|(frames, bytes)| traffic(frames, bytes));
+        self.add("  rx of these", rx);
+        self.add("  tx of these", tx);
+    }
+
+    pub(crate) fn offloads(&mut self, offloads: &[OffloadStatus]) {
+        if !offloads.is_empty() {
+            self.table(&offload_table(offloads));
+        }
+    }
+
+    /// A table of its own below the lines.
+    pub(crate) fn table(&mut self, table: &Table) {
+        self.0.push('\n');
+        self.0.push_str(&table.render());
+    }
+
+    fn drops(&mut self, title: &str, drops: &[DropCounter]) {
+        let mut any = false;
+        for drop in drops.iter().filter(|drop| drop.frames > 0) {
+            any = true;
+            self.add(title, format!("{} {}", units::count(drop.frames), drop.reason));
+        }
+        if !any {
+            self.add(title, 0);
+        }
+    }
+}
+
+fn traffic(frames: u64, bytes: u64) -> String {
+    format!("{} frames, {}", units::count(frames), units::bytes(bytes))
+}
+
+/// A single value as a user would write it.
+fn item(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// All frames dropped at a port.
+pub(crate) fn drops(counters: &PortCounters) -> u64 {
+    counters
+        .rx_dropped
+        .iter()
+        .chain(&counters.tx_dropped)
+        .fold(0, |sum, drop| sum.saturating_add(drop.frames))
+}
+
+/// A value as the API writes it.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn health(condition: &Condition) -> String {
+    let health = word::<Health>(&condition.health);
+    match &condition.reason {
+        Some(reason) => format!("{health}: {reason}"),
+        None => health,
+    }
+}

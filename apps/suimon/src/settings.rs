@@ -1,0 +1,67 @@
+//! `KEY=VALUE` arguments for the keys of a table inside a resource, such as its offloads.
+
+use clap::builder::ValueParser;
+use serde_json::{Map, Value};
+use suimon_contract::{Form, Key, Kind};
+
+use crate::exit::Failure;
+use crate::key_flags::read;
+
+/// One `KEY=VALUE` or `KEY=default`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    key: &'static str,
+    /// As a merge patch has it; `Null` is the default.
+    value: Value,
+}
+
+/// What reads settings of a table of this kind.
+pub(crate) fn parser(kind: Kind) -> ValueParser {
+    ValueParser::new(move |text: &str| parse(kind, text))
+}
+
+/// The keys that there are, for help and errors.
+pub(crate) fn keys(kind: Kind) -> String {
+    let keys: Vec<_> = kind.keys().iter().map(|key| key.name).collect();
+    keys.join(", ")
+}
+
+/// The merge patch of the table that the settings describe.
+pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure> {
+    let mut table = Map::new();
+    for Setting { key, value } in settings {
+        if table.insert((*key).to_owned(), value.clone()).is_some() {
+            return Err(Failure::Usage(format!("`{key}` is set twice")));
+        }
+    }
+    Ok(table)
+}
+
+fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
+    let Some((name, word)) = text.split_once('=') else {
+        let only_flags = kind.keys().iter().all(|key| key.form == Form::Flag);
+        let forms = if only_flags { "KEY=on, KEY=off" } else { "KEY=VALUE" };
+        return Err(format!("must be {forms} or KEY=default; the keys are {}", keys(kind)));
+    };
+    let Some(key) = kind.key(name) else {
+        return Err(format!("there is no key `{name}`; the keys are {}", keys(kind)));
+    };
+    Ok(Setting { key: key.name, value: value(key, word)? })
+}
+
+fn value(key: &Key, word: &str) -> Result<Value, String> {
+    let value = match (key.form, word) {
+        (_, "default") => return Ok(Value::Null),
+        (Form::Flag, "on") => Value::Bool(true),
+        (Form::Flag, "off") => Value::Bool(false),
+        (Form::Flag, _) => {
+            return Err(format!("`{}` is on, off or default, not `{word}`", key.name));
+        }
+        (form, _) => read(form, word),
+    };
+    if key.form.accepts(&value) {
+        Ok(value)
+    } else {
+        Err(format!("`{}` must be {} or default, not `{word}`", key.name, key.form.describe()))
+    }
+}

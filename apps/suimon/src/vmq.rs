@@ -1,0 +1,256 @@
+//! `vmq`: which processors work off the queues of a team or uplink, and why.
+
+use core::cmp::Reverse;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use suimon_contract::{
+    Kind, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqProcessorStatus,
+    VmqQueueStatus, VmqStatus,
+};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::lines::{Lines, word};
+use crate::output::Context;
+use crate::progress::finish;
+use crate::settings::{self, Setting};
+use crate::table::{Table, or_dash};
+use crate::units;
+
+/// Verbs of `vmq`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum VmqVerb {
+    /// List the teams and uplinks that have VMQ: those that switches use.
+    List,
+    /// Show which processor works off which queue of which NIC, and which are parked.
+    Show(ShowFlags),
+    /// Change VMQ of a team or uplink while its traffic goes on.
+    Set(SetFlags),
+    /// Say why the queues of a NIC are where they are, and why they stay.
+    Explain(ExplainFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShowFlags {
+    /// A team or uplink that a switch uses; all of them if none is given.
+    #[arg(value_name = "UPLINK")]
+    uplink: Option<Name>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetFlags {
+    /// A team, or an uplink that is in none.
+    #[arg(value_name = "UPLINK")]
+    uplink: Name,
+    #[arg(
+        value_name = "KEY=VALUE|default",
+        required = true,
+        value_parser = settings::parser(Kind::Vmq),
+        help = settings_help()
+    )]
+    settings: Vec<Setting>,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExplainFlags {
+    /// A NIC on a switch that has a team or uplink.
+    #[arg(value_name = "NIC")]
+    nic: Name,
+}
+
+fn settings_help() -> String {
+    format!(
+        "Keys and their values, such as max_processors=2 or enabled=off; `default` takes one out \
+         of desired state. The keys are {}",
+        settings::keys(Kind::Vmq)
+    )
+}
+
+impl VmqVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List => {
+                let all = context.client.vmqs().await?;
+                Ok(context.show(&all, |all| table(all).render())?)
+            }
+            Self::Show(ShowFlags { uplink: None }) => {
+                let all = context.client.vmqs().await?;
+                if all.is_empty() && !context.json {
+                    eprintln!("no switch uses a team or uplink, so there is no VMQ");
+                }
+                Ok(context
+                    .show(&all, |all| all.iter().map(details).collect::<Vec<_>>().join("\n"))?)
+            }
+            Self::Show(ShowFlags { uplink: Some(uplink) }) => {
+                let one = one(context, &uplink).await?;
+                Ok(context.show(&one, details)?)
+            }
+            Self::Set(flags) => flags.run(context).await,
+            Self::Explain(flags) => {
+                let queues = queues_of(context, &flags.nic).await?;
+                Ok(context.show(&queues, |queues| queues.iter().map(explanation).collect())?)
+            }
+        }
+    }
+}
+
+/// VMQ of a team or uplink. The daemon only says that it has none of that name.
+async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
+    let all = context.client.vmqs().await?;
+    if let Some(one) = all.into_iter().find(|vmq| vmq.uplink == *uplink) {
+        return Ok(one);
+    }
+    let owner = Owner::find(context, uplink).await?;
+    Err(Failure::not_found(format!(
+        "no switch uses {} `{uplink}`, so it has no VMQ; `suimon vmq list` shows who has",
+        owner.kind().word()
+    )))
+}
+
+/// Whose key `vmq` it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Team,
+    Uplink,
+}
+
+impl Owner {
+    async fn find(context: &Context, name: &Name) -> Result<Self, Failure> {
+        let teams = context.client.list::<TeamConfig>().await?.into_iter();
+        let teams: Vec<Name> = teams.map(|team| team.config.name).collect();
+        if teams.contains(name) {
+            return Ok(Self::Team);
+        }
+        let uplinks = context.client.list::<UplinkConfig>().await?.into_iter();
+        let uplinks: Vec<Name> = uplinks.map(|uplink| uplink.config.name).collect();
+        if uplinks.contains(name) {
+            return Ok(Self::Uplink);
+        }
+        let known = teams.iter().chain(&uplinks).map(ToString::to_string).collect();
+        Err(Failure::no_such(&format!("team or uplink `{name}`"), known))
+    }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Team => Kind::Team,
+            Self::Uplink => Kind::Uplink,
+        }
+    }
+}
+
+impl SetFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let patch = json!({ "vmq": settings::table(&self.settings)? });
+        let (client, dry_run) = (&context.client, self.change.dry_run);
+        let outcome = match Owner::find(context, &self.uplink).await? {
+            Owner::Team => client.patch::<TeamConfig>(&self.uplink, &patch, dry_run).await,
+            Owner::Uplink => client.patch::<UplinkConfig>(&self.uplink, &patch, dry_run).await,
+        };
+        finish(context, outcome?, self.change).await
+    }
+}
+
+/// The queues of a NIC, of which there is one at least.
+async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>, Failure> {
+    let all = context.client.vmqs().await?.into_iter().flat_map(|vmq| vmq.queues);
+    let queues: Vec<_> = all.filter(|queue| queue.nic == *nic).collect();
+    if !queues.is_empty() {
+        return Ok(queues);
+    }
+    let switch = context.client.show::<NicConfig>(nic).await?.config.switch;
+    let uplink = context.client.show::<SwitchConfig>(&switch).await?.config.uplink;
+    Err(Failure::not_found(match uplink {
+        None => format!(
+            "NIC `{nic}` is on switch `{switch}`, which has no team or uplink, so it has no VMQ"
+        ),
+        Some(uplink) => format!(
+            "NIC `{nic}` has no queue on `{uplink}` now; a NIC has queues while its other side is \
+             there, see `suimon nic show {nic}`"
+        ),
+    }))
+}
+
+fn table(all: &[VmqStatus]) -> Table {
+    let titles = ["UPLINK", "ENABLED", "MODE", ">QUEUES", ">IN USE", ">PARKED", ">BUSIEST"];
+    let mut table = Table::new(&titles);
+    for vmq in all {
+        let permitted = || vmq.processors.iter().filter(|processor| processor.permitted);
+        let in_use = vmq.processors.iter().filter(|processor| processor.queues > 0);
+        let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.processor));
+        table.row([
+            vmq.uplink.to_string(),
+            if vmq.config.enabled { "yes" } else { "no" }.to_owned(),
+            word(&vmq.config.mode),
+            vmq.queues.len().to_string(),
+            in_use.count().to_string(),
+            permitted().filter(|processor| processor.queues == 0).count().to_string(),
+            or_dash(busiest.map(|p| format!("{} at {}", p.processor, units::percent(p.load_ppm)))),
+        ]);
+    }
+    table
+}
+
+fn details(vmq: &VmqStatus) -> String {
+    let mut lines = Lines::default();
+    lines.add("uplink", &vmq.uplink);
+    lines.keys(Kind::Vmq, &vmq.config);
+    lines.table(&processor_table(&vmq.processors));
+    lines.table(&queue_table(&vmq.queues));
+    lines.text()
+}
+
+fn processor_table(processors: &[VmqProcessorStatus]) -> Table {
+    let mut table = Table::new(&[">PROCESSOR", "STATE", ">QUEUES", ">LOAD", ">OF OTHERS"]);
+    for processor in processors {
+        table.row([
+            processor.processor.to_string(),
+            state(processor).to_owned(),
+            processor.queues.to_string(),
+            units::percent(processor.load_ppm),
+            units::percent(processor.other_load_ppm),
+        ]);
+    }
+    table
+}
+
+/// A processor that may no longer be used has queues until they have left it.
+const fn state(processor: &VmqProcessorStatus) -> &'static str {
+    match (processor.permitted, processor.queues) {
+        (true, 0) => "parked",
+        (true, _) => "in use",
+        (false, 0) => "not permitted",
+        (false, _) => "to be left",
+    }
+}
+
+fn queue_table(queues: &[VmqQueueStatus]) -> Table {
+    let titles = ["QUEUE", ">PROCESSOR", "NIC", ">LOAD", ">SINCE", "DEFAULT QUEUE"];
+    let mut table = Table::new(&titles);
+    for queue in queues {
+        table.row([
+            queue.queue.clone(),
+            queue.processor.to_string(),
+            queue.nic.to_string(),
+            units::percent(queue.load_ppm),
+            units::age(queue.age_s),
+            if queue.default_queue { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+fn explanation(queue: &VmqQueueStatus) -> String {
+    let VmqQueueStatus { queue: name, processor, load_ppm, age_s, why, stays, .. } = queue;
+    let (load, age) = (units::percent(*load_ppm), units::age(*age_s));
+    format!(
+        "{name} takes {load} of processor {processor}, where it has been for {age}: {why}. It \
+         stays: {stays}.\n"
+    )
+}
+
+#[cfg(test)]
+#[path = "vmq_tests.rs"]
+mod tests;

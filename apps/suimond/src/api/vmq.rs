@@ -1,0 +1,35 @@
+//! Endpoints of VMQ. Its settings are keys of teams and uplinks and change there.
+
+use axum::Json;
+use axum::extract::State;
+use suimon_contract::{ErrorBody, VmqStatus};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::failure::{Failure, InPath};
+use crate::api::state::ApiState;
+
+/// The endpoints of VMQ.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
+}
+
+/// VMQ of every team and uplink that a switch uses. It is changed by patching the key
+/// `vmq` of the team or uplink.
+#[utoipa::path(get, path = "/1.0/vmq", tag = "vmq", operation_id = "list_vmq",
+    responses((status = OK, body = Vec<VmqStatus>)))]
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Failure> {
+    state.read(|node| node.vmqs()).await.map(Json)
+}
+
+/// VMQ of one team or uplink that a switch uses: which processor works off which queue,
+/// and why.
+#[utoipa::path(get, path = "/1.0/vmq/{uplink}", tag = "vmq", operation_id = "show_vmq",
+    params(("uplink" = String, Path, description = "Name of the team or uplink")),
+    responses((status = OK, body = VmqStatus), (status = NOT_FOUND, body = ErrorBody)))]
+async fn show(
+    State(state): State<ApiState>,
+    InPath(uplink): InPath<String>,
+) -> Result<Json<VmqStatus>, Failure> {
+    state.ask(move |node| node.vmq(&uplink)).await.map(Json)
+}

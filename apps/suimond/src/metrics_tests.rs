@@ -1,0 +1,110 @@
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn readings() -> Readings {
+    let counters = json!({
+        "rx_frames": 3, "rx_bytes": 300, "tx_frames": 4, "tx_bytes": 400,
+        "rx_dropped": [{"reason": "not_primary", "frames": 7}], "tx_dropped": [], "flooded": 0,
+        "software_segmented": 0, "software_checksummed": 0, "software_coalesced_segments": 0,
+        "software_coalesced_units": 0,
+    });
+    let member = |uplink: &str, state: &str, share: u32| {
+        json!({
+            "uplink": uplink, "state": state, "reason": "", "link_up": true, "primary": false,
+            "standby": false, "rx_bps": 0, "tx_bps": 0, "rx_share_ppm": share,
+            "tx_share_ppm": 1_000_000 - share, "flows_share_ppm": 500_000, "nics": 0,
+            "counters": counters,
+        })
+    };
+    let team: TeamStatus = read(json!({
+        "config": {"name": "both", "members": ["left", "right", "spare"], "mode": "static"},
+        "condition": {"health": "up"}, "counters": counters, "mtu": 1500, "speed_mbps": 10_000,
+        "members": [
+            member("left", "active", 250_000), member("right", "failed", 0),
+            member("spare", "waiting", 0),
+        ],
+    }));
+    let vmq = json!({
+        "uplink": "both", "config": {},
+        "processors": [
+            {"processor": 0, "permitted": true, "queues": 1, "load_ppm": 0, "other_load_ppm": 0},
+            {"processor": 1, "permitted": true, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
+            {"processor": 2, "permitted": false, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
+        ],
+        "queues": [{
+            "queue": "web/rx/0", "nic": "web", "default_queue": false, "processor": 3,
+            "load_ppm": 125_000, "age_s": 1, "why": "", "stays": "",
+        }],
+    });
+    Readings {
+        host: read(json!({
+            "name": "h", "version": "0", "uptime_s": 1, "revision": 1, "switches": 1,
+            "uplinks": 3, "teams": 1, "nics": 1,
+        })),
+        ports: vec![PortReading {
+            kind: "team",
+            name: "both".to_owned(),
+            is_up: true,
+            counters: team.counters.clone(),
+        }],
+        teams: vec![team],
+        vmqs: vec![read(vmq)],
+        queues: vec![QueueStatus {
+            id: "web/rx/0".to_owned(),
+            port: "web".to_owned(),
+            processor: 3,
+            frames: 0,
+            bytes: 0,
+            full: 0,
+            moves: 5,
+        }],
+        processors: Vec::new(),
+    }
+}
+
+#[test]
+fn teams_members_and_vmq_are_measured() {
+    let text = render(&readings()).unwrap();
+    for line in [
+        "suimon_teams 1",
+        "suimon_team_up{team=\"both\"} 1",
+        "suimon_team_receive_bytes_total{team=\"both\"} 300",
+        "suimon_team_transmit_bytes_total{team=\"both\"} 400",
+        "suimon_team_dropped_frames_total{team=\"both\",direction=\"receive\",\
+         reason=\"not_primary\"} 7",
+        "suimon_team_speed_bits_per_second{team=\"both\"} 10000000000.0",
+        "suimon_team_member_active{team=\"both\",uplink=\"left\"} 1.0",
+        "suimon_team_member_active{team=\"both\",uplink=\"spare\"} 0.0",
+        "suimon_team_member_usable{team=\"both\",uplink=\"spare\"} 1.0",
+        "suimon_team_member_usable{team=\"both\",uplink=\"right\"} 0.0",
+        "suimon_team_member_receive_ratio{team=\"both\",uplink=\"left\"} 0.25",
+        "suimon_team_member_transmit_ratio{team=\"both\",uplink=\"left\"} 0.75",
+        "suimon_team_member_flows_ratio{team=\"both\",uplink=\"left\"} 0.5",
+        "suimon_vmq_queue_processor{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 3.0",
+        "suimon_vmq_queue_load_ratio{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 0.125",
+        "suimon_vmq_processor_queues{uplink=\"both\",processor=\"0\"} 1.0",
+        "suimon_vmq_processor_queues{uplink=\"both\",processor=\"1\"} 0.0",
+        "suimon_queue_moves_total{queue=\"web/rx/0\"} 5",
+    ] {
+        assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
+    }
+    // What may not be used is not parked.
+    assert!(!text.contains("processor=\"2\""), "{text}");
+}
+
+#[test]
+fn without_teams_and_vmq_there_is_no_series_of_them() {
+    let mut readings = readings();
+    (readings.teams, readings.vmqs, readings.ports) = (Vec::new(), Vec::new(), Vec::new());
+    readings.queues.clear();
+    let text = render(&readings).unwrap();
+    for name in ["suimon_team_", "suimon_vmq_", "suimon_queue_"] {
+        assert!(!text.contains(name), "{name}:\n{text}");
+    }
+}
