@@ -15,15 +15,13 @@ pub enum Lacp {
     Passive,
 }
 
-/// What ports that lead to one partner are to each other.
+/// What makes ports that lead to one partner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// A bond, by agreement with the partner.
     Lacp(Lacp),
     /// A bond, whatever the partner does.
     Static,
-    /// Nothing.
-    Apart,
 }
 
 /// A switch with any number of bonds of two links, each bond on a bridge of its own.
@@ -82,18 +80,11 @@ impl OvsBonds {
             Group::Lacp(Lacp::Active) => &["lacp=active", "bond_mode=balance-tcp"],
             Group::Lacp(Lacp::Passive) => &["lacp=passive", "bond_mode=balance-tcp"],
             Group::Static => &["lacp=off", "bond_mode=balance-slb"],
-            Group::Apart => &[],
         };
-        if group == Group::Apart {
-            for link in links {
-                words.extend(["--", "add-port", &bridge, link]);
-            }
-        } else {
-            words.extend(["--", "add-bond", &bridge, &bond]);
-            words.extend(links.iter().map(String::as_str));
-            words.extend(settings);
-            words.push("other_config:lacp-time=fast");
-        }
+        words.extend(["--", "add-bond", &bridge, &bond]);
+        words.extend(links.iter().map(String::as_str));
+        words.extend(settings);
+        words.push("other_config:lacp-time=fast");
         server.set(&words)?;
         server.switch.check_running()?;
         server.namespace.wait_device(&bridge)?;

@@ -10,6 +10,8 @@ use crate::scene::{FAR, Scene};
 /// Sessions of one iperf3, which takes 128 at most.
 const SESSIONS_PER_CLIENT: u32 = 105;
 const PORT_FIRST: u16 = 5300;
+/// How long all sessions may take to be there.
+const SESSIONS_LIMIT: Duration = Duration::from_secs(60);
 
 /// The sessions under way.
 #[derive(Default)]
@@ -59,7 +61,7 @@ impl Load {
         for (guest, part, port) in wanted {
             let (port, parallel) = (port.to_string(), part.to_string());
             let mut words = vec!["iperf3", "--client", FAR, "--port", &port, "--time", "0"];
-            words.extend(["--parallel", &parallel, "--connect-timeout", "5000"]);
+            words.extend(["--parallel", &parallel, "--connect-timeout", "20000"]);
             let rate = session_bps.map(|rate| rate.to_string());
             if let Some(rate) = &rate {
                 words.extend(["--bitrate", rate]);
@@ -67,7 +69,16 @@ impl Load {
             let process = guest.namespace.start(rig, "client", &words)?;
             self.clients.push(Client { process, sessions: part });
         }
-        Ok(())
+        // And one for each client's own words.
+        let wanted = scene.guests.len() * sessions as usize + self.clients.len();
+        until("established sessions", SESSIONS_LIMIT, || {
+            for client in &mut self.clients {
+                client.process.check_running()?;
+            }
+            let filter = format!("( sport >= :{PORT_FIRST} and sport < :{port} )");
+            let there = scene.far().run(&["ss", "-Htn", "state", "established", &filter])?;
+            Ok(there.lines().count() >= wanted)
+        })
     }
 
     /// Sessions that have ended though nobody ended them.

@@ -1,11 +1,12 @@
-//! Guests, a suimond with a team, and Open vSwitch behind it.
+//! Guests, a suimond with a team, and a switch behind it: the kernel's bridge where the
+//! team needs no group there, a bond of Open vSwitch where it does.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use suimon_rig::ovs::{Group, OvsBonds};
+use suimon_rig::ovs::{Group, Lacp, OvsBonds};
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, until};
 
 use crate::plan::{Combination, Plan};
@@ -19,7 +20,47 @@ pub(crate) struct Scene {
     daemon: Daemon,
     pub(crate) guests: Vec<LightGuest>,
     _wires: Vec<Veth>,
-    switch: OvsBonds,
+    far: Far,
+}
+
+/// What is behind the team.
+enum Far {
+    Bridge(Namespace),
+    Bond(OvsBonds),
+}
+
+impl Far {
+    fn new(rig: &Rig, mode: &str) -> Result<Self> {
+        Ok(match mode {
+            "switch-independent" => Self::Bridge(Namespace::new(rig, "far")?),
+            _ => Self::Bond(OvsBonds::start(rig)?),
+        })
+    }
+
+    fn namespace(&self) -> &Namespace {
+        match self {
+            Self::Bridge(namespace) => namespace,
+            Self::Bond(switch) => switch.namespace(),
+        }
+    }
+
+    /// Makes devices of its namespace ports of one switch; returns the device that has
+    /// its addresses.
+    fn join(&mut self, devices: &[String], mode: &str) -> Result<String> {
+        let group = if mode == "lacp" { Group::Lacp(Lacp::Active) } else { Group::Static };
+        match self {
+            Self::Bond(switch) => switch.join(devices, group),
+            Self::Bridge(namespace) => {
+                let bridge = "far";
+                namespace.run(&["ip", "link", "add", bridge, "type", "bridge"])?;
+                namespace.run(&["ip", "link", "set", bridge, "up"])?;
+                for device in devices {
+                    namespace.run(&["ip", "link", "set", device, "master", bridge])?;
+                }
+                Ok(bridge.to_owned())
+            }
+        }
+    }
 }
 
 /// What the NICs have carried at a time.
@@ -35,7 +76,7 @@ impl Scene {
         combination: Combination<'_>,
         limit: Duration,
     ) -> Result<Self> {
-        let mut switch = OvsBonds::start(rig)?;
+        let mut far_side = Far::new(rig, combination.mode)?;
         let mut wires = Vec::new();
         let mut far_ends = Vec::new();
         let mut host = format!(
@@ -56,17 +97,12 @@ impl Scene {
         );
         for at in 0..plan.uplinks {
             let (near, far) = (rig.device("n"), rig.device("f"));
-            wires.push(Veth::new(&near, &far, switch.namespace())?);
+            wires.push(Veth::new(&near, &far, far_side.namespace())?);
             let _ = write!(host, "[[uplink]]\nname = \"up{at}\"\ndevice = \"{near}\"\n");
             far_ends.push(far);
         }
-        let group = match combination.mode {
-            "lacp" => Group::Lacp(suimon_rig::ovs::Lacp::Active),
-            "static" => Group::Static,
-            _ => Group::Apart,
-        };
-        let bridge = switch.join(&far_ends, group)?;
-        switch.namespace().address(&bridge, &format!("{FAR}/24"))?;
+        let bridge = far_side.join(&far_ends, combination.mode)?;
+        far_side.namespace().address(&bridge, &format!("{FAR}/24"))?;
         let guests: Vec<LightGuest> = (0..plan.guests)
             .map(|at| LightGuest::new(rig, &format!("vm{at}"), 10 + at))
             .collect::<Result<_>>()?;
@@ -77,7 +113,7 @@ impl Scene {
         for guest in &guests {
             guest.bring_up()?;
         }
-        let scene = Self { daemon, guests, _wires: wires, switch };
+        let scene = Self { daemon, guests, _wires: wires, far: far_side };
         until("guests that reach the outside", limit, || {
             Ok(scene.guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
         })?;
@@ -86,7 +122,7 @@ impl Scene {
 
     /// Where the outside is.
     pub(crate) fn far(&self) -> &Namespace {
-        self.switch.namespace()
+        self.far.namespace()
     }
 
     pub(crate) fn set_max_processors(&self, number: u16) -> Result<()> {
