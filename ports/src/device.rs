@@ -77,6 +77,8 @@ pub struct TapSpec {
 pub enum UplinkDriver {
     /// A packet socket with virtio-net headers on an existing device.
     AfPacket,
+    /// AF_XDP sockets on an existing device, one for each of its receive queues.
+    AfXdp,
     /// A TAP device, made if it does not exist.
     Tap,
 }
@@ -88,7 +90,7 @@ pub struct UplinkSpec {
     pub device: String,
     /// How frames reach it.
     pub driver: UplinkDriver,
-    /// Queue pairs, 1 to 64.
+    /// Queue pairs, 1 to 64. Over AF_XDP as many as the device receives with.
     pub queue_pairs: u16,
     /// Largest IP packet; `None` keeps the device's own.
     pub mtu: Option<u16>,
@@ -172,6 +174,33 @@ pub struct DeviceStatus {
     pub mtu: u16,
     /// The kernel's path, if it was asked for.
     pub kernel_path: Option<KernelPathState>,
+    /// How its AF_XDP sockets get at frames, if it has any.
+    pub xdp: Option<XdpState>,
+}
+
+/// Where frames leave a device's way into the kernel, to AF_XDP sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpHook {
+    /// In its driver.
+    Driver,
+    /// Before the kernel's stack, after the kernel has made packets of them.
+    Generic,
+}
+
+/// How AF_XDP sockets get at a device's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XdpState {
+    /// Where they are taken.
+    pub hook: XdpHook,
+    /// Whether the device reads and writes the sockets' memory itself. Otherwise the
+    /// kernel copies.
+    pub zero_copy: bool,
+    /// Whether a frame may lie in several chunks.
+    pub multi_buffer: bool,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u16,
+    /// Frames received since it was opened for which a socket had no room.
+    pub lost_frames: u64,
 }
 
 /// What kind of failure opening or changing a device met.

@@ -14,9 +14,6 @@
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
 //!
-//! AF_XDP uplinks will be one more driver behind [`DeviceFactory`]: an XSK is a
-//! `FrameSource` and a `FrameSink` per hardware queue.
-//!
 //! Nothing here does anything; there is no state and no lifecycle but that of
 //! the things described.
 #![forbid(unsafe_code)]
@@ -37,7 +34,7 @@ pub use control_socket::{
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
     PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
-    VhostUserSpec,
+    VhostUserSpec, XdpHook, XdpState,
 };
 pub use kernel_path::{
     KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters, KernelPathPort,

@@ -95,6 +95,10 @@ impl Shown for UplinkConfig {
         lines.add("used by switch", or_dash(one.switch.as_ref()));
         lines.add("mtu now", one.mtu);
         lines.add("address", or_dash(one.mac));
+        if let Some(xdp) = &one.af_xdp {
+            lines.add("AF_XDP", xdp);
+            lines.add("  lost to it", format!("{} frames", units::count(xdp.lost_frames)));
+        }
         lines.counters(&one.counters);
         lines.offloads(&one.offloads);
         lines.text()

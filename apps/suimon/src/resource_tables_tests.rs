@@ -1,6 +1,6 @@
 use suimon_contract::{
     Condition, DeviceFeaturesStatus, DropCounter, Health, KernelPathStatus, OffloadDoer,
-    OffloadStatus, PortCounters, parse_toml,
+    OffloadStatus, PortCounters, XdpHook, XdpStatus, parse_toml,
 };
 
 use super::*;
@@ -159,6 +159,7 @@ fn switches_and_uplinks_are_shown_too() {
         mac: None,
         offloads: Vec::new(),
         device: DeviceFeaturesStatus::default(),
+        af_xdp: None,
     };
     insta::assert_snapshot!(UplinkConfig::table(core::slice::from_ref(&uplink)).render(), @r"
     NAME  DEVICE  DRIVER     SWITCH   MTU       RX     TX  DROPS  HEALTH
@@ -181,5 +182,18 @@ fn switches_and_uplinks_are_shown_too() {
     software segmented      0
     software checksummed    0
     software coalesced      0 into 0
+    ");
+    let xdp = XdpStatus {
+        hook: XdpHook::Driver,
+        zero_copy: false,
+        multi_buffer: true,
+        chunk_bytes: 4096,
+        lost_frames: 12_345,
+    };
+    let details = UplinkConfig::details(&UplinkStatus { af_xdp: Some(xdp), ..uplink });
+    let lines: Vec<_> = details.lines().skip(8).take(2).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    AF_XDP                  driver, copy, multi-buffer, chunks of 4096 bytes
+      lost to it            12.3 k frames
     ");
 }

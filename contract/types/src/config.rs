@@ -133,6 +133,9 @@ pub enum UplinkDriver {
     /// A packet socket with virtio-net headers on an existing device.
     #[default]
     AfPacket,
+    /// AF_XDP sockets on an existing device, one for each of its receive queues: frames
+    /// pass by the host's network stack.
+    AfXdp,
     /// A TAP device, made if it does not exist.
     Tap,
 }
@@ -148,7 +151,8 @@ pub struct UplinkConfig {
     /// How frames reach it.
     #[serde(default)]
     pub driver: UplinkDriver,
-    /// Queue pairs, 1 to 64.
+    /// Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with
+    /// (`ethtool -l`).
     #[serde(default = "default_queues")]
     pub queues: u16,
     /// Largest IP packet, 68 to 9216 bytes; the device's own if absent.

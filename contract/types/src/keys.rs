@@ -147,7 +147,7 @@ const SWITCH: &[Key] = &[
 const UPLINK: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("device", Form::Device, Effect::Replace),
-    optional("driver", Form::OneOf(&["af_packet", "tap"]), Effect::Replace),
+    optional("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), Effect::Replace),
     optional("queues", QUEUES, Effect::Replace),
     optional("mtu", MTU, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),

@@ -93,6 +93,7 @@ mod validate;
 mod vmq_config;
 mod vmq_fits;
 mod vmq_status;
+mod xdp_status;
 
 pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
@@ -130,3 +131,4 @@ pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;
 pub use vmq_config::{VmqConfig, VmqMode};
 pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};
+pub use xdp_status::{XdpHook, XdpStatus};

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, KernelPathStatus, Name, NicConfig, OffloadStatus,
-    ProcessorStages, SwitchConfig, UplinkConfig,
+    ProcessorStages, SwitchConfig, UplinkConfig, XdpStatus,
 };
 
 /// `GET /1.0`.
@@ -161,6 +161,9 @@ pub struct UplinkStatus {
     /// What the device does itself, as the kernel says now.
     #[serde(default)]
     pub device: DeviceFeaturesStatus,
+    /// How its AF_XDP sockets get at frames, while they are open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub af_xdp: Option<XdpStatus>,
 }
 
 /// A switch.

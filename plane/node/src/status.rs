@@ -6,7 +6,9 @@ use suimon_contract::{
     AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Name,
     NicConfig, NicStatus, PortCounters, ProcessorStages, ProcessorStatus, QueueStatus,
     SwitchConfig, SwitchKind, SwitchStatus, TopPort, TopSnapshot, UplinkConfig, UplinkStatus,
+    XdpHook, XdpStatus,
 };
+use suimon_ports::XdpState;
 use suimon_quantity::{PortId, SwitchId};
 use suimon_switch::{AddressView, PortCountersView, Stage, StageTimes};
 
@@ -203,6 +205,7 @@ impl Shared {
             mac: device.as_ref().and_then(|device| device.mac),
             offloads: uplink_offloads(device.as_ref(), uplink, &asked),
             device: device_features(&asked),
+            af_xdp: device.and_then(|device| device.xdp).map(xdp_status),
         }
     }
 
@@ -279,6 +282,19 @@ impl Shared {
         for address in self.plane.addresses(switch).iter().filter(|address| !address.fixed) {
             *learned.entry(address.port).or_default() += 1;
         }
+    }
+}
+
+fn xdp_status(state: XdpState) -> XdpStatus {
+    XdpStatus {
+        hook: match state.hook {
+            suimon_ports::XdpHook::Driver => XdpHook::Driver,
+            suimon_ports::XdpHook::Generic => XdpHook::Generic,
+        },
+        zero_copy: state.zero_copy,
+        multi_buffer: state.multi_buffer,
+        chunk_bytes: state.chunk_bytes,
+        lost_frames: state.lost_frames,
     }
 }
 

@@ -86,6 +86,7 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
         device: uplink.device.clone(),
         driver: match uplink.driver {
             UplinkDriver::AfPacket => ports::UplinkDriver::AfPacket,
+            UplinkDriver::AfXdp => ports::UplinkDriver::AfXdp,
             UplinkDriver::Tap => ports::UplinkDriver::Tap,
         },
         queue_pairs: uplink.queues,

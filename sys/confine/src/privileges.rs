@@ -10,16 +10,18 @@ use rustix::thread::{
 /// What the control plane keeps, and what for.
 pub const KEPT: &[(&str, &str)] = &[
     ("CAP_NET_ADMIN", "makes and sets TAP devices, promiscuous uplinks, large buffers"),
-    ("CAP_NET_RAW", "opens packet sockets"),
+    ("CAP_NET_RAW", "opens packet sockets and AF_XDP sockets"),
+    ("CAP_IPC_LOCK", "shares memory with AF_XDP sockets beyond the limit of locked memory"),
     ("CAP_SYS_ADMIN", "enters network namespaces"),
     ("CAP_DAC_OVERRIDE", "reaches sockets and namespaces that belong to a VM's user"),
     ("CAP_NET_BIND_SERVICE", "listens on a port below 1024 if `[api]` says so"),
 ];
 
 /// The same as flags, in the same order.
-const FLAGS: [CapabilitySet; 5] = [
+const FLAGS: [CapabilitySet; 6] = [
     CapabilitySet::NET_ADMIN,
     CapabilitySet::NET_RAW,
+    CapabilitySet::IPC_LOCK,
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::DAC_OVERRIDE,
     CapabilitySet::NET_BIND_SERVICE,

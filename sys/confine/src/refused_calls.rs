@@ -17,13 +17,14 @@ const CLONE_NEW: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP) as u64;
 
 /// Families of sockets that the control plane uses: the API, requests about
-/// devices, link messages, uplinks.
-const FAMILIES: [libc::c_int; 5] =
-    [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET];
+/// devices, link messages, uplinks of both kinds.
+const FAMILIES: [libc::c_int; 6] =
+    [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_XDP];
 
 /// Commands of `bpf` (linux/bpf.h) with which the control plane tells the kernel what it
-/// may move itself: maps are made, read and written, programs are loaded.
-const BPF_COMMANDS: [u32; 5] = [0, 1, 2, 3, 5];
+/// may move itself or is to give to AF_XDP sockets: maps are made, read and written,
+/// programs are loaded, and linked to devices.
+const BPF_COMMANDS: [u32; 6] = [0, 1, 2, 3, 5, 28];
 
 /// Calls that are refused, whatever their arguments.
 const ALWAYS: &[i64] = &[

@@ -74,7 +74,7 @@ fn status(key: &str) -> u64 {
 fn has_given_up_privileges(confinement: &Confinement) {
     let layer = confinement.report().process.expect("the layer");
     assert!(layer.capabilities.len() <= KEPT.len() && !layer.capabilities.contains(&"others"));
-    let kept = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 21;
+    let kept = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
     assert_eq!(status("CapPrm") & !kept, 0);
     assert_eq!((status("CapInh"), status("CapAmb"), status("NoNewPrivs")), (0, 0, 1));
     assert_eq!(status("Seccomp"), 2);
@@ -101,8 +101,8 @@ fn cannot_leave(namespace: &File) {
     refused!(SYS_mount, 0, 0, 0, 0, 0);
     refused!(SYS_chroot, c"/".as_ptr());
     refused!(SYS_mknodat, libc::AT_FDCWD, c"/tmp/x".as_ptr(), libc::S_IFREG, 0);
-    // To look at what others made, to leave something behind, to attach elsewhere.
-    for command in [4, 6, 7, 8, 11, 13, 14, 28] {
+    // To look at what others made, to leave something behind.
+    for command in [4, 6, 7, 8, 11, 13, 14, 29, 30] {
         refused!(SYS_bpf, command, 0, 0);
     }
     refused!(SYS_io_uring_setup, 1, 0);

@@ -171,6 +171,71 @@ pub(crate) fn speed(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
     Ok((u32::from(settings.speed_high) << 16 | u32::from(settings.speed), settings.duplex))
 }
 
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels`.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    cmd: u32,
+    maxima: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// How many queues a device receives with, and how many it sends with.
+///
+/// # Errors
+/// The errno of the call; `EOPNOTSUPP` if the driver does not say.
+pub(crate) fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
+    let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
+    // SAFETY: ETHTOOL_GCHANNELS writes a Channels.
+    unsafe { ethtool(fd, device, &mut channels) }?;
+    let with = |alone: u32| alone.saturating_add(channels.combined);
+    Ok((with(channels.rx), with(channels.tx)))
+}
+
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+/// `ETH_FLAG_RXVLAN`.
+const TAKES_TAGS_OUT: u32 = 1 << 8;
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    cmd: u32,
+    data: u32,
+}
+
+/// Whether a device takes VLAN tags out of the frames it receives (`rx-vlan-offload`).
+///
+/// # Errors
+/// The errno of the call.
+pub(crate) fn takes_tags_out(fd: BorrowedFd<'_>, device: &str) -> io::Result<bool> {
+    Ok(flags(fd, device)? & TAKES_TAGS_OUT != 0)
+}
+
+/// Says whether a device is to do so.
+///
+/// # Errors
+/// The errno of the call; `EINVAL` or `EOPNOTSUPP` if it cannot be changed.
+pub(crate) fn set_takes_tags_out(fd: BorrowedFd<'_>, device: &str, on: bool) -> io::Result<()> {
+    let others = flags(fd, device)? & !TAKES_TAGS_OUT;
+    let data = if on { others | TAKES_TAGS_OUT } else { others };
+    let mut value = EthtoolValue { cmd: ETHTOOL_SFLAGS, data };
+    // SAFETY: ETHTOOL_SFLAGS reads an EthtoolValue.
+    unsafe { ethtool(fd, device, &mut value) }
+}
+
+fn flags(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
+    let mut value = EthtoolValue { cmd: ETHTOOL_GFLAGS, data: 0 };
+    // SAFETY: ETHTOOL_GFLAGS writes an EthtoolValue.
+    unsafe { ethtool(fd, device, &mut value) }?;
+    Ok(value.data)
+}
+
 /// # Safety
 /// `T` is what the command in its first four bytes reads and writes.
 unsafe fn ethtool<T>(fd: BorrowedFd<'_>, device: &str, command: &mut T) -> io::Result<()> {

@@ -32,6 +32,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod attributes;
+mod bpf;
 mod control_filter;
 mod control_socket;
 mod device_query;
@@ -56,6 +57,7 @@ mod tap_device;
 mod tap_queue;
 mod watch;
 mod watched_link;
+mod xdp;
 
 #[cfg(test)]
 mod testing;

@@ -48,6 +48,11 @@ impl Link {
         Ok(Self { socket, name: name.to_owned() })
     }
 
+    /// A socket of the namespace in which this was made, to ask about devices.
+    pub(crate) fn socket(&self) -> Result<OwnedFd, DeviceError> {
+        self.socket.try_clone().map_err(|cause| host("device", "opening a socket", &cause))
+    }
+
     pub(crate) fn exists(&self) -> bool {
         self.index().is_ok()
     }
@@ -153,6 +158,28 @@ impl Link {
             }
             Err(cause) => Err(self.explain("asking for the speed of", &cause)),
         }
+    }
+
+    /// How many queues it receives with, and how many it sends with; `None` if its driver
+    /// does not say.
+    pub(crate) fn queues(&self) -> Result<Option<(u32, u32)>, DeviceError> {
+        match ioctl::queues(self.socket.as_fd(), &self.name) {
+            Ok(queues) => Ok(Some(queues)),
+            Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => Ok(None),
+            Err(cause) => Err(self.explain("asking for the queues of", &cause)),
+        }
+    }
+
+    /// Whether it takes VLAN tags out of what it receives.
+    pub(crate) fn takes_tags_out(&self) -> Result<bool, DeviceError> {
+        ioctl::takes_tags_out(self.socket.as_fd(), &self.name)
+            .map_err(|cause| self.explain("asking for the features of", &cause))
+    }
+
+    /// Says whether it is to do so.
+    pub(crate) fn set_takes_tags_out(&self, on: bool) -> Result<(), DeviceError> {
+        ioctl::set_takes_tags_out(self.socket.as_fd(), &self.name, on)
+            .map_err(|cause| self.explain("switching rx-vlan-offload of", &cause))
     }
 
     /// Whether it is a TAP.

@@ -20,6 +20,7 @@ use crate::packet_device::{self, PacketDevice};
 use crate::tap::{self, TapPlan};
 use crate::tap_device::TapDevice;
 use crate::watch::LinkWatcher;
+use crate::xdp::{self, HeldDevices, XdpDevice};
 
 /// Most queue pairs of one device.
 const QUEUE_PAIRS_MAX: u16 = 64;
@@ -30,6 +31,7 @@ pub struct NetDevices {
     watcher: LinkWatcher,
     query: Arc<DeviceQuery>,
     pub(crate) kernel_paths: KernelPaths,
+    with_xdp: HeldDevices,
 }
 
 impl NetDevices {
@@ -40,7 +42,8 @@ impl NetDevices {
     pub fn new() -> io::Result<Self> {
         let query = Arc::new(DeviceQuery::default());
         let watcher = LinkWatcher::new(Arc::clone(&query))?;
-        Ok(Self { watcher, query, kernel_paths: KernelPaths::default() })
+        let (kernel_paths, with_xdp) = (KernelPaths::default(), HeldDevices::default());
+        Ok(Self { watcher, query, kernel_paths, with_xdp })
     }
 
     /// Opens a TAP, made if it does not exist, and attaches its queues.
@@ -74,6 +77,10 @@ impl NetDevices {
             UplinkDriver::AfPacket => {
                 let device = PacketDevice::open(port, spec, queues, &self.watcher, observer)?;
                 Ok(Box::new(device))
+            }
+            UplinkDriver::AfXdp => {
+                let (watcher, held) = (&self.watcher, &self.with_xdp);
+                Ok(Box::new(XdpDevice::open(port, spec, queues, watcher, held, observer)?))
             }
             UplinkDriver::Tap => {
                 self.open_tap_device(port, TapPlan::from(spec), true, queues, observer)
@@ -128,6 +135,7 @@ impl NetDevices {
         check_queue_pairs(spec.queue_pairs)?;
         match spec.driver {
             UplinkDriver::AfPacket => packet_device::probe(spec),
+            UplinkDriver::AfXdp => xdp::probe(spec, &self.with_xdp),
             UplinkDriver::Tap => tap::probe(&TapPlan::from(spec)),
         }
     }
@@ -142,7 +150,9 @@ impl NetDevices {
         spec: &UplinkSpec,
     ) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec.driver {
-            UplinkDriver::AfPacket => self.query.features(&spec.device).map(Some),
+            UplinkDriver::AfPacket | UplinkDriver::AfXdp => {
+                self.query.features(&spec.device).map(Some)
+            }
             UplinkDriver::Tap => Ok(None),
         }
     }

@@ -29,30 +29,6 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
     }
 }
 
-fn uplink_spec(device: &str, driver: UplinkDriver) -> UplinkSpec {
-    let offload = OffloadSwitches::default();
-    UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None, offload }
-}
-
-fn mac(last: u8) -> MacAddr {
-    MacAddr::new([2, 0, 0, 0, 0, last])
-}
-
-/// A frame of an experimental EtherType, so that no stack answers.
-fn plain_frame(len: usize) -> Frame {
-    let mut bytes = vec![0x5a; len];
-    bytes[..6].copy_from_slice(&mac(1).octets());
-    bytes[6..12].copy_from_slice(&mac(2).octets());
-    bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
-    let mut frame = Frame::new(0);
-    frame.fill(&bytes);
-    frame
-}
-
-fn is_ours(frame: &Frame) -> bool {
-    frame.bytes().get(6..12) == Some(&mac(2).octets())
-}
-
 #[test]
 fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     let inside = TestNetns::new();

@@ -1,46 +1,7 @@
 //! Uplinks on one end of a veth pair; the other end is in a namespace.
 
 use super::*;
-use crate::offload::SharedOffloads;
-use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
-use crate::packet_socket::PacketSocket;
 use crate::watched_link::WatchSubject;
-
-/// A veth pair: `near` in our namespace, `far0` in another.
-struct Cable {
-    near: String,
-    far: TestNetns,
-}
-
-impl Cable {
-    fn new() -> Self {
-        let (near, far) = (unique("smv"), TestNetns::new());
-        run(&format!("ip link add {near} type veth peer name far0 netns {}", far.name()));
-        run(&format!("ip link set {near} addrgenmode none"));
-        far.run("ip link set far0 up addrgenmode none");
-        Self { near, far }
-    }
-
-    /// Queues at the far end, as an uplink would have them.
-    fn far_queues(&self) -> (PacketSource, PacketSink) {
-        let namespace = Namespace::open(Some(self.far.name())).unwrap();
-        let queue = namespace.run(|| {
-            let index = crate::link::Link::new("far0")?.index()?;
-            let socket = PacketSocket::open(index).unwrap();
-            socket.set_promiscuous(index).unwrap();
-            let [ingress, egress] = [crate::offload::ALL; 2].map(SharedOffloads::new);
-            Ok(Arc::new(PacketQueue { socket, index, device: "far0".into(), ingress, egress }))
-        });
-        let queue = queue.unwrap();
-        (PacketSource::new(queue.clone()), PacketSink::new(queue))
-    }
-}
-
-impl Drop for Cable {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("ip").args(["link", "delete", &self.near]).output();
-    }
-}
 
 struct Uplink {
     cable: Cable,

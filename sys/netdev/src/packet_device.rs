@@ -124,6 +124,7 @@ impl PortDevice for PacketDevice {
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
             kernel_path: None,
+            xdp: None,
         }
     }
 

@@ -134,19 +134,7 @@ impl RawSocket {
         level: c_int,
         option: c_int,
     ) -> io::Result<[u8; N]> {
-        let mut value = [0; N];
-        let mut len = N as socklen_t;
-        // SAFETY: `value` is writable for `len` bytes, which is its size.
-        checked(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                core::ptr::from_mut(&mut value).cast(),
-                &raw mut len,
-            )
-        })?;
-        Ok(value)
+        get_option(self.fd.as_fd(), level, option)
     }
 
     /// Sets an option.
@@ -156,6 +144,30 @@ impl RawSocket {
     pub(crate) fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
         set_option(self.fd.as_fd(), level, option, value)
     }
+}
+
+/// The first `N` bytes of an option's value of any socket; zero where it is shorter.
+///
+/// # Errors
+/// The errno of the call.
+pub(crate) fn get_option<const N: usize>(
+    fd: BorrowedFd<'_>,
+    level: c_int,
+    option: c_int,
+) -> io::Result<[u8; N]> {
+    let mut value = [0; N];
+    let mut len = N as socklen_t;
+    // SAFETY: `value` is writable for `len` bytes, which is its size.
+    checked(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            core::ptr::from_mut(&mut value).cast(),
+            &raw mut len,
+        )
+    })?;
+    Ok(value)
 }
 
 /// Sets an option of any socket.

@@ -162,6 +162,7 @@ impl PortDevice for TapDevice {
                 Ok(_) => KernelPathState::Ready,
                 Err(reason) => KernelPathState::Unavailable { reason: reason.clone() },
             }),
+            xdp: None,
         }
     }
 

@@ -8,11 +8,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use suimon_frame::{Frame, FrameBatch};
+use suimon_frame::{Frame, FrameBatch, MacAddr};
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, PortFault, PortObserver, QueueHost, Sent,
+    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortFault, PortObserver, QueueHost,
+    Sent, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
+
+use crate::link::Link;
+use crate::namespace::Namespace;
+use crate::offload::SharedOffloads;
+use crate::packet_queue::{PacketQueue, PacketSink, PacketSource};
+use crate::packet_socket::PacketSocket;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -54,6 +61,72 @@ impl Drop for TestNetns {
     fn drop(&mut self) {
         let _ = Command::new("ip").args(["netns", "delete", &self.0]).output();
     }
+}
+
+/// A veth pair: `near` in our namespace, `far0` in another.
+pub(crate) struct Cable {
+    pub(crate) near: String,
+    pub(crate) far: TestNetns,
+}
+
+impl Cable {
+    pub(crate) fn new() -> Self {
+        Self::with_queues("", "")
+    }
+
+    /// With other numbers of queues, as `ip link` takes them.
+    pub(crate) fn with_queues(near_queues: &str, far_queues: &str) -> Self {
+        let (near, far) = (unique("smv"), TestNetns::new());
+        let peer = format!("name far0 netns {} {far_queues}", far.name());
+        run(&format!("ip link add {near} {near_queues} type veth peer {peer}"));
+        run(&format!("ip link set {near} addrgenmode none"));
+        far.run("ip link set far0 up addrgenmode none");
+        Self { near, far }
+    }
+
+    /// Queues at the far end, as an uplink would have them.
+    pub(crate) fn far_queues(&self) -> (PacketSource, PacketSink) {
+        let namespace = Namespace::open(Some(self.far.name())).unwrap();
+        let queue = namespace.run(|| {
+            let index = Link::new("far0")?.index()?;
+            let socket = PacketSocket::open(index).unwrap();
+            socket.set_promiscuous(index).unwrap();
+            let [ingress, egress] = [crate::offload::ALL; 2].map(SharedOffloads::new);
+            Ok(Arc::new(PacketQueue { socket, index, device: "far0".into(), ingress, egress }))
+        });
+        let queue = queue.unwrap();
+        (PacketSource::new(queue.clone()), PacketSink::new(queue))
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["link", "delete", &self.near]).output();
+    }
+}
+
+pub(crate) fn uplink_spec(device: &str, driver: UplinkDriver) -> UplinkSpec {
+    let offload = OffloadSwitches::default();
+    UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None, offload }
+}
+
+pub(crate) fn mac(last: u8) -> MacAddr {
+    MacAddr::new([2, 0, 0, 0, 0, last])
+}
+
+/// A frame of an experimental EtherType, so that no stack answers.
+pub(crate) fn plain_frame(len: usize) -> Frame {
+    let mut bytes = vec![0x5a; len];
+    bytes[..6].copy_from_slice(&mac(1).octets());
+    bytes[6..12].copy_from_slice(&mac(2).octets());
+    bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame
+}
+
+pub(crate) fn is_ours(frame: &Frame) -> bool {
+    frame.bytes().get(6..12) == Some(&mac(2).octets())
 }
 
 /// Keeps the queues that devices attach, for the test to drive.

@@ -7,7 +7,7 @@ mod dpdk;
 mod server;
 mod woken;
 
-pub use bond::{Group, Lacp, OvsBonds};
+pub use bond::{Lacp, OvsBonds};
 pub use dpdk::OvsDpdk;
 pub use woken::OvsWoken;
 

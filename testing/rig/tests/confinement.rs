@@ -13,8 +13,9 @@ use suimon_rig::{
 #[cfg(target_arch = "x86_64")]
 use support::hijack::Hijacked;
 
-/// CAP_DAC_OVERRIDE, CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
-const KEPT: u64 = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 21;
+/// CAP_DAC_OVERRIDE, CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK,
+/// CAP_SYS_ADMIN.
+const KEPT: u64 = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
 
 /// Number, name and status of each thread of a process.
 fn threads(process: u32) -> Vec<(u32, String, String)> {

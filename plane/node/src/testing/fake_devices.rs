@@ -300,7 +300,7 @@ impl DeviceFactory for FakeDevices {
 
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
-            PortSpec::Uplink(spec) if spec.driver == UplinkDriver::AfPacket => {
+            PortSpec::Uplink(spec) if spec.driver != UplinkDriver::Tap => {
                 self.lock().features.clone().map(Some)
             }
             _ => Ok(None),

@@ -13,10 +13,8 @@
 //! all of it away. What a killed process left is taken away when its TAP is opened or
 //! deleted the next time; until then the kernel goes on as it was told last.
 
-mod bpf;
-mod instructions;
 mod programs;
-mod requests;
+pub(crate) mod requests;
 mod way;
 
 pub(crate) use way::take_away;
@@ -39,7 +37,7 @@ use crate::explain::{error, host};
 use crate::link::Link;
 use crate::namespace::{Namespace, OURS};
 
-use bpf::{Kind, Map};
+use crate::bpf::{Kind, Map};
 use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, MapFds};
 
 const SLOTS: u32 = 4096;

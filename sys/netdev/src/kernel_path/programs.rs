@@ -19,7 +19,7 @@
 //! gate leads to the same group. Whatever else the switch does with frames (limits,
 //! captures, offloads that are switched off) closes gates.
 
-use super::instructions::{Assembler, If, Instruction, Label, Register, Width};
+use crate::bpf::instructions::{Assembler, If, Instruction, Label, Register, Width};
 
 /// Descriptors of the maps.
 #[derive(Clone, Copy, Debug)]

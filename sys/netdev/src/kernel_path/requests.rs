@@ -1,4 +1,5 @@
-//! Requests to rtnetlink(7): pairs of veth, and programs at the hooks of `tc`.
+//! Requests to rtnetlink(7): pairs of veth, programs at the hooks of `tc`, and which XDP
+//! program a device has.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -26,6 +27,11 @@ const LINK_INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 const INET6_ADDRESS_MODE: u16 = 8;
 const ADDRESS_MODE_NONE: u8 = 1;
+
+// linux/if_link.h: of a device's XDP programs, and of each of its hooks.
+const LINK_XDP: u16 = 43;
+const XDP_ATTACHED: u16 = 2;
+const XDP_PROGRAM: u16 = 4;
 
 // linux/rtnetlink.h, linux/pkt_sched.h and linux/pkt_cls.h.
 const TC_BYTES: usize = 20;
@@ -61,7 +67,7 @@ impl Hook {
 }
 
 /// Network settings of the namespace in which this was opened.
-pub(super) struct Settings {
+pub(crate) struct Settings {
     socket: OwnedFd,
     sequence: u32,
 }
@@ -69,7 +75,7 @@ pub(super) struct Settings {
 impl Settings {
     /// # Errors
     /// Out of descriptors.
-    pub(super) fn open() -> Result<Self, Errno> {
+    pub(crate) fn open() -> Result<Self, Errno> {
         // Protocol 0 is rtnetlink.
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -119,6 +125,25 @@ impl Settings {
             }
             let link = attribute(message.body.get(LINK_BYTES..)?, libc::IFLA_LINK);
             Some(link.and_then(|value| u32_at(value, 0)).ok_or(Errno::NODATA))
+        })
+    }
+
+    /// The number of the XDP program that a device has; 0 if it has several, and `None`
+    /// if it has none.
+    ///
+    /// # Errors
+    /// The kernel's words.
+    pub(crate) fn xdp_program(&mut self, index: u32) -> Result<Option<u32>, Errno> {
+        send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
+        self.answer(|message| {
+            if message.kind != libc::RTM_NEWLINK {
+                return None;
+            }
+            let xdp = attribute(message.body.get(LINK_BYTES..)?, LINK_XDP).unwrap_or_default();
+            let attached = attribute(xdp, XDP_ATTACHED).and_then(<[u8]>::first).copied();
+            let program = attribute(xdp, XDP_PROGRAM).and_then(|value| u32_at(value, 0));
+            let is_attached = attached.unwrap_or_default() != 0;
+            Some(Ok(is_attached.then(|| program.unwrap_or_default())))
         })
     }
 

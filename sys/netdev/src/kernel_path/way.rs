@@ -7,9 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
+use super::FIELD;
 use super::programs::{self, MapFds};
 use super::requests::{Hook, Settings};
-use super::{FIELD, bpf};
+use crate::bpf::{self, Purpose};
 use crate::explain::{error, host};
 use crate::link::Link;
 
@@ -74,9 +75,9 @@ pub(super) fn guard(maps: MapFds, slot: u32, other: u32) -> Result<(), DeviceErr
 fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
     settings.keep_without_address(other);
-    let cross = bpf::load(&programs::cross(maps, slot))?;
+    let cross = bpf::load(Purpose::Classifier, &programs::cross(maps, slot))?;
     settings.attach(other, Hook::Ingress, cross.as_fd())?;
-    let shut = bpf::load(&programs::shut())?;
+    let shut = bpf::load(Purpose::Classifier, &programs::shut())?;
     settings.attach(other, Hook::Egress, shut.as_fd())?;
     settings.bring_up(other)?;
     Ok(())
@@ -92,10 +93,10 @@ pub(super) fn connect(maps: MapFds, slot: u32, tap: u32, way: u32) -> Result<(),
 
 fn connect_tap(maps: MapFds, slot: u32, tap: u32, way: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
-    let arrive = bpf::load(&programs::arrive(tap))?;
+    let arrive = bpf::load(Purpose::Classifier, &programs::arrive(tap))?;
     settings.attach(way, Hook::Ingress, arrive.as_fd())?;
     settings.bring_up(way)?;
-    let leave = bpf::load(&programs::leave(maps, slot, way))?;
+    let leave = bpf::load(Purpose::Classifier, &programs::leave(maps, slot, way))?;
     settings.attach(tap, Hook::Egress, leave.as_fd())?;
     Ok(())
 }

@@ -15,15 +15,6 @@ pub enum Lacp {
     Passive,
 }
 
-/// What makes ports that lead to one partner one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    /// A bond, by agreement with the partner.
-    Lacp(Lacp),
-    /// A bond, whatever the partner does.
-    Static,
-}
-
 /// A switch with any number of bonds of two links, each bond on a bridge of its own.
 #[derive(Debug)]
 pub struct OvsBonds {
@@ -59,32 +50,27 @@ impl OvsBonds {
             far.run(&["ip", "link", "set", end, "up"])?;
             self.namespace().run(&["ip", "link", "set", link, "up"])?;
         }
-        let bridge = self.join(&links, Group::Lacp(lacp))?;
+        let bridge = self.join(&links, lacp)?;
         let address = format!("10.99.{}.1", self.bonds);
         self.namespace().address(&bridge, &format!("{address}/24"))?;
         Ok((ends, address))
     }
 
-    /// Makes devices of its namespace the ports of another bridge; returns the device
-    /// that has the bridge's addresses.
+    /// Makes devices of its namespace a bond (balance-tcp, short timeout) on another
+    /// bridge; returns the device that has the bridge's addresses.
     ///
     /// # Errors
     /// The switch refused.
-    pub fn join(&mut self, links: &[String], group: Group) -> Result<String> {
+    pub fn join(&mut self, links: &[String], lacp: Lacp) -> Result<String> {
         let Self { server, bonds } = self;
         *bonds += 1;
         let (bridge, bond) = (format!("b{bonds}"), format!("bond{bonds}"));
         let mut words =
             vec!["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev"];
-        let settings: &[&str] = match group {
-            Group::Lacp(Lacp::Active) => &["lacp=active", "bond_mode=balance-tcp"],
-            Group::Lacp(Lacp::Passive) => &["lacp=passive", "bond_mode=balance-tcp"],
-            Group::Static => &["lacp=off", "bond_mode=balance-slb"],
-        };
         words.extend(["--", "add-bond", &bridge, &bond]);
         words.extend(links.iter().map(String::as_str));
-        words.extend(settings);
-        words.push("other_config:lacp-time=fast");
+        words.push(if lacp == Lacp::Active { "lacp=active" } else { "lacp=passive" });
+        words.extend(["bond_mode=balance-tcp", "other_config:lacp-time=fast"]);
         server.set(&words)?;
         server.switch.check_running()?;
         server.namespace.wait_device(&bridge)?;

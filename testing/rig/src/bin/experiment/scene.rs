@@ -1,13 +1,14 @@
-//! Guests, a suimond with a team, and a switch behind it: the kernel's bridge where the
-//! team needs no group there, a bond of Open vSwitch where it does.
+//! Guests, a suimond with a team, and a switch behind it: a bond of Open vSwitch for LACP,
+//! otherwise the kernel's bridge. It knows of no static group, which Open vSwitch does not
+//! have either: it floods to all members, and learns addresses anew as flows change them.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use suimon_rig::ovs::{Group, Lacp, OvsBonds};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, until};
+use suimon_rig::ovs::{Lacp, OvsBonds};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, run, until};
 
 use crate::plan::{Combination, Plan};
 use crate::record::{Processor, Queue, Second};
@@ -26,14 +27,14 @@ pub(crate) struct Scene {
 /// What is behind the team.
 enum Far {
     Bridge(Namespace),
-    Bond(OvsBonds),
+    Bond(Box<OvsBonds>),
 }
 
 impl Far {
     fn new(rig: &Rig, mode: &str) -> Result<Self> {
         Ok(match mode {
-            "switch-independent" => Self::Bridge(Namespace::new(rig, "far")?),
-            _ => Self::Bond(OvsBonds::start(rig)?),
+            "lacp" => Self::Bond(Box::new(OvsBonds::start(rig)?)),
+            _ => Self::Bridge(Namespace::new(rig, "far")?),
         })
     }
 
@@ -46,10 +47,9 @@ impl Far {
 
     /// Makes devices of its namespace ports of one switch; returns the device that has
     /// its addresses.
-    fn join(&mut self, devices: &[String], mode: &str) -> Result<String> {
-        let group = if mode == "lacp" { Group::Lacp(Lacp::Active) } else { Group::Static };
+    fn join(&mut self, devices: &[String]) -> Result<String> {
         match self {
-            Self::Bond(switch) => switch.join(devices, group),
+            Self::Bond(switch) => switch.join(devices, Lacp::Active),
             Self::Bridge(namespace) => {
                 let bridge = "far";
                 namespace.run(&["ip", "link", "add", bridge, "type", "bridge"])?;
@@ -99,9 +99,11 @@ impl Scene {
             let (near, far) = (rig.device("n"), rig.device("f"));
             wires.push(Veth::new(&near, &far, far_side.namespace())?);
             let _ = write!(host, "[[uplink]]\nname = \"up{at}\"\ndevice = \"{near}\"\n");
+            // Open vSwitch takes what comes over a veth for complete, checksums included.
+            run(&["ethtool", "-K", &near, "tx", "off"])?;
             far_ends.push(far);
         }
-        let bridge = far_side.join(&far_ends, combination.mode)?;
+        let bridge = far_side.join(&far_ends)?;
         far_side.namespace().address(&bridge, &format!("{FAR}/24"))?;
         let guests: Vec<LightGuest> = (0..plan.guests)
             .map(|at| LightGuest::new(rig, &format!("vm{at}"), 10 + at))

@@ -1,13 +1,13 @@
 //! Programs for the kernel's eBPF machine, put together instruction by instruction.
 //!
-//! As much of RFC 9669 ("BPF Instruction Set Architecture") as the programs of
-//! [`super::programs`] need. They are too small, and depend too much on the port they
-//! are for, to be worth a second compiler at build time.
+//! As much of RFC 9669 ("BPF Instruction Set Architecture") as the programs here need.
+//! They are too small, and depend too much on the port they are for, to be worth a second
+//! compiler at build time.
 
 /// One instruction (RFC 9669, section 3): opcode, registers, offset, immediate value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Instruction {
+pub(crate) struct Instruction {
     opcode: u8,
     /// The destination in the lower four bits, the source in the upper four; on a
     /// machine of the other byte order the other way round.
@@ -18,7 +18,7 @@ pub(super) struct Instruction {
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Register {
+pub(crate) enum Register {
     /// What a call returns, and the program.
     R0 = 0,
     /// The first argument of a call.
@@ -37,7 +37,7 @@ pub(super) enum Register {
 
 /// How many bytes an instruction moves (RFC 9669, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
+pub(crate) enum Width {
     /// Four.
     Word = 0x00,
     /// Two.
@@ -48,7 +48,7 @@ pub(super) enum Width {
 
 /// When a jump is taken (RFC 9669, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum If {
+pub(crate) enum If {
     Equal = 0x10,
     /// Without sign.
     Greater = 0x20,
@@ -59,7 +59,7 @@ pub(super) enum If {
 
 /// A place to jump to, further down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label(usize);
+pub(crate) struct Label(usize);
 
 // Instruction classes and modes, RFC 9669, sections 3 to 5.
 const LOAD_IMMEDIATE_64: u8 = 0x18;
@@ -79,7 +79,7 @@ const MAP_BY_DESCRIPTOR: u8 = 1;
 
 /// A program under construction.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
+pub(crate) struct Assembler {
     instructions: Vec<Instruction>,
     jumps: Vec<(usize, Label)>,
     /// Where each label was placed.
@@ -88,73 +88,73 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// A label that is not placed yet.
-    pub(super) fn label(&mut self) -> Label {
+    pub(crate) fn label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len() - 1)
     }
 
     /// The next instruction is what `label` means.
-    pub(super) fn place(&mut self, label: Label) {
+    pub(crate) fn place(&mut self, label: Label) {
         let here = self.instructions.len();
         if let Some(place) = self.labels.get_mut(label.0) {
             *place = here;
         }
     }
 
-    pub(super) fn set(&mut self, to: Register, value: i32) {
+    pub(crate) fn set(&mut self, to: Register, value: i32) {
         self.push(MOVE_IMMEDIATE, to as u8, 0, 0, value);
     }
 
-    pub(super) fn copy(&mut self, to: Register, from: Register) {
+    pub(crate) fn copy(&mut self, to: Register, from: Register) {
         self.push(MOVE, to as u8, from as u8, 0, 0);
     }
 
-    pub(super) fn add(&mut self, to: Register, value: i32) {
+    pub(crate) fn add(&mut self, to: Register, value: i32) {
         self.push(ADD_IMMEDIATE, to as u8, 0, 0, value);
     }
 
     /// The address of what lies at this offset on the stack.
-    pub(super) fn address(&mut self, to: Register, at: i16) {
+    pub(crate) fn address(&mut self, to: Register, at: i16) {
         self.copy(to, Register::Frame);
         self.add(to, at.into());
     }
 
-    pub(super) fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {
+    pub(crate) fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {
         self.push(LOAD | width as u8, to as u8, from as u8, at, 0);
     }
 
     /// Stores a register on the stack.
-    pub(super) fn store(&mut self, width: Width, at: i16, from: Register) {
+    pub(crate) fn store(&mut self, width: Width, at: i16, from: Register) {
         self.push(STORE | width as u8, Register::Frame as u8, from as u8, at, 0);
     }
 
     /// Stores a value on the stack.
-    pub(super) fn store_value(&mut self, width: Width, at: i16, value: i32) {
+    pub(crate) fn store_value(&mut self, width: Width, at: i16, value: i32) {
         self.push(STORE_IMMEDIATE | width as u8, Register::Frame as u8, 0, at, value);
     }
 
     /// Adds a register to eight bytes in memory, atomically.
-    pub(super) fn add_to(&mut self, to: Register, at: i16, from: Register) {
+    pub(crate) fn add_to(&mut self, to: Register, at: i16, from: Register) {
         self.push(ATOMIC_64, to as u8, from as u8, at, 0);
     }
 
     /// A map for a call, by its descriptor.
-    pub(super) fn map(&mut self, to: Register, descriptor: i32) {
+    pub(crate) fn map(&mut self, to: Register, descriptor: i32) {
         self.push(LOAD_IMMEDIATE_64, to as u8, MAP_BY_DESCRIPTOR, 0, descriptor);
         self.push(0, 0, 0, 0, 0);
     }
 
-    pub(super) fn jump(&mut self, to: Label) {
+    pub(crate) fn jump(&mut self, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP, 0, 0, 0, 0);
     }
 
-    pub(super) fn jump_if(&mut self, left: Register, when: If, right: i32, to: Label) {
+    pub(crate) fn jump_if(&mut self, left: Register, when: If, right: i32, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | when as u8, left as u8, 0, 0, right);
     }
 
-    pub(super) fn jump_if_registers(
+    pub(crate) fn jump_if_registers(
         &mut self,
         left: Register,
         when: If,
@@ -166,17 +166,17 @@ impl Assembler {
     }
 
     /// Calls a function of the kernel by its number in `linux/bpf.h`.
-    pub(super) fn call(&mut self, function: i32) {
+    pub(crate) fn call(&mut self, function: i32) {
         self.push(CALL, 0, 0, 0, function);
     }
 
-    pub(super) fn exit(&mut self) {
+    pub(crate) fn exit(&mut self) {
         self.push(EXIT, 0, 0, 0, 0);
     }
 
     /// The program. Jumps to labels that were never placed go to its beginning, which
     /// the kernel refuses.
-    pub(super) fn finish(mut self) -> Vec<Instruction> {
+    pub(crate) fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let target = self.labels.get(label.0).copied().unwrap_or_default();
             // Programs here have some hundred instructions at most.

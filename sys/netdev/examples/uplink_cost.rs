@@ -1,0 +1,169 @@
+//! What a frame costs through an uplink over a packet socket and over AF_XDP, on the same
+//! pair of veth, turn about.
+//!
+//! `uplink_cost [ROUNDS]`, as root. It makes the pair, with the far end in a namespace of
+//! its own, and prints for each driver and length the nanoseconds of this thread for each
+//! frame, out and in: the median of the rounds, the least and the most. Out: from the sink
+//! to the far end's stack, which drops it. In: from a packet socket at the far end, whose
+//! part is the same for both, to the source. Whatever the kernel does, it does on this
+//! thread, so that the figure is all of the work.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use suimon_frame::{Frame, FrameBatch};
+use suimon_netdev::NetDevices;
+use suimon_ports::{
+    DeviceNotice, FrameSink, FrameSource, OffloadSwitches, PortDevice, PortObserver, QueueHost,
+    UplinkDriver, UplinkSpec,
+};
+use suimon_quantity::{PortId, QueueId};
+
+const NETNS: &str = "smuplinkcost";
+const FRAMES: usize = 32;
+const BATCHES: usize = 2000;
+
+#[derive(Default)]
+struct Shelf {
+    sources: Mutex<BTreeMap<PortId, Box<dyn FrameSource>>>,
+    sinks: Mutex<BTreeMap<PortId, Box<dyn FrameSink>>>,
+}
+
+impl QueueHost for Shelf {
+    fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
+        self.sources.lock().unwrap().insert(id.port, source);
+    }
+    fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
+        self.sinks.lock().unwrap().insert(id.port, sink);
+    }
+    fn detach(&self, _: QueueId) {}
+    fn detach_port(&self, port: PortId) {
+        self.sources.lock().unwrap().remove(&port);
+        self.sinks.lock().unwrap().remove(&port);
+    }
+}
+
+struct Silent;
+
+impl PortObserver for Silent {
+    fn handle_notice(&self, _: PortId, _: DeviceNotice) {}
+}
+
+fn run(line: &str) -> Result<()> {
+    let mut words = line.split_whitespace();
+    let status = Command::new(words.next().context("a command")?).args(words).status()?;
+    ensure!(status.success(), "{line}");
+    Ok(())
+}
+
+/// An open end of the pair.
+struct End {
+    _device: Box<dyn PortDevice>,
+    source: Box<dyn FrameSource>,
+    sink: Box<dyn FrameSink>,
+}
+
+fn open(devices: &NetDevices, device: &str, driver: UplinkDriver, port: u32) -> Result<End> {
+    let (queues, port) = (Arc::new(Shelf::default()), PortId(port));
+    let offload = OffloadSwitches::default();
+    let spec = UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None, offload };
+    let opened = devices.open_uplink(port, &spec, queues.clone(), Arc::new(Silent))?;
+    let source = queues.sources.lock().unwrap().remove(&port).context("a source")?;
+    let sink = queues.sinks.lock().unwrap().remove(&port).context("a sink")?;
+    Ok(End { _device: opened, source, sink })
+}
+
+fn frame(len: usize, to: &str) -> Frame {
+    let mut bytes = vec![0x5a; len];
+    let last = if to == "in" { 1 } else { 9 };
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame
+}
+
+fn send(sink: &mut dyn FrameSink, frame: &Frame) -> Result<()> {
+    for _ in 0..FRAMES {
+        sink.transmit(frame)?;
+    }
+    sink.flush()?;
+    Ok(())
+}
+
+/// Nanoseconds for each frame out.
+fn out(near: &mut End, frame: &Frame) -> Result<f64> {
+    let start = Instant::now();
+    for _ in 0..BATCHES {
+        send(near.sink.as_mut(), frame)?;
+    }
+    Ok(start.elapsed().as_nanos() as f64 / (FRAMES * BATCHES) as f64)
+}
+
+/// Nanoseconds for each frame in, and how many of all came.
+fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
+    let mut batch = FrameBatch::new();
+    let mut came = 0;
+    let start = Instant::now();
+    for _ in 0..BATCHES {
+        send(far.sink.as_mut(), frame)?;
+        let mut missing = FRAMES;
+        for _ in 0..100 {
+            batch.clear();
+            let count = near.source.receive(&mut batch)?;
+            came += count;
+            missing = missing.saturating_sub(count);
+            if missing == 0 {
+                break;
+            }
+        }
+    }
+    Ok((start.elapsed().as_nanos() as f64 / (FRAMES * BATCHES) as f64, came))
+}
+
+fn main() -> Result<()> {
+    let rounds = std::env::args().nth(1).map_or(Ok(9), |rounds| rounds.parse())?;
+    run(&format!("ip netns add {NETNS}"))?;
+    let measured = measure(rounds);
+    run(&format!("ip netns delete {NETNS}"))?;
+    measured
+}
+
+fn measure(rounds: usize) -> Result<()> {
+    run(&format!("ip link add smcost0 type veth peer name smcost1 netns {NETNS}"))?;
+    run(&format!("ip netns exec {NETNS} ip link set smcost1 up"))?;
+    // The far end is in reach of this process only if it is in its namespace, so the
+    // near one goes there too.
+    run(&format!("ip link set smcost0 netns {NETNS}"))?;
+    let file = std::fs::File::open(format!("/run/netns/{NETNS}"))?;
+    let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+    rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), kind)?;
+    let devices = NetDevices::new()?;
+    let mut far = open(&devices, "smcost1", UplinkDriver::AfPacket, 9)?;
+    let mut costs: BTreeMap<(usize, &str, &str), Vec<f64>> = BTreeMap::new();
+    for round in 0..rounds {
+        let mut drivers = [("af_packet", UplinkDriver::AfPacket), ("af_xdp", UplinkDriver::AfXdp)];
+        drivers.rotate_left(round % 2);
+        for (name, driver) in drivers {
+            let mut near = open(&devices, "smcost0", driver, 1)?;
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            for len in [60, 1514] {
+                let cost = out(&mut near, &frame(len, "out"))?;
+                costs.entry((len, "out", name)).or_default().push(cost);
+                while far.source.receive(&mut FrameBatch::new())? > 0 {}
+                let (cost, came) = into(&mut near, &mut far, &frame(len, "in"))?;
+                costs.entry((len, "in", name)).or_default().push(cost);
+                ensure!(came * 100 >= FRAMES * BATCHES * 99, "{name}: {came} frames came");
+            }
+        }
+    }
+    for ((len, way, name), mut costs) in costs {
+        costs.sort_by(f64::total_cmp);
+        let (least, most) = (costs[0], costs[costs.len() - 1]);
+        let median = costs[costs.len() / 2];
+        println!("{len:5} bytes {way:3}  {name:9}  {median:6.0} ns  ({least:.0} to {most:.0})");
+    }
+    Ok(())
+}

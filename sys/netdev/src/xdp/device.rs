@@ -1,0 +1,357 @@
+//! An AF_XDP uplink as a port's device.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+use suimon_frame::Offloads;
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
+    UplinkSpec, XdpHook, XdpState,
+};
+use suimon_quantity::{Direction, PortId, QueueId};
+
+use super::observer::LossObserver;
+use super::program::{Attached, is_taken};
+use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
+use super::socket::{Place, RECEIVE_HEADROOM, Receiver, Sender, Shape, Step, XdpSocket};
+use crate::bpf;
+use crate::explain::{error, host};
+use crate::kernel_path::requests::Settings;
+use crate::link::Link;
+use crate::namespace::Namespace;
+use crate::offload;
+use crate::raw_socket::RawSocket;
+use crate::watch::{LinkWatch, LinkWatcher};
+use crate::watched_link::WatchSubject;
+
+const SMALL_CHUNK_BYTES: usize = 2048;
+const LARGE_CHUNK_BYTES: usize = 4096;
+
+/// The devices that have our program, by index. Clones are handles on the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldDevices(Arc<Mutex<BTreeSet<u32>>>);
+
+impl HeldDevices {
+    fn get(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct XdpDevice {
+    port: PortId,
+    spec: UplinkSpec,
+    link: Link,
+    index: u32,
+    watch: LinkWatch,
+    state: XdpState,
+    shape: Shape,
+    queues: Vec<Arc<XdpQueue>>,
+    host: Arc<dyn QueueHost>,
+    held: HeldDevices,
+    /// Whether the device took tags out of frames before.
+    took_tags_out: bool,
+    /// `None` once it is being closed.
+    attached: Option<Attached>,
+    /// Has the device receive frames for all addresses while it is open.
+    _promiscuous: RawSocket,
+}
+
+/// What is opened, before anybody hears of it.
+struct Sockets {
+    attached: Attached,
+    opened: Vec<(XdpSocket, Receiver, Sender)>,
+    shape: Shape,
+}
+
+impl XdpDevice {
+    pub(crate) fn open(
+        port: PortId,
+        spec: &UplinkSpec,
+        queue_host: Arc<dyn QueueHost>,
+        watcher: &LinkWatcher,
+        held: &HeldDevices,
+        observer: Arc<dyn PortObserver>,
+    ) -> Result<Self, DeviceError> {
+        let (link, index) = check(spec, held)?;
+        if let Some(mtu) = spec.mtu {
+            link.set_mtu(mtu)?;
+        }
+        link.bring_up()?;
+        let mtu = link.mtu()?;
+        let promiscuous = RawSocket::new()
+            .and_then(|socket| socket.add_membership(index, None).map(|()| socket))
+            .map_err(|cause| opening(spec, &cause))?;
+        let took_tags_out = keep_tags(&link)?;
+        let sockets =
+            open_sockets(spec, index, mtu).inspect_err(|_| restore(&link, took_tags_out))?;
+        let Sockets { attached, opened, shape } = sockets;
+        let device: Arc<str> = spec.device.as_str().into();
+        let state = state(&attached, &opened, shape);
+        let watch = watch(watcher, &link, index, &device, port, observer)
+            .inspect_err(|_| restore(&link, took_tags_out))?;
+        let mut queues = Vec::new();
+        for (nth, (socket, receiver, sender)) in (0..).zip(opened) {
+            let egress = egress(spec, socket.completes_checksums);
+            let queue = XdpQueue::new(socket, Arc::clone(&device), egress, frame_bytes(mtu));
+            let queue = Arc::new(queue);
+            let id = |direction| QueueId { port, direction, index: nth };
+            let sink = XdpSink::new(Arc::clone(&queue), sender);
+            queue_host.attach_sink(id(Direction::Egress), Box::new(sink));
+            let source = XdpSource::new(Arc::clone(&queue), receiver);
+            queue_host.attach_source(id(Direction::Ingress), Box::new(source));
+            queues.push(queue);
+        }
+        held.get().insert(index);
+        Ok(Self {
+            port,
+            spec: spec.clone(),
+            link,
+            index,
+            watch,
+            state,
+            shape,
+            queues,
+            host: queue_host,
+            held: held.clone(),
+            took_tags_out,
+            attached: Some(attached),
+            _promiscuous: promiscuous,
+        })
+    }
+}
+
+/// Looks whether [`XdpDevice::open`] could succeed; changes nothing.
+///
+/// # Errors
+/// What opening would say, as far as that can be known before.
+pub(crate) fn probe(spec: &UplinkSpec, held: &HeldDevices) -> Result<(), DeviceError> {
+    check(spec, held).map(drop)
+}
+
+fn check(spec: &UplinkSpec, held: &HeldDevices) -> Result<(Link, u32), DeviceError> {
+    let link = Link::new(&spec.device)?;
+    let index = link.ethernet_index()?;
+    check_queues(spec, &link)?;
+    let program = Settings::open().and_then(|mut settings| settings.xdp_program(index));
+    let program = program.map_err(|errno| opening(spec, &errno.into()))?;
+    match program {
+        Some(program) if !held.get().contains(&index) => Err(taken(&spec.device, program)),
+        _ => Ok((link, index)),
+    }
+}
+
+/// A frame of a receive queue without a socket would not reach the switch.
+fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
+    let UplinkSpec { device, queue_pairs: wanted, .. } = spec;
+    // Where the driver does not say, binding tells.
+    let Some((receiving, sending)) = link.queues()? else { return Ok(()) };
+    let wanted = u32::from((*wanted).max(1));
+    let detail = if receiving > wanted {
+        format!(
+            "device {device} receives with {receiving} queues, and frames of a queue without a socket do not reach the switch; set queues = {receiving}, or the device to {wanted} with `ethtool -L {device}`"
+        )
+    } else if receiving < wanted || sending < wanted {
+        let there = receiving.min(sending);
+        format!(
+            "device {device} has {receiving} queues to receive and {sending} to send with; set queues = {there}, or the device to {wanted} with `ethtool -L {device}`"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(error(DeviceErrorKind::Unsupported, "queues", detail))
+}
+
+fn taken(device: &str, program: u32) -> DeviceError {
+    let which = if program == 0 { String::new() } else { format!(" (number {program})") };
+    let detail = format!(
+        "device {device} has an XDP program already{which}; take it away with `ip link set dev {device} xdp off`, or stop who attached it, or choose driver = \"af_packet\""
+    );
+    error(DeviceErrorKind::Busy, "device", detail)
+}
+
+fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
+    host("device", &format!("opening device {} for AF_XDP", spec.device), cause)
+}
+
+/// Has the device leave VLAN tags in the frames, for what it takes out is not told to a
+/// socket. Returns whether it took them out before.
+fn keep_tags(link: &Link) -> Result<bool, DeviceError> {
+    let takes_out = link.takes_tags_out()?;
+    if takes_out {
+        link.set_takes_tags_out(false)?;
+    }
+    Ok(takes_out)
+}
+
+fn restore(link: &Link, took_tags_out: bool) {
+    if took_tags_out {
+        // The device may be gone.
+        let _ = link.set_takes_tags_out(true);
+    }
+}
+
+/// How frames of this length lie in chunks.
+fn shape(mtu: u16, copies: bool) -> Shape {
+    let fits = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
+    let chunk_bytes = if fits(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
+    Shape { chunk_bytes, multi_buffer: !fits(chunk_bytes), copies }
+}
+
+fn open_sockets(spec: &UplinkSpec, index: u32, mtu: u16) -> Result<Sockets, DeviceError> {
+    let several = shape(mtu, false).multi_buffer;
+    let queues = u32::from(spec.queue_pairs.max(1));
+    let attached = Attached::new(index, queues, several).map_err(|cause| {
+        if is_taken(&cause) { taken(&spec.device, 0) } else { opening(spec, &cause) }
+    })?;
+    let shape = shape(mtu, attached.hook == bpf::XdpHook::Generic);
+    let mut opened = Vec::new();
+    for queue in 0..queues {
+        let place = Place { index, queue };
+        let fail = |(step, cause)| explain(spec, mtu, place, shape, step, &cause);
+        opened.push(XdpSocket::open(shape, place).map_err(fail)?);
+    }
+    for (queue, (socket, ..)) in (0..).zip(&opened) {
+        attached.set(queue, socket.fd()).map_err(|cause| opening(spec, &cause))?;
+    }
+    Ok(Sockets { attached, opened, shape })
+}
+
+fn explain(
+    spec: &UplinkSpec,
+    mtu: u16,
+    place: Place,
+    shape: Shape,
+    step: Step,
+    cause: &io::Error,
+) -> DeviceError {
+    let device = &spec.device;
+    let unsupported = |field, detail| error(DeviceErrorKind::Unsupported, field, detail);
+    match (step, Errno::from_io_error(cause)) {
+        (Step::Socket, Some(Errno::AFNOSUPPORT)) => unsupported(
+            "driver",
+            "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); choose driver = \"af_packet\"".into(),
+        ),
+        (Step::Umem, Some(Errno::NOBUFS | Errno::NOMEM)) => error(
+            DeviceErrorKind::Host,
+            "device",
+            format!(
+                "the chunks of queue {} of device {device} cannot be locked in memory: {cause}; give suimond CAP_IPC_LOCK or raise its limit of locked memory (LimitMEMLOCK)",
+                place.queue
+            ),
+        ),
+        (Step::Bind, Some(Errno::BUSY)) => error(
+            DeviceErrorKind::Busy,
+            "device",
+            format!(
+                "another process has an AF_XDP socket on queue {} of device {device}; stop that process or choose another device",
+                place.queue
+            ),
+        ),
+        (Step::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if shape.multi_buffer => unsupported(
+            "mtu",
+            format!(
+                "frames of MTU {mtu} take several chunks, which this kernel (before 6.6) or device cannot; set an mtu of at most {}, or choose driver = \"af_packet\"",
+                LARGE_CHUNK_BYTES - RECEIVE_HEADROOM - frame_bytes(0)
+            ),
+        ),
+        (Step::Bind, Some(Errno::INVAL)) => unsupported(
+            "queues",
+            format!("device {device} has no queue {}; set queues = {}", place.queue, place.queue),
+        ),
+        _ => opening(spec, cause),
+    }
+}
+
+fn state(attached: &Attached, opened: &[(XdpSocket, Receiver, Sender)], shape: Shape) -> XdpState {
+    XdpState {
+        hook: match attached.hook {
+            bpf::XdpHook::Driver => XdpHook::Driver,
+            bpf::XdpHook::Generic => XdpHook::Generic,
+        },
+        // A driver has it for all of its queues or for none.
+        zero_copy: opened.iter().all(|(socket, ..)| socket.zero_copy),
+        multi_buffer: shape.multi_buffer,
+        chunk_bytes: shape.chunk_bytes as u16,
+        lost_frames: 0,
+    }
+}
+
+/// The switches allow it and the kernel does it: checksums. It cuts nothing.
+fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
+    let allowed = offload::egress(spec.offload.mirrored(), false);
+    allowed.and(carried(completes_checksums))
+}
+
+fn carried(completes_checksums: bool) -> Offloads {
+    Offloads { checksum: completes_checksums, ..Offloads::NONE }
+}
+
+fn watch(
+    watcher: &LinkWatcher,
+    link: &Link,
+    index: u32,
+    device: &Arc<str>,
+    port: PortId,
+    inner: Arc<dyn PortObserver>,
+) -> Result<LinkWatch, DeviceError> {
+    let socket: OwnedFd = link.socket()?;
+    let observer = LossObserver { inner, index, device: Arc::clone(device), socket };
+    let present = link.state()?;
+    let subject = WatchSubject { index, device, present, has_speed: true };
+    watcher.watch(&Namespace::open(None)?, subject, port, Arc::new(observer))
+}
+
+impl PortDevice for XdpDevice {
+    fn status(&self) -> DeviceStatus {
+        let link = self.watch.state();
+        let completes = self.queues.iter().all(|queue| queue.socket.completes_checksums);
+        let lost = self.queues.iter().map(|queue| queue.socket.lost());
+        DeviceStatus {
+            link_up: link.is_usable(),
+            speed: self.watch.speed(),
+            queue_pairs: self.spec.queue_pairs.max(1),
+            ingress: Offloads::NONE,
+            egress: carried(completes),
+            features: None,
+            mac: link.mac,
+            mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
+            kernel_path: None,
+            xdp: Some(XdpState { lost_frames: lost.fold(0, u64::saturating_add), ..self.state }),
+        }
+    }
+
+    fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
+        let PortSpec::Uplink(to) = to else { return Ok(false) };
+        let live = UplinkSpec { mtu: to.mtu, offload: to.offload, ..self.spec.clone() };
+        // An MTU for which chunks are the wrong ones.
+        let fits = to.mtu.is_none_or(|mtu| shape(mtu, self.shape.copies) == self.shape);
+        if live != *to || !fits {
+            return Ok(false);
+        }
+        if let Some(mtu) = to.mtu {
+            self.link.set_mtu(mtu)?;
+            for queue in &self.queues {
+                queue.frame_bytes_max.store(frame_bytes(mtu), Ordering::Relaxed);
+            }
+        }
+        for queue in &self.queues {
+            queue.egress.store(egress(to, queue.socket.completes_checksums));
+        }
+        self.spec = to.clone();
+        Ok(true)
+    }
+}
+
+impl Drop for XdpDevice {
+    fn drop(&mut self) {
+        // First frames go to the kernel's stack again, then the sockets go.
+        self.attached = None;
+        self.host.detach_port(self.port);
+        restore(&self.link, self.took_tags_out);
+        self.held.get().remove(&self.index);
+    }
+}

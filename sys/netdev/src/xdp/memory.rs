@@ -1,0 +1,172 @@
+//! Memory that the kernel writes and reads beside us: mapped pages, and the chunks of a
+//! UMEM in them.
+#![allow(unsafe_code, reason = "memory is shared with the kernel, at addresses that it names")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Mapped pages, given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the pages belong to no thread; whoever reads or writes them says why he may.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; a `Mapping` itself gives out no reference to them.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Zeroed memory of our own, there from the beginning.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Self::map(bytes, flags, -1, 0)
+    }
+
+    /// A ring of an AF_XDP socket, from its `offset` on.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    pub(super) fn ring(socket: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        Self::map(bytes, flags, socket.as_raw_fd(), offset)
+    }
+
+    fn map(bytes: usize, flags: i32, fd: i32, offset: u64) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let offset = libc::off64_t::try_from(offset).map_err(io::Error::other)?;
+        // SAFETY: the kernel chooses the address, so nothing of ours is mapped over.
+        let start =
+            unsafe { libc::mmap64(core::ptr::null_mut(), bytes, protection, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, bytes })
+    }
+
+    /// Where it begins.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: these pages were mapped by `map` and by nobody else; who points into
+        // them holds this.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Some of the chunks of a UMEM: those that one queue receives into, or sends from. Every
+/// chunk of a UMEM is in one area at most ([`areas`]).
+#[derive(Debug)]
+pub(super) struct Area {
+    umem: Arc<Mapping>,
+    first: usize,
+    bytes: usize,
+    chunk_bytes: usize,
+}
+
+/// Divides a UMEM into one area of so many chunks and one of all others. `chunk_bytes` is
+/// a power of two.
+pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [Area; 2] {
+    let whole = umem.bytes() - umem.bytes() % chunk_bytes;
+    let middle = first_chunks.saturating_mul(chunk_bytes).min(whole);
+    let umem = Arc::new(umem);
+    let area = |first, end: usize| Area {
+        umem: Arc::clone(&umem),
+        first,
+        bytes: end - first,
+        chunk_bytes,
+    };
+    [area(0, middle), area(middle, whole)]
+}
+
+impl Area {
+    /// The addresses of its chunks, as descriptors name them: bytes from the UMEM's
+    /// beginning.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = u64> + use<> {
+        let (first, chunk) = (self.first, self.chunk_bytes);
+        (0..self.bytes / chunk).map(move |nth| (first + nth * chunk) as u64)
+    }
+
+    /// The chunk in which an address lies; `None` if it is none of these.
+    pub(super) fn chunk_of(&self, address: u64) -> Option<u64> {
+        let address = usize::try_from(address).ok()?;
+        let inside = address.checked_sub(self.first).is_some_and(|at| at < self.bytes);
+        inside.then_some((address - address % self.chunk_bytes) as u64)
+    }
+
+    /// Copies from `address` on. `false`, and nothing is copied, if that is not within one
+    /// chunk of this area.
+    ///
+    /// What is read is what lies there: a chunk that the kernel has been given may change
+    /// meanwhile.
+    #[inline]
+    pub(super) fn read(&self, address: u64, to: &mut [u8]) -> bool {
+        let Some(from) = self.place(address, to.len()) else { return false };
+        // SAFETY: `place` lies in the mapping for that many bytes. `to` is ours alone, and
+        // no reference to anything in the mapping is ever made.
+        unsafe { core::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
+        true
+    }
+
+    /// Copies to `address` on. `false`, and nothing is copied, if that is not within one
+    /// chunk of this area.
+    #[inline]
+    pub(super) fn write(&mut self, address: u64, from: &[u8]) -> bool {
+        let Some(to) = self.place(address, from.len()) else { return false };
+        // SAFETY: `place` lies in the mapping for that many bytes, and nobody else in this
+        // process writes or reads there: the chunk is in this area only, and this is
+        // borrowed mutably. No reference to anything in the mapping is ever made.
+        unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        true
+    }
+
+    #[inline]
+    fn place(&self, address: u64, bytes: usize) -> Option<*mut u8> {
+        let chunk = self.chunk_of(address)? as usize;
+        let at = address as usize;
+        if bytes > self.chunk_bytes - (at - chunk) {
+            return None;
+        }
+        // SAFETY: the chunk lies in the mapping, and so does what begins at `at` and ends
+        // within the chunk.
+        Some(unsafe { self.umem.start().as_ptr().add(at) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_reads_and_writes_its_own_chunks_only() {
+        let [mut low, mut high] = areas(Mapping::anonymous(8 * 2048 + 100).unwrap(), 2048, 3);
+        assert_eq!(low.chunks().collect::<Vec<_>>(), [0, 2048, 4096]);
+        assert_eq!(high.chunks().count(), 5);
+        assert!(low.write(2048 + 24, b"here") && high.write(3 * 2048, b"there"));
+        let mut four = [0; 4];
+        assert!(low.read(2048 + 24, &mut four));
+        assert_eq!(&four, b"here");
+        // The last bytes of a chunk, and one more.
+        assert!(low.write(2 * 2048 - 4, &four) && !low.write(2 * 2048 - 3, &four));
+        for outside in [3 * 2048, 8 * 2048, u64::MAX, u64::MAX - 2] {
+            assert!(!low.read(outside, &mut four) && !low.write(outside, &four), "{outside}");
+        }
+        assert!(!high.read(0, &mut four) && !high.write(8 * 2048, &four));
+        assert_eq!((low.chunk_of(5000), high.chunk_of(5000)), (Some(4096), None));
+    }
+}

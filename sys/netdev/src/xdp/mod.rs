@@ -1,0 +1,37 @@
+//! Uplinks whose frames come and go through AF_XDP sockets, past the kernel's stack
+//! (the kernel's `networking/af_xdp`).
+//!
+//! ```text
+//!   device ── program ──▶ socket of the receive queue:  fill ◀── chunks ── XdpSource
+//!      ▲                                                 RX ──── frames ─▶
+//!      └────────────────── the same socket:              TX ◀─── frames ── XdpSink
+//!                                                completion ──── chunks ─▶
+//! ```
+//!
+//! One socket for each receive queue of the device, each with a UMEM of its own: half of
+//! its chunks are received into, half are sent from, so that source and sink, which two
+//! processors may own, share nothing but the descriptor.
+//!
+//! What it does not do: it takes no large frames and knows no checksum of what arrives;
+//! the offload engine does what is left.
+//!
+//! Lifecycle: [`XdpDevice::open`] attaches the program, binds the sockets and gives the
+//! program their descriptors; then frames come. Dropping the device, or the process' end
+//! however it comes, closes the link to the program, and the device is as it was before.
+//!
+//! Invariants
+//! - A chunk is in one place at a time: in a ring, or in the hands of its source or sink.
+//! - Whatever address and length a ring says, nothing outside of a chunk is touched.
+
+mod device;
+mod memory;
+mod observer;
+mod program;
+mod queue;
+mod ring;
+mod socket;
+
+pub(crate) use device::{HeldDevices, XdpDevice, probe};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! Hears that an uplink's device was deleted, which its sockets do not say to one who
+//! sleeps over them.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::net::netdevice::index_to_name;
+use suimon_ports::{DeviceNotice, PortObserver};
+use suimon_quantity::PortId;
+
+/// Passes notices on, and adds that the device was lost.
+pub(super) struct LossObserver {
+    pub(super) inner: Arc<dyn PortObserver>,
+    pub(super) index: u32,
+    pub(super) device: Arc<str>,
+    /// Any socket of the device's namespace.
+    pub(super) socket: OwnedFd,
+}
+
+impl PortObserver for LossObserver {
+    fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
+        let is_down = matches!(notice, DeviceNotice::LinkDown { .. });
+        self.inner.handle_notice(port, notice);
+        if is_down && index_to_name(&self.socket, self.index).is_err() {
+            let reason = format!("device {} was deleted, and its sockets with it", self.device);
+            self.inner.handle_notice(port, DeviceNotice::Lost { reason });
+        }
+    }
+}

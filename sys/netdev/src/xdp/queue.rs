@@ -1,0 +1,323 @@
+//! The queues of an AF_XDP uplink: one socket carries frames both ways, over rings that
+//! source and sink each have to themselves.
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use libc::xdp_desc;
+use rustix::io::Errno;
+use suimon_frame::{
+    BATCH_FRAMES_MAX, ETHERNET_HEADER_BYTES, Frame, FrameBatch, Offloads, VLAN_TAG_BYTES,
+    VnetHeader, Wire,
+};
+use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+
+use super::socket::{Receiver, Sender, XdpSocket};
+use crate::explain::{gone, refused};
+use crate::offload::SharedOffloads;
+
+/// The longest frame of a device: its largest IP packet, the header before it and two tags.
+pub(super) fn frame_bytes(mtu: u16) -> usize {
+    usize::from(mtu) + ETHERNET_HEADER_BYTES + 2 * VLAN_TAG_BYTES
+}
+
+/// What source and sink of one queue share.
+#[derive(Debug)]
+pub(super) struct XdpQueue {
+    pub(super) socket: XdpSocket,
+    /// For texts.
+    pub(super) device: Arc<str>,
+    /// What the device may be handed.
+    pub(super) egress: SharedOffloads,
+    /// The longest frame that is sent, in bytes: drivers do not look.
+    pub(super) frame_bytes_max: AtomicUsize,
+    /// Frames lie in the TX ring that the device had no room for, and nobody but us will
+    /// remind it.
+    stalled: AtomicBool,
+}
+
+impl XdpQueue {
+    pub(super) fn new(
+        socket: XdpSocket,
+        device: Arc<str>,
+        egress: Offloads,
+        frame_bytes_max: usize,
+    ) -> Self {
+        Self {
+            socket,
+            device,
+            egress: SharedOffloads::new(egress),
+            frame_bytes_max: AtomicUsize::new(frame_bytes_max),
+            stalled: AtomicBool::new(false),
+        }
+    }
+
+    /// Reminds the device of frames it had no room for. Whether there are some still.
+    fn is_stalled(&self) -> bool {
+        if !self.stalled.load(Ordering::Relaxed) {
+            return false;
+        }
+        let stalls = matches!(self.socket.wake_sending(), Err(Errno::AGAIN | Errno::BUSY));
+        if !stalls {
+            self.stalled.store(false, Ordering::Relaxed);
+        }
+        stalls
+    }
+}
+
+/// Frames that arrived at an uplink's device.
+pub(super) struct XdpSource {
+    queue: Arc<XdpQueue>,
+    receiver: Receiver,
+    malformed: u64,
+}
+
+impl XdpSource {
+    pub(super) fn new(queue: Arc<XdpQueue>, receiver: Receiver) -> Self {
+        Self { queue, receiver, malformed: 0 }
+    }
+
+    /// How many descriptors from `first` on are of one frame; `None` if it is not there
+    /// yet to its end.
+    fn pieces(&self, first: u32, known: u32) -> Option<u32> {
+        let mut count = 1;
+        while self.receiver.rx.peek(first + count - 1)?.options & libc::XDP_PKT_CONTD != 0 {
+            count += 1;
+            if first + count > known {
+                return None;
+            }
+        }
+        Some(count)
+    }
+
+    /// Copies a frame that lies in these descriptors, and admits it. What does not fit a
+    /// frame of the switch, or does not lie where chunks are, is none.
+    fn read(&self, frame: &mut Frame, first: u32, pieces: u32) -> bool {
+        let mut len = 0;
+        for nth in first..first + pieces {
+            let Some(piece) = self.receiver.rx.peek(nth) else { return false };
+            let end = len + piece.len as usize;
+            let Some(room) = frame.space_mut().get_mut(len..end) else { return false };
+            if !self.receiver.area.read(piece.addr, room) {
+                return false;
+            }
+            len = end;
+        }
+        frame.set_len(len);
+        frame.admit_plain().is_ok()
+    }
+
+    /// Gives the chunks of these descriptors back to be received into.
+    fn refill(&mut self, first: u32, pieces: u32) {
+        for nth in first..first + pieces {
+            let chunk = self.receiver.rx.peek(nth).map(|piece| piece.addr);
+            if let Some(chunk) = chunk.and_then(|at| self.receiver.area.chunk_of(at)) {
+                // As many entries as there are chunks, so there is room.
+                self.receiver.fill.push(chunk);
+            }
+        }
+    }
+}
+
+impl FrameSource for XdpSource {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let before = batch.len();
+        self.queue.is_stalled();
+        let known = self.receiver.rx.look();
+        let mut done = 0;
+        // Malformed ones count too, so that this ends.
+        for _ in 0..BATCH_FRAMES_MAX {
+            if done >= known {
+                break;
+            }
+            let Some(pieces) = self.pieces(done, known) else { break };
+            let Some(frame) = batch.spare() else { break };
+            if self.read(frame, done, pieces) {
+                batch.commit();
+            } else {
+                self.malformed += 1;
+            }
+            self.refill(done, pieces);
+            done += pieces;
+        }
+        if done > 0 {
+            self.receiver.rx.release(done);
+            self.receiver.fill.submit();
+            if self.receiver.fill.needs_wakeup() {
+                self.queue.socket.wake_receiving();
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        if self.receiver.rx.look() > 0 || self.queue.is_stalled() {
+            return Wakeup::Pending;
+        }
+        if self.receiver.fill.needs_wakeup() {
+            self.queue.socket.wake_receiving();
+        }
+        // The descriptor is readable whenever a frame is there.
+        Wakeup::Armed
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.queue.socket.fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+
+    fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+/// Frames to be sent by an uplink's device. They pass by its queueing discipline.
+pub(super) struct XdpSink {
+    queue: Arc<XdpQueue>,
+    sender: Sender,
+    /// Chunks that no frame lies in.
+    free: Vec<u64>,
+    /// The device was down when it was asked last.
+    is_down: bool,
+    discarded: u64,
+}
+
+impl XdpSink {
+    pub(super) fn new(queue: Arc<XdpQueue>, sender: Sender) -> Self {
+        let free = sender.area.chunks().collect();
+        Self { queue, sender, free, is_down: false, discarded: 0 }
+    }
+
+    /// Takes back the chunks of frames that were sent.
+    fn reclaim(&mut self) {
+        let sent = self.sender.completion.look();
+        for nth in 0..sent {
+            let address = self.sender.completion.peek(nth);
+            if let Some(chunk) = address.and_then(|at| self.sender.area.chunk_of(at)) {
+                self.free.push(chunk);
+            }
+        }
+        self.sender.completion.release(sent);
+    }
+
+    /// Gives the kernel what was written, and has it send as much as the device takes now.
+    fn kick(&mut self) -> Result<(), PortFault> {
+        self.sender.tx.submit();
+        let mut waiting = self.sender.tx.waiting();
+        // Each turn sends something, or is the last.
+        while waiting > 0 && self.sender.tx.needs_wakeup() {
+            match self.queue.socket.wake_sending() {
+                Ok(()) => self.is_down = false,
+                // What was written goes out when it is up again: the kernel has it.
+                Err(Errno::NETDOWN) => {
+                    self.is_down = true;
+                    return Ok(());
+                }
+                Err(errno @ (Errno::NXIO | Errno::NODEV | Errno::BADF)) => {
+                    return Err(gone(&self.queue.device, errno));
+                }
+                Err(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOTCONN)) => {
+                    return Err(refused(&self.queue.device, "sending on", errno));
+                }
+                // No room now, or a frame that cannot be sent, which is left out.
+                Err(_) => {}
+            }
+            self.reclaim();
+            let left = self.sender.tx.waiting();
+            if left >= waiting {
+                self.queue.stalled.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+            waiting = left;
+        }
+        self.queue.stalled.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the device is down still. Then frames are lost, as with other uplinks.
+    fn is_down(&mut self) -> bool {
+        self.is_down =
+            self.is_down && matches!(self.queue.socket.wake_sending(), Err(Errno::NETDOWN));
+        self.is_down
+    }
+
+    /// Writes a frame to so many chunks, which there are.
+    fn write(&mut self, wire: &Wire<'_>, pieces: usize) {
+        let piece_bytes = self.sender.piece_bytes();
+        let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
+        let mut parts = [wire.front, tag, wire.rest].into_iter();
+        let mut part = parts.next().unwrap_or_default();
+        for nth in 1..=pieces {
+            let Some(chunk) = self.free.pop() else { return };
+            let start = chunk + self.sender.headroom as u64;
+            let mut len = 0;
+            while len < piece_bytes {
+                if part.is_empty() {
+                    let Some(next) = parts.next() else { break };
+                    part = next;
+                }
+                let (now, later) = part.split_at(part.len().min(piece_bytes - len));
+                self.sender.area.write(start + len as u64, now);
+                len += now.len();
+                part = later;
+            }
+            let mut options = if nth < pieces { libc::XDP_PKT_CONTD } else { 0 };
+            if nth == 1 && wire.header.flags & VnetHeader::NEEDS_CSUM != 0 {
+                options |= libc::XDP_TX_METADATA;
+                self.sender.area.write(chunk, &checksum_request(&wire.header));
+            }
+            // As many entries as there are chunks, so there is room.
+            self.sender.tx.push(xdp_desc { addr: start, len: len as u32, options });
+        }
+    }
+}
+
+/// The beginning of `struct xsk_tx_metadata` (linux/if_xdp.h) that asks for the checksum.
+fn checksum_request(header: &VnetHeader) -> [u8; 12] {
+    let [a, b, c, d, e, f, g, h] = u64::from(libc::XDP_TXMD_FLAGS_CHECKSUM).to_ne_bytes();
+    let [i, j] = header.csum_start.to_ne_bytes();
+    let [k, l] = header.csum_offset.to_ne_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l]
+}
+
+impl FrameSink for XdpSink {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        let wire = frame.wire();
+        let len = wire.wire_len();
+        if len > self.queue.frame_bytes_max.load(Ordering::Relaxed) || self.is_down() {
+            self.discarded += 1;
+            return Ok(Sent::Accepted);
+        }
+        let pieces = len.div_ceil(self.sender.piece_bytes());
+        if self.free.len() < pieces {
+            self.reclaim();
+        }
+        if self.free.len() < pieces {
+            self.kick()?;
+            if self.free.len() < pieces {
+                return Ok(Sent::Full);
+            }
+        }
+        self.write(&wire, pieces);
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        self.reclaim();
+        self.kick()
+    }
+
+    fn offloads(&self) -> Offloads {
+        self.queue.egress.load()
+    }
+
+    fn discarded(&self) -> u64 {
+        self.discarded
+    }
+}

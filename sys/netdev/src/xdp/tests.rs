@@ -1,0 +1,459 @@
+//! AF_XDP uplinks on one end of a veth pair; the other end is in a namespace, with packet
+//! sockets.
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use suimon_frame::{Checksum, Frame, FrameBatch, Sum, VlanId, VlanTag, VnetHeader};
+use suimon_ports::{
+    ControlSocket, DeviceErrorKind, DeviceNotice, DeviceStatus, FaultKind, FrameSink, FrameSource,
+    OffloadSwitches, PortDevice, PortSpec, Sent, UplinkDriver, UplinkSpec, XdpHook, XdpState,
+};
+use suimon_quantity::PortId;
+
+use super::program::Attached;
+use crate::NetDevices;
+use crate::control_socket::DeviceControlSocket;
+use crate::link::Link;
+use crate::packet_queue::{PacketSink, PacketSource};
+use crate::testing::*;
+use std::sync::Arc;
+
+struct Bench {
+    device: Option<Box<dyn PortDevice>>,
+    source: Box<dyn FrameSource>,
+    sink: Box<dyn FrameSink>,
+    notices: Receiver<(PortId, DeviceNotice)>,
+    far_source: PacketSource,
+    far_sink: PacketSink,
+    spec: UplinkSpec,
+    devices: NetDevices,
+    shelf: Arc<Shelf>,
+    cable: Cable,
+}
+
+fn spec(near: &str, mtu: Option<u16>) -> UplinkSpec {
+    UplinkSpec { mtu, ..uplink_spec(near, UplinkDriver::AfXdp) }
+}
+
+impl Bench {
+    fn new(mtu: Option<u16>) -> Self {
+        Self::on(Cable::new(), mtu)
+    }
+
+    fn on(cable: Cable, mtu: Option<u16>) -> Self {
+        if let Some(mtu) = mtu {
+            cable.far.run(&format!("ip link set far0 mtu {mtu}"));
+        }
+        let devices = NetDevices::new().unwrap();
+        let shelf = Arc::new(Shelf::default());
+        let (observer, notices) = Notices::new();
+        let spec = spec(&cable.near, mtu);
+        devices.probe_uplink(&spec).unwrap();
+        let device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
+        expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+        let (far_source, far_sink) = cable.far_queues();
+        let (source, sink) = (shelf.source(1, 0), shelf.sink(1, 0));
+        let mut bench = Self {
+            device: Some(device),
+            source,
+            sink,
+            notices,
+            far_source,
+            far_sink,
+            spec,
+            devices,
+            shelf,
+            cable,
+        };
+        bench.wait_for_far_carrier();
+        bench
+    }
+
+    /// The far end follows the near one with a delay of its own.
+    fn wait_for_far_carrier(&mut self) {
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !self.cable.far.run("ip link show far0").contains("state UP") {
+            assert!(Instant::now() < limit, "no carrier");
+        }
+    }
+
+    fn status(&self) -> DeviceStatus {
+        self.device.as_ref().unwrap().status()
+    }
+
+    fn state(&self) -> XdpState {
+        self.status().xdp.unwrap()
+    }
+
+    fn send(&mut self, frame: &Frame) {
+        assert_eq!(self.sink.transmit(frame).unwrap(), Sent::Accepted);
+        self.sink.flush().unwrap();
+    }
+
+    /// Both ways, byte for byte.
+    fn exchange(&mut self, frame: &Frame) {
+        self.send(frame);
+        let got = receive_where(&mut self.far_source, is_ours).expect("the frame at the far end");
+        assert_eq!((got.bytes(), got.meta.tag), (frame.bytes(), frame.meta.tag));
+        self.far_sink.transmit(frame).unwrap();
+        let got = receive_where(self.source.as_mut(), is_ours).expect("the frame here");
+        assert_eq!((got.bytes(), got.meta.tag), (frame.bytes(), frame.meta.tag));
+        assert_eq!((got.meta.checksum, got.meta.gso), (Checksum::Unknown, None));
+    }
+}
+
+/// A frame of which every byte tells its place.
+fn patterned(len: usize) -> Frame {
+    let mut frame = plain_frame(len);
+    let body = frame.bytes_mut().iter_mut().enumerate().skip(14);
+    body.for_each(|(at, byte)| *byte = (at * 7 + at / 256) as u8 ^ len as u8);
+    frame
+}
+
+fn lengths_up_to(most: usize) -> Vec<usize> {
+    let mut lengths: Vec<usize> = vec![14, 15, 60, 64, 65, 128, 511, 1000, most - 1, most];
+    // Around what one chunk holds, coming and going.
+    for edge in [1792, 2024, 2048, 3840, 4072, 4096, 2 * 3840, 2 * 4072, 8192] {
+        lengths.extend([edge - 1, edge, edge + 1]);
+    }
+    lengths.retain(|len| *len <= most);
+    lengths
+}
+
+#[test]
+fn frames_of_all_lengths_pass_both_ways_in_chunks_that_fit_the_mtu() {
+    for (mtu, chunk_bytes, multi_buffer) in
+        [(1500, 2048, false), (3500, 4096, false), (9000, 4096, true)]
+    {
+        let mut bench = Bench::new(Some(mtu));
+        let lost_frames = 0;
+        let hook = XdpHook::Driver;
+        let state = XdpState { hook, zero_copy: false, multi_buffer, chunk_bytes, lost_frames };
+        assert_eq!(bench.state(), state, "{mtu}");
+        for len in lengths_up_to(usize::from(mtu) + 14) {
+            bench.exchange(&patterned(len));
+        }
+        assert_eq!((bench.source.malformed(), bench.sink.discarded()), (0, 0));
+        assert_eq!(bench.state(), state, "nothing was lost");
+    }
+}
+
+#[test]
+fn tags_pass_both_ways_in_the_bytes() {
+    for mtu in [1500, 9000] {
+        let mut bench = Bench::new(Some(mtu));
+        let tag = VlanTag::from_tci(0xa000 | 77);
+        for tag in [tag, VlanTag::of(VlanId::new(4094).unwrap())] {
+            for len in [60, 1514, usize::from(mtu) + 14] {
+                let mut frame = patterned(len);
+                frame.meta.tag = Some(tag);
+                bench.exchange(&frame);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_frames_pass_in_batches_of_mixed_lengths() {
+    let mut bench = Bench::new(Some(9000));
+    let lengths: Vec<usize> = (0..4000).map(|nth| 14 + nth * 37 % 9001).collect();
+    let (mut batch, mut there) = (FrameBatch::new(), Vec::new());
+    // 80 rounds through rings of 2048 entries, of up to three entries a frame.
+    for some in lengths.chunks(50) {
+        for len in some {
+            assert_eq!(bench.sink.transmit(&patterned(*len)).unwrap(), Sent::Accepted);
+        }
+        bench.sink.flush().unwrap();
+        let before = there.len();
+        let limit = Instant::now() + Duration::from_secs(5);
+        while there.len() < before + some.len() && Instant::now() < limit {
+            wait_readable(&bench.far_source, 50);
+            batch.clear();
+            bench.far_source.receive(&mut batch).unwrap();
+            for frame in batch.frames().iter().filter(|frame| is_ours(frame)) {
+                assert_eq!(frame.bytes(), patterned(frame.len()).bytes());
+                there.push(frame.len());
+            }
+        }
+    }
+    assert_eq!(there, lengths);
+    for len in &lengths[..600] {
+        bench.far_sink.transmit(&patterned(*len)).unwrap();
+    }
+    let mut here = Vec::new();
+    let limit = Instant::now() + Duration::from_secs(5);
+    while here.len() < 600 && Instant::now() < limit {
+        wait_readable(bench.source.as_ref(), 50);
+        batch.clear();
+        bench.source.receive(&mut batch).unwrap();
+        for frame in batch.frames().iter().filter(|frame| is_ours(frame)) {
+            assert_eq!(frame.bytes(), patterned(frame.len()).bytes());
+            here.push(frame.len());
+        }
+    }
+    assert_eq!(here, lengths[..600]);
+}
+
+#[test]
+fn a_full_ring_loses_what_comes_then_and_nothing_later() {
+    let mut bench = Bench::new(None);
+    for _ in 0..3000 {
+        bench.far_sink.transmit(&patterned(100)).unwrap();
+    }
+    let mut batch = FrameBatch::new();
+    let mut received = 0;
+    while wait_readable(bench.source.as_ref(), 200) {
+        batch.clear();
+        bench.source.receive(&mut batch).unwrap();
+        received += batch.frames().iter().filter(|frame| is_ours(frame)).count();
+    }
+    assert!((2000..=2048).contains(&received), "{received}");
+    assert!(bench.state().lost_frames >= 3000 - 2048, "{:?}", bench.state());
+    let lost = bench.state().lost_frames;
+    for len in [100, 1000, 1514] {
+        bench.exchange(&patterned(len));
+    }
+    assert_eq!(bench.state().lost_frames, lost);
+}
+
+/// Nobody flushes, so nothing leaves before the chunks run out.
+#[test]
+fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
+    let mut bench = Bench::new(None);
+    for nth in 0..3000_u32 {
+        assert_eq!(bench.sink.transmit(&patterned(100)).unwrap(), Sent::Accepted, "{nth}");
+        let drained = &mut FrameBatch::new();
+        if nth % 512 == 511 {
+            while bench.far_source.receive(drained).unwrap() > 0 {
+                drained.clear();
+            }
+        }
+    }
+    bench.sink.flush().unwrap();
+    assert!(receive_where(&mut bench.far_source, is_ours).is_some());
+}
+
+#[test]
+fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
+    let mut bench = Bench::new(None);
+    let mut control = DeviceControlSocket::open(&bench.cable.near).unwrap();
+    let of_type = |destination: [u8; 6], ethertype: [u8; 2]| {
+        let mut frame = patterned(124);
+        let header = [&destination[..], &mac(2).octets(), &ethertype, &[1]].concat();
+        frame.bytes_mut()[..15].copy_from_slice(&header);
+        frame
+    };
+    let slow = of_type([1, 0x80, 0xc2, 0, 0, 2], [0x88, 0x09]);
+    let lldp = of_type([1, 0x80, 0xc2, 0, 0, 0x0e], [0x88, 0xcc]);
+    let last = of_type([2, 0, 0, 0, 0, 1], [0x08, 0x06]);
+    for frame in [&slow, &lldp, &last] {
+        bench.far_sink.transmit(frame).unwrap();
+    }
+    let got = receive_where(bench.source.as_mut(), is_ours).unwrap();
+    assert_eq!(got.bytes(), last.bytes());
+    let mut heard = Vec::new();
+    control.receive(&mut |frame| heard.push(frame.bytes.to_vec())).unwrap();
+    assert_eq!(heard, [slow.bytes()]);
+}
+
+/// UDP over IPv4 whose checksum is left to whoever sends it.
+fn datagram(payload: usize) -> Frame {
+    let mut bytes = patterned(42 + payload).bytes().to_vec();
+    bytes[12..24].copy_from_slice(&[0x08, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
+    bytes[16..18].copy_from_slice(&(28 + payload as u16).to_be_bytes());
+    bytes[24..34].copy_from_slice(&[0, 0, 10, 9, 9, 1, 10, 9, 9, 2]);
+    bytes[38..40].copy_from_slice(&(8 + payload as u16).to_be_bytes());
+    let header = VnetHeader {
+        flags: VnetHeader::NEEDS_CSUM,
+        csum_start: 34,
+        csum_offset: 6,
+        ..VnetHeader::default()
+    };
+    bytes[40..42].copy_from_slice(&pseudo(payload).word().to_be_bytes());
+    let mut frame = Frame::new(0);
+    frame.fill(&bytes);
+    frame.admit(&header, crate::offload::ALL).unwrap();
+    frame
+}
+
+fn pseudo(payload: usize) -> Sum {
+    Sum::pseudo_ipv4([10, 9, 9, 1], [10, 9, 9, 2], 17, 8 + payload as u16)
+}
+
+#[test]
+fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
+    for mtu in [1500, 9000] {
+        let mut bench = Bench::new(Some(mtu));
+        let takes = bench.sink.offloads();
+        assert_eq!(takes.without_segmentation(), takes);
+        assert!(takes.checksum, "Linux 6.8 and later");
+        // Then the kernel completes them here, and not whoever receives.
+        run(&format!("ethtool -K {} tx off", bench.cable.near));
+        for payload in [0, 1, 13, 1472, usize::from(mtu) - 28] {
+            for tag in [None, Some(VlanTag::of(VlanId::new(5).unwrap()))] {
+                let mut frame = datagram(payload);
+                frame.meta.tag = tag;
+                bench.send(&frame);
+                let got = receive_where(&mut bench.far_source, is_ours).expect("the datagram");
+                assert_eq!((got.len(), got.meta.tag), (frame.len(), tag));
+                assert!(!matches!(got.meta.checksum, Checksum::Partial { .. }), "{got:?}");
+                let sum = pseudo(payload).then(Sum::of(&got.bytes()[34..])).word();
+                assert_eq!(sum, 0xffff, "{payload} {tag:?}");
+                assert_eq!(got.bytes()[..40], frame.bytes()[..40]);
+                assert_eq!(got.bytes()[42..], frame.bytes()[42..]);
+            }
+        }
+        let offload = OffloadSwitches { tx_checksum: false, ..OffloadSwitches::default() };
+        let spec = UplinkSpec { offload, ..bench.spec.clone() };
+        assert!(bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
+        assert!(!bench.sink.offloads().checksum);
+        assert!(bench.status().egress.checksum && !bench.status().ingress.checksum);
+    }
+}
+
+#[test]
+fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live_within_its_chunks() {
+    let mut bench = Bench::new(Some(1400));
+    bench.cable.far.run("ip link set far0 mtu 1600");
+    assert_eq!(bench.sink.transmit(&patterned(1423)).unwrap(), Sent::Accepted);
+    assert_eq!(bench.sink.discarded(), 1);
+    let mut change = |mtu| {
+        let spec = UplinkSpec { mtu: Some(mtu), ..bench.spec.clone() };
+        bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap()
+    };
+    assert!(change(1600) && !change(3000) && !change(9000));
+    assert_eq!(bench.status().xdp.unwrap().chunk_bytes, 2048);
+    bench.exchange(&patterned(1614));
+    let spec = UplinkSpec { queue_pairs: 2, ..bench.spec.clone() };
+    assert!(!bench.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
+}
+
+#[test]
+fn a_downed_uplink_goes_on_and_a_deleted_one_is_lost() {
+    let mut bench = Bench::new(None);
+    let near = bench.cable.near.clone();
+    run(&format!("ip link set {near} down"));
+    expect_notice(&bench.notices, |notice| is_down(notice, "set down"));
+    // The first tells us; those after it are lost.
+    for _ in 0..3 {
+        bench.send(&patterned(77));
+    }
+    assert_eq!(bench.sink.discarded(), 2);
+    run(&format!("ip link set {near} up"));
+    expect_notice(&bench.notices, |notice| *notice == DeviceNotice::LinkUp);
+    bench.wait_for_far_carrier();
+    bench.send(&patterned(456));
+    assert!(receive_where(&mut bench.far_source, |frame| frame.len() == 456).is_some());
+    bench.exchange(&patterned(1000));
+    bench.cable.far.run("ip link set far0 down");
+    expect_notice(&bench.notices, |notice| is_down(notice, "no carrier"));
+    for _ in 0..5000 {
+        assert_eq!(bench.sink.transmit(&patterned(100)).unwrap(), Sent::Accepted);
+        bench.sink.flush().unwrap();
+    }
+    run(&format!("ip link delete {near}"));
+    expect_notice(&bench.notices, |notice| is_down(notice, "deleted"));
+    expect_notice(
+        &bench.notices,
+        |notice| matches!(notice, DeviceNotice::Lost { reason } if reason.contains(&near)),
+    );
+    assert!(!bench.status().link_up);
+    bench.sink.transmit(&patterned(100)).unwrap();
+    let fault = bench.sink.flush().unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Gone, "{fault}");
+}
+
+#[test]
+fn the_program_goes_with_the_device_and_another_program_is_respected() {
+    let mut bench = Bench::new(None);
+    let near = bench.cable.near.clone();
+    let has_program = || run(&format!("ip link show {near}")).contains("xdp");
+    let takes_tags_out = || Link::new(&near).unwrap().takes_tags_out().unwrap();
+    assert!(has_program() && !takes_tags_out());
+    // It is open already; that is no other's program.
+    bench.devices.probe_uplink(&bench.spec).unwrap();
+    let others = NetDevices::new().unwrap();
+    let error = others.probe_uplink(&bench.spec).unwrap_err();
+    assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "device"), "{error}");
+    assert!(error.detail.contains(&format!("ip link set dev {near} xdp off")), "{error}");
+    drop(bench.device.take());
+    assert!(!has_program() && takes_tags_out());
+    assert_eq!(bench.shelf.count(1), 0);
+
+    let index = Link::new(&near).unwrap().index().unwrap();
+    let anothers = Attached::new(index, 1, false).unwrap();
+    let (observer, _notices) = Notices::new();
+    let open = || {
+        let shelf = Arc::new(Shelf::default());
+        bench.devices.open_uplink(PortId(2), &bench.spec, shelf, observer.clone())
+    };
+    let error = open().err().expect("an error");
+    assert_eq!(error.kind, DeviceErrorKind::Busy, "{error}");
+    drop(anothers);
+    // The sockets of before may take a moment to let go of their queue.
+    drop((bench.source, bench.sink));
+    let again = open().unwrap();
+    assert!(has_program());
+    drop(again);
+    assert!(!has_program());
+}
+
+#[test]
+fn as_many_queues_as_the_device_receives_with() {
+    let devices = NetDevices::new().unwrap();
+    let refused = |cable: &Cable, queue_pairs, part: &str| {
+        let spec = UplinkSpec { queue_pairs, ..spec(&cable.near, None) };
+        let shelf = Arc::new(Shelf::default());
+        let open = devices.open_uplink(PortId(1), &spec, shelf, Notices::new().0);
+        for error in [devices.probe_uplink(&spec).unwrap_err(), open.err().expect("an error")] {
+            assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "queues"));
+            assert!(error.detail.contains(part), "{error}");
+        }
+    };
+    refused(&Cable::new(), 2, "set queues = 1");
+    let cable = Cable::with_queues("numtxqueues 3 numrxqueues 3", "");
+    refused(&cable, 1, "set queues = 3");
+    refused(&cable, 4, "set queues = 3");
+
+    let spec = UplinkSpec { queue_pairs: 3, ..spec(&cable.near, None) };
+    let shelf = Arc::new(Shelf::default());
+    let (observer, notices) = Notices::new();
+    let device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
+    expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+    assert_eq!((shelf.count(1), device.status().queue_pairs), (6, 3));
+    let (mut far_source, mut far_sink) = cable.far_queues();
+    for queue in 0..3 {
+        let mut sink = shelf.sink(1, queue);
+        sink.transmit(&patterned(200 + usize::from(queue))).unwrap();
+        sink.flush().unwrap();
+        assert!(
+            receive_where(&mut far_source, |frame| {
+                is_ours(frame) && frame.len() == 200 + usize::from(queue)
+            })
+            .is_some()
+        );
+    }
+    // One queue sends at the far end, so one receives here.
+    far_sink.transmit(&patterned(300)).unwrap();
+    let mut source = shelf.source(1, 0);
+    assert!(receive_where(source.as_mut(), is_ours).is_some());
+}
+
+/// A driver with fewer queues than the other end sends with runs no XDP program.
+#[test]
+fn where_the_driver_runs_no_program_the_kernel_does() {
+    let cable = Cable::with_queues("", "numtxqueues 2 numrxqueues 2");
+    cable.far.run("ethtool -L far0 rx 2 tx 2");
+    for mtu in [1500, 9000] {
+        cable.far.run(&format!("ip link set far0 mtu {mtu}"));
+    }
+    let mut bench = Bench::on(cable, Some(9000));
+    assert_eq!((bench.state().hook, bench.state().zero_copy), (XdpHook::Generic, false));
+    for len in lengths_up_to(9014) {
+        bench.exchange(&patterned(len));
+    }
+    let mut frame = patterned(9014);
+    frame.meta.tag = Some(VlanTag::of(VlanId::new(9).unwrap()));
+    bench.exchange(&frame);
+}
