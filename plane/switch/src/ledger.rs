@@ -29,6 +29,9 @@ const ROUND_UNITS: u64 = 4096;
 /// What a unit takes in ns until something was seen; only proportions count.
 const NS_PER_UNIT: f64 = 0.1;
 
+/// Whatever takes less than can be measured takes this.
+const NS_PER_UNIT_MIN: f64 = NS_PER_UNIT / 1000.0;
+
 /// Each thing seen displaces such a part of what is known.
 const MEMORY: f64 = 1.0 / 16.0;
 
@@ -55,12 +58,13 @@ impl Rate {
 
     fn learn(&mut self, seen: f64) {
         self.0 = Some(match self.0 {
-            None => seen.max(f64::MIN_POSITIVE),
+            None => seen,
             Some(known) => {
                 let seen = seen.clamp(known / SURPRISE_MAX, known * SURPRISE_MAX);
                 known + (seen - known) * MEMORY
             }
-        });
+        })
+        .map(|rate| rate.max(NS_PER_UNIT_MIN));
     }
 }
 

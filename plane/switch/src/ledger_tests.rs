@@ -141,6 +141,18 @@ fn one_round_that_was_held_up_changes_little() {
 }
 
 #[test]
+fn a_first_look_that_saw_nothing_does_not_count_for_long() {
+    let mut bench = Bench::new(2);
+    bench.learn(0, 0);
+    for _ in 0..100 {
+        bench.learn(0, 1000);
+        bench.learn(1, 1000);
+    }
+    bench.round(&[0, 1], 100_000);
+    assert!(are_as(&bench.total(), &[1, 1]));
+}
+
+#[test]
 fn what_is_known_goes_with_a_queue() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use suimon_quantity::{ProcessorId, QueueId, Time};
 use suimon_switch::QueueView;
-use suimon_vmq::{Effect, Measurements, Move, ProcessorBusy, QueueBusy, SpecError, Vmq, Why};
+use suimon_vmq::{
+    Effect, Measurements, Move, ProcessorBusy, QueueBusy, SpecError, Vmq, VmqMode, Why,
+};
 
 use crate::vmq::numbering::Numbering;
 use crate::vmq::plan::{Plan, spec_of};
@@ -48,6 +50,8 @@ pub(super) struct Placing {
     pub(super) vmq: Vmq,
     seen: BTreeMap<QueueId, Seen>,
     tasks: Vec<Task>,
+    /// Nothing was looked at yet: queues that are there were there before.
+    is_new: bool,
 }
 
 impl Placing {
@@ -57,7 +61,7 @@ impl Placing {
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
-        Ok(Self { plan, vmq, seen: BTreeMap::new(), tasks: Vec::new() })
+        Ok(Self { plan, vmq, seen: BTreeMap::new(), tasks: Vec::new(), is_new: true })
     }
 
     pub(super) const fn plan(&self) -> &Plan {
@@ -124,13 +128,17 @@ impl Placing {
                 self.seen.insert(queue, seen);
             }
         }
+        self.is_new = false;
         busy
     }
 
     fn add(&mut self, queue: QueueId, at: ProcessorId, now: Time) {
         match self.vmq.add_queue(queue, now) {
             Ok(added) => {
-                if added.at != at {
+                if self.is_new && self.vmq.spec().mode == VmqMode::Dynamic {
+                    // It may be where load has brought it.
+                    self.vmq.handle_found(queue, at, now);
+                } else if added.at != at {
                     self.tasks.push(Task::Start { queue, to: added.at });
                 }
                 self.tasks.extend(added.moves.into_iter().map(Task::Move));

@@ -200,6 +200,26 @@ fn processors_come_and_go() {
 }
 
 #[test]
+fn processors_that_only_get_other_numbers_keep_their_queues() {
+    let mut bench = Bench::new(&lan("0, 1, 2", "", &NICS));
+    let names = ["a", "b", "c", "d"];
+    names.iter().for_each(|name| bench.want(name, 40));
+    bench.run(12);
+    let (owners, moves) = (bench.owners(names), bench.plane.moves());
+    bench.apply(&lan("2, 0, 1", "", &NICS));
+    bench.run(12);
+    assert_eq!((bench.owners(names), bench.plane.moves()), (owners, moves));
+    bench.apply(&lan("2, 0, 1", "max_processors = 1", &NICS));
+    bench.run(4);
+    let owner = bench.owners(["a"])[0];
+    assert_eq!(bench.owners(names), [owner; 4]);
+    names.iter().for_each(|name| bench.want(name, 1));
+    bench.apply(&lan("2, 0, 1", "max_processors = 1\nmax_processor_number = 0", &NICS));
+    bench.run(4);
+    assert_eq!(bench.owners(names), [2; 4], "number 0 is now on CPU 2");
+}
+
+#[test]
 fn nics_and_queues_come_and_go() {
     let mut bench = Bench::new(&lan("0, 1", "", &NICS));
     bench.run(2);
