@@ -32,6 +32,15 @@ impl HandOver<'_> {
         let draft = draft.with("from", self.from).with("to", self.to);
         Some(draft.with("uplink", self.uplink))
     }
+
+    /// Loads of both processors, before and after.
+    fn loads(&self, figures: &Figures) -> String {
+        let (from, to) = (self.from, self.to);
+        let Figures { from_before, from_after, to_before, to_after } = figures;
+        format!(
+            "processor {from} {from_before} → {from_after}, processor {to} {to_before} → {to_after}"
+        )
+    }
 }
 
 /// A queue was handed over.
@@ -44,16 +53,18 @@ pub(super) fn moved(
 ) -> Option<Draft> {
     let HandOver { from, to, .. } = of;
     let (because, predicted) = match task {
-        Task::Move(Move { reason, predicted, .. }) => {
-            (format!("{reason} (expected {predicted})"), Some(predicted))
-        }
+        Task::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
         Task::Start { .. } => {
             let why = why.map(|why| in_plane(why, numbering).to_string());
             (why.unwrap_or_else(|| "it starts there".to_owned()), None)
         }
     };
     let draft = of.draft(shared, EventKind::QueueMoved, |name| {
-        format!("VMQ moved queue {name} from processor {from} to processor {to}: {because}.")
+        let expected = predicted.map(|figures| format!(" Expected: {}.", of.loads(figures)));
+        format!(
+            "VMQ moved queue {name} from processor {from} to processor {to}: {because}.{}",
+            expected.unwrap_or_default()
+        )
     })?;
     let draft = draft.with("reason", "vmq").with("because", because);
     Some(match predicted {
@@ -96,8 +107,10 @@ pub(super) fn measured(
     let of = HandOver { uplink, queue: *queue, from, to };
     let draft = of.draft(shared, EventKind::QueueMoveMeasured, |name| {
         format!(
-            "After queue {name} was moved from processor {from} to processor {to} their loads \
-             went {measured}; expected was {predicted}."
+            "After queue {name} was moved from processor {from} to processor {to}: {}. Expected \
+             was: {}.",
+            of.loads(measured),
+            of.loads(predicted)
         )
     })?;
     Some(with_figures(with_figures(draft, "expected", predicted), "measured", measured))
