@@ -14,6 +14,7 @@ use crate::control::Command;
 use crate::devices::promises::Promises;
 use crate::port_table::Port;
 use crate::shared::Shared;
+use crate::teams::Teams;
 
 /// Opens and closes the devices of ports.
 pub(crate) struct Devices {
@@ -46,8 +47,8 @@ impl Devices {
             (state.spec.clone(), state.generation)
         };
         let spec = self.promises.add_to(&port.key, spec);
-        let (shared, notices) = (self.shared.clone(), self.notices.clone());
-        let observer = Arc::new(NoticeSender { generation, shared, notices });
+        let (teams, notices) = (self.shared.teams.clone(), self.notices.clone());
+        let observer = Arc::new(NoticeSender { generation, teams, notices });
         let queues = self.shared.plane.queue_host();
         let device = self.shared.devices.open(port.id, &spec, queues, observer)?;
         let mut state = port.lock();
@@ -84,14 +85,14 @@ impl Devices {
 /// cannot wait for it.
 struct NoticeSender {
     generation: u64,
-    shared: Arc<Shared>,
+    teams: Arc<Teams>,
     notices: SyncSender<Command>,
 }
 
 impl PortObserver for NoticeSender {
     fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
         if let DeviceNotice::LinkChanged(link) = notice {
-            self.shared.teams.hear_link(port, self.generation, link);
+            self.teams.hear_link(port, self.generation, link);
         }
         // A full channel loses the event, not the state: whether the link is up
         // is asked of the device itself.

@@ -12,6 +12,8 @@
 //!   thread. A device that cannot be opened is tried again after 1, 2, 4 … 30 s.
 //! - [`Node::submit`] checks a change and queues it; the control thread carries
 //!   changes out one after another (see `apply.rs` for the order of steps).
+//! - Teams are driven by a thread of their own, which hears of links and LACPDUs without
+//!   waiting for the control thread (see `teams.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
 //!   guests in namespaces keep their addresses.
 //!

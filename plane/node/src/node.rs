@@ -103,7 +103,7 @@ impl Node {
             plane: parts.plane,
             devices: parts.devices,
             members: parts.members,
-            teams: Teams::new().map_err(NodeError::Thread)?,
+            teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
-    pub(crate) teams: Teams,
+    pub(crate) teams: Arc<Teams>,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     /// Logical CPUs that processors may run on, ascending.
@@ -52,7 +52,7 @@ pub(crate) struct SharedParts {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
     pub(crate) members: Arc<dyn MemberDevices>,
-    pub(crate) teams: Teams,
+    pub(crate) teams: Arc<Teams>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,

@@ -136,7 +136,8 @@ impl LacpSide {
                 }
                 continue;
             }
-            if port.told_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY) {
+            let is_soon = port.told_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY);
+            if is_soon || !partner.is_station() {
                 continue;
             }
             news.push(PartnerNews {

@@ -77,7 +77,7 @@ impl Bench {
             plane: Arc::new(plane.clone()),
             devices: Arc::new(fakes.clone()),
             members: Arc::new(members.clone()),
-            teams: Teams::new().unwrap(),
+            teams: Arc::new(Teams::new().unwrap()),
             socket_files: Arc::new(fakes.clone()),
             events,
             listener: Arc::new(NoListener),
@@ -248,7 +248,7 @@ impl Bench {
 }
 
 /// A UDP datagram of one of many flows.
-fn udp(source: MacAddr, flow: u32) -> Frame {
+pub(crate) fn udp(source: MacAddr, flow: u32) -> Frame {
     let mut bytes = vec![0; 100];
     bytes[0..6].copy_from_slice(&[2, 9, 9, 9, 9, flow as u8]);
     bytes[6..12].copy_from_slice(&source.octets());

@@ -9,7 +9,7 @@ use suimon_ports::{LinkFacts, LinkSpeed};
 use suimon_switch::{AddressView, PortCountersView};
 use suimon_teaming::{BUCKETS, BucketLoad};
 
-use super::test_bench::{Bench, MS, RETRY, set, with_team};
+use super::test_bench::{Bench, MS, RETRY, set, udp, with_team};
 use crate::PortKey;
 use crate::testing::{LINK, host, mac_of};
 
@@ -302,18 +302,31 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     let mut bench = Bench::new(&with_team(&["a", "b"], keys));
     let topology = bench.plane.topology();
     let team = &topology.teams[0];
-    // Eight buckets of one member carry everything.
-    let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
+    // What leaves by the first member carries everything.
+    let nic = topology.ports.iter().find(|port| port.spec.mac.is_some()).unwrap().spec.clone();
     let slot = team.distribution.slot(team.members[0].id).unwrap();
-    for load in &mut loads[..] {
-        *load = BucketLoad { bytes: 1 << 20, member: Some(slot) };
+    let busy: Vec<u32> = (0..64)
+        .filter(|flow| {
+            let key = team.distribution.key(&udp(nic.mac.unwrap(), *flow), nic.id);
+            team.distribution.choose(&key).unwrap().member == slot
+        })
+        .collect();
+    assert!(busy.len() > 8, "{busy:?}");
+    let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
+    for flow in &busy {
+        let key = team.distribution.key(&udp(nic.mac.unwrap(), *flow), nic.id);
+        let bucket = team.distribution.bucket(&key).unwrap().index();
+        loads[bucket] = BucketLoad { bytes: 1 << 20, member: Some(slot) };
     }
-    let before = bench.plane.distributions_set();
-    for _ in 0..4 {
-        bench.plane.set_loads(team.port, loads.clone());
-        bench.pass(Duration::from_secs(1));
-    }
-    assert!(bench.plane.distributions_set() > before, "a busy member is relieved");
+    bench.plane.set_loads(team.port, loads);
+    bench.pass(Duration::from_secs(1));
+    let after = bench.plane.topology().teams[0].distribution.clone();
+    let moved = busy.iter().filter(|flow| {
+        let key = after.key(&udp(nic.mac.unwrap(), **flow), nic.id);
+        after.choose(&key).unwrap().member != slot
+    });
+    let moved = moved.count();
+    assert!(moved > busy.len() / 4 && moved < busy.len(), "{moved} of {}", busy.len());
     // Without loads nothing changes.
     let settled = bench.plane.distributions_set();
     bench.pass(Duration::from_secs(3));
