@@ -38,7 +38,7 @@ pub struct FlowKey {
 
 impl FlowKey {
     /// The same as [`Flow`] says, sooner for the packets that nearly all are.
-    // Chains of multiplications, which overlap with those of other frames in a loop alone.
+    // Asked for each frame; the compiler by itself leaves it a call.
     #[inline(always)]
     pub fn of(frame: &Frame, fields: FlowFields) -> Self {
         let Some(plain) = Plain::of(frame.front()) else { return Self::of_any(frame, fields) };

@@ -1,8 +1,7 @@
 //! Teams: by which member a frame leaves.
 //!
-//! For all unicasts of a batch that is chosen in one go. A choice is a chain of operations
-//! of which each waits for the one before; those of several frames run beside each other
-//! if nothing else stands between them.
+//! For all unicasts of a batch that is chosen before the first is handed over. Whether
+//! that is of use is open (decision 15).
 
 use std::cell::Cell;
 use std::sync::Arc;
