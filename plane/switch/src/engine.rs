@@ -29,7 +29,7 @@ use crate::ways::Ways;
 
 use self::arrivals::Arrival;
 use self::delivery::HELD_MAX;
-use self::teams::{Chosen, Teams};
+use self::teams::Teams;
 
 /// Addresses one processor remembers over all switches, 32 bytes each.
 const ADDRESSES_MAX: usize = 131_072;
@@ -40,7 +40,6 @@ pub(crate) struct Engine {
     published: Arc<Published>,
     forwarder: Forwarder,
     verdicts: [Verdict; BATCH_FRAMES_MAX],
-    chosen: Chosen,
     sinks: Vec<Option<Box<OwnedSink>>>,
     sink_of: BTreeMap<QueueId, usize>,
     /// Sinks that have something to flush.
@@ -77,7 +76,6 @@ impl Engine {
             published: Arc::clone(&published),
             forwarder: Forwarder::new(ADDRESSES_MAX),
             verdicts: [Verdict::default(); BATCH_FRAMES_MAX],
-            chosen: Chosen::default(),
             sinks: Vec::new(),
             sink_of: BTreeMap::new(),
             touched: Vec::new(),
@@ -154,16 +152,13 @@ impl Engine {
         probe.mark(Stage::Coalesce);
         let from = port.shared.id;
         let of = Batch { now, published: &published, ingress, port, from, teams: &teams, arrival };
-        if !teams.is_empty() {
-            self.choose_members(&of, coalesced, frames);
-        }
         for (at, frame) in frames.iter_mut().enumerate() {
             if coalesced.is_absorbed(at) {
                 continue;
             }
             match self.verdicts[at] {
                 Verdict::Unicast { egress } => {
-                    self.deliver(&of, egress, at, frame, probe);
+                    self.deliver(&of, egress, frame, true, probe);
                 }
                 Verdict::Flood { vlan, kind } => {
                     self.flood(&of, (vlan, kind), frame, probe);
@@ -220,7 +215,7 @@ impl Engine {
             members += 1;
             if published.tables.fits(member.slot, frame) {
                 frame.meta.tag = member.rule.apply(tag);
-                self.flood_to(of, member.slot, frame, probe);
+                self.deliver(of, member.slot, frame, false, probe);
             } else if let Some(port) = published.ports.get(member.slot.index()) {
                 port.shared.tally.drop_tx(DropReason::TooLong, 1);
             }

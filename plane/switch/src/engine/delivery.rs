@@ -16,43 +16,25 @@ use crate::ways::{Exit, Way};
 pub(super) const HELD_MAX: usize = 4096;
 
 impl Engine {
-    /// Takes one frame, which stands at one place in its batch, to one port.
+    /// Takes one frame to one port. `is_only`: nobody else needs the frame, so its buffer
+    /// may be taken.
     #[inline]
     pub(super) fn deliver(
         &mut self,
         of: &Batch<'_>,
         egress: PortSlot,
-        at: usize,
         frame: &mut Frame,
+        is_only: bool,
         probe: &mut Probe<'_>,
     ) {
         match self.ways.exit(egress.index()) {
             Exit::Sink(sink) => self.transmit(sink as usize, frame, probe),
-            Exit::Queues => self.deliver_to_queue(of, egress.index(), frame, true, probe),
-            Exit::Team(team) => {
-                let place = self.chosen[at];
-                self.deliver_by_member(of, (team, place), frame, true, probe);
-            }
+            Exit::Queues => self.deliver_to_queue(of, egress.index(), frame, is_only, probe),
+            Exit::Team(team) => self.deliver_to_team(of, team as usize, frame, is_only, probe),
         }
     }
 
-    /// The same of a frame that other ports need too.
-    pub(super) fn flood_to(
-        &mut self,
-        of: &Batch<'_>,
-        egress: PortSlot,
-        frame: &mut Frame,
-        probe: &mut Probe<'_>,
-    ) {
-        match self.ways.exit(egress.index()) {
-            Exit::Sink(sink) => self.transmit(sink as usize, frame, probe),
-            Exit::Queues => self.deliver_to_queue(of, egress.index(), frame, false, probe),
-            Exit::Team(team) => self.flood_to_team(of, team, frame, probe),
-        }
-    }
-
-    /// Takes one frame to a queue of the port at one place. `is_only`: nobody else needs
-    /// the frame, so its buffer may be taken.
+    /// The same for the port at one place, by one of its own queues.
     #[inline]
     pub(super) fn deliver_to_queue(
         &mut self,

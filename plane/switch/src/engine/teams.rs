@@ -1,14 +1,14 @@
 //! Teams: by which member a frame leaves.
 //!
-//! For all unicasts of a batch that is chosen before the first is handed over. Whether
-//! that is of use is open (decision 15).
+//! That is chosen when a frame is handed over; what the frames of a batch have in common
+//! is looked up once. To choose for a whole batch first was not faster (decision 15).
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use suimon_forwarding::{DropReason, Verdict};
-use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, MacAddr};
+use suimon_forwarding::DropReason;
+use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{Direction, PortId, ProcessorId, Time};
 use suimon_teaming::{
     Bucket, Choice, Distribution, FlowletState, MEMBERS_MAX, MemberSlot, Origin, OutgoingKey,
@@ -25,12 +25,6 @@ use crate::ways::Exit;
 #[derive(Default)]
 pub(super) struct Teams(Vec<Team>);
 
-/// The place of no port: a frame for it is counted as lost already.
-const NOWHERE: u32 = u32::MAX;
-
-/// By place in a batch, where frames leave that go to a team.
-pub(super) type Chosen = [u32; BATCH_FRAMES_MAX];
-
 /// One team as one processor knows it.
 pub(super) struct Team {
     port: PortId,
@@ -38,8 +32,8 @@ pub(super) struct Team {
     place: usize,
     capture: Option<Arc<CaptureTap>>,
     pub(super) distribution: Arc<Distribution>,
-    /// Places in [`Published::ports`]; [`NOWHERE`] of those that are not there.
-    places: [u32; MEMBERS_MAX],
+    /// Places in [`Published::ports`].
+    places: [Option<usize>; MEMBERS_MAX],
     /// Parallel to [`TeamRuntime::members`].
     slots: Vec<Option<MemberSlot>>,
     pub(super) shared: Arc<TeamShared>,
@@ -59,10 +53,6 @@ impl Teams {
     pub(super) fn get(&self, at: usize) -> Option<&Team> {
         self.0.get(at)
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 impl Team {
@@ -73,7 +63,7 @@ impl Team {
             place: team.slot.index(),
             capture: port.capture.clone(),
             distribution: Arc::clone(&team.distribution),
-            places: [NOWHERE; MEMBERS_MAX],
+            places: [None; MEMBERS_MAX],
             slots: Vec::new(),
             shared: Arc::clone(&team.shared),
             carried: team.shared.tallies_of(processor),
@@ -87,13 +77,12 @@ impl Team {
     /// Finds out which member is where.
     fn seat(&mut self, team: &TeamRuntime) {
         self.origin = Cell::default();
-        self.places = [NOWHERE; MEMBERS_MAX];
+        self.places = [None; MEMBERS_MAX];
         let slots = team.members.iter().map(|(id, _)| self.distribution.slot(*id));
         self.slots = slots.collect();
         for (slot, (_, place)) in self.slots.iter().zip(&team.members) {
             if let Some(slot) = slot {
-                // Ports are counted by the control plane and come nowhere near 2^32.
-                self.places[slot.index()] = *place as u32;
+                self.places[slot.index()] = Some(*place);
             }
         }
     }
@@ -103,18 +92,19 @@ impl Team {
         self.slots.get(nth).copied().flatten()
     }
 
-    /// Where a frame leaves and with which source, or that it is lost, which is counted.
+    /// The place in [`Published::ports`] where a frame leaves, and with which source if
+    /// not with its own; `None` if it is lost, which is counted.
     #[inline]
-    fn place_for(&self, of: &Batch<'_>, frame: &Frame) -> (u32, Option<MacAddr>) {
+    fn exit_of(&self, of: &Batch<'_>, frame: &Frame) -> Option<(usize, Option<MacAddr>)> {
         let Some(choice) = self.choose(of.now, of.from, frame) else {
             self.count_lost(of.published, DropReason::TeamDown);
-            return (NOWHERE, None);
+            return None;
         };
-        let place = self.places[choice.member.index()];
-        if place == NOWHERE {
+        let Some(place) = self.places[choice.member.index()] else {
             self.count_lost(of.published, DropReason::EgressDown);
-        }
-        (place, choice.source)
+            return None;
+        };
+        Some((place, choice.source))
     }
 
     /// Where a frame leaves; `None` if the team is down.
@@ -193,70 +183,32 @@ impl Engine {
         }
     }
 
-    /// Chooses for all frames of a batch that go to a team alone where they leave, and
-    /// has them show the address that they leave with. A frame is asked about as it is,
-    /// before it is cut into segments.
-    #[inline(never)]
-    pub(super) fn choose_members(
+    /// Takes one frame to one member of a team. The member is chosen for the frame as
+    /// it is, before it is cut into segments.
+    pub(super) fn deliver_to_team(
         &mut self,
         of: &Batch<'_>,
-        coalesced: Coalesced,
-        frames: &mut [Frame],
-    ) {
-        let batch = frames.iter_mut().zip(&self.verdicts).zip(&mut self.chosen);
-        for (at, ((frame, verdict), chosen)) in batch.enumerate() {
-            let Verdict::Unicast { egress } = *verdict else { continue };
-            let Exit::Team(team) = self.ways.exit(egress.index()) else { continue };
-            // What was joined to another frame leaves with that.
-            if coalesced.is_absorbed(at) {
-                continue;
-            }
-            let Some(team) = of.teams.get(team as usize) else { continue };
-            let (place, source) = team.place_for(of, frame);
-            *chosen = place;
-            if let Some(source) = source {
-                frame.set_source(source);
-            }
-        }
-    }
-
-    /// Takes a frame for a team to the member that was chosen for it.
-    #[inline]
-    pub(super) fn deliver_by_member(
-        &mut self,
-        of: &Batch<'_>,
-        (team, place): (u32, u32),
+        team: usize,
         frame: &mut Frame,
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        let Some(team) = of.teams.get(team as usize).filter(|_| place != NOWHERE) else { return };
+        let Some(team) = of.teams.get(team) else { return };
+        let Some((place, source)) = team.exit_of(of, frame) else { return };
+        let original = source.map(|source| {
+            let original = frame.source();
+            frame.set_source(source);
+            original
+        });
         if let Some(tap) = &team.capture {
             frame.gather();
             tap.take(of.now, Direction::Egress, frame);
         }
-        match self.ways.exit(place as usize) {
+        match self.ways.exit(place) {
             Exit::Sink(sink) => self.transmit(sink as usize, frame, probe),
-            _ => self.deliver_to_queue(of, place as usize, frame, is_only, probe),
+            _ => self.deliver_to_queue(of, place, frame, is_only, probe),
         }
-    }
-
-    /// Takes a frame that goes to other ports too to one member of a team.
-    pub(super) fn flood_to_team(
-        &mut self,
-        of: &Batch<'_>,
-        team: u32,
-        frame: &mut Frame,
-        probe: &mut Probe<'_>,
-    ) {
-        let Some(chooser) = of.teams.get(team as usize) else { return };
-        let (place, source) = chooser.place_for(of, frame);
-        let original = frame.source();
-        if let Some(source) = source {
-            frame.set_source(source);
-        }
-        self.deliver_by_member(of, (team, place), frame, false, probe);
-        if source.is_some() {
+        if let Some(original) = original.filter(|_| !is_only) {
             frame.set_source(original);
         }
     }
