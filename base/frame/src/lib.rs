@@ -59,7 +59,7 @@ pub use checksum::{Sum, complete_checksum, update};
 pub use coalesce::{Coalesced, Lane, coalesce};
 pub use egress::Wire;
 pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
-pub use flow::{Flow, FlowFields, flow_hash};
+pub use flow::{Flow, FlowFields, FlowKey, flow_hash};
 pub use headers::{HeaderError, Headers, Transport};
 pub use ingress::{GSO_HEADER_BYTES_MAX, GSO_SEGMENTS_MAX, MalformedFrame};
 pub use ip::{Fragment, Network, protocol};

@@ -5,7 +5,7 @@ use crate::octets::{array, u8_at};
 
 /// The ports of a DHCP client and a server, as they lie in its UDP header
 /// (RFC 2131, section 4.1).
-const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
+pub(crate) const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
 
 /// Whether an IP packet with this header has to show its own source address; see
 /// [`Flow::binds_source`](crate::Flow::binds_source).

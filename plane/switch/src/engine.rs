@@ -1,10 +1,12 @@
 //! What one processor does with a batch of frames.
 //!
 //! Frames are decided in one go, segments of a stream are joined for ports that want
-//! it, then all are handed to the egress queues: at once if the queue is here, in a
-//! parcel if another processor owns it. Which queues are here: [`queues`]. Of ports that
-//! are teams: [`teams`].
+//! it, then all are handed to the egress queues ([`delivery`]): at once if the queue is
+//! here, in a parcel if another processor owns it. Which queues are here: [`queues`]. Of
+//! ports that are teams: [`teams`], and [`arrivals`] for what comes in by their members.
 
+mod arrivals;
+mod delivery;
 mod queues;
 mod teams;
 
@@ -12,9 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use suimon_forwarding::{DropReason, FloodKind, Forwarder, Learned, PortSlot, Verdict};
-use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, FrameBatch, LeavesAs, VlanId, flow_hash};
-use suimon_ports::PortFault;
-use suimon_quantity::{Direction, QueueId, Time};
+use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, FrameBatch, LeavesAs, VlanId};
+use suimon_quantity::{Direction, PortId, QueueId, Time};
 
 use crate::coalescing::coalesce_decided;
 use crate::handover::{Route, Routes};
@@ -25,16 +26,14 @@ use crate::owned::OwnedSink;
 use crate::post::{Parcel, Post, return_home};
 use crate::published::{Ingress, PortRuntime, Published};
 use crate::stages::{Probe, Stage};
-use crate::ways::{Exit, Way, Ways};
+use crate::ways::Ways;
 
-use self::teams::{Arrival, Teams};
+use self::arrivals::Arrival;
+use self::delivery::HELD_MAX;
+use self::teams::Teams;
 
 /// Addresses one processor remembers over all switches, 32 bytes each.
 const ADDRESSES_MAX: usize = 131_072;
-
-/// Parcels held for one queue that is on its way here: what its sender and some
-/// others may have under way.
-const HELD_MAX: usize = 4096;
 
 /// The frame-moving half of a processor: everything but sources and sleep.
 pub(crate) struct Engine {
@@ -63,6 +62,9 @@ struct Batch<'a> {
     /// Through what the switch gets them.
     ingress: PortSlot,
     port: &'a PortRuntime,
+    /// That port.
+    from: PortId,
+    teams: &'a Teams,
     /// The member that they came in by, if that is a team.
     arrival: Option<Arrival<'a>>,
 }
@@ -131,7 +133,9 @@ impl Engine {
     ) {
         let published = Arc::clone(&self.published);
         let Some(port) = published.ports.get(ingress.index()) else { return };
-        let arrival = member.and_then(|member| self.arrival(&published, member));
+        // Taken for the batch, so that what they say can be held beside the engine.
+        let teams = std::mem::take(&mut self.teams);
+        let arrival = member.and_then(|member| Arrival::of(&teams, &published, member));
         let mut frames = batch.frames_mut();
         if let Some(arrival) = &arrival {
             capture_ingress(arrival.port, now, frames);
@@ -159,14 +163,15 @@ impl Engine {
             Coalesced::default()
         };
         probe.mark(Stage::Coalesce);
-        let of = Batch { now, published: &published, ingress, port, arrival };
+        let from = port.shared.id;
+        let of = Batch { now, published: &published, ingress, port, from, teams: &teams, arrival };
         for (at, frame) in frames.iter_mut().enumerate() {
             if coalesced.is_absorbed(at) {
                 continue;
             }
             match self.verdicts[at] {
                 Verdict::Unicast { egress } => {
-                    self.deliver(&of, egress.index(), frame, true, probe);
+                    self.deliver(&of, egress, frame, true, probe);
                 }
                 Verdict::Flood { vlan, kind } => {
                     self.flood(&of, (vlan, kind), frame, probe);
@@ -174,6 +179,7 @@ impl Engine {
                 Verdict::Drop(reason) => self.handle_drop(&of, reason, frame),
             }
         }
+        self.teams = teams;
         probe.mark(Stage::CopyOut);
         self.post.send_all(&published, &mut self.outbox);
         self.tell_learned(&published);
@@ -222,7 +228,7 @@ impl Engine {
             members += 1;
             if published.tables.fits(member.slot, frame) {
                 frame.meta.tag = member.rule.apply(tag);
-                self.deliver(of, member.slot.index(), frame, false, probe);
+                self.deliver(of, member.slot, frame, false, probe);
             } else if let Some(port) = published.ports.get(member.slot.index()) {
                 port.shared.tally.drop_tx(DropReason::TooLong, 1);
             }
@@ -231,93 +237,6 @@ impl Engine {
             let reason =
                 if others > 0 { DropReason::OtherMember } else { DropReason::NoDestination };
             self.handle_drop(of, reason, frame);
-        }
-    }
-
-    /// Takes one frame to the port at one place. `is_only`: nobody else needs the frame,
-    /// so its buffer may be taken.
-    #[inline]
-    fn deliver(
-        &mut self,
-        of: &Batch<'_>,
-        egress: usize,
-        frame: &mut Frame,
-        is_only: bool,
-        probe: &mut Probe<'_>,
-    ) {
-        match self.ways.exit(egress) {
-            Exit::Sink(sink) => self.transmit(sink as usize, frame, probe),
-            Exit::Queues => self.deliver_to_queue(of, egress, frame, is_only, probe),
-            Exit::Team(team) => self.deliver_to_team(of, team as usize, frame, is_only, probe),
-        }
-    }
-
-    #[inline]
-    fn deliver_to_queue(
-        &mut self,
-        of: &Batch<'_>,
-        egress: usize,
-        frame: &mut Frame,
-        is_only: bool,
-        probe: &mut Probe<'_>,
-    ) {
-        let Batch { now, published, .. } = *of;
-        let Some(port) = published.ports.get(egress) else { return };
-        let queues = port.egress.len();
-        let at = match queues {
-            0 => return port.shared.tally.drop_tx(DropReason::EgressDown, 1),
-            1 => port.egress.start,
-            _ => port.egress.start + flow_hash(frame) as usize % queues,
-        };
-        if let Some(tap) = &port.capture {
-            frame.gather();
-            tap.take(now, Direction::Egress, frame);
-        }
-        let (queue, _) = published.owners[at];
-        match self.ways.of_queue(at) {
-            Way::Sink(sink) => self.transmit(sink, frame, probe),
-            Way::At(owner) => {
-                if !self.post.add(owner, queue, frame, is_only) {
-                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
-                }
-            }
-            Way::Hold => {
-                if !self.hold(queue, frame, is_only) {
-                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
-                }
-            }
-            Way::Nowhere => port.shared.tally.drop_tx(DropReason::EgressDown, 1),
-        }
-    }
-
-    #[inline]
-    fn transmit(&mut self, at: usize, frame: &mut Frame, probe: &mut Probe<'_>) {
-        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
-        if !sink.is_touched() {
-            self.touched.push(at);
-        }
-        if let Err(fault) = sink.transmit(frame, probe) {
-            self.give_up_sink(at, fault);
-        }
-    }
-
-    fn hold(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
-        let Some(parcel) = self.post.parcel(queue, frame, is_only) else { return false };
-        match self.routes.hold(queue, parcel, HELD_MAX) {
-            Ok(()) => true,
-            Err(parcel) => {
-                return_home(parcel);
-                false
-            }
-        }
-    }
-
-    fn give_up_sink(&mut self, at: usize, fault: PortFault) {
-        if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
-            self.sink_of.remove(&sink.id);
-            self.ledger.close(&mut sink.cost);
-            self.notices.tell(PlaneNotice::QueueFault { queue: sink.id, fault });
-            self.find_ways();
         }
     }
 

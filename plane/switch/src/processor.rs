@@ -11,6 +11,7 @@
 //! used up is left alone until it has some again. So hundreds of idle queues cost
 //! a busy processor nothing, and an idle processor sleeps.
 
+mod commands;
 mod polling;
 
 use std::sync::Arc;
@@ -19,15 +20,17 @@ use std::time::Duration;
 
 use suimon_frame::FrameBatch;
 use suimon_ports::Wait;
-use suimon_quantity::{Direction, ProcessorId, QueueId, Time};
+use suimon_quantity::Time;
 
 use crate::engine::Engine;
-use crate::link::{Command, Latch, Link, Mail};
+use crate::link::{Link, Mail};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSource, Readiness, unwatchable};
 use crate::published::Published;
 use crate::sources::Sources;
 use crate::stages::{Stage, StageClock};
+
+use self::commands::Next;
 
 /// A processor polls its rings this long after the last frame before it arms
 /// notifications: about what a wake-up costs both sides.
@@ -69,12 +72,6 @@ pub(crate) struct Processor {
     stages: StageClock,
     /// When descriptors were last looked at.
     looked: Time,
-}
-
-/// Whether to go on after a command.
-enum Next {
-    GoOn,
-    Stop,
 }
 
 impl Processor {
@@ -280,55 +277,6 @@ impl Processor {
     fn count_queues(&self) {
         let queues = self.sources.len() + self.engine.sinks();
         self.link.tally.queues.store(queues as u64, Relaxed);
-    }
-
-    fn handle_command(&mut self, command: Command) -> Next {
-        match command {
-            Command::Adopt(published, latch) => {
-                for owned in self.sources.iter_mut() {
-                    owned.ingress = published.ingress(owned.id.port);
-                }
-                self.engine.adopt(published);
-                latch.count_down();
-            }
-            Command::Distribute(team, distribution, latch) => {
-                self.engine.set_distribution(team, &distribution);
-                latch.count_down();
-            }
-            Command::AttachSource(source) => self.attach_source(source),
-            Command::AttachSink(sink) => self.engine.attach_sink(sink),
-            Command::ExpectSink(queue, latch) => self.engine.expect_sink(queue, latch),
-            Command::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
-            Command::Detach(queue, latch) => {
-                match queue.direction {
-                    Direction::Ingress => {
-                        let token = self.sources.token_of(queue);
-                        drop(token.and_then(|token| self.take_source(token)));
-                    }
-                    Direction::Egress => drop(self.engine.detach_sink(queue)),
-                }
-                latch.count_down();
-            }
-            Command::Addresses(reply) => {
-                let entries = self.engine.forwarder().entries(self.now).collect();
-                let _ = reply.send(entries);
-            }
-            Command::Heard(heard) => {
-                heard.iter().for_each(|of| self.engine.handle_learned(self.now, *of));
-            }
-            Command::Stop => return Next::Stop,
-        }
-        self.count_queues();
-        Next::GoOn
-    }
-
-    /// Everything this queue brought has been handed on; the rest is the new
-    /// owner's.
-    fn move_source(&mut self, queue: QueueId, to: ProcessorId, latch: Latch) {
-        match self.sources.token_of(queue).and_then(|token| self.take_source(token)) {
-            Some(source) => self.engine.send_must(to, Mail::Source(source, latch)),
-            None => latch.count_down(),
-        }
     }
 }
 

@@ -84,20 +84,38 @@ impl Distribution {
     /// sent to a group back to the others.
     #[inline]
     pub fn accepts(&self, member: MemberSlot, incoming: &Incoming) -> Acceptance {
-        let reason = if !self.is_up {
-            IncomingDrop::TeamDown
+        match self.takes_from(member) {
+            Err(reason) => Acceptance::Drop(reason),
+            Ok(()) if self.is_reflected(incoming) => Acceptance::Drop(IncomingDrop::Reflected),
+            Ok(()) => Acceptance::Accept,
+        }
+    }
+
+    /// Whether anything that arrives on `member` is taken: the part of
+    /// [`Distribution::accepts`] that is the same for all frames.
+    ///
+    /// # Errors
+    /// Nothing is taken, for this reason.
+    #[inline]
+    pub fn takes_from(&self, member: MemberSlot) -> Result<(), IncomingDrop> {
+        if !self.is_up {
+            Err(IncomingDrop::TeamDown)
         } else if self.idle_standby == Some(member) {
-            IncomingDrop::Standby
+            Err(IncomingDrop::Standby)
         } else if !self.collecting.contains(member) {
-            IncomingDrop::NotCollecting
+            Err(IncomingDrop::NotCollecting)
         } else if self.receives == Receives::Primary && self.primary != Some(member) {
-            IncomingDrop::NotPrimary
-        } else if incoming.is_heard_here || self.own.find(incoming.source.to_u64()).is_some() {
-            IncomingDrop::Reflected
+            Err(IncomingDrop::NotPrimary)
         } else {
-            return Acceptance::Accept;
-        };
-        Acceptance::Drop(reason)
+            Ok(())
+        }
+    }
+
+    /// Whether a frame that arrives comes back: the other part, which is the same for all
+    /// frames with one source.
+    #[inline]
+    pub fn is_reflected(&self, incoming: &Incoming) -> bool {
+        incoming.is_heard_here || self.own.find(incoming.source.to_u64()).is_some()
     }
 
     /// Whether a frame that was accepted on `member` goes to this port of the switch;

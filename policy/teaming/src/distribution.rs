@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use suimon_frame::{Flow, FlowFields, Frame, MacAddr};
+use suimon_frame::{FlowFields, FlowKey, Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::flowlet::FlowletRules;
@@ -63,6 +63,14 @@ pub struct Distribution {
     pub(crate) flowlets: FlowletRules,
 }
 
+/// What the choice of a member depends on, of the port of the switch that frames came in
+/// by. It is the same for all frames of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The one member that may show the source addresses of what lives there.
+    anchor: Option<MemberSlot>,
+}
+
 /// What the choice of a member depends on, of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingKey {
@@ -114,17 +122,22 @@ impl Distribution {
         }
     }
 
-    /// What the choice depends on, of a frame that came in by this port of the switch.
-    /// A large frame is asked for as a whole, so that its segments leave together.
+    /// What the choice depends on, of this port of the switch.
     #[inline]
-    pub fn key(&self, frame: &Frame, ingress: PortId) -> OutgoingKey {
-        let anchor = self.anchor(ingress);
+    pub fn origin(&self, ingress: PortId) -> Origin {
+        Origin { anchor: self.anchor(ingress) }
+    }
+
+    /// What the choice depends on, of a frame from there. A large frame is asked for as a
+    /// whole, so that its segments leave together.
+    #[inline]
+    pub fn key(&self, frame: &Frame, Origin { anchor }: Origin) -> OutgoingKey {
         let (Spread::Buckets(fields) | Spread::Flowlets(fields)) = self.spread else {
             return OutgoingKey { hash: 0, anchor, is_bound: false };
         };
-        let flow = Flow::of(frame);
-        let is_bound = self.replaces_source && flow.binds_source();
-        OutgoingKey { hash: flow.hash(fields), anchor, is_bound }
+        let flow = FlowKey::of(frame, fields);
+        let is_bound = self.replaces_source && flow.binds_source;
+        OutgoingKey { hash: flow.hash, anchor, is_bound }
     }
 
     /// The bucket whose [`FlowletState`] decides about this frame; `None` if none

@@ -55,7 +55,7 @@ mod upstream_tests;
 
 pub use accept::{Acceptance, Incoming, IncomingDrop};
 pub use change::{Announcement, Change, MemberFault, TeamEvent};
-pub use distribution::{BUCKETS, Choice, Distribution, OutgoingKey};
+pub use distribution::{BUCKETS, Choice, Distribution, Origin, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};
 pub use member::{MemberId, MemberLink, MemberSpec};
 pub use rebalance::{BucketLoad, REBALANCE_PERIOD};

@@ -302,7 +302,7 @@ fn a_member_that_failed_has_lost_its_flowlets_when_it_returns() {
     let failed = distribution.slot(MemberId(1)).unwrap();
     let mut elsewhere = 0;
     for frame in &frames {
-        let key = distribution.key(frame, PortId(0));
+        let key = distribution.key(frame, distribution.origin(PortId(0)));
         let before = world.states[distribution.bucket(&key).unwrap().index()].member();
         let wanted = distribution.choose(&key).unwrap().member;
         if before == Some(failed) {

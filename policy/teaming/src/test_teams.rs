@@ -109,7 +109,7 @@ impl World {
     /// Where a frame from this port leaves, and with which source it is seen.
     pub(crate) fn send(&mut self, port: u32, frame: &Frame) -> Option<(MemberId, MacAddr)> {
         let distribution = self.team.distribution();
-        let key = distribution.key(frame, PortId(port));
+        let key = distribution.key(frame, distribution.origin(PortId(port)));
         let Choice { member, source } = match distribution.bucket(&key) {
             None => distribution.choose(&key)?,
             Some(bucket) => {

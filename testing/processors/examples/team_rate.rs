@@ -1,15 +1,16 @@
-//! What a frame's way through the engine costs to an uplink and to a team of two, for
-//! each algorithm, when queues cost nothing. Uplink and team are measured in turn, so
+//! What a frame's way through the engine costs to and from an uplink and a team of two,
+//! for each algorithm, when queues cost nothing. Uplink and team are measured in turn, so
 //! that what else the host does falls on both.
 //!
-//! `cargo run --release -p suimon-processor-tests --example team_rate`
+//! `cargo run --release -p suimon-processor-tests --example team_rate [words]`: of loads,
+//! modes and algorithms those whose line has all these words.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads, VnetHeader};
-use suimon_ports::{PortFault, ProcessorRuntime, QueueHost};
+use suimon_ports::{FrameSource, PortFault, ProcessorRuntime, QueueHost};
 use suimon_processor_tests::{Bottomless, Endless, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology};
@@ -26,13 +27,27 @@ const SWITCH: SwitchId = SwitchId(1);
 const UPLINK: u32 = 1;
 const MEMBERS: [u32; 2] = [2, 3];
 
+/// The NIC's own address, and that of the first station on the other side.
+const NIC: u8 = 0;
+const STATION: u8 = 1;
+
 /// Frames of so many flows, whose packets take turns.
 struct Flows(Vec<Vec<u8>>);
 
 impl Flows {
-    fn new(flows: u8) -> Self {
+    /// Between these two addresses, the destination's first.
+    fn new(macs: [u8; 2], flows: u8) -> Self {
+        Self::of(|_| macs, flows)
+    }
+
+    /// To the NIC, each flow from another station.
+    fn of_stations(stations: u8) -> Self {
+        Self::of(|flow| [NIC, STATION + flow], stations)
+    }
+
+    fn of(macs: impl Fn(u8) -> [u8; 2], flows: u8) -> Self {
         let flow = |flow: u8| {
-            let mut bytes = [mac(1), mac(0)].concat();
+            let mut bytes = macs(flow).map(mac).concat();
             bytes.extend([0x08, 0x00, 0x45, 0, 0, 50, 0, 1, 0x40, 0, 64, 17, 0, 0]);
             bytes.extend([10, 0, 0, 1, 10, 0, 1, flow, 0x10, 0x10, 0x20, flow, 0, 30, 0, 0]);
             bytes.resize(64, 0);
@@ -72,45 +87,77 @@ impl Supply for Introduction {
 }
 
 type Failure = Box<dyn std::error::Error>;
-/// Gives a plane what it is to forward.
-type Attach = fn(&DataPlane);
+
+/// What frames a plane is given to forward.
+struct Load {
+    name: &'static str,
+    /// Whether they come in by the uplink, or by a team's first member.
+    is_incoming: bool,
+    source: fn() -> Box<dyn FrameSource>,
+}
+
+const LOADS: [Load; 5] = [
+    Load {
+        name: "out, 64 bytes, one flow",
+        is_incoming: false,
+        source: || Flows::new([STATION, NIC], 1).source(),
+    },
+    Load {
+        name: "out, 64 bytes, 64 flows, each frame another",
+        is_incoming: false,
+        source: || Flows::new([STATION, NIC], 64).source(),
+    },
+    Load {
+        name: "out, 1514 bytes, one flow, partial checksums",
+        is_incoming: false,
+        source: || Endless::stream([STATION, NIC].map(mac), 32, 1460).source(),
+    },
+    Load {
+        name: "in, 64 bytes, one station",
+        is_incoming: true,
+        source: || Flows::new([NIC, STATION], 64).source(),
+    },
+    Load {
+        name: "in, 64 bytes, 64 stations, each frame another",
+        is_incoming: true,
+        source: || Flows::of_stations(64).source(),
+    },
+];
+
+const ALGORITHMS: [Algorithm; 5] = [
+    Algorithm::HyperVPort,
+    Algorithm::TransportPorts,
+    Algorithm::IpAddresses,
+    Algorithm::MacAddresses,
+    Algorithm::Dynamic,
+];
 
 fn main() -> Result<(), Failure> {
-    let loads: [(&str, Attach); 3] = [
-        ("64 bytes of one flow", |plane| supply(plane, Flows::new(1))),
-        ("64 bytes of 64 flows, each frame another", |plane| supply(plane, Flows::new(64))),
-        ("1514 bytes of one flow, partial checksums", |plane| {
-            supply(plane, Endless::stream([mac(1), mac(0)], 32, 1460));
-        }),
-    ];
-    for (what, attach) in loads {
-        println!("{what}, ns a frame (uplink, team of two, their ratio; medians):");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    println!("ns a frame: uplink, team of two, their ratio; medians");
+    for load in &LOADS {
         for mode in [TeamMode::Static, TeamMode::SwitchIndependent] {
-            for algorithm in [
-                Algorithm::HyperVPort,
-                Algorithm::TransportPorts,
-                Algorithm::IpAddresses,
-                Algorithm::MacAddresses,
-                Algorithm::Dynamic,
-            ] {
-                let mut samples = [Vec::new(), Vec::new(), Vec::new()];
-                for _ in 0..PAIRS {
-                    let [bare, team] =
-                        [sample(None, attach)?, sample(Some((mode, algorithm)), attach)?];
-                    for (of, value) in samples.iter_mut().zip([bare, team, team / bare]) {
-                        of.push(value);
-                    }
+            for algorithm in ALGORITHMS {
+                let line = format!("{}: {mode} {algorithm}", load.name);
+                if words.iter().all(|word| line.contains(word.as_str())) {
+                    let [bare, team, ratio] = measure(load, mode, algorithm)?;
+                    println!("{line}: {bare:.2} {team:.2} {ratio:.3}");
                 }
-                let [bare, team, ratio] = samples.map(median);
-                println!("  {mode} {algorithm}: {bare:.2} {team:.2} {ratio:.3}");
             }
         }
     }
     Ok(())
 }
 
-fn supply(plane: &DataPlane, source: impl Supply) {
-    plane.attach_source(queue(0, Direction::Ingress), source.source());
+fn measure(load: &Load, mode: TeamMode, algorithm: Algorithm) -> Result<[f64; 3], Failure> {
+    let mut samples = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..PAIRS {
+        let [bare, team] = [sample(None, load)?, sample(Some((mode, algorithm)), load)?];
+        for (of, value) in samples.iter_mut().zip([bare, team, team / bare]) {
+            of.push(value);
+        }
+    }
+    Ok(samples.map(median))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -146,31 +193,41 @@ fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology, Failure> {
     })
 }
 
-/// What a frame costs to an uplink or to a team in its place.
-fn sample(kind: Option<(TeamMode, Algorithm)>, attach: Attach) -> Result<f64, Failure> {
+/// What a frame costs to or from an uplink, or a team in its place.
+fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64, Failure> {
     let runtime = Arc::new(ProcessorThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let teams = kind.map(|(mode, algorithm)| team(mode, algorithm)).transpose()?;
+    let nic = port(0, PortRole::Nic, Some(NIC));
     plane.publish(Topology {
         switches: vec![SwitchSpec::new(SWITCH)],
-        ports: vec![port(0, PortRole::Nic, Some(0)), port(UPLINK, PortRole::Uplink, None)],
+        ports: vec![nic, port(UPLINK, PortRole::Uplink, None)],
         teams: teams.into_iter().collect(),
     })?;
-    let egress = if kind.is_some() { &MEMBERS[..] } else { &[UPLINK] };
-    for id in egress {
+    let links = if kind.is_some() { &MEMBERS[..] } else { &[UPLINK] };
+    for id in links.iter().chain(&[0]) {
         let takes = Offloads::TCP.without_segmentation();
         plane.attach_sink(queue(*id, Direction::Egress), Box::new(Bottomless(takes)));
     }
-    for id in egress {
-        let introduction = Introduction(Some(small_frame(1, 0)));
-        plane.attach_source(queue(*id, Direction::Ingress), introduction.source());
+    if load.is_incoming {
+        plane.attach_source(queue(links[0], Direction::Ingress), (load.source)());
+    } else {
+        for id in links {
+            let introduction = Introduction(Some(small_frame(STATION, NIC)));
+            plane.attach_source(queue(*id, Direction::Ingress), introduction.source());
+        }
+        while plane.addresses(SWITCH).len() < 2 {
+            std::thread::yield_now();
+        }
+        plane.attach_source(queue(0, Direction::Ingress), (load.source)());
     }
-    while plane.addresses(SWITCH).len() < 2 {
-        std::thread::yield_now();
-    }
-    attach(&plane);
     let windows = (0..WINDOWS).map(|_| ns_per_frame(&plane)).skip(1).collect();
+    let from = if load.is_incoming { links[0] } else { 0 };
+    let lost = plane.port_counters(PortId(from)).rx_dropped;
+    if !lost.is_empty() {
+        return Err(format!("frames went nowhere: {lost:?}").into());
+    }
     plane.stop();
     Ok(median(windows))
 }

@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A UDP/IPv4 frame with this source port.
@@ -159,4 +161,62 @@ fn addresses_protocol_and_link_addresses_matter_where_they_are_all_there_is() {
 fn the_hash_is_fixed() {
     assert_eq!(hash(&udp(5)), 4_165_901_848);
     assert_eq!(hash(&[]), 2_108_465_966);
+}
+
+/// A TCP or UDP packet that has room for every header that is looked at.
+fn packet(is_ipv6: bool, protocol: u8) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    if is_ipv6 {
+        bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, protocol, 64]);
+        bytes.extend([0xfd; 32]);
+    } else {
+        bytes.extend([0x08, 0x00, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, protocol, 0, 0]);
+        bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    }
+    bytes.extend([0, 68, 0, 67]);
+    bytes.resize(80, 0);
+    bytes
+}
+
+/// What stands in nearly every packet is read at fixed places.
+#[test]
+fn the_short_way_is_that_of_plain_packets_alone() {
+    let is_plain = |bytes: &[u8]| Plain::of(bytes).is_some();
+    for is_ipv6 in [false, true] {
+        assert!(is_plain(&packet(is_ipv6, 6)) && is_plain(&packet(is_ipv6, 17)));
+        let end = if is_ipv6 { 58 } else { 38 };
+        assert!(is_plain(&packet(is_ipv6, 6)[..end]));
+        assert!(!is_plain(&packet(is_ipv6, 6)[..end - 1]));
+        for protocol in [0, 1, 2, 44, 58] {
+            assert!(!is_plain(&packet(is_ipv6, protocol)));
+        }
+    }
+    for (at, byte) in [(12, 0x81), (13, 0x06), (14, 0x46), (14, 0x65), (20, 0x20), (21, 1)] {
+        let mut bytes = packet(false, 6);
+        bytes[at] = byte;
+        assert!(!is_plain(&bytes), "{at}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_short_way_leads_where_the_long_one_does(
+        is_ipv6: bool,
+        protocol in prop::sample::select(vec![6_u8, 17, 17, 1, 44, 58]),
+        changes in prop::collection::vec((12_usize..64, any::<u8>()), 0..3),
+        tci in prop::option::of(0_u16..3),
+        bytes in 0_usize..=80,
+        is_whole: bool,
+    ) {
+        let mut packet = packet(is_ipv6, protocol);
+        for (at, byte) in changes {
+            packet[at] = byte;
+        }
+        let mut frame = Frame::new(0);
+        frame.fill(&packet[..if is_whole { packet.len() } else { bytes }]);
+        frame.meta.tag = tci.map(VlanTag::from_tci);
+        for fields in [FlowFields::Ports, FlowFields::Addresses, FlowFields::Macs] {
+            prop_assert_eq!(FlowKey::of(&frame, fields), FlowKey::of_any(&frame, fields));
+        }
+    }
 }

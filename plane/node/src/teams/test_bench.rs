@@ -221,8 +221,9 @@ impl Bench {
         let nics = topology.ports.iter().filter(|port| port.spec.id != team.port);
         let mut ways = BTreeSet::new();
         for nic in nics {
+            let origin = team.distribution.origin(nic.spec.id);
             for flow in 0..64 {
-                let key = team.distribution.key(&udp(nic.spec.mac.unwrap(), flow), nic.spec.id);
+                let key = team.distribution.key(&udp(nic.spec.mac.unwrap(), flow), origin);
                 let Some(choice) = team.distribution.choose(&key) else { continue };
                 let member = team.distribution.member(choice.member).unwrap();
                 let port = team.members.iter().find(|of| of.id == member).unwrap().port;

@@ -307,14 +307,17 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     let slot = team.distribution.slot(team.members[0].id).unwrap();
     let busy: Vec<u32> = (0..64)
         .filter(|flow| {
-            let key = team.distribution.key(&udp(nic.mac.unwrap(), *flow), nic.id);
+            let key = team
+                .distribution
+                .key(&udp(nic.mac.unwrap(), *flow), team.distribution.origin(nic.id));
             team.distribution.choose(&key).unwrap().member == slot
         })
         .collect();
     assert!(busy.len() > 8, "{busy:?}");
     let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
     for flow in &busy {
-        let key = team.distribution.key(&udp(nic.mac.unwrap(), *flow), nic.id);
+        let key =
+            team.distribution.key(&udp(nic.mac.unwrap(), *flow), team.distribution.origin(nic.id));
         let bucket = team.distribution.bucket(&key).unwrap().index();
         loads[bucket] = BucketLoad { bytes: 1 << 20, member: Some(slot) };
     }
@@ -322,7 +325,7 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     bench.pass(Duration::from_secs(1));
     let after = bench.plane.topology().teams[0].distribution.clone();
     let moved = busy.iter().filter(|flow| {
-        let key = after.key(&udp(nic.mac.unwrap(), **flow), nic.id);
+        let key = after.key(&udp(nic.mac.unwrap(), **flow), after.origin(nic.id));
         after.choose(&key).unwrap().member != slot
     });
     let moved = moved.count();

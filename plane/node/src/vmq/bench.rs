@@ -36,7 +36,7 @@ impl Bench {
             plane: Arc::new(plane.clone()),
             devices: Arc::new(devices.clone()),
             members: Arc::new(FakeMembers::default()),
-            teams: Teams::new().unwrap(),
+            teams: Arc::new(Teams::new().unwrap()),
             socket_files: Arc::new(devices),
             events: EventLog::open(store, clock.clone(), listener.clone()).unwrap(),
             listener,

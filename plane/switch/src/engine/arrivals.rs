@@ -1,0 +1,115 @@
+//! Of teams: which frames that arrive on a member are taken, and for which ports.
+
+use suimon_forwarding::{DropReason, PortSlot, Verdict};
+use suimon_frame::{Frame, MacAddr};
+use suimon_quantity::Time;
+use suimon_teaming::{Incoming, IncomingDrop, MemberSlot};
+
+use super::teams::{Team, Teams};
+use crate::published::{MemberPlace, PortRuntime, Published};
+
+/// The member that a batch came in by.
+pub(super) struct Arrival<'a> {
+    /// The member's own.
+    pub(super) port: &'a PortRuntime,
+    team: &'a Team,
+    /// `None` if the distribution does not have it.
+    slot: Option<MemberSlot>,
+}
+
+impl<'a> Arrival<'a> {
+    pub(super) fn of(
+        teams: &'a Teams,
+        published: &'a Published,
+        member: MemberPlace,
+    ) -> Option<Self> {
+        let team = teams.get(member.team)?;
+        let port = published.ports.get(member.place)?;
+        Some(Self { port, team, slot: team.slot(member.nth) })
+    }
+
+    /// Whether a frame that was taken goes to this port.
+    #[inline]
+    pub(super) fn reaches(&self, published: &Published, egress: PortSlot) -> bool {
+        let port = published.ports.get(egress.index());
+        let slot = self.slot.zip(port);
+        slot.is_some_and(|(slot, port)| self.team.distribution.reaches(slot, port.shared.id))
+    }
+
+    /// Whether any frame is taken.
+    fn takes(&self) -> Result<(), DropReason> {
+        let distribution = &self.team.distribution;
+        match self.slot {
+            Some(slot) => distribution.takes_from(slot).map_err(reason_of),
+            None if distribution.is_up() => Err(DropReason::NotCollecting),
+            None => Err(DropReason::TeamDown),
+        }
+    }
+
+    /// Whether frames with this source come back.
+    #[inline]
+    fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
+        let is_heard_here = self.team.shared.sent.holds(source, now);
+        self.team.distribution.is_reflected(&Incoming { source, is_heard_here })
+    }
+
+    /// Puts the frames that are taken first, in their order, and counts the others;
+    /// says how many are taken. So the switch does not see the others, and learns
+    /// nothing from them.
+    pub(super) fn accept(&self, now: Time, frames: &mut [Frame]) -> usize {
+        let tally = &self.port.shared.tally;
+        if let Err(reason) = self.takes() {
+            tally.drop_rx(reason, frames.len() as u64);
+            return 0;
+        }
+        let mut taken = 0;
+        let mut last = None;
+        for at in 0..frames.len() {
+            let source = frames[at].source();
+            let is_reflected = match last {
+                Some((before, is_reflected)) if before == source => is_reflected,
+                _ => self.is_reflected(now, source),
+            };
+            last = Some((source, is_reflected));
+            if is_reflected {
+                continue;
+            }
+            if taken < at {
+                frames.swap(taken, at);
+            }
+            taken += 1;
+        }
+        tally.drop_rx(DropReason::Reflected, (frames.len() - taken) as u64);
+        taken
+    }
+
+    /// Leaves out what another member's copy is for.
+    pub(super) fn leave_to_others(&self, published: &Published, verdicts: &mut [Verdict]) {
+        if !self.team.distribution.is_by_port() {
+            return;
+        }
+        let mut last = None;
+        for verdict in verdicts {
+            let Verdict::Unicast { egress } = *verdict else { continue };
+            let reaches = match last {
+                Some((before, reaches)) if before == egress => reaches,
+                _ => self.reaches(published, egress),
+            };
+            last = Some((egress, reaches));
+            if !reaches {
+                *verdict = Verdict::Drop(DropReason::OtherMember);
+            }
+        }
+    }
+}
+
+fn reason_of(reason: IncomingDrop) -> DropReason {
+    match reason {
+        IncomingDrop::TeamDown => DropReason::TeamDown,
+        IncomingDrop::NotCollecting => DropReason::NotCollecting,
+        IncomingDrop::Standby => DropReason::Standby,
+        IncomingDrop::NotPrimary => DropReason::NotPrimary,
+        IncomingDrop::Reflected => DropReason::Reflected,
+        IncomingDrop::OtherMember => DropReason::OtherMember,
+    }
+}
