@@ -1,6 +1,6 @@
 //! Bonds with LACP, whose links end in a namespace where somebody plays the partner.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::server::Server;
 use crate::namespace::Namespace;
@@ -20,6 +20,8 @@ pub enum Lacp {
 pub struct OvsBonds {
     server: Server,
     bonds: u8,
+    /// The switch's ends of each bond's links.
+    links: Vec<[String; 2]>,
 }
 
 impl OvsBonds {
@@ -28,7 +30,7 @@ impl OvsBonds {
     /// # Errors
     /// It does not start; with the end of its log.
     pub fn start(rig: &Rig) -> Result<Self> {
-        Ok(Self { server: Server::start(rig, &[])?, bonds: 0 })
+        Ok(Self { server: Server::start(rig, &[])?, bonds: 0, links: Vec::new() })
     }
 
     /// Adds a bond (balance-tcp, short timeout) whose links end in `far`; returns their
@@ -37,7 +39,7 @@ impl OvsBonds {
     /// # Errors
     /// The host or the switch refused.
     pub fn add(&mut self, rig: &Rig, far: &Namespace, lacp: Lacp) -> Result<([String; 2], String)> {
-        let Self { server, bonds } = self;
+        let Self { server, bonds, links: all_links } = self;
         *bonds += 1;
         let links = [rig.device("m"), rig.device("m")];
         let ends = [rig.device("f"), rig.device("f")];
@@ -58,6 +60,29 @@ impl OvsBonds {
         let address = format!("10.99.{bonds}.1");
         server.namespace.wait_device(&bridge)?;
         server.namespace.address(&bridge, &format!("{address}/24"))?;
+        all_links.push(links);
         Ok((ends, address))
+    }
+
+    /// Where the bonds' bridges have their addresses.
+    pub fn namespace(&self) -> &Namespace {
+        &self.server.namespace
+    }
+
+    /// The switch's ends of each bond's links, in the order in which they were added.
+    pub fn links(&self) -> &[[String; 2]] {
+        &self.links
+    }
+
+    /// Sets the switch's end of a link up or down: the other end gets or loses its
+    /// carrier. Bonds and links count from 0.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub fn set_link(&self, bond: usize, link: usize, up: bool) -> Result<()> {
+        let device = self.links.get(bond).and_then(|links| links.get(link));
+        let device = device.context("no such link")?;
+        let state = if up { "up" } else { "down" };
+        self.server.namespace.run(&["ip", "link", "set", device, state]).map(|_| ())
     }
 }
