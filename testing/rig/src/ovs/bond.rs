@@ -1,6 +1,6 @@
 //! Bonds with LACP, whose links end in a namespace where somebody plays the partner.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::server::Server;
 use crate::namespace::Namespace;
@@ -20,6 +20,8 @@ pub enum Lacp {
 pub struct OvsBonds {
     server: Server,
     bonds: u8,
+    /// The switch's ends of each bond's links.
+    links: Vec<Vec<String>>,
 }
 
 impl OvsBonds {
@@ -28,7 +30,7 @@ impl OvsBonds {
     /// # Errors
     /// It does not start; with the end of its log.
     pub fn start(rig: &Rig) -> Result<Self> {
-        Ok(Self { server: Server::start(rig, &[])?, bonds: 0 })
+        Ok(Self { server: Server::start(rig, &[])?, bonds: 0, links: Vec::new() })
     }
 
     /// Where it and the ends of its links are.
@@ -62,7 +64,7 @@ impl OvsBonds {
     /// # Errors
     /// The switch refused.
     pub fn join(&mut self, links: &[String], lacp: Lacp) -> Result<String> {
-        let Self { server, bonds } = self;
+        let Self { server, bonds, links: all_links } = self;
         *bonds += 1;
         let (bridge, bond) = (format!("b{bonds}"), format!("bond{bonds}"));
         let mut words =
@@ -74,6 +76,24 @@ impl OvsBonds {
         server.set(&words)?;
         server.switch.check_running()?;
         server.namespace.wait_device(&bridge)?;
+        all_links.push(links.to_vec());
         Ok(bridge)
+    }
+
+    /// The switch's ends of each bond's links.
+    pub fn links(&self) -> &[Vec<String>] {
+        &self.links
+    }
+
+    /// Sets the switch's end of a link up or down: the other end gets or loses its
+    /// carrier. Bonds and links count from 0.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub fn set_link(&self, bond: usize, link: usize, up: bool) -> Result<()> {
+        let device = self.links.get(bond).and_then(|links| links.get(link));
+        let device = device.context("no such link")?;
+        let state = if up { "up" } else { "down" };
+        self.server.namespace.run(&["ip", "link", "set", device, state]).map(|_| ())
     }
 }

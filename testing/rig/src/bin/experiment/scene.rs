@@ -49,7 +49,13 @@ impl Far {
     /// its addresses.
     fn join(&mut self, devices: &[String]) -> Result<String> {
         match self {
-            Self::Bond(switch) => switch.join(devices, Lacp::Active),
+            Self::Bond(switch) => {
+                // Otherwise the kernel there answers for the bridge with a link's address.
+                for device in devices {
+                    switch.namespace().run(&["ip", "link", "set", device, "arp", "off"])?;
+                }
+                switch.join(devices, Lacp::Active)
+            }
             Self::Bridge(namespace) => {
                 let bridge = "far";
                 namespace.run(&["ip", "link", "add", bridge, "type", "bridge"])?;
