@@ -1,6 +1,6 @@
 //! What the teams' thread does when it is awake.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -12,7 +12,7 @@ use suimon_ports::CONTROL_PAUSE;
 use suimon_quantity::{PortId, Time};
 
 use super::announcing::Announcing;
-use super::effects::Effects;
+use super::effects::{AnnounceAt, Effects};
 use super::sockets::Sockets;
 use super::work::Job;
 use crate::shared::Shared;
@@ -60,12 +60,22 @@ impl TeamDriver {
         let effects = if inbox.stop { table.leave(now) } else { table.work(&*shared.plane, now) };
         let (wanted, due) = (table.wanted_sockets(), table.next_deadline());
         drop(table);
-        self.carry_out(effects, now);
+        let Effects { frames, announcements, drafts } = effects;
+        for (member, frame) in frames {
+            self.sockets.send(member, frame.bytes(), now);
+        }
+        if !inbox.stop {
+            // After the last frames of members that leave; before announcements, which
+            // wait for the socket of a member that has just come.
+            self.sockets.follow(wanted, now);
+            self.announce(&announcements, now);
+        }
+        if !drafts.is_empty() {
+            self.ask(Job::Tell(drafts), now);
+        }
         if inbox.stop {
             return Turn::Stop;
         }
-        // After the last frames of members that leave.
-        self.sockets.follow(wanted, now);
         self.hand_over_jobs(now);
         let now_if_news = self.sockets.has_news().then_some(now);
         let sockets = self.sockets.next_deadline(now);
@@ -73,18 +83,11 @@ impl TeamDriver {
         Turn::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
     }
 
-    fn carry_out(&mut self, effects: Effects, now: Time) {
-        let Effects { frames, announcements, drafts } = effects;
-        for (member, frame) in frames {
-            self.sockets.send(member, frame.bytes(), now);
-        }
-        if !announcements.is_empty() {
-            self.announcing.add(&*self.shared.plane, &announcements);
+    fn announce(&mut self, places: &BTreeMap<PortId, AnnounceAt>, now: Time) {
+        if !places.is_empty() {
+            self.announcing.add(&*self.shared.plane, places);
         }
         self.announcing.send(&mut self.sockets, now);
-        if !drafts.is_empty() {
-            self.ask(Job::Tell(drafts), now);
-        }
     }
 
     fn hand_over_jobs(&mut self, now: Time) {

@@ -91,6 +91,28 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     assert!(bench.members.take_sent("a").is_empty(), "once");
 }
 
+/// Its device is opened by the change that makes it a member, and its socket after that.
+#[test]
+fn what_moves_to_a_member_that_comes_is_announced_there() {
+    let mut bench = Bench::new(&with_team(&["b"], INDEPENDENT));
+    let ids = bench.shared.ids();
+    let nics = [("web", 1), ("db", 2)].map(|(name, number)| {
+        let port = ids.port(&PortKey::Nic(name.parse().unwrap())).unwrap();
+        (port, MacAddr::new([2, 0, 0, 0, 0, number]))
+    });
+    let known =
+        nics.map(|(port, mac)| AddressView { mac, vlan: None, port, fixed: true, age: None });
+    bench.plane.set_addresses(known.to_vec());
+    bench.apply(&with_team(&["b", "a"], INDEPENDENT));
+    let members = bench.team().members;
+    assert_eq!(members.iter().map(|member| member.nics).collect::<Vec<_>>(), [1, 1]);
+    let announced = nics.map(|(_, mac)| Announcement::reverse_arp(mac, None).bytes().to_vec());
+    bench.pass(20 * MS);
+    let sent = bench.members.take_sent("a");
+    assert_eq!(sent.len(), 1);
+    assert!(announced.contains(&sent[0]), "{sent:?}");
+}
+
 /// A guest with any number of addresses costs a bounded number of frames, in portions.
 #[test]
 fn many_addresses_are_announced_in_portions() {
