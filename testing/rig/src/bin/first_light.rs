@@ -119,7 +119,9 @@ impl Scene {
         );
         self.traffic.push(self.guests[0].start(rig, "download", &["sh", "-c", &download])?);
         let streams = |to: &str| {
-            format!("while :; do iperf3 --client {to} --time {HIGH_S}; sleep {LOW_S}; done")
+            format!(
+                "while :; do iperf3 --client {to} --parallel 4 --time {HIGH_S}; sleep {LOW_S}; done"
+            )
         };
         self.traffic.push(self.guests[1].start(rig, "stream", &["sh", "-c", &streams(WORLD)])?);
         self.vm.run(&format!("( {} ) >/tmp/stream.log 2>&1 &", streams(GUESTS[2].1)))?;
@@ -132,8 +134,8 @@ impl Scene {
         let socket = self.daemon.socket();
         let mut text = format!(
             "\n  nginx download   world {WORLD} -> guest web {}, 20 MB/s\n  \
-             TCP stream       guest stream {} -> world {WORLD}, {HIGH_S} s of {period}\n  \
-             TCP stream       VM {VM} -> guest peer {}, {HIGH_S} s of {period}\n\n\
+             TCP streams      guest stream {} -> world {WORLD}, {HIGH_S} s of {period}\n  \
+             TCP streams      VM {VM} -> guest peer {}, {HIGH_S} s of {period}\n\n\
              In another terminal:\n\n  export SUIMON_SOCKET={socket}\n",
             GUESTS[0].1,
             GUESTS[1].1,
