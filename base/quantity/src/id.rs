@@ -15,6 +15,16 @@ pub struct SwitchId(pub u32);
 #[serde(transparent)]
 pub struct PortId(pub u32);
 
+/// A virtual disk. Never used again for another disk while the daemon runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DiskId(pub u32);
+
+/// A backing store: the device, file system or array that disks' files are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StoreId(pub u32);
+
 /// A processor: the worker thread that owns queues on one logical CPU. Counts
 /// from 0 in the order of `[host] processors`; it is not the CPU's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

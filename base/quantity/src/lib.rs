@@ -13,6 +13,6 @@ mod id;
 mod rate;
 mod time;
 
-pub use id::{Direction, PortId, ProcessorId, QueueId, SwitchId};
-pub use rate::BitRate;
+pub use id::{Direction, DiskId, PortId, ProcessorId, QueueId, StoreId, SwitchId};
+pub use rate::{BitRate, ByteRate, Iops};
 pub use time::Time;

@@ -1,0 +1,69 @@
+//! Where bytes of a disk are.
+
+/// Where the bytes of an extent are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the image's file, from this offset on. What is behind the file's end reads as
+    /// zeros.
+    File(u64),
+    /// Nowhere: they read as zeros.
+    Zero,
+    /// In the parent, at the same place of the disk. What is behind the parent's end
+    /// reads as zeros.
+    Parent,
+}
+
+/// Bytes of a disk that are in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where.
+    pub place: Place,
+    /// How many; not 0.
+    pub len: u64,
+}
+
+/// Adds bytes behind `extents`: to the last one where they continue it.
+pub fn push_extent(extents: &mut Vec<Extent>, place: Place, len: u64) {
+    if len == 0 {
+        return;
+    }
+    if let Some(last) = extents.last_mut() {
+        let continues = match (last.place, place) {
+            (Place::File(before), Place::File(here)) => before.checked_add(last.len) == Some(here),
+            (before, here) => before == here,
+        };
+        if continues {
+            last.len = last.len.saturating_add(len);
+            return;
+        }
+    }
+    extents.push(Extent { place, len });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_continues_is_joined_and_nothing_else() {
+        let mut extents = Vec::new();
+        for (place, len) in [
+            (Place::File(4096), 512),
+            (Place::File(4608), 512),
+            (Place::File(8192), 512),
+            (Place::Zero, 100),
+            (Place::Zero, 0),
+            (Place::Zero, 28),
+            (Place::Parent, 5),
+        ] {
+            push_extent(&mut extents, place, len);
+        }
+        let expected = [
+            Extent { place: Place::File(4096), len: 1024 },
+            Extent { place: Place::File(8192), len: 512 },
+            Extent { place: Place::Zero, len: 128 },
+            Extent { place: Place::Parent, len: 5 },
+        ];
+        assert_eq!(extents, expected);
+    }
+}

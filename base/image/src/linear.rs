@@ -1,0 +1,124 @@
+//! An image that is the disk: raw files, block devices, and what else lies in one piece.
+
+use crate::{
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
+    push_extent,
+};
+
+/// All bytes of the disk in one piece, from some offset of the file on.
+#[derive(Clone, Copy, Debug)]
+pub struct Linear {
+    shape: Shape,
+    offset: u64,
+    is_read_only: bool,
+}
+
+impl Linear {
+    /// A disk that begins at `offset` of its file.
+    #[must_use]
+    pub const fn new(shape: Shape, offset: u64, is_read_only: bool) -> Self {
+        Self { shape, offset, is_read_only }
+    }
+
+    fn place(&self, range: ByteRange, extents: &mut Vec<Extent>) -> Result<Located, ImageError> {
+        self.shape.check(range)?;
+        push_extent(extents, Place::File(self.offset.saturating_add(range.offset())), range.len());
+        Ok(Located::Ready)
+    }
+
+    fn check_writable(&self, range: ByteRange) -> Result<(), ImageError> {
+        if self.is_read_only {
+            return Err(ImageError::new("disk", range.offset(), ImageFault::ReadOnly));
+        }
+        Ok(())
+    }
+}
+
+impl Image for Linear {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn linear_offset(&self) -> Option<u64> {
+        Some(self.offset)
+    }
+
+    fn locate(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.place(range, extents)
+    }
+
+    fn place_write(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.check_writable(range)?;
+        self.place(range, extents)
+    }
+
+    fn handle_written(&mut self, _: ByteRange) {}
+
+    fn handle_failed(&mut self, _: ByteRange) {}
+
+    fn discard(
+        &mut self,
+        range: ByteRange,
+        kept: &mut Vec<ByteRange>,
+    ) -> Result<Located, ImageError> {
+        self.check_writable(range)?;
+        self.shape.check(range)?;
+        kept.push(range);
+        Ok(Located::Ready)
+    }
+
+    fn handle_metadata(&mut self, range: ByteRange, _: &[u8]) -> Result<(), ImageError> {
+        Err(ImageError::new("metadata", range.offset(), ImageFault::Missing))
+    }
+
+    fn uncommitted_bytes(&self) -> u64 {
+        0
+    }
+
+    fn begin_commit(&mut self) -> Option<Commit> {
+        None
+    }
+
+    fn handle_commit(&mut self, _: CommitOutcome) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape { size: 8192, logical_sector: 512, physical_sector: 4096, block: 0 };
+
+    fn range(offset: u64, len: u64) -> ByteRange {
+        ByteRange::new(offset, len).unwrap()
+    }
+
+    #[test]
+    fn a_range_is_one_extent_and_one_outside_or_off_a_sector_is_refused() {
+        let mut image = Linear::new(SHAPE, 1 << 20, false);
+        let mut extents = Vec::new();
+        image.locate(range(512, 7680), &mut extents).unwrap();
+        assert_eq!(extents, [Extent { place: Place::File((1 << 20) + 512), len: 7680 }]);
+        for wrong in [range(0, 8704), range(8192, 512), range(1, 512), range(0, 100)] {
+            assert!(image.locate(wrong, &mut extents).is_err(), "{wrong}");
+            assert!(image.place_write(wrong, &mut extents).is_err(), "{wrong}");
+        }
+        assert_eq!(extents.len(), 1);
+        assert_eq!(image.linear_offset(), Some(1 << 20));
+    }
+
+    #[test]
+    fn what_is_read_only_is_read() {
+        let mut image = Linear::new(SHAPE, 0, true);
+        assert!(image.locate(range(0, 512), &mut Vec::new()).is_ok());
+        assert!(image.place_write(range(0, 512), &mut Vec::new()).is_err());
+        assert!(image.discard(range(0, 512), &mut Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! A range of bytes.
+
+use core::fmt;
+
+/// Bytes `offset .. offset + len`; its end is at most [`u64::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteRange {
+    offset: u64,
+    len: u64,
+}
+
+impl ByteRange {
+    /// `None` if its end cannot be told in 64 bits.
+    #[must_use]
+    pub const fn new(offset: u64, len: u64) -> Option<Self> {
+        match offset.checked_add(len) {
+            Some(_) => Some(Self { offset, len }),
+            None => None,
+        }
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub const fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub const fn len(self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The first byte after it.
+    #[must_use]
+    pub const fn end(self) -> u64 {
+        self.offset.saturating_add(self.len)
+    }
+
+    /// Whether both ends are multiples of `unit`, which is not 0.
+    #[must_use]
+    pub const fn is_aligned(self, unit: u64) -> bool {
+        self.offset % unit == 0 && self.len % unit == 0
+    }
+
+    /// Whether all of it is within the first `size` bytes.
+    #[must_use]
+    pub const fn is_within(self, size: u64) -> bool {
+        self.end() <= size
+    }
+
+    /// Its first `len` bytes, or all of it, and what is left.
+    #[must_use]
+    pub const fn split_at(self, len: u64) -> (Self, Self) {
+        let len = if len < self.len { len } else { self.len };
+        let rest = Self { offset: self.offset.saturating_add(len), len: self.len - len };
+        (Self { offset: self.offset, len }, rest)
+    }
+
+    /// Its pieces by blocks of `unit` bytes, which is not 0: the number of the block and
+    /// the part of the range in it.
+    pub fn blocks(self, unit: u64) -> impl Iterator<Item = (u64, Self)> {
+        let mut rest = self;
+        core::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let block = rest.offset / unit;
+            let (piece, next) = rest.split_at(unit - rest.offset % unit);
+            rest = next;
+            Some((block, piece))
+        })
+    }
+}
+
+impl fmt::Display for ByteRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {}", self.len, self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_wraps_is_none() {
+        assert_eq!(ByteRange::new(u64::MAX, 1), None);
+        assert!(ByteRange::new(u64::MAX - 1, 1).is_some());
+    }
+
+    #[test]
+    fn blocks_are_the_range_in_order_and_cut_at_their_ends() {
+        let range = ByteRange::new(700, 1000).unwrap();
+        let blocks: Vec<_> =
+            range.blocks(512).map(|(block, of)| (block, of.offset(), of.len())).collect();
+        assert_eq!(blocks, [(1, 700, 324), (2, 1024, 512), (3, 1536, 164)]);
+        assert_eq!(ByteRange::new(9, 0).unwrap().blocks(512).count(), 0);
+    }
+
+    #[test]
+    fn a_split_never_has_more_than_there_is() {
+        let range = ByteRange::new(8, 4).unwrap();
+        let (all, none) = range.split_at(9);
+        assert_eq!((all, none.offset(), none.len()), (range, 12, 0));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a crash may leave of a file.
+//!
+//! The fault model: what was done before the last flush is there. Of what was done since,
+//! each change is there as a whole, not at all, or as some of its 512-byte sectors; and
+//! they took effect in any order. A sector is never torn.
+
+use super::memory_file::{FileOp, apply};
+
+const SECTOR: u64 = 512;
+
+/// What became of a change that no flush followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there.
+    Kept,
+    /// It is not.
+    Lost,
+    /// Of a write, the sectors whose bits are set, bit `n % 64` for sector `n`; anything
+    /// else is there.
+    Torn(u64),
+}
+
+/// A crash after some of the changes of a file.
+#[derive(Clone, Debug)]
+pub struct Crash<'a> {
+    /// The file before the first change.
+    pub before: &'a [u8],
+    /// The changes.
+    pub ops: &'a [FileOp],
+    /// How many of them had been begun.
+    pub begun: usize,
+}
+
+impl Crash<'_> {
+    /// How many changes were begun that no flush followed: as many fates are needed.
+    #[must_use]
+    pub fn unsynced(&self) -> usize {
+        self.begun().len() - self.durable()
+    }
+
+    /// The file after the crash. `order` gives for each turn which unsynced change takes
+    /// effect then, as an index among them; it and `fates` have [`Crash::unsynced`]
+    /// entries, or what is missing of them means: in their order, all kept.
+    #[must_use]
+    pub fn file(&self, order: &[usize], fates: &[Fate]) -> Vec<u8> {
+        let mut bytes = self.before.to_vec();
+        let (durable, unsynced) = self.begun().split_at(self.durable());
+        for op in durable {
+            apply(&mut bytes, op);
+        }
+        for turn in 0..unsynced.len() {
+            let which = order.get(turn).copied().unwrap_or(turn);
+            let Some(op) = unsynced.get(which) else { continue };
+            match fates.get(which).copied().unwrap_or(Fate::Kept) {
+                Fate::Kept => apply(&mut bytes, op),
+                Fate::Lost => {}
+                Fate::Torn(sectors) => tear(&mut bytes, op, sectors),
+            }
+        }
+        bytes
+    }
+
+    fn begun(&self) -> &[FileOp] {
+        self.ops.get(..self.begun).unwrap_or(self.ops)
+    }
+
+    fn durable(&self) -> usize {
+        let last_flush = self.begun().iter().rposition(|op| *op == FileOp::Flush);
+        last_flush.map_or(0, |at| at + 1)
+    }
+}
+
+fn tear(bytes: &mut Vec<u8>, op: &FileOp, sectors: u64) {
+    let FileOp::Write { offset, bytes: new } = op else { return apply(bytes, op) };
+    let mut offset = *offset;
+    let mut rest = new.as_slice();
+    let mut sector = 0_u32;
+    while !rest.is_empty() {
+        let len = usize::try_from(SECTOR - offset % SECTOR).unwrap_or(rest.len()).min(rest.len());
+        let (piece, next) = rest.split_at(len);
+        if sectors.rotate_right(sector) & 1 == 1 {
+            apply(bytes, &FileOp::Write { offset, bytes: piece.to_vec() });
+        }
+        offset = offset.saturating_add(len as u64);
+        sector = sector.wrapping_add(1);
+        rest = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ImageFile;
+    use crate::testing::MemoryFile;
+
+    #[test]
+    fn a_crash_takes_only_what_no_flush_followed() {
+        let file = MemoryFile::default();
+        file.write_at(0, &[1; 1024]).unwrap();
+        file.flush().unwrap();
+        file.write_at(0, &[2; 1024]).unwrap();
+        file.write_at(512, &[3; 512]).unwrap();
+        let ops = file.ops();
+        let crash = Crash { before: &[], ops: &ops, begun: ops.len() };
+        assert_eq!(crash.unsynced(), 2);
+        let ends = |bytes: Vec<u8>| (bytes[0], bytes[1023]);
+        assert_eq!(ends(crash.file(&[], &[])), (2, 3));
+        assert_eq!(ends(crash.file(&[1, 0], &[])), (2, 2));
+        assert_eq!(ends(crash.file(&[], &[Fate::Lost, Fate::Lost])), (1, 1));
+        assert_eq!(ends(crash.file(&[], &[Fate::Torn(0b10), Fate::Lost])), (1, 2));
+        // Begun is what counts, not what came later.
+        assert_eq!(ends(Crash { begun: 1, ..crash }.file(&[], &[])), (1, 1));
+    }
+}

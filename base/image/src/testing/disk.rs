@@ -1,0 +1,135 @@
+//! A disk over an image and a file in memory, one request at a time.
+
+use crate::{
+    ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Located, Place, Step,
+};
+
+/// Fills bytes with a range of the parent.
+pub type ParentRead<'a> = dyn FnMut(ByteRange, &mut [u8]) + 'a;
+
+/// Drives an image over a file: what an engine does, without anything at the same time.
+pub struct TestDisk<'a, I: Image> {
+    /// The image.
+    pub image: I,
+    /// Its file.
+    pub file: &'a dyn ImageFile,
+    /// What is read where the image says so.
+    pub parent: Option<&'a mut ParentRead<'a>>,
+}
+
+impl<I: Image> TestDisk<'_, I> {
+    /// The bytes of a range.
+    ///
+    /// # Errors
+    /// As the image or the file has them.
+    pub fn read(&mut self, range: ByteRange) -> Result<Vec<u8>, ImageError> {
+        let mut extents = Vec::new();
+        self.ask(|image| image.locate(range, &mut extents))?;
+        let mut bytes = vec![0; usize::try_from(range.len()).unwrap_or(0)];
+        let mut rest = bytes.as_mut_slice();
+        let mut at = range.offset();
+        for Extent { place, len } in extents {
+            let (piece, next) = rest.split_at_mut(usize::try_from(len).unwrap_or(0));
+            match place {
+                Place::Zero => {}
+                Place::File(offset) => read_past_end(self.file, offset, piece)
+                    .map_err(|error| ImageError::new("payload", offset, error))?,
+                Place::Parent => {
+                    if let (Some(parent), Some(range)) =
+                        (self.parent.as_mut(), ByteRange::new(at, len))
+                    {
+                        parent(range, piece);
+                    }
+                }
+            }
+            at = at.saturating_add(len);
+            rest = next;
+        }
+        assert!(rest.is_empty(), "{range}: {} bytes have no place", rest.len());
+        Ok(bytes)
+    }
+
+    /// Writes bytes; they are durable after [`TestDisk::flush`].
+    ///
+    /// # Errors
+    /// As the image or the file has them.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ImageError> {
+        let Some(range) = ByteRange::new(offset, bytes.len() as u64) else { return Ok(()) };
+        let mut extents = Vec::new();
+        self.ask(|image| image.place_write(range, &mut extents))?;
+        let mut rest = bytes;
+        for Extent { place, len } in extents {
+            let Place::File(offset) = place else {
+                panic!("{range}: a write goes to the file, not to {place:?}")
+            };
+            let (piece, next) = rest.split_at(usize::try_from(len).unwrap_or(0));
+            self.file
+                .write_at(offset, piece)
+                .map_err(|error| ImageError::new("payload", offset, error))?;
+            rest = next;
+        }
+        assert!(rest.is_empty(), "{range}: {} bytes have no place", rest.len());
+        self.image.handle_written(range);
+        Ok(())
+    }
+
+    /// Frees what can be freed of a range; the rest stays as it was.
+    ///
+    /// # Errors
+    /// As the image has them.
+    pub fn discard(&mut self, range: ByteRange) -> Result<Vec<ByteRange>, ImageError> {
+        let mut kept = Vec::new();
+        self.ask(|image| image.discard(range, &mut kept))?;
+        Ok(kept)
+    }
+
+    /// Makes everything durable.
+    ///
+    /// # Errors
+    /// As the file has them.
+    pub fn flush(&mut self) -> Result<(), ImageError> {
+        let failed = |error| ImageError::new("commit", 0, error);
+        let Some(commit) = self.image.begin_commit() else {
+            return self.file.flush().map_err(failed);
+        };
+        let durable = commit.steps.iter().filter(|step| **step == Step::Durable).count();
+        assert_eq!(durable, 1, "{:?}", commit.steps);
+        if let Err(error) = commit.carry_out(self.file) {
+            self.image.handle_commit(CommitOutcome::Failed);
+            return Err(failed(error));
+        }
+        self.image.handle_commit(CommitOutcome::Done);
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        mut question: impl FnMut(&mut I) -> Result<Located, ImageError>,
+    ) -> Result<(), ImageError> {
+        // Each answer brings what the question needs next; a range has only so many blocks.
+        for _ in 0..1 << 20 {
+            let range = match question(&mut self.image)? {
+                Located::Ready => return Ok(()),
+                Located::NeedCommit => {
+                    self.flush()?;
+                    continue;
+                }
+                Located::Need(range) => range,
+            };
+            let mut bytes = vec![0; usize::try_from(range.len()).unwrap_or(0)];
+            self.file
+                .read_at(range.offset(), &mut bytes)
+                .map_err(|error| ImageError::new("metadata", range.offset(), error))?;
+            self.image.handle_metadata(range, &bytes)?;
+        }
+        panic!("the image asks for metadata without end")
+    }
+}
+
+/// Fills `bytes`; what is behind the file's end is zeros.
+fn read_past_end(file: &dyn ImageFile, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+    let there = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let (read, zeros) = bytes.split_at_mut(there.min(bytes.len()));
+    zeros.fill(0);
+    if read.is_empty() { Ok(()) } else { file.read_at(offset, read) }
+}

@@ -1,0 +1,135 @@
+//! A file in memory that remembers what was done to it.
+
+use std::cell::RefCell;
+
+use crate::{FileError, ImageFile};
+
+/// One change of a file, in the order in which it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileOp {
+    /// Bytes were written.
+    Write {
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// The file was given a length.
+    SetLen(u64),
+    /// A range was made to read as zeros.
+    Zero {
+        /// Where.
+        offset: u64,
+        /// How much.
+        len: u64,
+    },
+    /// Everything before is durable.
+    Flush,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    ops: Vec<FileOp>,
+}
+
+/// A file in memory. What was done to it since it was made, or since
+/// [`MemoryFile::forget`], can be asked for.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFile {
+    state: RefCell<State>,
+}
+
+impl MemoryFile {
+    /// A file with these bytes.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { state: RefCell::new(State { bytes, ops: Vec::new() }) }
+    }
+
+    /// What is in it.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.state.borrow().bytes.clone()
+    }
+
+    /// What was done to it.
+    #[must_use]
+    pub fn ops(&self) -> Vec<FileOp> {
+        self.state.borrow().ops.clone()
+    }
+
+    /// Forgets what was done; what is in it stays.
+    pub fn forget(&self) {
+        self.state.borrow_mut().ops.clear();
+    }
+
+    fn change(&self, op: FileOp) {
+        let mut state = self.state.borrow_mut();
+        apply(&mut state.bytes, &op);
+        state.ops.push(op);
+    }
+}
+
+/// Does one change to the bytes of a file.
+pub(super) fn apply(bytes: &mut Vec<u8>, op: &FileOp) {
+    match op {
+        FileOp::Write { offset, bytes: new } => {
+            let start = to_usize(*offset);
+            let end = start.saturating_add(new.len());
+            if bytes.len() < end {
+                bytes.resize(end, 0);
+            }
+            if let Some(place) = bytes.get_mut(start..end) {
+                place.copy_from_slice(new);
+            }
+        }
+        FileOp::SetLen(len) => bytes.resize(to_usize(*len), 0),
+        FileOp::Zero { offset, len } => {
+            let end = to_usize(offset.saturating_add(*len)).min(bytes.len());
+            if let Some(place) = bytes.get_mut(to_usize(*offset)..end) {
+                place.fill(0);
+            }
+        }
+        FileOp::Flush => {}
+    }
+}
+
+fn to_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+impl ImageFile for MemoryFile {
+    fn len(&self) -> Result<u64, FileError> {
+        Ok(self.state.borrow().bytes.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        let state = self.state.borrow();
+        let start = to_usize(offset);
+        let found = state.bytes.get(start..start.saturating_add(bytes.len()));
+        let len = state.bytes.len() as u64;
+        bytes.copy_from_slice(found.ok_or(FileError::End { len, wanted: offset.max(len) })?);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.change(FileOp::Write { offset, bytes: bytes.to_vec() });
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        self.change(FileOp::SetLen(len));
+        Ok(())
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        self.change(FileOp::Zero { offset, len });
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), FileError> {
+        self.change(FileOp::Flush);
+        Ok(())
+    }
+}

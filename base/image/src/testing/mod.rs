@@ -1,0 +1,10 @@
+//! Files in memory, what a crash leaves of them, and a disk that is driven one request at
+//! a time: what tests of every format need.
+
+mod crash;
+mod disk;
+mod memory_file;
+
+pub use crash::{Crash, Fate};
+pub use disk::{ParentRead, TestDisk};
+pub use memory_file::{FileOp, MemoryFile};
