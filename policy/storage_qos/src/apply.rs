@@ -1,0 +1,156 @@
+//! Carrying changes out while requests wait and are in the device.
+
+use suimon_quantity::{DiskId, Time};
+
+use crate::disk::Disk;
+use crate::flow::Flow;
+use crate::history::History;
+use crate::watch::Watch;
+use crate::{Change, DISKS_MAX, DiskSlot, FlowSlot, Holder, Limits, StoreScheduler, WaitCause};
+
+/// Disks by themselves, and as many policies.
+const FLOWS_MAX: usize = 2 * DISKS_MAX;
+
+impl StoreScheduler {
+    /// Carries out a step of a change. Returns the engine's words for requests that will
+    /// never be dispatched, because their disk was removed; what they waited for is not
+    /// used up. A step that names a place which a store cannot have does nothing.
+    ///
+    /// What is in the device stays accounted for, also if its disk was removed; it should
+    /// complete before another disk gets the place, which else is said to have delivered
+    /// it.
+    pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
+        match change {
+            Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
+            Change::Disk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
+            Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
+            Change::RemoveFlow(flow) => self.remove_flow(now, flow),
+            Change::Capability(iops) => self.capability = iops,
+        }
+        Vec::new()
+    }
+
+    fn set_flow(&mut self, now: Time, at: FlowSlot, holder: Holder, limits: Limits) {
+        let clock = self.clock(now);
+        if !self.make_flow(at) {
+            return;
+        }
+        let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
+        flow.account_busy(now);
+        if let Some(watch) = self.watches.get_mut(at.0 as usize) {
+            if flow.limits.min_iops != limits.min_iops || flow.holder != Some(holder) {
+                *watch = Watch::default();
+            }
+        }
+        flow.configure(holder, limits, clock, now);
+        self.displace(at.0);
+        self.place(now, at.0);
+    }
+
+    fn remove_flow(&mut self, now: Time, at: FlowSlot) {
+        let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
+        // A flow whose disks have something to do is not gone; the steps of a change
+        // have taken its disks out before.
+        if !flow.is_busy() {
+            *flow = Flow::default();
+            self.place(now, at.0);
+        }
+    }
+
+    fn make_flow(&mut self, at: FlowSlot) -> bool {
+        let index = at.0 as usize;
+        if index >= FLOWS_MAX {
+            return false;
+        }
+        if self.flows.len() <= index {
+            let count = index + 1;
+            self.flows.resize_with(count, Flow::default);
+            self.watches.resize_with(count, Watch::default);
+            for order in [&mut self.held, &mut self.due, &mut self.shares] {
+                order.reserve(count);
+            }
+        }
+        true
+    }
+
+    fn set_disk(&mut self, now: Time, slot: DiskSlot, id: DiskId, flow: FlowSlot) {
+        let index = slot.0 as usize;
+        if index >= DISKS_MAX || !self.make_flow(flow) {
+            return;
+        }
+        if self.disks.len() <= index {
+            self.disks.resize_with(index + 1, Disk::default);
+            self.histories.resize_with(index + 1, History::default);
+            self.member_places.reserve(index + 1);
+        }
+        let Some(disk) = self.disks.get_mut(index) else { return };
+        let (from, waiting, in_flight) = (disk.flow, disk.waiting, disk.in_flight);
+        let old = self.flows.get(from as usize);
+        let cause = old.and_then(|flow| flow.held_by).unwrap_or(self.contention);
+        disk.account_wait(now, cause);
+        let is_new = disk.id != Some(id);
+        if is_new {
+            *disk =
+                Disk { fifo: disk.fifo, waiting, in_flight, waits_since: now, ..Disk::default() };
+            if let Some(history) = self.histories.get_mut(index) {
+                *history = History::default();
+            }
+        }
+        disk.id = Some(id);
+        disk.flow = flow.0;
+        self.leave(now, slot.0, from, waiting, in_flight);
+        self.join(now, slot.0, flow.0, waiting, in_flight);
+    }
+
+    fn remove_disk(&mut self, now: Time, slot: DiskSlot) -> Vec<u32> {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return Vec::new() };
+        if disk.id.is_none() {
+            return Vec::new();
+        }
+        let mut left = Vec::new();
+        while let Some(record) = self.records.pop(&mut disk.fifo) {
+            left.push(record.tag);
+        }
+        disk.account_wait(now, WaitCause::DeviceDepth);
+        disk.id = None;
+        let (flow, waiting) = (disk.flow, core::mem::take(&mut disk.waiting));
+        // Those in the device stay with the flow until they complete.
+        self.leave(now, slot.0, flow, waiting, 0);
+        left
+    }
+
+    fn leave(&mut self, now: Time, disk: u32, of: u32, waiting: u32, in_flight: u32) {
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        flow.account_busy(now);
+        flow.members.remove(&mut self.member_places, disk);
+        flow.waiting = flow.waiting.saturating_sub(waiting);
+        flow.in_flight = flow.in_flight.saturating_sub(in_flight);
+        if !flow.is_busy() {
+            flow.idle_since = now;
+        }
+        self.place(now, of);
+    }
+
+    fn join(&mut self, now: Time, slot: u32, of: u32, waiting: u32, in_flight: u32) {
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let Some(disk) = self.disks.get_mut(slot as usize) else { return };
+        if !flow.is_busy() {
+            flow.busy_since = now;
+        }
+        // What it was served in one flow means nothing in another.
+        disk.served = flow.member_time;
+        flow.waiting += waiting;
+        flow.in_flight += in_flight;
+        let count = self.disks.iter().filter(|disk| disk.flow == of).count();
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        flow.members.reserve(count);
+        if waiting > 0 {
+            flow.members.set(&mut self.member_places, slot, flow.member_time);
+        }
+        self.place(now, of);
+    }
+}
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

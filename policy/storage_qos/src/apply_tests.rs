@@ -1,0 +1,249 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use suimon_quantity::{ByteRate, DiskId, Iops, Time};
+
+use crate::{
+    Assignment, Burst, Capability, Change, DiskSlot, FlowSlot, Holder, Limits, Next, PolicyId,
+    PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, Submitted,
+    Weight,
+};
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Propose(Proposal),
+    Submit(u32, u32),
+    Complete(usize, u64),
+    Poll,
+    Observe,
+    Pass(u64),
+}
+
+fn any_limits() -> impl Strategy<Value = Limits> {
+    let rate = || prop::option::of(prop_oneof![1u64..5000, Just(1), Just(crate::IOPS_MAX)]);
+    let width = prop::option::of(prop_oneof![Just(1), 1u64..1 << 40, Just(u64::MAX)]);
+    let burst = prop::option::of((1u64..10_000, 0u32..5000));
+    (rate(), rate(), width, 1u16..10_001, burst).prop_map(|(min, max, width, weight, burst)| {
+        Limits {
+            min_iops: min.and_then(Iops::new),
+            max_iops: max.and_then(Iops::new),
+            max_bandwidth: width.and_then(ByteRate::new),
+            weight: Weight::new(weight).unwrap(),
+            burst: burst
+                .and_then(|(iops, seconds)| Iops::new(iops).map(|iops| Burst { iops, seconds })),
+        }
+    })
+}
+
+fn any_proposal() -> impl Strategy<Value = Proposal> {
+    let kind = prop_oneof![Just(PolicyKind::Dedicated), Just(PolicyKind::Aggregated)];
+    let policy = || (0u32..3).prop_map(PolicyId);
+    let disk = || (0u32..5).prop_map(DiskId);
+    prop_oneof![
+        3 => (disk(), any_limits())
+            .prop_map(|(disk, limits)| Proposal::Disk(disk, Assignment::Own(limits))),
+        2 => (disk(), policy())
+            .prop_map(|(disk, policy)| Proposal::Disk(disk, Assignment::Policy(policy))),
+        1 => disk().prop_map(Proposal::RemoveDisk),
+        2 => (policy(), kind, any_limits())
+            .prop_map(|(policy, kind, limits)| Proposal::Policy(policy, PolicySpec { kind, limits })),
+        1 => policy().prop_map(Proposal::RemovePolicy),
+    ]
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        2 => any_proposal().prop_map(Op::Propose),
+        6 => (0u32..5, prop_oneof![1u32..200_000, Just(u32::MAX), Just(0)])
+            .prop_map(|(disk, bytes)| Op::Submit(disk, bytes)),
+        4 => (any::<prop::sample::Index>(), 0u64..1 << 40)
+            .prop_map(|(index, latency)| Op::Complete(index.index(64), latency)),
+        4 => Just(Op::Poll),
+        1 => Just(Op::Observe),
+        2 => prop_oneof![0u64..10_000_000, 0u64..20_000_000_000].prop_map(Op::Pass),
+    ]
+}
+
+/// A scheduler and what must be true of it.
+struct Model {
+    store: Store,
+    scheduler: StoreScheduler,
+    now: Time,
+    waiting: BTreeMap<DiskId, VecDeque<u32>>,
+    /// Slot, bytes.
+    device: Vec<(DiskSlot, u32)>,
+    sizes: Vec<u32>,
+}
+
+impl Model {
+    fn new(waiting_max: u32) -> Self {
+        let spec = StoreSpec { waiting_max, depth_max: 8, ..StoreSpec::default() };
+        Self {
+            store: Store::new(Capability::Declared(20_000)),
+            scheduler: StoreScheduler::new(spec),
+            now: Time::from_ns(1 << 42),
+            waiting: BTreeMap::new(),
+            device: Vec::new(),
+            sizes: Vec::new(),
+        }
+    }
+
+    fn propose(&mut self, proposal: Proposal) {
+        let Ok(changes) = self.store.propose(&[proposal], true) else { return };
+        for change in changes {
+            let disk = match change {
+                Change::RemoveDisk(slot) => self.scheduler.disk(slot),
+                _ => None,
+            };
+            let left = self.scheduler.apply(self.now, change);
+            let waited = disk.and_then(|disk| self.waiting.remove(&disk)).unwrap_or_default();
+            assert_eq!(left, Vec::from(waited), "those that waited, in order");
+        }
+    }
+
+    fn submit(&mut self, disk: DiskId, bytes: u32) {
+        let Some(slot) = self.store.slot(disk) else { return };
+        let tag = self.sizes.len() as u32;
+        self.sizes.push(bytes);
+        let waiting = self.waiting.entry(disk).or_default();
+        match self.scheduler.submit(self.now, slot, bytes, tag) {
+            Ok(Submitted::Dispatch) => {
+                assert!(waiting.is_empty(), "overtaken");
+                self.device.push((slot, bytes));
+            }
+            Ok(Submitted::Waits) => waiting.push_back(tag),
+            Err(error) => assert_eq!(error, SubmitError::Full),
+        }
+    }
+
+    /// Whether something was dispatched.
+    fn poll(&mut self) -> bool {
+        match self.scheduler.poll(self.now) {
+            Next::Dispatch { disk, tag } => {
+                let id = self.scheduler.disk(disk).unwrap();
+                assert_eq!(self.waiting.get_mut(&id).unwrap().pop_front(), Some(tag));
+                self.device.push((disk, self.sizes[tag as usize]));
+                assert!(self.device.len() <= 8, "too deep");
+                true
+            }
+            Next::WaitUntil(at) => {
+                assert!(at > self.now, "a wait that does not end");
+                false
+            }
+            Next::Idle => false,
+        }
+    }
+
+    fn complete(&mut self, index: usize, latency: u64) {
+        if self.device.is_empty() {
+            return;
+        }
+        let (slot, bytes) = self.device.remove(index % self.device.len());
+        self.scheduler.handle_complete(self.now, slot, bytes, Duration::from_nanos(latency));
+    }
+
+    fn step(&mut self, op: Op) {
+        match op {
+            Op::Propose(proposal) => self.propose(proposal),
+            Op::Submit(disk, bytes) => self.submit(DiskId(disk), bytes),
+            Op::Complete(index, latency) => self.complete(index, latency),
+            Op::Poll => {
+                self.poll();
+            }
+            Op::Observe => {
+                self.scheduler.observe(self.now);
+            }
+            Op::Pass(ns) => self.now = self.now + Duration::from_nanos(ns),
+        }
+        assert_eq!(self.scheduler.in_flight() as usize, self.device.len());
+        let waiting: usize = self.waiting.values().map(VecDeque::len).sum();
+        let seen = self.store.disks().filter_map(|disk| self.store.slot(disk));
+        let views = seen.filter_map(|slot| self.scheduler.view(self.now, slot));
+        assert_eq!(views.map(|view| view.waiting as usize).sum::<usize>(), waiting);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Whatever is changed, submitted and completed, in whatever order: each request is
+    /// dispatched once and in order, or given back when its disk goes; the depth is
+    /// never exceeded; what is shown is what was set; and nothing waits for ever.
+    #[test]
+    fn every_request_goes_once_or_comes_back(ops in prop::collection::vec(any_op(), 1..150)) {
+        let mut model = Model::new(32);
+        for op in ops {
+            model.step(op);
+            for disk in model.store.disks() {
+                let view = model.scheduler.view(model.now, model.store.slot(disk).unwrap()).unwrap();
+                let effective = model.store.effective(disk).unwrap();
+                prop_assert_eq!((view.disk, view.holder, view.limits), (disk, effective.holder, effective.limits));
+            }
+        }
+        // Without limits, all that waits goes, one after another.
+        for disk in model.store.disks().collect::<Vec<_>>() {
+            model.propose(Proposal::Disk(disk, Assignment::default()));
+        }
+        for _ in 0..100 {
+            while model.poll() {}
+            model.complete(0, 1000);
+        }
+        prop_assert!(model.waiting.values().all(VecDeque::is_empty));
+        prop_assert_eq!(model.scheduler.in_flight(), 0);
+    }
+
+    /// Changes that no store makes, of places that no store has.
+    #[test]
+    fn absurd_changes_do_no_harm(changes in prop::collection::vec(
+        (0u8..5, prop_oneof![0u32..6, any::<u32>()], prop_oneof![0u32..6, any::<u32>()], any_limits()), 1..60,
+    )) {
+        let mut scheduler = StoreScheduler::new(StoreSpec { waiting_max: 8, ..StoreSpec::default() });
+        for (now, (kind, a, b, limits)) in (0u64..).step_by(1_000_000).zip(changes) {
+            let now = Time::from_ns(if b % 7 == 0 { u64::MAX - now } else { now });
+            let change = match kind {
+                0 => Change::Flow { flow: FlowSlot(a), holder: Holder::Disk(DiskId(b)), limits },
+                1 => Change::Flow { flow: FlowSlot(a), holder: Holder::Policy(PolicyId(b)), limits },
+                2 => Change::Disk { slot: DiskSlot(a), disk: DiskId(b), flow: FlowSlot(b) },
+                3 => Change::RemoveDisk(DiskSlot(a)),
+                _ => Change::RemoveFlow(FlowSlot(a)),
+            };
+            scheduler.apply(now, change);
+            for disk in 0..6 {
+                let _ = scheduler.submit(now, DiskSlot(disk), b, a);
+                scheduler.handle_complete(now, DiskSlot(a), b, Duration::MAX);
+            }
+            for _ in 0..20 {
+                scheduler.poll(now);
+            }
+            scheduler.observe(now);
+            scheduler.next_deadline();
+        }
+        prop_assert!(scheduler.flows.len() <= super::FLOWS_MAX && scheduler.disks.len() <= crate::DISKS_MAX);
+    }
+}
+
+#[test]
+fn what_is_exchanged_can_be_stored() {
+    let limits = Limits { min_iops: Iops::new(5), ..Limits::default() };
+    let change = Change::Flow { flow: FlowSlot(3), holder: Holder::Policy(PolicyId(9)), limits };
+    let text = serde_json::to_string(&change).unwrap();
+    assert_eq!(serde_json::from_str::<Change>(&text).unwrap(), change);
+}
+
+/// What is due after the last time that there is, at that time.
+#[test]
+fn the_end_of_time_comes_to_an_end() {
+    let spec = StoreSpec { depth_max: 1, ..StoreSpec::default() };
+    let mut scheduler = StoreScheduler::new(spec);
+    let now = Time::from_ns(u64::MAX);
+    let limits = Limits { min_iops: Iops::new(1), ..Limits::default() };
+    let (slot, flow, disk) = (DiskSlot(0), FlowSlot(0), DiskId(7));
+    scheduler.apply(now, Change::Flow { flow, holder: Holder::Disk(disk), limits });
+    scheduler.apply(now, Change::Disk { slot, disk, flow });
+    assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
+    assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Waits));
+    scheduler.handle_complete(now, slot, 4096, Duration::from_millis(1));
+    assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
+}

@@ -1,0 +1,57 @@
+//! What a store's scheduler is told to do differently from now on.
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::DiskId;
+
+use crate::{Limits, PolicyId};
+
+/// A disk's place in a store's scheduler. It is given to another disk when the disk was
+/// removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DiskSlot(pub u32);
+
+/// The place of what is scheduled: of a disk by itself or of the disks of a shared policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FlowSlot(pub u32);
+
+/// Whose limits they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holder {
+    /// A disk's, by itself.
+    Disk(DiskId),
+    /// A policy's that its disks share.
+    Policy(PolicyId),
+}
+
+/// One step of a change; the steps of a change are carried out together and in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// These limits are in effect here.
+    Flow {
+        /// Where.
+        flow: FlowSlot,
+        /// Whose they are.
+        holder: Holder,
+        /// Which they are.
+        limits: Limits,
+    },
+    /// The disk is here, and belongs there.
+    Disk {
+        /// Its place.
+        slot: DiskSlot,
+        /// Which it is.
+        disk: DiskId,
+        /// By what it is scheduled.
+        flow: FlowSlot,
+    },
+    /// There is no disk here any more.
+    RemoveDisk(DiskSlot),
+    /// Nothing belongs here any more.
+    RemoveFlow(FlowSlot),
+    /// Normalised operations per second that the store can do; `None`: not known.
+    Capability(Option<u64>),
+}

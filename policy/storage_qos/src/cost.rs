@@ -1,0 +1,73 @@
+//! What a request counts as.
+
+use serde::{Deserialize, Serialize};
+
+/// The bytes that count as one operation: a power of two from 512 to 1 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct Normalization {
+    shift: u32,
+}
+
+impl Normalization {
+    /// `None` if `bytes` is not a power of two from 512 to 1 MiB.
+    pub const fn new(bytes: u32) -> Option<Self> {
+        if bytes.is_power_of_two() && bytes >= 512 && bytes <= 1 << 20 {
+            Some(Self { shift: bytes.trailing_zeros() })
+        } else {
+            None
+        }
+    }
+
+    /// The bytes that count as one operation.
+    pub const fn bytes(self) -> u32 {
+        1 << self.shift
+    }
+
+    /// The operations that a request of `bytes` counts as: at least one.
+    #[inline]
+    pub const fn cost(self, bytes: u32) -> u32 {
+        let whole = bytes >> self.shift;
+        let cost = whole + (bytes > whole << self.shift) as u32;
+        if cost == 0 { 1 } else { cost }
+    }
+}
+
+impl Default for Normalization {
+    /// 8 KiB, as Hyper-V counts.
+    fn default() -> Self {
+        Self { shift: 13 }
+    }
+}
+
+impl TryFrom<u32> for Normalization {
+    type Error = &'static str;
+
+    fn try_from(bytes: u32) -> Result<Self, Self::Error> {
+        Self::new(bytes).ok_or("the normalization must be a power of two from 512 to 1048576 bytes")
+    }
+}
+
+impl From<Normalization> for u32 {
+    fn from(normalization: Normalization) -> Self {
+        normalization.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_operations_at_least_one() {
+        let eight = Normalization::default();
+        let costs = [(0, 1), (1, 1), (512, 1), (8192, 1), (8193, 2), (1 << 20, 128)];
+        for (bytes, cost) in costs {
+            assert_eq!(eight.cost(bytes), cost, "{bytes}");
+        }
+        assert_eq!(Normalization::new(512).unwrap().cost(u32::MAX), 1 << 23);
+        for wrong in [0, 1, 256, 8191, 1 << 21] {
+            assert_eq!(Normalization::new(wrong), None, "{wrong}");
+        }
+    }
+}

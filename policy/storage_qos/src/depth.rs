@@ -1,0 +1,210 @@
+//! How many requests a device gets at a time: enough that it never runs dry, and so few
+//! that who is next is still decided here.
+//!
+//! The number grows while requests wait for it and the device answers fast, and shrinks
+//! while it answers slowly: slower than [`SLOWDOWN_MAX`] times what it takes when it has
+//! little to do. Latency is compared with that of requests of about the same size.
+
+use core::time::Duration;
+
+use suimon_quantity::Time;
+
+use crate::StoreSpec;
+
+/// A busy device may take so many times as long as one with little to do.
+const SLOWDOWN_MAX: u64 = 3;
+/// A latency that is never too long: the engine's own part in it counts for more.
+const SHORT_NS: u64 = 100_000;
+/// Completions by which it is judged, at least.
+const JUDGED_BY: u32 = 32;
+const JUDGED_BY_MAX: u32 = 256;
+/// Where few complete, it is judged after this time by at least [`FEW`].
+const JUDGED_AFTER: Duration = Duration::from_millis(500);
+const FEW: u32 = 4;
+/// Ratios of latency to what is allowed are counted in this.
+const ONE: u64 = 1024;
+/// Below this there is much room, below the next there is some.
+const FAST: u64 = 600;
+const FAST_ENOUGH: u64 = 900;
+/// How often it is found out what the device takes when it has little to do.
+const PROBE_EVERY: Duration = Duration::from_secs(30);
+const PROBE_MAX: Duration = Duration::from_millis(500);
+const START: u32 = 4;
+
+/// Requests of about the same size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    /// Of those that completed since the last judgement.
+    sum_ns: u64,
+    count: u32,
+    /// What one takes when the device has little to do; 0: not known.
+    least_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Depth {
+    min: u32,
+    max: u32,
+    limit: u32,
+    pub(crate) in_flight: u32,
+    was_full: bool,
+    classes: [Class; 4],
+    completed: u32,
+    judged: Time,
+    /// Mean of the last judgement.
+    pub(crate) latency_ns: u64,
+    probed: Time,
+    probe: Option<Probe>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    limit: u32,
+    began: Time,
+    /// Completions of requests that were in the device before.
+    skip: u32,
+}
+
+impl Depth {
+    pub(crate) fn new(spec: &StoreSpec) -> Self {
+        let max = spec.depth_max.max(1);
+        let min = spec.depth_min.clamp(1, max);
+        Self {
+            min,
+            max,
+            limit: START.clamp(min, max),
+            in_flight: 0,
+            was_full: false,
+            classes: [Class::default(); 4],
+            completed: 0,
+            judged: Time::ZERO,
+            latency_ns: 0,
+            probed: Time::ZERO,
+            probe: None,
+        }
+    }
+
+    /// How many requests the device may have.
+    #[inline]
+    pub(crate) fn limit(&self) -> u32 {
+        self.probe.map_or(self.limit, |probe| probe.limit)
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.in_flight < self.limit()
+    }
+
+    /// A request waits because the device has enough.
+    #[inline]
+    pub(crate) fn handle_full(&mut self) {
+        self.was_full = true;
+    }
+
+    /// A request has left the device. Whether the device may be judged by it: not while it
+    /// is probed, if it was there before.
+    #[inline]
+    pub(crate) fn handle_left(&mut self) -> bool {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(probe) = &mut self.probe {
+            if probe.skip > 0 {
+                probe.skip -= 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    #[inline]
+    pub(crate) fn handle_complete(&mut self, now: Time, cost: u32, latency_ns: u64) {
+        if !self.handle_left() {
+            return;
+        }
+        let class = match cost {
+            0..=1 => 0,
+            2..=8 => 1,
+            9..=64 => 2,
+            _ => 3,
+        };
+        if let Some(class) = self.classes.get_mut(class) {
+            class.sum_ns = class.sum_ns.saturating_add(latency_ns);
+            class.count += 1;
+        }
+        self.completed += 1;
+        if self.completed >= self.limit.clamp(JUDGED_BY, JUDGED_BY_MAX) || self.completed % FEW == 0
+        {
+            self.look(now);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, now: Time) {
+        let enough = match self.probe {
+            Some(probe) => now.since(probe.began) >= PROBE_MAX || self.completed >= JUDGED_BY / 2,
+            None => {
+                self.completed >= self.limit.clamp(JUDGED_BY, JUDGED_BY_MAX)
+                    || now.since(self.judged) >= JUDGED_AFTER
+            }
+        };
+        if enough {
+            self.judge(now);
+        }
+    }
+
+    fn judge(&mut self, now: Time) {
+        let is_probe = self.probe.take().is_some();
+        let (mut ratios, mut sum, mut count) = (0u64, 0u64, 0u64);
+        for class in &mut self.classes {
+            let of = u64::from(class.count);
+            if let Some(mean) = class.sum_ns.checked_div(of) {
+                // With so few requests it has little to do, whatever it once took.
+                let has_little = is_probe || self.limit <= START;
+                if class.count >= FEW
+                    && (has_little || class.least_ns == 0 || mean < class.least_ns)
+                {
+                    class.least_ns = mean.max(1);
+                }
+                let allowed = SHORT_NS.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
+                let ratio = mean.saturating_mul(ONE) / allowed;
+                ratios = ratios.saturating_add(ratio.saturating_mul(of));
+                sum = sum.saturating_add(class.sum_ns);
+                count += of;
+            }
+            class.sum_ns = 0;
+            class.count = 0;
+        }
+        let ratio = ratios / count.max(1);
+        if is_probe {
+            self.probed = now;
+        } else {
+            self.latency_ns = sum / count.max(1);
+            self.adjust(ratio);
+            if now.since(self.probed) >= PROBE_EVERY && self.was_full {
+                let limit = (self.limit / 4).max(self.min);
+                self.probe = Some(Probe { limit, began: now, skip: self.in_flight });
+            }
+        }
+        self.completed = 0;
+        self.was_full = false;
+        self.judged = now;
+    }
+
+    fn adjust(&mut self, ratio: u64) {
+        let limit = u64::from(self.limit);
+        let wanted = if ratio > ONE {
+            // Half the way to where latency would be as allowed, if it grows with depth.
+            (limit + limit * ONE / ratio) / 2
+        } else if self.was_full && ratio < FAST {
+            limit + (limit / 2).max(1)
+        } else if self.was_full && ratio < FAST_ENOUGH {
+            limit + (limit / 8).max(1)
+        } else {
+            limit
+        };
+        self.limit = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(self.min, self.max);
+    }
+}
+
+#[cfg(test)]
+#[path = "depth_tests.rs"]
+mod tests;

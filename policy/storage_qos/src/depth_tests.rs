@@ -1,0 +1,35 @@
+use super::*;
+
+/// A device that takes `least_ns` for each of up to `servers` requests at a time, and longer
+/// for more. Returns the depth after so many completions.
+fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, completions: u32) -> u32 {
+    for _ in 0..completions {
+        let limit = u64::from(depth.limit());
+        let latency_ns = least_ns * limit.div_ceil(servers);
+        *now = *now + Duration::from_nanos((latency_ns / limit).max(1));
+        depth.in_flight = depth.limit();
+        depth.handle_full();
+        depth.handle_complete(*now, 1, latency_ns);
+    }
+    depth.limit()
+}
+
+/// What it takes with little to do is not what it once took for a moment, out of a cache.
+#[test]
+fn a_moment_of_haste_is_not_held_against_the_device() {
+    let mut depth = Depth::new(&StoreSpec::default());
+    // Not so soon that it is found out by the rare probe.
+    let mut now = Time::from_ns(1);
+    served(&mut depth, &mut now, 20_000, 64, 200);
+    let after = served(&mut depth, &mut now, 400_000, 32, 5_000);
+    assert!(now < Time::ZERO + PROBE_EVERY, "{now:?}");
+    assert!((16..=120).contains(&after), "{after}");
+}
+
+#[test]
+fn what_only_waits_in_the_device_is_not_sent_there() {
+    let mut depth = Depth::new(&StoreSpec::default());
+    let mut now = Time::from_ns(1);
+    let after = served(&mut depth, &mut now, 400_000, 1, 5_000);
+    assert!(after <= 3 * START, "{after}");
+}

@@ -1,0 +1,33 @@
+//! A disk's requests that wait, and what became of those that did.
+
+use suimon_quantity::{DiskId, Time};
+
+use crate::WaitCause;
+use crate::history::Totals;
+use crate::records::Fifo;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk {
+    /// `None`: there is no disk in this slot.
+    pub(crate) id: Option<DiskId>,
+    pub(crate) flow: u32,
+    pub(crate) fifo: Fifo,
+    pub(crate) waiting: u32,
+    pub(crate) in_flight: u32,
+    /// Up to where it is served among the disks of its policy, in operations.
+    pub(crate) served: u64,
+    pub(crate) waits_since: Time,
+    pub(crate) totals: Totals,
+}
+
+impl Disk {
+    /// Requests that waited until now did so because of `cause`.
+    #[inline]
+    pub(crate) fn account_wait(&mut self, now: Time, cause: WaitCause) {
+        if self.waiting > 0 {
+            let ns = now.as_ns().saturating_sub(self.waits_since.as_ns());
+            self.totals.waits.add(cause, self.waiting, ns);
+        }
+        self.waits_since = now;
+    }
+}

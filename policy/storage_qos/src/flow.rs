@@ -1,0 +1,152 @@
+//! What is scheduled: a disk with limits of its own, or all disks of a shared policy.
+
+use suimon_quantity::Time;
+
+use crate::heap::Heap;
+use crate::history::FlowTotals;
+use crate::meter::Meter;
+use crate::minimum::Minimum;
+use crate::pace::Fine;
+use crate::records::Units;
+use crate::{Holder, Limits, WaitCause};
+
+/// Virtual time that an operation takes at weight 1.
+const SHARE_ONE: u64 = 1 << 24;
+/// By so many operations a disk may be ahead of its share because of its minimum: what
+/// it was owed is not held against it for longer.
+const AHEAD_MAX: u64 = 256;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    /// Whose it is; `None`: there is nothing here.
+    pub(crate) holder: Option<Holder>,
+    /// Whether other disks may be in it.
+    pub(crate) is_shared: bool,
+    pub(crate) limits: Limits,
+    maximum: Option<Meter>,
+    peak: Option<Meter>,
+    bandwidth: Option<Meter>,
+    pub(crate) minimum: Option<Minimum>,
+    /// Virtual time of one operation.
+    share: u64,
+    /// Up to where it is served, in the store's virtual time.
+    pub(crate) served: u64,
+    /// Its disks that have requests waiting, by what they were served.
+    pub(crate) members: Heap,
+    pub(crate) member_time: u64,
+    pub(crate) waiting: u32,
+    pub(crate) in_flight: u32,
+    /// The maximum that it waits for.
+    pub(crate) held_by: Option<WaitCause>,
+    pub(crate) busy_since: Time,
+    pub(crate) idle_since: Time,
+    /// What its largest request counted as lately.
+    pub(crate) cost_max: u32,
+    pub(crate) totals: FlowTotals,
+    /// Since when it is behind although nobody else is served.
+    pub(crate) behind_since: Option<Time>,
+    /// Until then nobody is held back for its minimum, because it did not help.
+    pub(crate) futile_until: Time,
+}
+
+impl Flow {
+    pub(crate) fn configure(&mut self, holder: Holder, limits: Limits, clock: Fine, now: Time) {
+        let max = limits.max_iops.map(|rate| rate.per_second());
+        let burst = limits.burst.filter(|_| max.is_some());
+        let extra = burst.map_or(0, |burst| {
+            let above = burst.iops.per_second().saturating_sub(max.unwrap_or_default());
+            above.saturating_mul(burst.seconds.into())
+        });
+        let peak = burst.map(|burst| burst.iops.per_second());
+        let bandwidth = limits.max_bandwidth.map(|rate| rate.bytes_per_second());
+        self.maximum = metered(self.maximum, max, extra, now);
+        self.peak = metered(self.peak, peak, 0, now);
+        self.bandwidth = metered(self.bandwidth, bandwidth, 0, now);
+        if self.holder != Some(holder) || self.limits.min_iops != limits.min_iops {
+            self.minimum = limits.min_iops.map(|rate| Minimum::new(rate, clock));
+            self.behind_since = None;
+            self.futile_until = Time::ZERO;
+        }
+        self.share = SHARE_ONE / u64::from(limits.weight.number());
+        self.limits = limits;
+        self.is_shared = matches!(holder, Holder::Policy(_));
+        self.holder = Some(holder);
+    }
+
+    /// When its maximums let the next request go, and which is the last to do so.
+    #[inline]
+    pub(crate) fn opens(&self) -> (Time, WaitCause) {
+        let own = if self.is_shared { WaitCause::SharedPolicy } else { WaitCause::OwnMaximum };
+        let mut opens = (Time::ZERO, own);
+        for meter in [&self.maximum, &self.peak].into_iter().flatten() {
+            opens.0 = opens.0.max(meter.opens());
+        }
+        if let Some(meter) = &self.bandwidth {
+            let at = meter.opens();
+            if at > opens.0 {
+                let of = if self.is_shared { own } else { WaitCause::OwnBandwidth };
+                opens = (at, of);
+            }
+        }
+        opens
+    }
+
+    #[inline]
+    pub(crate) fn charge_maximums(&mut self, now: Time, cost: u32, bytes: u32) {
+        for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
+            meter.charge(now, cost);
+        }
+        if let Some(meter) = &mut self.bandwidth {
+            meter.charge(now, bytes);
+        }
+    }
+
+    /// Takes back what was charged and was not done.
+    pub(crate) fn take_back(&mut self, units: Units) {
+        for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
+            meter.refund(units.cost);
+        }
+        if let Some(meter) = &mut self.bandwidth {
+            meter.refund(units.bytes);
+        }
+        if let Some(minimum) = &mut self.minimum {
+            minimum.refund(units.cost);
+        }
+        self.served = self.served.saturating_sub(self.share.saturating_mul(units.cost.into()));
+    }
+
+    /// Moves its place by what it is served; `virtual_time` bounds how far ahead of the
+    /// others its minimum may bring it.
+    #[inline]
+    pub(crate) fn charge_share(&mut self, cost: u32, virtual_time: u64, was_due: bool) {
+        let before = self.served;
+        self.served = before.saturating_add(self.share.saturating_mul(cost.into()));
+        if was_due {
+            let most = virtual_time.saturating_add(self.share.saturating_mul(AHEAD_MAX));
+            self.served = self.served.min(before.max(most));
+        }
+    }
+
+    /// It has something in the queue or in the device from now on, or nothing any more.
+    #[inline]
+    pub(crate) const fn is_busy(&self) -> bool {
+        self.waiting > 0 || self.in_flight > 0
+    }
+
+    /// Adds to what it is entitled to, up to now.
+    pub(crate) fn account_busy(&mut self, now: Time) {
+        if self.is_busy() {
+            let ns = now.as_ns().saturating_sub(self.busy_since.as_ns());
+            self.totals.entitle(self.limits.min_iops, ns);
+            self.busy_since = now;
+        }
+    }
+}
+
+fn metered(old: Option<Meter>, rate: Option<u64>, extra: u64, now: Time) -> Option<Meter> {
+    let rate = rate?;
+    Some(match old {
+        Some(old) => old.retuned(rate, extra, now),
+        None => Meter::new(rate, extra),
+    })
+}

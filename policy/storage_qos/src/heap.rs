@@ -1,0 +1,151 @@
+//! A queue by key whose entries can be moved and removed, for many small ones: where
+//! there is one large one, [`crate::ranking`] costs less.
+
+use crate::ranking::Entry;
+
+/// Nowhere.
+const ABSENT: u32 = u32::MAX;
+/// Children of an entry: fewer levels than two have, and they lie side by side.
+const ARITY: usize = 4;
+
+/// Where entries are in a heap, by their number. Heaps whose entries are never the same
+/// may share one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(Vec<u32>);
+
+impl Places {
+    /// Makes room for numbers below `count`.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        if self.0.len() < count {
+            self.0.resize(count, ABSENT);
+        }
+    }
+
+    #[inline]
+    fn at(&self, id: u32) -> Option<usize> {
+        self.0.get(id as usize).filter(|place| **place != ABSENT).map(|place| *place as usize)
+    }
+
+    #[inline]
+    fn set(&mut self, id: u32, place: usize) {
+        if let Some(entry) = self.0.get_mut(id as usize) {
+            *entry = place as u32;
+        }
+    }
+}
+
+/// The entry with the lowest key first. Nothing allocates once room was reserved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heap(Vec<Entry>);
+
+impl Heap {
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.0.reserve(count.saturating_sub(self.0.len()));
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Entry> {
+        self.0.first().copied()
+    }
+
+    /// Puts `id` in, or gives it another key.
+    #[inline]
+    pub(crate) fn set(&mut self, places: &mut Places, id: u32, key: u64) {
+        let entry = Entry { key, id };
+        match places.at(id) {
+            None => {
+                self.0.push(entry);
+                let at = self.0.len() - 1;
+                places.set(id, at);
+                self.rise(places, at, entry);
+            }
+            Some(at) => match self.0.get(at) {
+                Some(old) if old.key > key => self.rise(places, at, entry),
+                Some(old) if old.key < key => self.sink(places, at, entry),
+                _ => {}
+            },
+        }
+    }
+
+    /// Takes `id` out, if it is in.
+    #[inline]
+    pub(crate) fn remove(&mut self, places: &mut Places, id: u32) {
+        let Some(at) = places.at(id) else { return };
+        places.set(id, ABSENT as usize);
+        let Some(last) = self.0.pop() else { return };
+        let Some(gap) = self.0.get(at).copied() else { return };
+        if last.key < gap.key {
+            self.rise(places, at, last);
+        } else {
+            self.sink(places, at, last);
+        }
+    }
+
+    fn rise(&mut self, places: &mut Places, mut at: usize, entry: Entry) {
+        while at > 0 {
+            let above = (at - 1) / ARITY;
+            let Some(parent) = self.0.get(above).copied().filter(|parent| parent.key > entry.key)
+            else {
+                break;
+            };
+            self.put(places, at, parent);
+            at = above;
+        }
+        self.put(places, at, entry);
+    }
+
+    fn sink(&mut self, places: &mut Places, mut at: usize, entry: Entry) {
+        loop {
+            let first = at * ARITY + 1;
+            let children = (first..).zip(self.0.iter().skip(first).take(ARITY));
+            let least = children.min_by_key(|(_, child)| child.key);
+            let Some((below, child)) = least.filter(|(_, child)| child.key < entry.key) else {
+                break;
+            };
+            let child = *child;
+            self.put(places, at, child);
+            at = below;
+        }
+        self.put(places, at, entry);
+    }
+
+    #[inline]
+    fn put(&mut self, places: &mut Places, at: usize, entry: Entry) {
+        if let Some(slot) = self.0.get_mut(at) {
+            *slot = entry;
+            places.set(entry.id, at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As a plain list has it, whatever is done.
+        #[test]
+        fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
+            let (mut heap, mut places) = (Heap::default(), Places::default());
+            places.reserve(40);
+            let mut model = BTreeMap::new();
+            for (id, key) in ops {
+                if let Some(key) = key {
+                    heap.set(&mut places, id, key);
+                    model.insert(id, key);
+                } else {
+                    heap.remove(&mut places, id);
+                    model.remove(&id);
+                }
+                prop_assert_eq!(heap.first().map(|entry| entry.key), model.values().min().copied());
+                if let Some(first) = heap.first() {
+                    prop_assert_eq!(model.get(&first.id), Some(&first.key));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What was entitled, demanded and delivered, over sliding windows.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::{Iops, Time};
+
+use crate::Waits;
+
+const NS_PER_SECOND: u128 = 1_000_000_000;
+/// Readings of a window: one more than the parts into which they divide it.
+const READINGS: usize = 11;
+
+/// How often readings are taken while a store is used.
+pub const SAMPLE: Duration = Duration::from_millis(500);
+/// Samples between readings of the long window.
+const LONG_EVERY: u32 = 60;
+
+/// Normalised operations since a disk is there, and its waits. They wrap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) demanded: u64,
+    pub(crate) delivered: u64,
+    pub(crate) waits: Waits,
+    /// Of its flow, when the reading was taken.
+    entitled: u64,
+}
+
+/// The same of a flow, with what it was entitled to while it was busy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowTotals {
+    pub(crate) entitled: u64,
+    pub(crate) demanded: u64,
+    pub(crate) delivered: u64,
+    pub(crate) busy_ns: u64,
+    /// Of an operation, in billionths.
+    part: u64,
+}
+
+impl FlowTotals {
+    pub(crate) fn entitle(&mut self, min: Option<Iops>, ns: u64) {
+        self.busy_ns = self.busy_ns.wrapping_add(ns);
+        let Some(min) = min else { return };
+        let due = u128::from(min.per_second()) * u128::from(ns) + u128::from(self.part);
+        self.part = (due % NS_PER_SECOND) as u64;
+        self.entitled = self.entitled.wrapping_add((due / NS_PER_SECOND) as u64);
+    }
+}
+
+/// Normalised operations in a window, and why requests waited in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// How long the window really was, in nanoseconds: up to a tenth longer than asked for,
+    /// and shorter if the disk is not there for as long.
+    pub window_ns: u64,
+    /// What the minimum comes to over the time in which the disk had something to do. Of a
+    /// disk with a shared policy: what the policy's minimum comes to.
+    pub entitled: u64,
+    /// What was asked for.
+    pub demanded: u64,
+    /// What was completed.
+    pub delivered: u64,
+    /// Nanoseconds of waiting that QoS caused, by cause, summed over requests.
+    pub waits: Waits,
+}
+
+impl Delivery {
+    /// Operations as a rate over the window.
+    pub fn per_second(&self, operations: u64) -> u64 {
+        let ns = u128::from(self.window_ns.max(1));
+        u64::try_from(u128::from(operations) * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
+    }
+}
+
+/// The two windows that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// Five seconds.
+    Short,
+    /// Five minutes.
+    Long,
+}
+
+/// Readings of one window, the oldest overwritten.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ring {
+    readings: [(Time, Totals); READINGS],
+    taken: usize,
+}
+
+impl Ring {
+    fn take(&mut self, now: Time, totals: Totals) {
+        if let Some(slot) = self.readings.get_mut(self.taken % READINGS) {
+            *slot = (now, totals);
+        }
+        self.taken += 1;
+    }
+
+    fn oldest(&self) -> Option<&(Time, Totals)> {
+        let at = if self.taken < READINGS { 0 } else { self.taken % READINGS };
+        self.readings.get(at).filter(|_| self.taken > 0)
+    }
+}
+
+/// A disk's readings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    short: Ring,
+    long: Ring,
+    samples: u32,
+}
+
+impl History {
+    pub(crate) fn sample(&mut self, now: Time, totals: &Totals, flow: &FlowTotals) {
+        let totals = Totals { entitled: flow.entitled, ..*totals };
+        self.short.take(now, totals);
+        if self.samples % LONG_EVERY == 0 {
+            self.long.take(now, totals);
+        }
+        self.samples = self.samples.wrapping_add(1);
+    }
+
+    pub(crate) fn delivery(
+        &self,
+        window: Window,
+        now: Time,
+        totals: &Totals,
+        flow: &FlowTotals,
+    ) -> Delivery {
+        let ring = match window {
+            Window::Short => &self.short,
+            Window::Long => &self.long,
+        };
+        let Some((since, before)) = ring.oldest() else { return Delivery::default() };
+        Delivery {
+            window_ns: now.as_ns().saturating_sub(since.as_ns()),
+            entitled: flow.entitled.wrapping_sub(before.entitled),
+            demanded: totals.demanded.wrapping_sub(before.demanded),
+            delivered: totals.delivered.wrapping_sub(before.delivered),
+            waits: totals.waits.since(&before.waits),
+        }
+    }
+}

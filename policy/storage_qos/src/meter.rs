@@ -1,0 +1,69 @@
+//! A maximum, as the time up to which it is used up.
+
+use core::time::Duration;
+
+use suimon_quantity::Time;
+
+use crate::pace::{Fine, Pace, fine, fine_ns, not_after, not_before};
+
+/// How long a maximum that was not used may be made up for: so a disk at depth 1 keeps
+/// its maximum although the device's latency changes and timers fire late.
+///
+/// It is the only way to more than a maximum and a burst: over any window what is
+/// dispatched counts as at most the maximum over the window and this, the burst, and
+/// one request.
+pub const CATCH_UP: Duration = Duration::from_millis(20);
+
+/// A rate limit in the virtual scheduling form of the generic cell rate algorithm (ITU-T
+/// I.371, annex A). It says when the next request may go, whatever that counts as; the
+/// request is paid for afterwards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meter {
+    pace: Pace,
+    /// How far it may be used ahead, in nanoseconds.
+    tolerance_ns: u64,
+    used_until: Fine,
+}
+
+impl Meter {
+    /// Of a maximum that has not been used; `extra` units may be used at once.
+    pub(crate) fn new(per_second: u64, extra: u64) -> Self {
+        let pace = Pace::at_most(per_second);
+        Self { pace, tolerance_ns: tolerance_ns(pace, extra), used_until: 0 }
+    }
+
+    /// The same use, at another rate. What may be used ahead is used up at most: a lower
+    /// rate does not have to make up for what a higher one allowed.
+    pub(crate) fn retuned(self, per_second: u64, extra: u64, now: Time) -> Self {
+        let new = Self::new(per_second, extra);
+        let ahead = self.used_until.saturating_sub(fine(now));
+        let owed = ahead.saturating_sub(fine_ns(self.tolerance_ns));
+        let owed = fine_ns(new.tolerance_ns).saturating_add(self.pace.translate(owed, new.pace));
+        let ahead = self.pace.translate(ahead, new.pace).min(owed);
+        Self { used_until: fine(now).saturating_add(ahead), ..new }
+    }
+
+    /// When the next request may go; may be in the past.
+    #[inline]
+    pub(crate) fn opens(&self) -> Time {
+        not_before(self.used_until.saturating_sub(fine_ns(self.tolerance_ns)))
+    }
+
+    #[inline]
+    pub(crate) fn charge(&mut self, now: Time, units: u32) {
+        self.used_until = self.used_until.max(fine(now)).saturating_add(self.pace.span(units));
+    }
+
+    /// Takes a charge back.
+    pub(crate) fn refund(&mut self, units: u32) {
+        self.used_until = self.used_until.saturating_sub(self.pace.span(units));
+    }
+}
+
+fn tolerance_ns(pace: Pace, extra: u64) -> u64 {
+    let whole = extra / u64::from(u32::MAX);
+    let rest = (extra % u64::from(u32::MAX)) as u32;
+    let many = pace.span(u32::MAX).saturating_mul(Fine::from(whole));
+    let ns = not_after(many.saturating_add(pace.span(rest))).as_ns();
+    ns.saturating_add(u64::try_from(CATCH_UP.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,140 @@
+//! Looking at what was delivered, every half second while a store is used.
+
+use core::time::Duration;
+
+use suimon_quantity::{DiskId, Time};
+
+use crate::watch::{Finding, Watch};
+use crate::{
+    Delivery, DiskSlot, Displacer, Event, Holder, Limits, Shortfall, StoreScheduler, TOLD_AFTER,
+    Unmet, WaitCause, Window,
+};
+
+/// What a disk gets, and what it is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct DiskView {
+    /// Which.
+    pub disk: DiskId,
+    /// Whose the limits are that are in effect.
+    pub holder: Holder,
+    /// The limits that are in effect.
+    pub limits: Limits,
+    /// Requests that wait.
+    pub waiting: u32,
+    /// Requests that the device has.
+    pub in_flight: u32,
+    /// Over five seconds.
+    pub short: Delivery,
+    /// Over five minutes.
+    pub long: Delivery,
+}
+
+impl StoreScheduler {
+    /// Reads all disks' counts and says which minimums are not met. To be called every
+    /// [`crate::SAMPLE`] while there are requests; pauses do no harm.
+    pub fn observe(&mut self, now: Time) -> Vec<Event> {
+        for flow in &mut self.flows {
+            flow.account_busy(now);
+        }
+        let disks = self.disks.iter_mut().zip(&mut self.histories);
+        for (disk, history) in disks.filter(|(disk, _)| disk.id.is_some()) {
+            let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
+            disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+            history.sample(now, &disk.totals, &flow.totals);
+        }
+        let mut findings = Vec::new();
+        for (of, (flow, watch)) in self.flows.iter_mut().zip(&mut self.watches).enumerate() {
+            if flow.minimum.is_none() {
+                *watch = Watch::default();
+                continue;
+            }
+            let found = watch.sample(now, &flow.totals, flow.cost_max, TOLD_AFTER);
+            flow.cost_max -= flow.cost_max / 8;
+            findings.extend(found.map(|found| (of, found)));
+        }
+        findings.into_iter().filter_map(|(of, found)| self.tell(now, of, found)).collect()
+    }
+
+    /// What the disk in a slot gets.
+    pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskView> {
+        let disk = self.disks.get(slot.0 as usize)?;
+        let flow = self.flows.get(disk.flow as usize)?;
+        let history = self.histories.get(slot.0 as usize)?;
+        let over = |window| history.delivery(window, now, &disk.totals, &flow.totals);
+        Some(DiskView {
+            disk: disk.id?,
+            holder: flow.holder?,
+            limits: flow.limits,
+            waiting: disk.waiting,
+            in_flight: disk.in_flight,
+            short: over(Window::Short),
+            long: over(Window::Long),
+        })
+    }
+
+    fn tell(&self, now: Time, of: usize, found: Finding) -> Option<Event> {
+        let holder = self.holder(of)?;
+        let (lasting, entitled, demanded, delivered) = match found {
+            Finding::Met { lasted } => return Some(Event::MinimumMet { holder, lasted }),
+            Finding::Unmet { lasting, entitled, demanded, delivered } => {
+                (lasting, entitled, demanded, delivered)
+            }
+        };
+        let (displaced_by, total) = self.served_beside(now, of);
+        let foreign_iops = self.capability.unwrap_or_default().saturating_sub(total);
+        Some(Event::MinimumUnmet(Unmet {
+            holder,
+            lasting,
+            entitled_iops: rate(entitled, lasting),
+            demanded_iops: rate(demanded, lasting),
+            delivered_iops: rate(delivered, lasting),
+            shortfall: self.shortfall(now, of, foreign_iops),
+            displaced_by,
+            device_latency_ns: self.depth.latency_ns,
+            foreign_iops,
+        }))
+    }
+
+    /// Who else was served in the last seconds, and what all together got.
+    fn served_beside(&self, now: Time, of: usize) -> (Vec<Displacer>, u64) {
+        let mut beside = Vec::new();
+        let mut total = 0u64;
+        for (disk, history) in self.disks.iter().zip(&self.histories) {
+            let Some(id) = disk.id else { continue };
+            let Some(flow) = self.flows.get(disk.flow as usize) else { continue };
+            let short = history.delivery(Window::Short, now, &disk.totals, &flow.totals);
+            let delivered_iops = short.per_second(short.delivered);
+            total = total.saturating_add(delivered_iops);
+            if disk.flow as usize != of && delivered_iops > 0 {
+                beside.push(Displacer { disk: id, delivered_iops });
+            }
+        }
+        beside.sort_by_key(|displacer| core::cmp::Reverse(displacer.delivered_iops));
+        beside.truncate(crate::DISPLACERS_MAX);
+        (beside, total)
+    }
+
+    fn shortfall(&self, now: Time, of: usize, foreign_iops: u64) -> Shortfall {
+        let Some(flow) = self.flows.get(of) else { return Shortfall::ForeignLoad };
+        let is_held = flow.held_by.is_some_and(|cause| {
+            matches!(
+                cause,
+                WaitCause::OwnMaximum | WaitCause::OwnBandwidth | WaitCause::SharedPolicy
+            )
+        });
+        if is_held {
+            Shortfall::OwnMaximum
+        } else if flow.waiting == 0 && (now < flow.futile_until || flow.behind_since.is_some()) {
+            Shortfall::DeviceLatency
+        } else if self.capability.is_some_and(|iops| foreign_iops > iops / 10) {
+            Shortfall::ForeignLoad
+        } else {
+            Shortfall::OtherDisks
+        }
+    }
+}
+
+fn rate(operations: u64, over: Duration) -> u64 {
+    let ns = over.as_nanos().max(1);
+    u64::try_from(u128::from(operations) * 1_000_000_000 / ns).unwrap_or(u64::MAX)
+}

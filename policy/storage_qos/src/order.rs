@@ -1,0 +1,97 @@
+//! The orders in which flows with requests that wait are kept.
+
+use suimon_quantity::Time;
+
+use crate::StoreScheduler;
+use crate::pace::{Fine, fine_ns, not_before};
+use crate::ranking::{Entry, Ranking};
+
+impl StoreScheduler {
+    /// Whose minimum is due first, if it is due at `clock`.
+    #[inline]
+    pub(crate) fn first_due(&mut self, clock: Fine) -> Option<Entry> {
+        loop {
+            let first = self.due.first().filter(|first| fine_ns(first.key) <= clock)?;
+            let minimum = self.flows.get(first.id as usize)?.minimum.as_ref()?;
+            let due = not_before(minimum.due).as_ns();
+            if Ranking::is_reached(first, due) {
+                return Some(first);
+            }
+            self.due.set(first.id, due);
+        }
+    }
+
+    /// Flows that waited for a maximum that lets them go now.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Time) {
+        while let Some(first) = self.held.first().filter(|first| first.key <= now.as_ns()) {
+            self.place(now, first.id);
+            // A flow stays only where its maximum holds it for longer.
+            if self.held.first() == Some(first) {
+                break;
+            }
+        }
+    }
+
+    /// Puts a flow where it belongs: out, if none of its requests waits; to those that a
+    /// maximum holds; or to those that may go.
+    pub(crate) fn place(&mut self, now: Time, of: u32) {
+        let clock = self.clock(now);
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        if flow.waiting == 0 {
+            flow.held_by = None;
+            self.displace(of);
+            return;
+        }
+        let (opens, cause) = flow.opens();
+        let held_by = (opens > now).then_some(cause);
+        if held_by != flow.held_by {
+            // Of a shared policy it is the disk whose turn it is; the others account for
+            // their waiting when it is theirs.
+            let is_turn = !flow.is_shared || flow.held_by.is_some();
+            let disk = flow.members.first().filter(|_| is_turn);
+            if let Some(disk) = disk.and_then(|first| self.disks.get_mut(first.id as usize)) {
+                disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+            }
+            if let Some(minimum) = flow.minimum.as_mut().filter(|_| held_by.is_none()) {
+                minimum.forgive(clock);
+            }
+            flow.held_by = held_by;
+        }
+        if held_by.is_some() {
+            self.shares.remove(of);
+            self.due.remove(of);
+            self.held.set(of, opens.as_ns());
+            return;
+        }
+        self.held.remove(of);
+        flow.served = flow.served.max(self.virtual_time);
+        self.shares.set(of, flow.served);
+        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !self.due.has(of)) {
+            self.due.set(of, not_before(minimum.due).as_ns());
+        }
+    }
+
+    /// Takes a flow out of all orders, because what it is ordered by has changed.
+    pub(crate) fn displace(&mut self, of: u32) {
+        self.held.remove(of);
+        self.shares.remove(of);
+        self.due.remove(of);
+    }
+
+    /// Virtual times are only ever compared with each other.
+    #[cold]
+    pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
+        let passed = core::mem::take(&mut self.virtual_time);
+        for flow in &mut self.flows {
+            flow.served = flow.served.saturating_sub(passed);
+        }
+        let waiting: Vec<u32> = self.shares.entries().map(|entry| entry.id).collect();
+        for of in &waiting {
+            self.displace(*of);
+        }
+        for of in waiting {
+            self.place(now, of);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Rates in fractions of a nanosecond, so that sums of them have no drift.
+
+use core::num::NonZeroU64;
+
+use suimon_quantity::Time;
+
+/// Nanoseconds have so many binary places.
+const PLACES: u32 = 32;
+const NS_PER_SECOND: u128 = 1_000_000_000;
+
+/// A time, or a span, in nanoseconds with binary places.
+pub(crate) type Fine = u128;
+
+pub(crate) fn fine(now: Time) -> Fine {
+    Fine::from(now.as_ns()) << PLACES
+}
+
+pub(crate) const fn fine_ns(ns: u64) -> Fine {
+    (ns as Fine) << PLACES
+}
+
+/// The first whole nanosecond that is not before `at`.
+pub(crate) fn not_before(at: Fine) -> Time {
+    let ns = at.saturating_add((1 << PLACES) - 1) >> PLACES;
+    Time::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+/// The last whole nanosecond that is not after `at`.
+pub(crate) fn not_after(at: Fine) -> Time {
+    Time::from_ns(u64::try_from(at >> PLACES).unwrap_or(u64::MAX))
+}
+
+/// A rate, as the time that one unit takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace(NonZeroU64);
+
+impl Pace {
+    /// The pace of a maximum: rounded so that it is never exceeded, by less than a
+    /// billionth of it.
+    pub(crate) fn at_most(per_second: u64) -> Self {
+        let per_unit = (NS_PER_SECOND << PLACES).div_ceil(u128::from(per_second.max(1)));
+        Self::of(per_unit)
+    }
+
+    /// The pace of a minimum: rounded so that no less comes of it.
+    pub(crate) fn at_least(per_second: u64) -> Self {
+        let per_unit = (NS_PER_SECOND << PLACES) / u128::from(per_second.max(1));
+        Self::of(per_unit)
+    }
+
+    fn of(per_unit: Fine) -> Self {
+        let per_unit = u64::try_from(per_unit).unwrap_or(u64::MAX);
+        Self(NonZeroU64::new(per_unit).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// How long so many units take.
+    #[inline]
+    pub(crate) fn span(self, units: u32) -> Fine {
+        Fine::from(self.0.get()) * Fine::from(units)
+    }
+
+    /// `span` at this pace as the span that the same units take at another one.
+    pub(crate) fn translate(self, span: Fine, to: Self) -> Fine {
+        let (from, to) = (Fine::from(self.0.get()), Fine::from(to.0.get()));
+        let whole = (span / from).saturating_mul(to);
+        whole.saturating_add((span % from) * to / from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_do_not_drift() {
+        for rate in [1, 3, 7, 1000, 33_333, 3_000_000, 999_999_937] {
+            let seconds = 100u64;
+            let units = rate * seconds;
+            for (pace, slower) in [(Pace::at_most(rate), true), (Pace::at_least(rate), false)] {
+                let mut sum: Fine = 0;
+                let mut left = units;
+                while left > 0 {
+                    let some = left.min(1 << 30);
+                    sum += pace.span(some as u32);
+                    left -= some;
+                }
+                let exact = fine_ns(seconds * 1_000_000_000);
+                let off = sum.abs_diff(exact);
+                assert!(off <= exact / 1_000_000_000, "{rate}: {off}");
+                assert_eq!(sum >= exact, slower || sum == exact);
+            }
+        }
+    }
+
+    #[test]
+    fn translation_keeps_the_units() {
+        let (slow, fast) = (Pace::at_most(1), Pace::at_most(1_000_000_000));
+        let span = slow.span(u32::MAX);
+        assert_eq!(slow.translate(span, fast), fast.span(u32::MAX));
+        assert_eq!(fast.translate(fast.span(7), slow), slow.span(7));
+    }
+}

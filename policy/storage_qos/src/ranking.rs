@@ -1,0 +1,159 @@
+//! Which of many comes first, kept as a tournament.
+//!
+//! The way from an entry to the final is always the same. So what it meets there can be
+//! loaded at once and compared without a branch, which costs less than a heap's search for
+//! a new place, whose every step depends on the one before and which nothing can predict.
+
+/// The key of what is not in.
+const ABSENT: u64 = u64::MAX;
+/// The last key there is.
+const LAST: u64 = ABSENT - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: u64,
+    pub(crate) id: u32,
+}
+
+/// The entry with the lowest key. Nothing allocates once room was reserved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranking {
+    /// The final at 1, the entries from `leaves` on, each winner above its match.
+    nodes: Vec<Entry>,
+    leaves: usize,
+}
+
+impl Ranking {
+    /// Makes room for numbers below `count`.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        let leaves = count.next_power_of_two();
+        if leaves <= self.leaves {
+            return;
+        }
+        let entries: Vec<Entry> = self.entries().collect();
+        self.nodes = vec![Entry { key: ABSENT, id: 0 }; 2 * leaves];
+        self.leaves = leaves;
+        for entry in entries {
+            self.set(entry.id, entry.key);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Entry> {
+        self.nodes.get(1).copied().filter(|first| first.key != ABSENT)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first().is_none()
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.nodes.get(self.leaves + id as usize).is_some_and(|entry| entry.key != ABSENT)
+    }
+
+    /// Everything that is in.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
+    }
+
+    /// Puts `id` in, or gives it another key. The latest time there is counts as the one
+    /// before it.
+    #[inline]
+    pub(crate) fn set(&mut self, id: u32, key: u64) {
+        self.play(Entry { key: key.min(LAST), id });
+    }
+
+    /// Whether `entry` stands where `key` would put it, or after it.
+    #[inline]
+    pub(crate) fn is_reached(entry: Entry, key: u64) -> bool {
+        key.min(LAST) <= entry.key
+    }
+
+    /// Takes `id` out, if it is in.
+    #[inline]
+    pub(crate) fn remove(&mut self, id: u32) {
+        if self.has(id) {
+            self.play(Entry { key: ABSENT, id });
+        }
+    }
+
+    #[inline]
+    fn play(&mut self, entry: Entry) {
+        let mut at = self.leaves + entry.id as usize;
+        let Some(leaf) = self.nodes.get_mut(at) else { return };
+        *leaf = entry;
+        let mut winner = entry;
+        while at > 1 {
+            if let Some(other) = self.nodes.get(at ^ 1) {
+                winner = lesser(winner, *other);
+            }
+            at >>= 1;
+            if let Some(node) = self.nodes.get_mut(at) {
+                *node = winner;
+            }
+        }
+    }
+}
+
+/// Which comes first, without a branch.
+#[inline]
+fn lesser(a: Entry, b: Entry) -> Entry {
+    let is_b = b.key < a.key;
+    Entry { key: if is_b { b.key } else { a.key }, id: if is_b { b.id } else { a.id } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As a plain list has it, whatever is done.
+        #[test]
+        fn the_first_is_the_least(
+            ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30), 1usize..41), 1..300),
+        ) {
+            let mut ranking = Ranking::default();
+            let mut model = BTreeMap::new();
+            let mut room = 0;
+            for (id, key, count) in ops {
+                ranking.reserve(count);
+                room = room.max(count.next_power_of_two() as u32);
+                match key {
+                    Some(key) if id < room => {
+                        ranking.set(id, key);
+                        model.insert(id, key);
+                    }
+                    _ => {
+                        ranking.remove(id);
+                        model.remove(&id);
+                    }
+                }
+                prop_assert_eq!(ranking.first().map(|first| first.key), model.values().min().copied());
+                let entries: BTreeMap<u32, u64> =
+                    ranking.entries().map(|entry| (entry.id, entry.key)).collect();
+                prop_assert_eq!(&entries, &model);
+                if let Some(first) = ranking.first() {
+                    prop_assert_eq!(model.get(&first.id), Some(&first.key));
+                }
+                prop_assert_eq!(ranking.has(id), model.contains_key(&id));
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_time_is_a_key() {
+        let mut ranking = Ranking::default();
+        assert_eq!(ranking.first(), None);
+        ranking.set(3, 5);
+        assert!(ranking.is_empty(), "there is no room for it");
+        ranking.reserve(4);
+        ranking.set(3, u64::MAX);
+        assert_eq!(ranking.first().map(|first| first.id), Some(3));
+    }
+}

@@ -1,0 +1,117 @@
+//! Requests that wait: small records in one block of memory, in a list for each disk.
+
+/// No record.
+const NONE: u32 = u32::MAX;
+
+/// What a request counts as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Units {
+    pub(crate) cost: u32,
+    pub(crate) bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// The engine's word for the request.
+    pub(crate) tag: u32,
+    pub(crate) units: Units,
+    next: u32,
+}
+
+/// The requests of one disk that wait, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fifo {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE }
+    }
+}
+
+/// Room for all requests that may wait at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Records {
+    slots: Vec<Record>,
+    free: u32,
+}
+
+impl Records {
+    pub(crate) fn new(count: u32) -> Self {
+        let slots = (0..count).map(|at| {
+            let next = if at + 1 == count { NONE } else { at + 1 };
+            Record { tag: 0, units: Units::default(), next }
+        });
+        Self { slots: slots.collect(), free: if count == 0 { NONE } else { 0 } }
+    }
+
+    /// Whether there is room for another one.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.free != NONE
+    }
+
+    /// Appends a request; not if there is no room.
+    #[inline]
+    pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: Units) {
+        let at = self.free;
+        let Some(record) = self.slots.get_mut(at as usize) else { return };
+        self.free = record.next;
+        *record = Record { tag, units, next: NONE };
+        match self.slots.get_mut(fifo.tail as usize) {
+            Some(last) => last.next = at,
+            None => fifo.head = at,
+        }
+        fifo.tail = at;
+    }
+
+    /// Gives a list's requests other words, oldest first; `None` leaves one as it is.
+    pub(crate) fn retag(&mut self, fifo: &Fifo, mut tag: impl FnMut(&Record) -> Option<u32>) {
+        let mut at = fifo.head;
+        while let Some(record) = self.slots.get_mut(at as usize) {
+            record.tag = tag(record).unwrap_or(record.tag);
+            at = record.next;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, fifo: &mut Fifo) -> Option<Record> {
+        let at = fifo.head;
+        let record = self.slots.get_mut(at as usize)?;
+        let popped = *record;
+        record.next = self.free;
+        self.free = at;
+        fifo.head = popped.next;
+        if fifo.head == NONE {
+            fifo.tail = NONE;
+        }
+        Some(popped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_share_the_room_and_keep_their_order() {
+        let mut records = Records::new(3);
+        let (mut a, mut b) = (Fifo::default(), Fifo::default());
+        for (tag, fifo) in [(1, true), (2, false), (3, true)] {
+            assert!(records.has_room());
+            records.push(if fifo { &mut a } else { &mut b }, tag, Units::default());
+        }
+        assert!(!records.has_room());
+        records.push(&mut a, 9, Units::default());
+        assert_eq!(records.pop(&mut a).map(|record| record.tag), Some(1));
+        records.push(&mut b, 4, Units::default());
+        let tags = |records: &mut Records, fifo: &mut Fifo| {
+            std::iter::from_fn(|| records.pop(fifo)).map(|record| record.tag).collect::<Vec<_>>()
+        };
+        assert_eq!(tags(&mut records, &mut b), [2, 4]);
+        assert_eq!(tags(&mut records, &mut a), [3]);
+        assert!(!Records::new(0).has_room());
+    }
+}

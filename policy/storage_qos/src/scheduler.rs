@@ -1,0 +1,396 @@
+//! The hot side: which request goes to the device next, and when.
+
+use core::time::Duration;
+
+use suimon_quantity::{DiskId, Time};
+
+use crate::depth::Depth;
+use crate::disk::Disk;
+use crate::flow::Flow;
+use crate::heap::Places;
+use crate::history::History;
+use crate::pace::{Fine, fine, fine_ns, not_before};
+use crate::ranking::Ranking;
+use crate::records::{Records, Units};
+use crate::spare::Spare;
+use crate::watch::Watch;
+use crate::{DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted, WaitCause};
+
+/// For so long others are not held back for a minimum which that did not help.
+const FUTILE: Duration = Duration::from_secs(30);
+/// After so long it has not helped.
+const TRIED: Duration = Duration::from_secs(1);
+/// Virtual times start again before they end.
+const VIRTUAL_MAX: u64 = 1 << 62;
+
+/// What is in the way of a request.
+#[derive(Clone, Copy)]
+struct Way {
+    of: u32,
+    /// None of its flow's requests waits.
+    is_first: bool,
+    /// Its flow's minimum is due.
+    is_due: bool,
+    /// Nothing is.
+    is_free: bool,
+}
+
+/// The one logical queue of a store.
+#[derive(Clone, Debug)]
+pub struct StoreScheduler {
+    pub(crate) spec: StoreSpec,
+    pub(crate) disks: Vec<Disk>,
+    /// Of the disks in the same order, apart from what each request touches.
+    pub(crate) histories: Vec<History>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) watches: Vec<Watch>,
+    pub(crate) records: Records,
+    /// Flows with requests that wait for one of their maximums, by when it lets them go.
+    pub(crate) held: Ranking,
+    /// Flows with requests that may go, by when their minimum is due. A key may be lower
+    /// than what it stands for, which only grows while a flow is in: it is put right when
+    /// it comes first, so that what is done by weight costs nothing here.
+    pub(crate) due: Ranking,
+    /// The same flows, by what they were served for their weight.
+    pub(crate) shares: Ranking,
+    /// Of disks within their flow.
+    pub(crate) member_places: Places,
+    /// What whoever was served last by weight had been served before.
+    pub(crate) virtual_time: u64,
+    /// How far the reservation clock is behind time.
+    lost: Fine,
+    pub(crate) depth: Depth,
+    pub(crate) spare: Spare,
+    /// What flows wait for that no maximum holds.
+    pub(crate) contention: WaitCause,
+    pub(crate) capability: Option<u64>,
+}
+
+impl StoreScheduler {
+    /// Without disks. All memory that requests need is taken now; what disks need, when
+    /// they come.
+    pub fn new(spec: StoreSpec) -> Self {
+        Self {
+            records: Records::new(spec.waiting_max),
+            depth: Depth::new(&spec),
+            spec,
+            disks: Vec::new(),
+            histories: Vec::new(),
+            flows: Vec::new(),
+            watches: Vec::new(),
+            held: Ranking::default(),
+            due: Ranking::default(),
+            shares: Ranking::default(),
+            member_places: Places::default(),
+            virtual_time: 0,
+            lost: 0,
+            spare: Spare::new(),
+            contention: WaitCause::DeviceDepth,
+            capability: None,
+        }
+    }
+
+    /// Requests that the device has.
+    pub const fn in_flight(&self) -> u32 {
+        self.depth.in_flight
+    }
+
+    /// Requests that the device may have.
+    pub fn depth(&self) -> u32 {
+        self.depth.limit()
+    }
+
+    /// What the device takes for a request, in nanoseconds: the mean of those that
+    /// completed lately; 0 while that is not known.
+    pub const fn latency_ns(&self) -> u64 {
+        self.depth.latency_ns
+    }
+
+    /// The reservation clock.
+    #[inline]
+    pub(crate) fn clock(&self, now: Time) -> Fine {
+        fine(now).saturating_sub(self.lost)
+    }
+
+    /// A disk's request of `bytes` came. It goes to the device at once if nothing is
+    /// against it; else it waits behind the disk's earlier ones.
+    ///
+    /// # Errors
+    /// Why it was not taken. The disk's later requests must not be submitted before it.
+    #[inline]
+    pub fn submit(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        tag: u32,
+    ) -> Result<Submitted, SubmitError> {
+        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
+        let way = self.way(now, slot)?;
+        if !way.is_free && !self.records.has_room() {
+            return Err(SubmitError::Full);
+        }
+        self.demand(slot, way.of, units.cost);
+        if way.is_free {
+            self.start(now, slot.0, way.of, units, way.is_due);
+            return Ok(Submitted::Dispatch);
+        }
+        self.queue(now, slot, way, units, tag);
+        Ok(Submitted::Waits)
+    }
+
+    /// Like [`StoreScheduler::submit`], of something that need not be done: it goes now or
+    /// not at all. Whether it goes.
+    pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
+        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
+        let Some(way) = self.way(now, slot).ok().filter(|way| way.is_free) else { return false };
+        self.demand(slot, way.of, units.cost);
+        self.start(now, slot.0, way.of, units, way.is_due);
+        true
+    }
+
+    /// Whether a request would go at once.
+    #[inline]
+    fn way(&mut self, now: Time, slot: DiskSlot) -> Result<Way, SubmitError> {
+        let clock = self.clock(now);
+        let disk = self.disks.get(slot.0 as usize).filter(|disk| disk.id.is_some());
+        let of = disk.ok_or(SubmitError::NoDisk(slot))?.flow;
+        let flow = self.flows.get_mut(of as usize).ok_or(SubmitError::NoDisk(slot))?;
+        let is_first = flow.waiting == 0;
+        let is_due = is_first && wake(flow, &mut self.spare, now, clock);
+        let is_free = is_first
+            && self.shares.is_empty()
+            && self.depth.has_room()
+            && (is_due || self.spare.has_room(self.depth.in_flight))
+            && self.held.first().is_none_or(|first| first.key > now.as_ns())
+            && flow.opens().0 <= now;
+        Ok(Way { of, is_first, is_due, is_free })
+    }
+
+    #[inline]
+    fn demand(&mut self, slot: DiskSlot, of: u32, cost: u32) {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
+        flow.totals.demanded = flow.totals.demanded.wrapping_add(cost.into());
+    }
+
+    #[inline]
+    fn queue(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units, tag: u32) {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
+        let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
+        disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+        self.records.push(&mut disk.fifo, tag, units);
+        disk.waiting += 1;
+        flow.waiting += 1;
+        if disk.waiting == 1 {
+            disk.served = disk.served.max(flow.member_time);
+            flow.members.set(&mut self.member_places, slot.0, disk.served);
+        }
+        if way.is_first {
+            self.place(now, way.of);
+        }
+    }
+
+    /// What is to be done next.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Next {
+        self.release(now);
+        if !self.depth.has_room() {
+            if self.shares.is_empty() {
+                return Next::Idle;
+            }
+            self.depth.handle_full();
+            return Next::Idle;
+        }
+        let clock = self.clock(now);
+        if let Some(first) = self.first_due(clock) {
+            if self.shares.first().is_some_and(|next| next.id != first.id) {
+                self.contention = WaitCause::OthersMinimums;
+            }
+            return self.dispatch(now, first.id, true);
+        }
+        if let Some(first) = self.shares.first() {
+            if self.spare.has_room(self.depth.in_flight) {
+                self.contention = WaitCause::DeviceDepth;
+                return self.dispatch(now, first.id, false);
+            }
+            self.contention = WaitCause::OthersMinimums;
+            // The deadline is that of the first minimum, as it is now.
+            self.first_due(Fine::MAX);
+        }
+        self.next_deadline().map_or(Next::Idle, Next::WaitUntil)
+    }
+
+    /// When something may go although nothing is submitted and nothing completes; may be
+    /// too early after requests were submitted, until the next poll.
+    pub fn next_deadline(&self) -> Option<Time> {
+        if !self.depth.has_room() {
+            return None;
+        }
+        let held = self.held.first().map(|first| Time::from_ns(first.key));
+        let due = self.due.first();
+        let due = due.map(|first| not_before(fine_ns(first.key).saturating_add(self.lost)));
+        held.into_iter().chain(due).min()
+    }
+
+    /// A request of `bytes` that went to the device completed, `latency` after it went.
+    #[inline]
+    pub fn handle_complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Duration) {
+        self.complete(now, slot, bytes, Some(latency));
+    }
+
+    /// Like [`StoreScheduler::handle_complete`], of something whose time says nothing about
+    /// how busy the device is, as that of a flush.
+    pub fn handle_unmeasured(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        self.complete(now, slot, bytes, None);
+    }
+
+    #[inline]
+    pub(crate) fn complete(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        latency: Option<Duration>,
+    ) {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
+        let Some(flow) = self.flows.get_mut(disk.flow as usize) else { return };
+        // Requests in the device follow their disk to another flow.
+        if disk.in_flight == 0 {
+            return;
+        }
+        let cost = self.spec.normalization.cost(bytes);
+        disk.in_flight -= 1;
+        disk.totals.delivered = disk.totals.delivered.wrapping_add(cost.into());
+        flow.totals.delivered = flow.totals.delivered.wrapping_add(cost.into());
+        if flow.in_flight == 1 && flow.waiting == 0 {
+            flow.account_busy(now);
+            flow.idle_since = now;
+        }
+        flow.in_flight = flow.in_flight.saturating_sub(1);
+        match latency {
+            Some(latency) => {
+                let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+                self.depth.handle_complete(now, cost, latency_ns);
+            }
+            None => {
+                self.depth.handle_left();
+            }
+        }
+        let (in_flight, limit) = (self.depth.in_flight, self.depth.limit());
+        self.spare.handle_complete(now, in_flight, limit, self.depth.latency_ns);
+    }
+
+    /// Something that was dispatched was not done: `requests` of them, that were to count
+    /// as so much; requests that were done but counted as less are 0.
+    pub(crate) fn take_back(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
+        let of = disk.flow;
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let cost = u64::from(units.cost);
+        let requests = requests.min(disk.in_flight);
+        disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
+        flow.totals.demanded = flow.totals.demanded.wrapping_sub(cost);
+        flow.take_back(units);
+        disk.in_flight -= requests;
+        if requests > 0 && flow.in_flight <= requests && flow.waiting == 0 {
+            flow.account_busy(now);
+            flow.idle_since = now;
+        }
+        flow.in_flight = flow.in_flight.saturating_sub(requests);
+        self.depth.in_flight = self.depth.in_flight.saturating_sub(requests);
+        self.displace(of);
+        self.place(now, of);
+    }
+
+    fn dispatch(&mut self, now: Time, of: u32, is_due: bool) -> Next {
+        let member = self.flows.get(of as usize).and_then(|flow| flow.members.first());
+        let Some(member) = member else { return Next::Idle };
+        let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
+        let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
+        disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
+        let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
+        let cost = record.units.cost;
+        disk.waiting -= 1;
+        flow.waiting = flow.waiting.saturating_sub(1);
+        flow.member_time = disk.served;
+        disk.served = disk.served.saturating_add(cost.into());
+        if disk.waiting == 0 {
+            flow.members.remove(&mut self.member_places, member.id);
+        } else {
+            flow.members.set(&mut self.member_places, member.id, disk.served);
+        }
+        self.start(now, member.id, of, record.units, is_due);
+        self.place(now, of);
+        Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
+    }
+
+    /// Accounts for a request that goes to the device now.
+    #[inline]
+    fn start(&mut self, now: Time, disk: u32, of: u32, units: Units, is_due: bool) {
+        let clock = self.clock(now);
+        let Some(disk) = self.disks.get_mut(disk as usize) else { return };
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let cost = units.cost;
+        flow.cost_max = flow.cost_max.max(cost);
+        flow.charge_maximums(now, cost, units.bytes);
+        flow.served = flow.served.max(self.virtual_time);
+        if !is_due {
+            self.virtual_time = flow.served;
+        }
+        flow.charge_share(cost, self.virtual_time, is_due);
+        if let Some(minimum) = &mut flow.minimum {
+            if is_due {
+                // All that is owed and cannot be made up for is forgotten for all alike.
+                let most = minimum.kept().saturating_mul(2);
+                self.lost += minimum.lag(clock).saturating_sub(most);
+            }
+            minimum.charge(clock, cost);
+        }
+        disk.in_flight += 1;
+        flow.in_flight += 1;
+        self.depth.in_flight += 1;
+        if self.virtual_time > VIRTUAL_MAX {
+            self.start_virtual_time_again(now);
+        }
+    }
+
+    /// Who a flow is of, and which disks it has.
+    pub(crate) fn holder(&self, of: usize) -> Option<Holder> {
+        self.flows.get(of).and_then(|flow| flow.holder)
+    }
+
+    /// Which disk is in a slot.
+    pub fn disk(&self, slot: DiskSlot) -> Option<DiskId> {
+        self.disks.get(slot.0 as usize).and_then(|disk| disk.id)
+    }
+}
+
+/// A flow has a request again, after none waited. Whether its minimum is due.
+#[inline]
+fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
+    let mut idle = Duration::ZERO;
+    if flow.in_flight == 0 {
+        idle = now.since(flow.idle_since);
+        flow.busy_since = now;
+    }
+    let Some(minimum) = &mut flow.minimum else { return false };
+    let idle = fine_ns(u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
+    minimum.resume(clock, idle);
+    if !minimum.is_behind(clock) || now < flow.futile_until {
+        flow.behind_since = None;
+        return minimum.due <= clock;
+    }
+    spare.handle_behind();
+    if spare.is_least() {
+        let since = *flow.behind_since.get_or_insert(now);
+        if now.since(since) >= TRIED {
+            flow.futile_until = now + FUTILE;
+            flow.behind_since = None;
+        }
+    } else {
+        flow.behind_since = None;
+    }
+    true
+}

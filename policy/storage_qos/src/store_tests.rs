@@ -1,0 +1,125 @@
+use suimon_quantity::Iops;
+
+use super::*;
+use crate::LimitsError;
+
+fn min(iops: u64) -> Limits {
+    Limits { min_iops: Iops::new(iops), ..Limits::default() }
+}
+
+fn own(disk: u32, limits: Limits) -> Proposal {
+    Proposal::Disk(DiskId(disk), Assignment::Own(limits))
+}
+
+fn with(disk: u32, policy: u32) -> Proposal {
+    Proposal::Disk(DiskId(disk), Assignment::Policy(PolicyId(policy)))
+}
+
+fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
+    Proposal::Policy(PolicyId(policy), PolicySpec { kind, limits })
+}
+
+#[test]
+fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
+    let mut store = Store::new(Capability::Measured(10_000));
+    store.propose(&[own(1, min(4000)), own(2, min(5000))], false).unwrap();
+    let refusal = store.propose(&[own(3, min(1))], false).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "3 minimums come to 9001 IOPS; 90 % of the store's 10000 IOPS (measured) is 9000: lower \
+         minimums by 1 IOPS, or force the change"
+    );
+    assert_eq!(store.slot(DiskId(3)), None);
+    store.propose(&[own(3, min(1))], true).unwrap();
+    assert_eq!(store.promises().minimums_iops, 9001);
+    // What promises less is not refused, although it is still too much.
+    store.set_capability(Capability::Declared(100));
+    store.propose(&[own(1, min(3999))], false).unwrap();
+    store.propose(&[own(4, Limits::default())], false).unwrap();
+    store.propose(&[own(1, min(4000))], false).unwrap_err();
+}
+
+#[test]
+fn nothing_can_be_promised_of_an_unknown_store() {
+    let mut store = Store::default();
+    let refusal = store.propose(&[own(1, min(1))], false).unwrap_err().to_string();
+    assert!(refusal.contains("not known: measure or declare it, or force"), "{refusal}");
+    store.propose(&[own(1, Limits::default())], false).unwrap();
+}
+
+#[test]
+fn a_question_changes_nothing() {
+    let mut store = Store::new(Capability::Declared(1000));
+    store.propose(&[own(1, min(500))], false).unwrap();
+    let before = store.clone();
+    assert_eq!(store.may_promise(&[own(2, min(400))]).unwrap().minimums_iops, 900);
+    assert!(matches!(store.may_promise(&[own(2, min(401))]), Err(Refusal::Overcommitted(_))));
+    assert_eq!(format!("{store:?}"), format!("{before:?}"));
+    // All together: the one makes room for the other.
+    assert!(store.may_promise(&[own(2, min(900)), own(1, Limits::default())]).is_ok());
+}
+
+#[test]
+fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
+    let mut store = Store::new(Capability::Measured(1000));
+    store.propose(&[policy(1, PolicyKind::Aggregated, min(300))], false).unwrap();
+    assert_eq!(store.promises().minimums, 0);
+    store.propose(&[with(1, 1), with(2, 1), with(3, 1)], false).unwrap();
+    assert_eq!((store.promises().minimums, store.promises().minimums_iops), (1, 300));
+    let flows: BTreeSet<_> = (1..=3).map(|disk| store.flow(DiskId(disk))).collect();
+    assert_eq!(flows.len(), 1);
+    let changes = store.propose(&[policy(1, PolicyKind::Dedicated, min(300))], false).unwrap();
+    assert_eq!((store.promises().minimums, store.promises().minimums_iops), (3, 900));
+    assert_eq!(store.effective(DiskId(2)).unwrap().holder, Holder::Disk(DiskId(2)));
+    // Three places that are new, three disks that move, and the shared place goes last.
+    assert_eq!(changes.len(), 7);
+    assert!(matches!(changes.last(), Some(Change::RemoveFlow(_))));
+    let more = policy(1, PolicyKind::Dedicated, min(301));
+    assert!(matches!(store.propose(&[more], false), Err(Refusal::Overcommitted(_))));
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_changed() {
+    let mut store = Store::new(Capability::Measured(1000));
+    store.propose(&[policy(1, PolicyKind::Aggregated, min(300)), with(1, 1)], false).unwrap();
+    let cases = [
+        (with(2, 7), Refusal::NoPolicy(PolicyId(7))),
+        (Proposal::RemovePolicy(PolicyId(7)), Refusal::NoPolicy(PolicyId(7))),
+        (Proposal::RemoveDisk(DiskId(9)), Refusal::NoDisk(DiskId(9))),
+        (
+            Proposal::RemovePolicy(PolicyId(1)),
+            Refusal::PolicyInUse { policy: PolicyId(1), disk: DiskId(1) },
+        ),
+        (
+            own(2, Limits { max_iops: Iops::new(5), ..min(6) }),
+            Refusal::Limits(LimitsError::MinimumAboveMaximum {
+                min: Iops::new(6).unwrap(),
+                max: Iops::new(5).unwrap(),
+            }),
+        ),
+    ];
+    for (proposal, refusal) in cases {
+        assert_eq!(store.propose(&[own(5, min(1)), proposal], true), Err(refusal));
+        assert_eq!(store.slot(DiskId(5)), None);
+    }
+    let all: Vec<Proposal> = (10..).take(DISKS_MAX).map(|disk| own(disk, min(1))).collect();
+    assert_eq!(store.propose(&all, true), Err(Refusal::TooMany("disks")));
+}
+
+#[test]
+fn places_are_used_again_and_nothing_is_told_twice() {
+    let mut store = Store::new(Capability::Measured(1000));
+    store.propose(&[own(1, min(1)), own(2, min(2)), own(3, min(3))], false).unwrap();
+    assert!(store.propose(&[own(2, min(2))], false).unwrap().is_empty());
+    let changes = store.propose(&[Proposal::RemoveDisk(DiskId(2)), own(4, min(4))], false).unwrap();
+    let slot = DiskSlot(1);
+    let (flow, holder) = (FlowSlot(2), Holder::Disk(DiskId(4)));
+    assert_eq!(
+        changes,
+        [
+            Change::RemoveDisk(slot),
+            Change::Flow { flow, holder, limits: min(4) },
+            Change::Disk { slot, disk: DiskId(4), flow },
+        ]
+    );
+}
