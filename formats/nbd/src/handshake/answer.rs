@@ -1,0 +1,44 @@
+//! Replies to options (sections "Fixed newstyle negotiation" and "Option reply types").
+
+use super::code::OptionCode;
+use super::option_error::OptionError;
+use crate::text::{STRING_BYTES_MAX, front};
+
+const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+
+/// `NBD_REP_ACK`.
+const ACK: u32 = 1;
+/// `NBD_REP_SERVER`.
+pub(crate) const SERVER: u32 = 2;
+/// `NBD_REP_INFO`.
+pub(crate) const INFO: u32 = 3;
+/// `NBD_REP_META_CONTEXT`.
+pub(crate) const META_CONTEXT: u32 = 4;
+
+/// A reply whose data is `parts`, one after another.
+pub(crate) fn reply(output: &mut Vec<u8>, option: OptionCode, kind: u32, parts: &[&[u8]]) {
+    // Parts are fields and strings of the protocol; all of them together are short.
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    output.extend_from_slice(&REPLY_MAGIC.to_be_bytes());
+    output.extend_from_slice(&option.0.to_be_bytes());
+    output.extend_from_slice(&kind.to_be_bytes());
+    output.extend_from_slice(&length(bytes));
+    for part in parts {
+        output.extend_from_slice(part);
+    }
+}
+
+/// The length of a string or of a reply, as a field. None is longer than some strings.
+pub(crate) fn length(bytes: usize) -> [u8; 4] {
+    u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+pub(crate) fn ack(output: &mut Vec<u8>, option: OptionCode) {
+    reply(output, option, ACK, &[]);
+}
+
+pub(crate) fn refusal(output: &mut Vec<u8>, option: OptionCode, refusal: &OptionError) {
+    let message = refusal.to_string();
+    let message = front(&message, STRING_BYTES_MAX);
+    reply(output, option, refusal.reply_type(), &[message.as_bytes()]);
+}

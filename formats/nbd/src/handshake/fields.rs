@@ -1,0 +1,73 @@
+//! The data of an option, field by field.
+
+use super::OPTION_HEADER_BYTES;
+use super::code::OptionCode;
+use super::option_error::OptionError;
+use crate::octets::Reader;
+use crate::text::{STRING_BYTES_MAX, text};
+
+/// Fields of an option's data, which are read in their order.
+pub(crate) struct Fields<'a> {
+    option: OptionCode,
+    bytes: usize,
+    reader: Reader<'a>,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) const fn new(option: OptionCode, data: &'a [u8]) -> Self {
+        Self { option, bytes: data.len(), reader: Reader::new(data) }
+    }
+
+    /// Where the next field begins.
+    pub(crate) const fn offset(&self) -> usize {
+        OPTION_HEADER_BYTES + self.bytes.saturating_sub(self.reader.remaining())
+    }
+
+    const fn truncated(&self, field: &'static str, offset: usize) -> OptionError {
+        let end = OPTION_HEADER_BYTES + self.bytes;
+        OptionError::Truncated { option: self.option, field, offset, end }
+    }
+
+    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, OptionError> {
+        let offset = self.offset();
+        self.reader.u16().ok_or_else(|| self.truncated(field, offset))
+    }
+
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, OptionError> {
+        let offset = self.offset();
+        self.reader.u32().ok_or_else(|| self.truncated(field, offset))
+    }
+
+    /// A string after its length.
+    pub(crate) fn string(&mut self, field: &'static str) -> Result<&'a str, OptionError> {
+        let bytes = self.u32(field)? as usize;
+        self.string_of(field, bytes)
+    }
+
+    /// A string of so many bytes.
+    fn string_of(&mut self, field: &'static str, bytes: usize) -> Result<&'a str, OptionError> {
+        let (option, offset) = (self.option, self.offset());
+        if bytes > STRING_BYTES_MAX {
+            let max = STRING_BYTES_MAX;
+            return Err(OptionError::StringTooLong { option, field, offset, bytes, max });
+        }
+        let octets = self.reader.bytes(bytes).ok_or_else(|| self.truncated(field, offset))?;
+        text(octets).ok_or(OptionError::NotText { option, field, offset })
+    }
+
+    /// All that is left is one string.
+    pub(crate) fn last_string(mut self, field: &'static str) -> Result<&'a str, OptionError> {
+        self.string_of(field, self.reader.remaining())
+    }
+
+    /// Nothing may be left.
+    pub(crate) const fn end(&self) -> Result<(), OptionError> {
+        match self.reader.remaining() {
+            0 => Ok(()),
+            bytes => {
+                let (option, offset) = (self.option, self.offset());
+                Err(OptionError::Surplus { option, offset, bytes })
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What is done with each option.
+
+use super::answer;
+use super::code::OptionCode;
+use super::error::HandshakeError;
+use super::fields::Fields;
+use super::info::InfoRequest;
+use super::meta;
+use super::option_error::OptionError;
+use super::{Handshake, Negotiated, State, Step, TlsMode};
+use crate::export::Export;
+use crate::export_list::ExportList;
+use crate::framing::Framing;
+
+/// Bytes that follow an export's flags unless the client does without.
+const ZEROES: [u8; 124] = [0; 124];
+
+/// What options have changed so far; TLS makes all of it void.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Agreed {
+    pub(crate) framing: Framing,
+    /// The export of which `base:allocation` was selected.
+    pub(crate) allocation_of: Option<String>,
+}
+
+impl Handshake {
+    /// Carries out an option that can be refused.
+    pub(crate) fn haggle(
+        &mut self,
+        exports: &(impl ExportList + ?Sized),
+        option: OptionCode,
+        data: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<Step, OptionError> {
+        if option == OptionCode::ABORT {
+            self.state = State::Ended;
+            answer::ack(output, option);
+            return Ok(Step::Aborted);
+        }
+        if option != OptionCode::STARTTLS && self.tls_is_missing() {
+            return Err(OptionError::TlsRequired { option });
+        }
+        if self.shutting_down {
+            return Err(OptionError::ShuttingDown { option });
+        }
+        match option {
+            OptionCode::STARTTLS => return self.start_tls(data, output),
+            OptionCode::INFO | OptionCode::GO => {
+                return self.inform(exports, option, data, output);
+            }
+            OptionCode::LIST => {
+                no_data(option, data)?;
+                for export in exports.exports() {
+                    list(output, export);
+                }
+            }
+            OptionCode::STRUCTURED_REPLY if self.framing_max >= Framing::Structured => {
+                no_data(option, data)?;
+                if self.agreed.framing.is_extended() {
+                    return Err(OptionError::ExtendedAlready);
+                }
+                self.agreed.framing = Framing::Structured;
+            }
+            OptionCode::EXTENDED_HEADERS if self.framing_max >= Framing::Extended => {
+                no_data(option, data)?;
+                self.agreed.framing = Framing::Extended;
+            }
+            OptionCode::LIST_META_CONTEXT => {
+                meta::list(self.agreed.framing, exports, data, output)?;
+            }
+            OptionCode::SET_META_CONTEXT => {
+                // A refused one deselects as well.
+                self.agreed.allocation_of = None;
+                self.agreed.allocation_of = meta::set(self.agreed.framing, exports, data, output)?;
+            }
+            _ => return Err(OptionError::Unsupported { option }),
+        }
+        answer::ack(output, option);
+        Ok(Step::Answered)
+    }
+
+    /// `NBD_OPT_EXPORT_NAME`: has no reply but the export.
+    pub(crate) fn enter_by_name(
+        &mut self,
+        exports: &(impl ExportList + ?Sized),
+        data: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<Negotiated, HandshakeError> {
+        let option = OptionCode::EXPORT_NAME;
+        if self.tls_is_missing() {
+            return Err(HandshakeError::Export(OptionError::TlsRequired { option }));
+        }
+        if self.shutting_down {
+            return Err(HandshakeError::Export(OptionError::ShuttingDown { option }));
+        }
+        if self.agreed.framing.is_extended() {
+            return Err(HandshakeError::NameWithExtendedHeaders);
+        }
+        let export = Fields::new(option, data)
+            .last_string("export name")
+            .and_then(|name| find(exports, option, name))
+            .and_then(|export| block_sizes_known(option, export, false))
+            .map_err(HandshakeError::Export)?;
+        let negotiated = self.negotiated(export);
+        output.extend_from_slice(&export.size().to_be_bytes());
+        output.extend_from_slice(&negotiated.flags.bits().to_be_bytes());
+        if self.sends_zeroes {
+            output.extend_from_slice(&ZEROES);
+        }
+        self.state = State::Ended;
+        Ok(negotiated)
+    }
+
+    fn tls_is_missing(&self) -> bool {
+        self.tls_mode == TlsMode::Required && !self.tls
+    }
+
+    fn start_tls(&mut self, data: &[u8], output: &mut Vec<u8>) -> Result<Step, OptionError> {
+        let option = OptionCode::STARTTLS;
+        if self.tls_mode == TlsMode::Off {
+            return Err(OptionError::TlsOff);
+        }
+        if self.tls {
+            return Err(OptionError::TlsStarted);
+        }
+        no_data(option, data)?;
+        answer::ack(output, option);
+        self.state = State::AwaitsTls;
+        Ok(Step::StartTls)
+    }
+
+    fn inform(
+        &mut self,
+        exports: &(impl ExportList + ?Sized),
+        option: OptionCode,
+        data: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<Step, OptionError> {
+        let request = InfoRequest::read(option, data)?;
+        let export = find(exports, option, request.name)?;
+        let negotiated = self.negotiated(export);
+        request.answer(option, &negotiated, output);
+        if option == OptionCode::INFO {
+            answer::ack(output, option);
+            return Ok(Step::Answered);
+        }
+        block_sizes_known(option, export, request.wants_block_sizes)?;
+        answer::ack(output, option);
+        self.state = State::Ended;
+        Ok(Step::Negotiated(Box::new(negotiated)))
+    }
+
+    fn negotiated(&self, export: &Export) -> Negotiated {
+        let framing = self.agreed.framing;
+        let selected = self.agreed.allocation_of.as_deref() == Some(export.name());
+        let base_allocation = selected && export.features().allocation;
+        Negotiated {
+            export: export.clone(),
+            flags: export.flags(framing, base_allocation),
+            framing,
+            base_allocation,
+            tls: self.tls,
+        }
+    }
+}
+
+fn no_data(option: OptionCode, data: &[u8]) -> Result<(), OptionError> {
+    match data.len() {
+        0 => Ok(()),
+        bytes => Err(OptionError::UnexpectedData { option, bytes }),
+    }
+}
+
+/// The export of this name.
+pub(crate) fn find<'a>(
+    exports: &'a (impl ExportList + ?Sized),
+    option: OptionCode,
+    name: &str,
+) -> Result<&'a Export, OptionError> {
+    let unknown = || OptionError::UnknownExport { option, name: name.to_owned() };
+    exports.export(name).ok_or_else(unknown)
+}
+
+/// The export, if it can be used by a client that has asked for its blocks, or has not.
+fn block_sizes_known(
+    option: OptionCode,
+    export: &Export,
+    asked: bool,
+) -> Result<&Export, OptionError> {
+    if export.needs_block_sizes() && !asked {
+        return Err(OptionError::BlockSizeRequired { option, min: export.block_sizes().min });
+    }
+    Ok(export)
+}
+
+/// One export of the list: its name, its description.
+fn list(output: &mut Vec<u8>, export: &Export) {
+    let (name, description) = (export.name().as_bytes(), export.description().as_bytes());
+    let parts = [&answer::length(name.len()), name, description];
+    answer::reply(output, OptionCode::LIST, answer::SERVER, &parts);
+}

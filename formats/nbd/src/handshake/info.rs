@@ -1,0 +1,71 @@
+//! What a client asks of an export (`NBD_OPT_INFO`, `NBD_OPT_GO`; `NBD_REP_INFO`).
+
+use super::Negotiated;
+use super::answer;
+use super::code::OptionCode;
+use super::fields::Fields;
+use super::option_error::OptionError;
+use crate::export::BlockSizes;
+
+/// `NBD_INFO_EXPORT`.
+const EXPORT: u16 = 0;
+/// `NBD_INFO_NAME`.
+const NAME: u16 = 1;
+/// `NBD_INFO_DESCRIPTION`.
+const DESCRIPTION: u16 = 2;
+/// `NBD_INFO_BLOCK_SIZE`.
+const BLOCK_SIZE: u16 = 3;
+
+/// An export, and what is to be told of it beside its size and flags.
+pub(crate) struct InfoRequest<'a> {
+    pub(crate) name: &'a str,
+    wants_name: bool,
+    wants_description: bool,
+    pub(crate) wants_block_sizes: bool,
+}
+
+impl<'a> InfoRequest<'a> {
+    /// Requests that are not known are ignored, as the protocol has it, and so is one
+    /// that comes twice.
+    pub(crate) fn read(option: OptionCode, data: &'a [u8]) -> Result<Self, OptionError> {
+        let mut fields = Fields::new(option, data);
+        let name = fields.string("export name")?;
+        let mut request =
+            Self { name, wants_name: false, wants_description: false, wants_block_sizes: false };
+        for _ in 0..fields.u16("number of information requests")? {
+            match fields.u16("information request")? {
+                NAME => request.wants_name = true,
+                DESCRIPTION => request.wants_description = true,
+                BLOCK_SIZE => request.wants_block_sizes = true,
+                _ => {}
+            }
+        }
+        fields.end()?;
+        Ok(request)
+    }
+
+    /// The replies, without the final one. Sizes of blocks are told unasked where they are
+    /// not those that hold by themselves.
+    pub(crate) fn answer(&self, option: OptionCode, negotiated: &Negotiated, output: &mut Vec<u8>) {
+        let export = &negotiated.export;
+        let mut tell = |kind: u16, parts: [&[u8]; 3]| {
+            let [first, second, third] = parts;
+            let parts = [&kind.to_be_bytes(), first, second, third];
+            answer::reply(output, option, answer::INFO, &parts);
+        };
+        let (size, flags) = (export.size().to_be_bytes(), negotiated.flags.bits().to_be_bytes());
+        tell(EXPORT, [&size, &flags, &[]]);
+        if self.wants_name {
+            tell(NAME, [export.name().as_bytes(), &[], &[]]);
+        }
+        if self.wants_description && !export.description().is_empty() {
+            tell(DESCRIPTION, [export.description().as_bytes(), &[], &[]]);
+        }
+        let sizes = export.block_sizes();
+        if self.wants_block_sizes || sizes != BlockSizes::default() {
+            let fields = [sizes.min, sizes.preferred, sizes.payload_max].map(u32::to_be_bytes);
+            let [min, preferred, payload_max] = &fields;
+            tell(BLOCK_SIZE, [min, preferred, payload_max]);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Metadata contexts (section "Metadata querying"). There is one, `base:allocation`.
+
+use super::answer;
+use super::code::OptionCode;
+use super::fields::Fields;
+use super::haggle::find;
+use super::option_error::OptionError;
+use crate::export::Export;
+use crate::export_list::ExportList;
+use crate::framing::Framing;
+use crate::status::ALLOCATION_CONTEXT;
+
+/// Queries of one option that are looked at.
+pub const QUERIES_MAX: u32 = 64;
+
+const ALLOCATION: &str = "base:allocation";
+/// Lists all contexts of its namespace, and selects none.
+const WILDCARD: &str = "base:";
+
+/// Tells which contexts match.
+pub(crate) fn list(
+    framing: Framing,
+    exports: &(impl ExportList + ?Sized),
+    data: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(), OptionError> {
+    let option = OptionCode::LIST_META_CONTEXT;
+    let queries = Queries::read(framing, exports, option, data)?;
+    if queries.count == 0 || queries.has_wildcard || queries.has_allocation {
+        // A context has a number only once it is selected.
+        queries.tell(option, 0, output);
+    }
+    Ok(())
+}
+
+/// Selects the contexts that are named: returns the export whose `base:allocation` was.
+pub(crate) fn set(
+    framing: Framing,
+    exports: &(impl ExportList + ?Sized),
+    data: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<Option<String>, OptionError> {
+    let option = OptionCode::SET_META_CONTEXT;
+    let queries = Queries::read(framing, exports, option, data)?;
+    if !queries.has_allocation {
+        return Ok(None);
+    }
+    let is_told = queries.tell(option, ALLOCATION_CONTEXT, output);
+    Ok(is_told.then(|| queries.export.name().to_owned()))
+}
+
+/// What is asked of an export.
+struct Queries<'a> {
+    export: &'a Export,
+    count: u32,
+    has_allocation: bool,
+    has_wildcard: bool,
+}
+
+impl<'a> Queries<'a> {
+    fn read(
+        framing: Framing,
+        exports: &'a (impl ExportList + ?Sized),
+        option: OptionCode,
+        data: &[u8],
+    ) -> Result<Self, OptionError> {
+        if !framing.has_chunks() {
+            return Err(OptionError::NeedsChunks { option });
+        }
+        let mut fields = Fields::new(option, data);
+        let name = fields.string("export name")?;
+        let offset = fields.offset();
+        let count = fields.u32("number of queries")?;
+        if count > QUERIES_MAX {
+            let (found, max) = (count, QUERIES_MAX);
+            return Err(OptionError::TooManyQueries { option, offset, found, max });
+        }
+        let (mut has_allocation, mut has_wildcard) = (false, false);
+        for _ in 0..count {
+            let offset = fields.offset();
+            let query = fields.string("query")?;
+            if !query.contains(':') {
+                return Err(OptionError::NoNamespace { option, offset });
+            }
+            has_allocation |= query == ALLOCATION;
+            has_wildcard |= query == WILDCARD;
+        }
+        fields.end()?;
+        let export = find(exports, option, name)?;
+        Ok(Self { export, count, has_allocation, has_wildcard })
+    }
+
+    /// Tells of `base:allocation`, if the export knows its holes; returns whether it does.
+    fn tell(&self, option: OptionCode, id: u32, output: &mut Vec<u8>) -> bool {
+        let knows = self.export.features().allocation;
+        if knows {
+            let parts = [&id.to_be_bytes(), ALLOCATION.as_bytes()];
+            answer::reply(output, option, answer::META_CONTEXT, &parts);
+        }
+        knows
+    }
+}

@@ -1,0 +1,53 @@
+//! Messages for people, made without allocation.
+
+use core::fmt;
+
+use crate::text::front;
+
+/// Bytes of a message; all of this crate's are shorter.
+const MESSAGE_BYTES_MAX: usize = 256;
+
+/// A message; what does not fit is cut off.
+pub(crate) struct Message {
+    bytes: [u8; MESSAGE_BYTES_MAX],
+    used: usize,
+}
+
+impl Message {
+    pub(crate) fn of(what: &impl fmt::Display) -> Self {
+        let mut message = Self { bytes: [0; MESSAGE_BYTES_MAX], used: 0 };
+        // It never fails: what does not fit is left out.
+        let _ = fmt::Write::write_fmt(&mut message, format_args!("{what}"));
+        message
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        let used = self.bytes.get(..self.used).unwrap_or_default();
+        core::str::from_utf8(used).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Message {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.get_mut(self.used..).unwrap_or_default();
+        let text = front(text, room.len()).as_bytes();
+        for (to, from) in room.iter_mut().zip(text) {
+            *to = *from;
+        }
+        self.used += text.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_cut_where_its_room_ends() {
+        assert_eq!(Message::of(&"read-only").as_str(), "read-only");
+        assert_eq!(Message::of(&"").as_str(), "");
+        let long = "水".repeat(100);
+        assert_eq!(Message::of(&long).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
+    }
+}

@@ -1,0 +1,96 @@
+//! Big-endian fields, one after another, without panics.
+
+use thiserror::Error;
+
+/// A buffer is too short for what is to be encoded; nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a buffer of {bytes} bytes is too short; give {needed} or more")]
+pub struct NoRoom {
+    /// Bytes of the buffer.
+    pub bytes: usize,
+    /// Bytes that are needed.
+    pub needed: usize,
+}
+
+/// Takes fields off the front of a message.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next `N` bytes; `None`, and nothing taken, if they are not all there.
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (field, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*field)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// The next `count` bytes; `None`, and nothing taken, if they are not all there.
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (field, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        Some(field)
+    }
+}
+
+/// Puts fields into a buffer that has room for them.
+pub(crate) struct Writer<'a> {
+    room: &'a mut [u8],
+    written: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// To write `needed` bytes into `out`.
+    pub(crate) fn new(out: &'a mut [u8], needed: usize) -> Result<Self, NoRoom> {
+        let bytes = out.len();
+        let room = out.get_mut(..needed).ok_or(NoRoom { bytes, needed })?;
+        Ok(Self { room, written: 0 })
+    }
+
+    /// Appends a field. What exceeds the room that was asked for is left out.
+    pub(crate) fn put(&mut self, field: &[u8]) {
+        let room = self.room.get_mut(self.written..).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(field) {
+            *to = *from;
+        }
+        self.written = self.written.saturating_add(field.len()).min(self.room.len());
+    }
+
+    pub(crate) fn u16(&mut self, field: u16) {
+        self.put(&field.to_be_bytes());
+    }
+
+    pub(crate) fn u32(&mut self, field: u32) {
+        self.put(&field.to_be_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, field: u64) {
+        self.put(&field.to_be_bytes());
+    }
+
+    /// Bytes written.
+    pub(crate) const fn written(&self) -> usize {
+        self.written
+    }
+}

@@ -1,0 +1,154 @@
+//! Replies (sections "Simple reply message", "Structured reply chunk message" and
+//! "Extended reply chunk message").
+
+use crate::error_code::NbdError;
+use crate::framing::Framing;
+use crate::octets::{NoRoom, Writer};
+use crate::text::front;
+
+/// Bytes that are enough for any reply but a list of extents: an extended error of the
+/// longest message. What was read comes behind.
+pub const REPLY_BYTES_MAX: usize = EXTENDED_HEAD_BYTES + 6 + MESSAGE_BYTES_MAX + 8;
+
+/// Bytes of an error's message that are sent; the rest is left out.
+const MESSAGE_BYTES_MAX: usize = 256;
+
+/// `NBD_SIMPLE_REPLY_MAGIC`.
+const MAGIC_SIMPLE: u32 = 0x6744_6698;
+/// `NBD_STRUCTURED_REPLY_MAGIC`.
+const MAGIC_STRUCTURED: u32 = 0x668e_33ef;
+/// `NBD_EXTENDED_REPLY_MAGIC`.
+const MAGIC_EXTENDED: u32 = 0x6e8a_278c;
+
+const SIMPLE_BYTES: usize = 16;
+const STRUCTURED_HEAD_BYTES: usize = 20;
+const EXTENDED_HEAD_BYTES: usize = 32;
+
+/// `NBD_REPLY_FLAG_DONE`.
+const DONE: u16 = 1;
+
+/// Types of chunks (section "Structured reply types").
+pub(crate) mod kind {
+    pub(crate) const NONE: u16 = 0;
+    pub(crate) const OFFSET_DATA: u16 = 1;
+    pub(crate) const OFFSET_HOLE: u16 = 2;
+    pub(crate) const BLOCK_STATUS: u16 = 5;
+    pub(crate) const BLOCK_STATUS_EXT: u16 = 6;
+    pub(crate) const ERROR: u16 = 1 << 15 | 1;
+    pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
+}
+
+/// What a reply refers to, and how it is framed. Each request is answered once: with
+/// [`ReplyTo::done`], with an error, with the chunks of a read or with extents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyTo {
+    pub(crate) framing: Framing,
+    pub(crate) cookie: u64,
+    pub(crate) offset: u64,
+}
+
+impl ReplyTo {
+    /// What the client calls the request by.
+    pub const fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
+    /// Encodes success of what has nothing to tell: anything but a read or a block status.
+    /// Returns the number of bytes.
+    ///
+    /// # Errors
+    /// `out` is too short.
+    pub fn done(&self, out: &mut [u8]) -> Result<usize, NoRoom> {
+        if self.framing.is_extended() {
+            return Ok(self.chunk(kind::NONE, true, 0, 0, out)?.written());
+        }
+        Ok(self.simple(0, out)?.written())
+    }
+
+    /// Encodes a failure of the whole request; with chunks, what was sent before counts
+    /// for nothing. A client of simple replies does not see the message, others see its
+    /// first 256 bytes. Returns the number of bytes, at most [`REPLY_BYTES_MAX`].
+    ///
+    /// # Errors
+    /// `out` is too short.
+    pub fn error(&self, error: NbdError, message: &str, out: &mut [u8]) -> Result<usize, NoRoom> {
+        self.failed(kind::ERROR, error, message, &[], out)
+    }
+
+    /// As [`ReplyTo::error`], and that `at` is where the request failed: an offset of the
+    /// export, inside of the request. What was sent of a read before it is valid.
+    ///
+    /// # Errors
+    /// `out` is too short.
+    pub fn error_at(
+        &self,
+        error: NbdError,
+        message: &str,
+        at: u64,
+        out: &mut [u8],
+    ) -> Result<usize, NoRoom> {
+        self.failed(kind::ERROR_OFFSET, error, message, &at.to_be_bytes(), out)
+    }
+
+    fn failed(
+        &self,
+        kind: u16,
+        error: NbdError,
+        message: &str,
+        tail: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, NoRoom> {
+        if !self.framing.has_chunks() {
+            return Ok(self.simple(error.code(), out)?.written());
+        }
+        let message = front(message, MESSAGE_BYTES_MAX).as_bytes();
+        let payload = 6 + message.len() + tail.len();
+        let mut writer = self.chunk(kind, true, payload, payload, out)?;
+        writer.u32(error.code());
+        writer.u16(u16::try_from(message.len()).unwrap_or_default());
+        writer.put(message);
+        writer.put(tail);
+        Ok(writer.written())
+    }
+
+    /// A simple reply, without data.
+    pub(crate) fn simple<'a>(&self, error: u32, out: &'a mut [u8]) -> Result<Writer<'a>, NoRoom> {
+        let mut writer = Writer::new(out, SIMPLE_BYTES)?;
+        writer.u32(MAGIC_SIMPLE);
+        writer.u32(error);
+        writer.u64(self.cookie);
+        Ok(writer)
+    }
+
+    /// The head of a chunk of `payload` bytes, with room for the first `own` of them.
+    pub(crate) fn chunk<'a>(
+        &self,
+        kind: u16,
+        is_last: bool,
+        payload: usize,
+        own: usize,
+        out: &'a mut [u8],
+    ) -> Result<Writer<'a>, NoRoom> {
+        let mut writer = Writer::new(out, self.head_bytes().saturating_add(own))?;
+        let flags = if is_last { DONE } else { 0 };
+        let extended = self.framing.is_extended();
+        writer.u32(if extended { MAGIC_EXTENDED } else { MAGIC_STRUCTURED });
+        writer.u16(flags);
+        writer.u16(kind);
+        writer.u64(self.cookie);
+        // No payload is longer than the longest of a request and some fields.
+        let payload = u32::try_from(payload).unwrap_or(u32::MAX);
+        if extended {
+            writer.u64(self.offset);
+            writer.u64(payload.into());
+        } else {
+            writer.u32(payload);
+        }
+        Ok(writer)
+    }
+
+    /// Bytes of a chunk's head.
+    pub(crate) const fn head_bytes(&self) -> usize {
+        if self.framing.is_extended() { EXTENDED_HEAD_BYTES } else { STRUCTURED_HEAD_BYTES }
+    }
+}

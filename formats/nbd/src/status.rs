@@ -1,0 +1,121 @@
+//! How a range is allocated, as it is told (section "Structured reply types",
+//! `NBD_REPLY_TYPE_BLOCK_STATUS` and `NBD_REPLY_TYPE_BLOCK_STATUS_EXT`).
+
+use crate::command::ByteRange;
+use crate::extent::{Extent, ExtentState};
+use crate::octets::{NoRoom, Writer};
+use crate::reply::{ReplyTo, kind};
+
+/// The number that `base:allocation` is selected under.
+pub const ALLOCATION_CONTEXT: u32 = 1;
+
+/// Most extents of one reply (`NBD_REPLY_TYPE_BLOCK_STATUS`).
+pub const EXTENTS_MAX: usize = 1 << 20;
+
+/// Bytes of a buffer in which a reply of one extent has room, however it is framed.
+pub const STATUS_BYTES_MIN: usize = 32 + 8 + 16;
+
+/// The reply to a block status, which takes one extent after another. Extents are merged
+/// with neighbours of the same state, and cut off where the range ends.
+#[derive(Debug)]
+pub struct StatusReply<'a> {
+    reply_to: ReplyTo,
+    out: &'a mut [u8],
+    /// Extents that there is room for.
+    extents_max: usize,
+    written: usize,
+    /// Taken, and not written yet: the next one may be of the same state.
+    pending: Option<Extent>,
+    /// Bytes of the range that no extent has covered.
+    rest: u64,
+}
+
+impl<'a> StatusReply<'a> {
+    pub(crate) fn new(
+        reply_to: ReplyTo,
+        range: ByteRange,
+        one: bool,
+        payload_max: u32,
+        out: &'a mut [u8],
+    ) -> Result<Self, NoRoom> {
+        let (bytes, needed) = (out.len(), STATUS_BYTES_MIN);
+        let fixed = reply_to.head_bytes().saturating_add(id_bytes(reply_to));
+        let room = bytes.checked_sub(fixed).filter(|_| bytes >= needed);
+        let room = room.ok_or(NoRoom { bytes, needed })?.min(payload_max as usize);
+        let fits = room.checked_div(extent_bytes(reply_to)).unwrap_or_default();
+        let extents_max = if one { 1 } else { fits.min(EXTENTS_MAX) };
+        Ok(Self { reply_to, out, extents_max, written: 0, pending: None, rest: range.length })
+    }
+
+    /// Takes the extent that follows the last one, or the range's beginning. Returns
+    /// whether another one would be taken: `false` once the range is covered, or there is
+    /// no more room. What does not fit is left out, and the client asks again.
+    pub fn push(&mut self, extent: Extent) -> bool {
+        let length = extent.length.min(self.rest);
+        if length == 0 {
+            return self.rest > 0;
+        }
+        match &mut self.pending {
+            Some(pending) if pending.state == extent.state => {
+                pending.length = pending.length.saturating_add(length);
+            }
+            pending => {
+                if self.written.saturating_add(usize::from(pending.is_some())) >= self.extents_max {
+                    self.rest = 0;
+                    return false;
+                }
+                if let Some(before) = pending.replace(Extent { length, ..extent }) {
+                    self.write(before);
+                }
+            }
+        }
+        self.rest = self.rest.saturating_sub(length);
+        self.rest > 0
+    }
+
+    /// Completes the reply; returns how many bytes of the buffer it has. A range of which
+    /// no extent was taken is told to be data, which is always true enough.
+    pub fn finish(mut self) -> usize {
+        let unknown = Extent { length: self.rest, state: ExtentState::DATA };
+        let last = self.pending.take().unwrap_or(unknown);
+        self.write(last);
+        let extents = self.written.saturating_mul(extent_bytes(self.reply_to));
+        let own = id_bytes(self.reply_to);
+        let payload = extents.saturating_add(own);
+        let extended = self.reply_to.framing.is_extended();
+        let kind = if extended { kind::BLOCK_STATUS_EXT } else { kind::BLOCK_STATUS };
+        if let Ok(mut writer) = self.reply_to.chunk(kind, true, payload, own, self.out) {
+            writer.u32(ALLOCATION_CONTEXT);
+            if extended {
+                writer.u32(u32::try_from(self.written).unwrap_or(u32::MAX));
+            }
+        }
+        self.reply_to.head_bytes().saturating_add(payload)
+    }
+
+    fn write(&mut self, extent: Extent) {
+        let bytes = extent_bytes(self.reply_to);
+        let fixed = self.reply_to.head_bytes().saturating_add(id_bytes(self.reply_to));
+        let at = fixed.saturating_add(self.written.saturating_mul(bytes));
+        let room = self.out.get_mut(at..).unwrap_or_default();
+        let Ok(mut writer) = Writer::new(room, bytes) else { return };
+        if self.reply_to.framing.is_extended() {
+            writer.u64(extent.length);
+            writer.u64(extent.state.bits().into());
+        } else {
+            // No longer than the request was, whose length has 32 bits.
+            writer.u32(u32::try_from(extent.length).unwrap_or(u32::MAX));
+            writer.u32(extent.state.bits().into());
+        }
+        self.written += 1;
+    }
+}
+
+/// Bytes of what comes before the extents: the context, and how many there are.
+const fn id_bytes(reply_to: ReplyTo) -> usize {
+    if reply_to.framing.is_extended() { 8 } else { 4 }
+}
+
+const fn extent_bytes(reply_to: ReplyTo) -> usize {
+    if reply_to.framing.is_extended() { 16 } else { 8 }
+}

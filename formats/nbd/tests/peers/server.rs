@@ -1,0 +1,323 @@
+//! A plain server of disks in memory: one thread for each connection, one request at a
+//! time.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use suimon_nbd::{
+    ByteRange, Chunk, ChunkKind, Command, Export, Extent, ExtentState, Framing, GREETING,
+    Handshake, Incoming, NbdError, Negotiated, REPLY_BYTES_MAX, Request, Step, TlsMode,
+    Transmission,
+};
+use tempfile::TempDir;
+
+/// What the disk allocates at once.
+pub(crate) const PIECE_BYTES: u64 = 4096;
+
+/// Bytes in memory, of which pieces are allocated or read as zeroes.
+#[derive(Clone)]
+pub(crate) struct Disk {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) allocated: Vec<bool>,
+}
+
+impl Disk {
+    pub(crate) fn new(size: u64) -> Self {
+        let pieces = size.div_ceil(PIECE_BYTES);
+        Self { bytes: vec![0; size as usize], allocated: vec![false; pieces as usize] }
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
+        self.bytes[offset as usize..][..data.len()].copy_from_slice(data);
+        let last = (offset + data.len() as u64 - 1) / PIECE_BYTES;
+        self.allocated[(offset / PIECE_BYTES) as usize..=last as usize].fill(true);
+    }
+
+    fn zero(&mut self, range: ByteRange, allocate: bool) {
+        let end = range.offset + range.length;
+        self.bytes[range.offset as usize..end as usize].fill(0);
+        let whole = range.offset.div_ceil(PIECE_BYTES)..end / PIECE_BYTES;
+        for piece in whole {
+            self.allocated[piece as usize] = allocate;
+        }
+    }
+
+    /// How the disk is allocated from `offset` on.
+    pub(crate) fn extents(&self, offset: u64) -> impl Iterator<Item = Extent> {
+        let size = self.bytes.len() as u64;
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            let allocated = self.allocated.get((at / PIECE_BYTES) as usize)?;
+            let end = (at / PIECE_BYTES + 1) * PIECE_BYTES;
+            let length = end.min(size).checked_sub(at).filter(|length| *length > 0)?;
+            at += length;
+            let hole = ExtentState::HOLE | ExtentState::ZERO;
+            Some(Extent { length, state: if *allocated { ExtentState::DATA } else { hole } })
+        })
+    }
+}
+
+/// What clients have done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) framings: Vec<Framing>,
+    pub(crate) refused_options: Vec<String>,
+    pub(crate) refused_requests: Vec<String>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) holes_sent: usize,
+    pub(crate) with_allocation: usize,
+    /// Connections that could not go on.
+    pub(crate) cut: Vec<String>,
+}
+
+struct Shared {
+    framing_max: Framing,
+    exports: Vec<Export>,
+    disks: Mutex<Vec<Disk>>,
+    seen: Mutex<Seen>,
+    ends: AtomicBool,
+}
+
+/// Serves until it is dropped.
+pub(crate) struct Server {
+    folder: TempDir,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub(crate) fn start(framing_max: Framing, exports: Vec<(Export, Disk)>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("nbd")).unwrap();
+        let (exports, disks) = exports.into_iter().unzip();
+        let shared = Arc::new(Shared {
+            framing_max,
+            exports,
+            disks: Mutex::new(disks),
+            seen: Mutex::default(),
+            ends: AtomicBool::new(false),
+        });
+        let serving = shared.clone();
+        let thread = thread::spawn(move || {
+            for stream in listener.incoming() {
+                if serving.ends.load(Ordering::Relaxed) {
+                    return;
+                }
+                let serving = serving.clone();
+                thread::spawn(move || serving.serve(stream.unwrap()));
+            }
+        });
+        Self { folder, shared, thread: Some(thread) }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("nbd")
+    }
+
+    /// Where an export is.
+    pub(crate) fn uri(&self, export: &str) -> String {
+        format!("nbd+unix:///{export}?socket={}", self.socket().display())
+    }
+
+    /// Each client has agreed on the most that there is, as far as it knows of it.
+    pub(crate) fn framings_are_the_most(&self) -> bool {
+        let max = self.shared.framing_max;
+        let least = max.min(Framing::Structured);
+        self.seen().framings.iter().all(|framing| (least..=max).contains(framing))
+    }
+
+    /// A place for a file.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn disk(&self, nth: usize) -> Disk {
+        self.shared.disks.lock().unwrap()[nth].clone()
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.shared.seen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        // Wakes it up.
+        drop(UnixStream::connect(self.socket()));
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut stream: UnixStream) {
+        let mut rest = Vec::new();
+        let result = self.shake_hands(&mut stream, &mut rest).and_then(|negotiated| {
+            negotiated.map_or(Ok(()), |negotiated| self.transmit(&mut stream, rest, &negotiated))
+        });
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                self.seen.lock().unwrap().cut.push(error.to_string());
+            }
+            // Clients close when they have enough.
+            _ => {}
+        }
+    }
+
+    fn shake_hands(
+        &self,
+        stream: &mut UnixStream,
+        rest: &mut Vec<u8>,
+    ) -> io::Result<Option<Negotiated>> {
+        let mut handshake = Handshake::new(TlsMode::Off).with_framing_max(self.framing_max);
+        let mut output = GREETING.to_vec();
+        loop {
+            stream.write_all(&output)?;
+            output.clear();
+            let result = handshake.handle_bytes(&self.exports[..], rest, &mut output);
+            let progress = result.map_err(|error| invalid(&error))?;
+            rest.drain(..progress.consumed);
+            match progress.step {
+                Step::NeedsBytes => {
+                    let mut more = [0; 4096];
+                    match stream.read(&mut more)? {
+                        0 => return Ok(None),
+                        bytes => rest.extend_from_slice(&more[..bytes]),
+                    }
+                }
+                Step::Answered => {}
+                Step::Refused(error) => {
+                    self.seen.lock().unwrap().refused_options.push(error.to_string());
+                }
+                Step::StartTls => return Err(invalid(&"TLS is off")),
+                Step::Aborted => {
+                    stream.write_all(&output)?;
+                    return Ok(None);
+                }
+                Step::Negotiated(negotiated) => {
+                    stream.write_all(&output)?;
+                    let mut seen = self.seen.lock().unwrap();
+                    seen.framings.push(negotiated.framing);
+                    seen.with_allocation += usize::from(negotiated.base_allocation);
+                    return Ok(Some(*negotiated));
+                }
+            }
+        }
+    }
+
+    fn transmit(
+        &self,
+        stream: &mut UnixStream,
+        rest: Vec<u8>,
+        negotiated: &Negotiated,
+    ) -> io::Result<()> {
+        let transmission = Transmission::new(negotiated);
+        let nth = self.exports.iter().position(|export| *export == negotiated.export).unwrap();
+        let mut input = io::Cursor::new(rest).chain(stream.try_clone()?);
+        let mut header = vec![0; transmission.header_bytes()];
+        loop {
+            input.read_exact(&mut header)?;
+            let incoming = transmission.handle_header(&header).map_err(|error| invalid(&error))?;
+            let mut head = [0; REPLY_BYTES_MAX];
+            match incoming {
+                Incoming::Incomplete => unreachable!("the header is all there"),
+                Incoming::Disconnect => return Ok(()),
+                Incoming::Refused(refused) => {
+                    io::copy(
+                        &mut (&mut input).take(refused.payload_bytes.into()),
+                        &mut io::sink(),
+                    )?;
+                    let used = refused.encode(&mut head).unwrap();
+                    self.seen.lock().unwrap().refused_requests.push(refused.error.to_string());
+                    stream.write_all(&head[..used])?;
+                }
+                Incoming::Request(request) => {
+                    let mut payload = vec![0; request.payload_bytes as usize];
+                    input.read_exact(&mut payload)?;
+                    match transmission.handle_contexts(request, &payload) {
+                        Ok(request) => {
+                            let mut disks = self.disks.lock().unwrap();
+                            let reply =
+                                self.carry_out(&transmission, &mut disks[nth], request, &payload);
+                            drop(disks);
+                            stream.write_all(&reply)?;
+                        }
+                        Err(refused) => {
+                            let used = refused.encode(&mut head).unwrap();
+                            stream.write_all(&head[..used])?;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn carry_out(
+        &self,
+        transmission: &Transmission,
+        disk: &mut Disk,
+        request: Request,
+        payload: &[u8],
+    ) -> Vec<u8> {
+        let mut seen = self.seen.lock().unwrap();
+        seen.commands.push(request.command);
+        let to = request.reply_to;
+        match request.command {
+            Command::Read { range, dont_fragment } => {
+                let mut reply = Vec::new();
+                let extents = disk.extents(range.offset);
+                for chunk in transmission.read_chunks(to, range, dont_fragment, extents) {
+                    seen.holes_sent += usize::from(chunk.kind() == ChunkKind::Hole);
+                    put_chunk(&mut reply, &chunk, &disk.bytes);
+                }
+                return reply;
+            }
+            Command::BlockStatus { range, one } => {
+                let mut out = vec![0; 64 * 1024];
+                let mut reply = transmission.block_status(to, range, one, &mut out).unwrap();
+                for extent in disk.extents(range.offset) {
+                    if !reply.push(extent) {
+                        break;
+                    }
+                }
+                let used = reply.finish();
+                out.truncate(used);
+                return out;
+            }
+            Command::Write { range, .. } => disk.write(range.offset, payload),
+            Command::Trim { range, .. } => disk.zero(range, false),
+            Command::WriteZeroes { fast: true, no_hole: true, .. } => {
+                let mut out = vec![0; REPLY_BYTES_MAX];
+                let used = to.error(NbdError::Notsup, "zeroes take as long as data", &mut out);
+                out.truncate(used.unwrap());
+                return out;
+            }
+            Command::WriteZeroes { range, no_hole, .. } => disk.zero(range, no_hole),
+            Command::Flush | Command::Cache { .. } => {}
+            Command::BlockStatusOf { .. } => unreachable!("its contexts were read"),
+        }
+        let mut out = vec![0; REPLY_BYTES_MAX];
+        let used = to.done(&mut out).unwrap();
+        out.truncate(used);
+        out
+    }
+}
+
+fn put_chunk(reply: &mut Vec<u8>, chunk: &Chunk, disk: &[u8]) {
+    let mut head = [0; REPLY_BYTES_MAX];
+    let used = chunk.encode_head(&mut head).unwrap();
+    reply.extend_from_slice(&head[..used]);
+    if chunk.kind() == ChunkKind::Data {
+        reply.extend_from_slice(&disk[chunk.offset() as usize..][..chunk.length() as usize]);
+    }
+}
+
+fn invalid(error: &impl ToString) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}

@@ -1,0 +1,122 @@
+//! Exports, connections and agreements for tests.
+
+use suimon_nbd::{
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, Handshake, HandshakeError,
+    Negotiated, Progress, Step, TlsMode, Transmission,
+};
+
+use crate::nbd_client::{OptionReply, option_replies};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// Everything but that it is read-only and turns.
+pub(crate) const ALL: Features = Features {
+    read_only: false,
+    flush: true,
+    fua: true,
+    rotational: false,
+    trim: true,
+    write_zeroes: true,
+    fast_zero: true,
+    multi_conn: true,
+    cache: true,
+    allocation: true,
+};
+
+pub(crate) fn spec(name: &str) -> ExportSpec {
+    ExportSpec {
+        name: name.to_owned(),
+        description: format!("about {name}"),
+        size: MIB,
+        block_sizes: BlockSizes::default(),
+        features: ALL,
+    }
+}
+
+pub(crate) fn export(spec: ExportSpec) -> Export {
+    Export::new(spec).unwrap()
+}
+
+/// What a client has agreed on that entered `export` in this way.
+pub(crate) fn negotiated(export: Export, framing: Framing) -> Negotiated {
+    let base_allocation = framing.has_chunks() && export.features().allocation;
+    let flags = export.flags(framing, base_allocation);
+    Negotiated { export, flags, framing, base_allocation, tls: false }
+}
+
+pub(crate) fn transmission(
+    features: Features,
+    block_sizes: BlockSizes,
+    f: Framing,
+) -> Transmission {
+    Transmission::new(&negotiated(export(ExportSpec { features, block_sizes, ..spec("a") }), f))
+}
+
+/// A client's connection to some exports.
+pub(crate) struct Connection {
+    exports: Vec<Export>,
+    pub(crate) handshake: Handshake,
+}
+
+/// What came of some bytes: the last step, and all that was answered.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Came {
+    pub(crate) result: Result<Step, HandshakeError>,
+    pub(crate) output: Vec<u8>,
+    /// Bytes that were not taken.
+    pub(crate) left: usize,
+}
+
+impl Came {
+    pub(crate) fn replies(&self) -> Vec<OptionReply> {
+        option_replies(&self.output)
+    }
+
+    /// Types of the replies.
+    pub(crate) fn kinds(&self) -> Vec<u32> {
+        self.replies().iter().map(|reply| reply.kind).collect()
+    }
+
+    pub(crate) fn negotiated(&self) -> &Negotiated {
+        match &self.result {
+            Ok(Step::Negotiated(negotiated)) => negotiated,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Connection {
+    /// A client that has sent these flags.
+    pub(crate) fn with_flags(exports: Vec<Export>, mode: TlsMode, flags: u32) -> Self {
+        assert_eq!(GREETING.len(), 18);
+        let mut connection = Self { exports, handshake: Handshake::new(mode) };
+        let came = connection.send(&flags.to_be_bytes());
+        assert_eq!(came, Came { result: Ok(Step::NeedsBytes), output: Vec::new(), left: 0 });
+        connection
+    }
+
+    pub(crate) fn new(exports: Vec<Export>, mode: TlsMode) -> Self {
+        Self::with_flags(exports, mode, 3)
+    }
+
+    /// To one export, `a`, without TLS.
+    pub(crate) fn plain() -> Self {
+        Self::new(vec![export(spec("a"))], TlsMode::Off)
+    }
+
+    /// Sends bytes; goes on until none are left, or nothing takes them.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Came {
+        let (mut rest, mut output) = (bytes, Vec::new());
+        loop {
+            let result = self.handshake.handle_bytes(&self.exports[..], rest, &mut output);
+            let Progress { consumed, step } = match result {
+                Ok(progress) => progress,
+                Err(error) => return Came { result: Err(error), output, left: rest.len() },
+            };
+            rest = &rest[consumed..];
+            if !matches!(step, Step::Answered | Step::Refused(_)) || rest.is_empty() {
+                return Came { result: Ok(step), output, left: rest.len() };
+            }
+        }
+    }
+}

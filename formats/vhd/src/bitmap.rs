@@ -1,0 +1,68 @@
+//! Sector bitmaps: one bit a sector, the first sector in a byte's highest bit.
+
+/// Whether a sector's bit is set.
+pub(crate) fn is_set(bits: &[u8], sector: u64) -> bool {
+    let byte = usize::try_from(sector / 8).ok().and_then(|at| bits.get(at));
+    byte.is_some_and(|byte| byte & mask(sector) != 0)
+}
+
+const fn mask(sector: u64) -> u8 {
+    0x80 >> (sector % 8)
+}
+
+/// Sets bits `from .. end`; whether any was not set.
+pub(crate) fn set(bits: &mut [u8], from: u64, end: u64) -> bool {
+    let mut changed = false;
+    for sector in from..end {
+        let Some(byte) = usize::try_from(sector / 8).ok().and_then(|at| bits.get_mut(at)) else {
+            break;
+        };
+        changed |= *byte & mask(sector) == 0;
+        *byte |= mask(sector);
+    }
+    changed
+}
+
+/// Whether the first `sectors` bits are all set.
+pub(crate) fn is_full(bits: &[u8], sectors: u64) -> bool {
+    run_end(bits, 0, sectors) == sectors && (sectors == 0 || is_set(bits, 0))
+}
+
+/// The first sector behind `from` whose bit differs, or `end`.
+pub(crate) fn run_end(bits: &[u8], from: u64, end: u64) -> u64 {
+    let first = is_set(bits, from);
+    let whole = if first { 0xff } else { 0 };
+    let mut at = from;
+    while at < end {
+        let byte = usize::try_from(at / 8).ok().and_then(|at| bits.get(at));
+        if at % 8 == 0 && byte == Some(&whole) {
+            at += 8;
+        } else if is_set(bits, at) == first {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    at.min(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_told_from_the_highest_on() {
+        let mut bits = [0_u8; 4];
+        assert!(set(&mut bits, 6, 18));
+        assert_eq!(bits, [0b11, 0xff, 0b1100_0000, 0]);
+        assert!(!set(&mut bits, 8, 16));
+        let runs: Vec<_> = [(0, 6), (6, 18), (18, 32)]
+            .map(|(from, end)| (run_end(&bits, from, 32), end))
+            .into_iter()
+            .collect();
+        assert!(runs.iter().all(|(found, end)| found == end), "{runs:?}");
+        assert_eq!(run_end(&bits, 7, 12), 12);
+        assert!(is_set(&bits, 17) && !is_set(&bits, 18) && !is_set(&bits, 99));
+        assert!(!is_full(&bits, 32) && is_full(&[0xff, 0xf0], 12) && !is_full(&[0xff, 0xf0], 13));
+    }
+}

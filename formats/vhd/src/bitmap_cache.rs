@@ -1,0 +1,176 @@
+//! Sector bitmaps in memory: those of blocks that are partly in the file.
+//!
+//! Invariants
+//! - A bitmap that is to be written, or that a write under way will change, stays.
+//! - A bitmap that changed since it was read stays while it is being read again: what is
+//!   read may be older.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use suimon_image::ByteRange;
+
+use crate::bitmap;
+
+/// Bytes of bitmaps that are kept, or [`BITMAPS_MIN`] of them if that is more. What writes
+/// under way and one question need comes on top.
+const BYTES_MAX: u64 = 4 << 20;
+const BITMAPS_MIN: u64 = 8;
+
+/// One block's bitmap.
+#[derive(Debug, Default)]
+pub(crate) struct SectorMap {
+    pub(crate) bits: Box<[u8]>,
+    /// Writes that were placed and have not ended.
+    pub(crate) writes: u32,
+    /// Changes that are not durable.
+    pub(crate) is_dirty: bool,
+    has_changed: bool,
+}
+
+impl SectorMap {
+    /// A block of which nothing is in the file yet.
+    pub(crate) fn empty(bytes: usize, writes: u32) -> Self {
+        let bits = vec![0; bytes].into_boxed_slice();
+        Self { bits, writes, is_dirty: false, has_changed: false }
+    }
+
+    /// Sets bits; whether any was not set.
+    pub(crate) fn set(&mut self, from: u64, end: u64) -> bool {
+        let changed = bitmap::set(&mut self.bits, from, end);
+        self.has_changed |= changed;
+        changed
+    }
+}
+
+/// Bitmaps by block.
+#[derive(Debug)]
+pub(crate) struct BitmapCache {
+    maps: BTreeMap<u32, SectorMap>,
+    /// Blocks in the order in which their bitmaps came; some may have none any more.
+    order: VecDeque<u32>,
+    /// Bitmaps that were asked for, by the sector they are at: of which block, how often.
+    asked: BTreeMap<u64, (u32, u32)>,
+    bitmap_bytes: u64,
+}
+
+impl BitmapCache {
+    pub(crate) fn new(bitmap_bytes: u64) -> Self {
+        Self { maps: BTreeMap::new(), order: VecDeque::new(), asked: BTreeMap::new(), bitmap_bytes }
+    }
+
+    /// How many are kept.
+    pub(crate) fn capacity(&self) -> usize {
+        let maps = (BYTES_MAX / self.bitmap_bytes.max(1)).max(BITMAPS_MIN);
+        usize::try_from(maps).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn map(&self, block: u32) -> Option<&SectorMap> {
+        self.maps.get(&block)
+    }
+
+    pub(crate) fn map_mut(&mut self, block: u32) -> Option<&mut SectorMap> {
+        self.maps.get_mut(&block)
+    }
+
+    /// A bitmap is asked for.
+    pub(crate) fn ask(&mut self, range: ByteRange, block: u32) {
+        let (_, times) = self.asked.entry(range.offset()).or_insert((block, 0));
+        *times = times.saturating_add(1);
+    }
+
+    /// What was asked for has come: whose bitmap it is.
+    pub(crate) fn answered(&mut self, range: ByteRange) -> Option<u32> {
+        let (block, times) = self.asked.get_mut(&range.offset())?;
+        let block = *block;
+        *times = times.saturating_sub(1);
+        if *times == 0 {
+            self.asked.remove(&range.offset());
+        }
+        Some(block)
+    }
+
+    /// Keeps a bitmap; others that nothing needs go, but none of `wanted`'s.
+    pub(crate) fn insert(
+        &mut self,
+        block: u32,
+        map: SectorMap,
+        wanted: core::ops::RangeInclusive<u32>,
+    ) {
+        if self.maps.insert(block, map).is_none() {
+            self.order.push_back(block);
+        }
+        self.evict(&wanted);
+    }
+
+    pub(crate) fn insert_read(
+        &mut self,
+        block: u32,
+        bytes: &[u8],
+        wanted: core::ops::RangeInclusive<u32>,
+    ) {
+        let map = SectorMap { bits: bytes.into(), ..SectorMap::default() };
+        self.insert(block, map, wanted);
+    }
+
+    /// Forgets a bitmap.
+    pub(crate) fn remove(&mut self, block: u32) -> Option<SectorMap> {
+        self.maps.remove(&block)
+    }
+
+    fn evict(&mut self, wanted: &core::ops::RangeInclusive<u32>) {
+        let asked = &self.asked;
+        for _ in 0..self.order.len() {
+            if self.order.len() <= self.capacity() {
+                break;
+            }
+            let Some(block) = self.order.pop_front() else { break };
+            let stays = |map: &SectorMap| {
+                map.is_dirty
+                    || map.writes > 0
+                    || (map.has_changed && asked.values().any(|(asked, _)| *asked == block))
+            };
+            if wanted.contains(&block) || self.maps.get(&block).is_some_and(stays) {
+                self.order.push_back(block);
+            } else {
+                self.maps.remove(&block);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_needs_goes_and_the_rest_stays() {
+        // Bitmaps so large that only the fewest are kept.
+        let len = BYTES_MAX;
+        let mut cache = BitmapCache::new(len);
+        let place = |block: u32| ByteRange::new(u64::from(block) * len, len).unwrap();
+        for block in 0..6 {
+            cache.insert_read(block, &[0; 4], block..=block);
+        }
+        cache.map_mut(0).unwrap().is_dirty = true;
+        cache.map_mut(1).unwrap().writes = 1;
+        // Changed since it was read, and being read again.
+        cache.map_mut(2).unwrap().set(3, 4);
+        cache.ask(place(2), 2);
+        // Only being read again.
+        cache.ask(place(3), 3);
+        for block in 6..30 {
+            cache.insert_read(block, &[0; 4], 4..=4);
+        }
+        let kept: Vec<u32> = (0..30).filter(|block| cache.map(*block).is_some()).collect();
+        assert_eq!(kept, [0, 1, 2, 4, 26, 27, 28, 29]);
+        assert_eq!(kept.len(), cache.capacity());
+
+        cache.map_mut(0).unwrap().is_dirty = false;
+        cache.map_mut(1).unwrap().writes = 0;
+        assert_eq!((cache.answered(place(2)), cache.answered(place(2))), (Some(2), None));
+        for block in 30..40 {
+            cache.insert_read(block, &[0; 4], block..=block);
+        }
+        assert!((0..30).all(|block| cache.map(block).is_none()));
+    }
+}

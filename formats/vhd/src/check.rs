@@ -1,0 +1,187 @@
+//! Listing what is wrong with an image.
+
+use core::ops::ControlFlow;
+
+use suimon_image::{ImageError, ImageFault, ImageFile};
+
+use crate::bitmap;
+use crate::fields::{SECTOR, index};
+use crate::find::{Footers, footers};
+use crate::footer::{DiskType, SizeRule};
+use crate::layout::Layout;
+use crate::locator;
+use crate::open::Structures;
+use crate::table::{self, UNUSED};
+
+/// Findings that a report has; more are counted.
+pub const FINDINGS_MAX: usize = 1000;
+
+/// What a finding means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing is lost; opening the image for writing repairs it, or programs may disagree.
+    Note,
+    /// The image cannot be opened, or what is read may be wrong.
+    Damage,
+}
+
+/// Something that is wrong, and where.
+#[derive(Debug)]
+pub struct Finding {
+    /// What it means.
+    pub severity: Severity,
+    /// What and where.
+    pub error: ImageError,
+}
+
+/// What an image is like.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What is wrong, in the order in which it was found; at most [`FINDINGS_MAX`].
+    pub findings: Vec<Finding>,
+    /// Findings beyond that.
+    pub findings_left_off: u64,
+    /// Blocks that are in the file; 0 for fixed disks.
+    pub blocks_allocated: u64,
+    /// Blocks of the disk; 0 for fixed disks.
+    pub blocks: u64,
+    /// Bytes of the file that nothing is in.
+    pub unused_bytes: u64,
+}
+
+impl Report {
+    /// Whether something is worse than a note.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Damage)
+    }
+
+    fn tell(&mut self, severity: Severity, error: ImageError) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { severity, error });
+        } else {
+            self.findings_left_off += 1;
+        }
+    }
+}
+
+/// Reads everything but payload, and of dynamic disks payload that must be zeros. The file
+/// is not changed. It reads what [`crate::Vhd::open`] reads, and a bitmap for each block.
+#[must_use]
+pub fn check(file: &dyn ImageFile, rule: SizeRule) -> Report {
+    let mut report = Report::default();
+    if let Err(error) = check_all(file, rule, &mut report) {
+        report.tell(Severity::Damage, error);
+    }
+    report
+}
+
+/// The error ends the check: nothing can be told behind it.
+fn check_all(file: &dyn ImageFile, rule: SizeRule, report: &mut Report) -> Result<(), ImageError> {
+    let mut footers = footers(file)?;
+    if let Some(error) = footers.other.take() {
+        report.tell(Severity::Note, error);
+    }
+    if footers.is_at_end && !footers.is_whole {
+        let fault = ImageFault::Value { value: 511, allowed: "512 bytes at a sector of its own" };
+        report.tell(Severity::Note, ImageError::new("footer", footers.limit, fault));
+    }
+    let footer = &footers.found.footer;
+    if footer.disk_type == DiskType::Fixed {
+        let size = footer.size(rule, footers.found.offset)?;
+        report.unused_bytes = footers.limit.saturating_sub(size);
+        if size > footers.limit {
+            let fault = ImageFault::Short { file_len: footers.limit };
+            return Err(ImageError::new("Current Size", footers.found.offset + 48, fault));
+        }
+        return Ok(());
+    }
+    let structures = Structures::read(file, &footers, rule)?;
+    check_blocks(file, &footers, &structures, report)?;
+    if footer.disk_type == DiskType::Differencing {
+        let parent = locator::read(file, &structures.header, footer.data_offset)?;
+        if parent.locators.is_empty() {
+            let at = footer.data_offset + locator_table();
+            let error = ImageError::new("Parent Locator Entry", at, ImageFault::Missing);
+            report.tell(Severity::Note, error);
+        }
+    }
+    Ok(())
+}
+
+fn locator_table() -> u64 {
+    crate::header::locator_at(0) as u64
+}
+
+fn check_blocks(
+    file: &dyn ImageFile,
+    footers: &Footers,
+    structures: &Structures,
+    report: &mut Report,
+) -> Result<(), ImageError> {
+    let Structures { layout, regions, .. } = structures;
+    let table = table::read(file, layout)?;
+    let blocks = table::sorted(&table);
+    report.blocks_allocated = blocks.len() as u64;
+    report.blocks = layout.blocks.into();
+    let _ = table::judge(layout, &blocks, regions, footers.limit, &mut |error| {
+        report.tell(Severity::Damage, error);
+        ControlFlow::Continue(())
+    });
+    let gaps = table::gaps(layout, &blocks, regions, footers.place);
+    report.unused_bytes = gaps.iter().map(|gap| (gap.end - gap.start) * SECTOR).sum();
+    for (entry, sector) in (0..).zip(&table).filter(|(_, sector)| **sector != UNUSED) {
+        if entry >= layout.blocks {
+            let fault = ImageFault::Value {
+                value: (*sector).into(),
+                allowed: "none, behind the disk's end",
+            };
+            let error = ImageError::new("BAT entry", layout.entry_offset(entry), fault);
+            report.tell(Severity::Note, error);
+        }
+    }
+    if footers.found.footer.disk_type == DiskType::Dynamic && !report.is_damaged() {
+        for (sector, entry) in blocks.iter().filter(|(_, entry)| *entry < layout.blocks) {
+            check_bitmap(file, layout, *sector, *entry, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sectors whose bits are not set must be zeros: some programs read them, some do not.
+fn check_bitmap(
+    file: &dyn ImageFile,
+    layout: &Layout,
+    sector: u32,
+    block: u32,
+    report: &mut Report,
+) -> Result<(), ImageError> {
+    let Some(range) = layout.bitmap_range(sector) else { return Ok(()) };
+    let failed = |offset| move |error| ImageError::new("sector bitmap", offset, error);
+    let mut bits = vec![0; index(range.len())];
+    file.read_at(range.offset(), &mut bits).map_err(failed(range.offset()))?;
+    let sectors = layout.sectors_of(block);
+    let mut at = 0;
+    while at < sectors {
+        let end = bitmap::run_end(&bits, at, sectors);
+        if !bitmap::is_set(&bits, at) {
+            for unset in at..end {
+                let offset = layout.payload(sector) + unset * SECTOR;
+                let mut payload = [0; SECTOR as usize];
+                file.read_at(offset, &mut payload).map_err(failed(offset))?;
+                if payload != [0; SECTOR as usize] {
+                    let what =
+                        format!("bit {unset} is not set, yet the sector at {offset} is not zeros");
+                    let fault = ImageFault::Unsupported { what };
+                    report.tell(
+                        Severity::Damage,
+                        ImageError::new("sector bitmap", range.offset(), fault),
+                    );
+                    return Ok(());
+                }
+            }
+        }
+        at = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Steps that make changes durable.
+//!
+//! The order: a footer further out if the file grows, bitmaps that nothing can be read by
+//! before the table is written, flush, other bitmaps and the table, flush. The first flush makes
+//! payload durable before anything names it, and the last is what is waited for. A sector
+//! is never torn, so each sector of the table and of a bitmap is as it was or as it will
+//! be, and all it names is there. What the footer leaves and what blocks leave is made
+//! zeros after that, and used again only then.
+
+use suimon_image::{ByteRange, Commit, CommitOutcome, Step};
+
+use crate::bitmap;
+use crate::changes::{Changes, Committing, ENTRIES_PER_SECTOR};
+use crate::fields::{SECTOR, index};
+use crate::header::encode_table;
+use crate::sparse::Sparse;
+
+/// Blocks for which there is room after a commit that adds some.
+const ROOM_MIN: u64 = 1;
+
+impl Sparse {
+    /// As [`suimon_image::Image::uncommitted_bytes`].
+    pub(crate) fn changed_bytes(&self) -> u64 {
+        let changes = &self.changes;
+        let sectors = changes.table_sectors.len() + usize::from(changes.wanted > 0);
+        let maps = changes.maps() as u64;
+        (sectors as u64 * SECTOR).saturating_add(maps.saturating_mul(self.layout.bitmap))
+    }
+
+    /// As [`suimon_image::Image::begin_commit`].
+    pub(crate) fn commit_steps(&mut self) -> Option<Commit> {
+        if self.changes.is_empty() {
+            return None;
+        }
+        let changes = core::mem::take(&mut self.changes);
+        let grown = self.growth(&changes);
+        let mut steps = Vec::new();
+        if let Some(sector) = grown {
+            steps.push(Step::Write { offset: sector * SECTOR, bytes: self.footer.to_vec() });
+        }
+        // All ones say nothing of a dynamic disk's payload: what was not written is zeros.
+        let (early, late): (Vec<u32>, Vec<u32>) = if self.is_differencing {
+            (changes.fresh.iter().copied().collect(), changes.maps.iter().copied().collect())
+        } else {
+            (changes.fresh.union(&changes.maps).copied().collect(), Vec::new())
+        };
+        steps.extend(early.into_iter().filter_map(|block| self.bitmap_write(block)));
+        steps.push(Step::Flush);
+        let named_before = steps.len();
+        steps.extend(late.into_iter().filter_map(|block| self.bitmap_write(block)));
+        self.push_table_writes(&changes, &mut steps);
+        if steps.len() > named_before {
+            steps.push(Step::Flush);
+        }
+        steps.push(Step::Durable);
+        steps.extend(changes.freed.iter().filter_map(|sector| self.slot(*sector)).map(Step::Zero));
+        let left = self.space.as_ref().filter(|_| grown.is_some());
+        steps.extend(
+            left.and_then(|space| ByteRange::new(space.footer_offset(), SECTOR)).map(Step::Zero),
+        );
+        if let (Some(space), Some(sector)) = (&mut self.space, grown) {
+            space.reach(sector);
+        }
+        self.committing = Some(Committing { changes, grown });
+        Some(Commit { steps })
+    }
+
+    /// Where the footer goes if blocks want more room than there is, or soon will.
+    fn growth(&mut self, changes: &Changes) -> Option<u64> {
+        let allocated = self.allocated;
+        let space = self.space.as_mut()?;
+        let is_wanted = changes.wanted > 0 && !space.has(changes.wanted);
+        let is_soon = !changes.fresh.is_empty() && space.room(ROOM_MIN) < ROOM_MIN;
+        if !is_wanted && !is_soon {
+            return None;
+        }
+        let sector = space.grown(changes.wanted.max(ROOM_MIN), allocated)?;
+        (sector * SECTOR > space.footer_offset()).then_some(sector)
+    }
+
+    fn bitmap_write(&self, block: u32) -> Option<Step> {
+        let range = self.layout.bitmap_range(self.sector(block)?)?;
+        let bytes = if self.complete.contains(block) && self.is_differencing {
+            // What the disk gets behind its end when it grows is the parent's.
+            let mut bits = vec![0; index(range.len())];
+            bitmap::set(&mut bits, 0, self.layout.sectors_of(block));
+            bits
+        } else if self.complete.contains(block) {
+            vec![0xff; index(range.len())]
+        } else {
+            self.maps.map(block)?.bits.to_vec()
+        };
+        Some(Step::Write { offset: range.offset(), bytes })
+    }
+
+    /// Changed sectors of the table, those side by side at once.
+    fn push_table_writes(&self, changes: &Changes, steps: &mut Vec<Step>) {
+        let mut sectors = changes.table_sectors.iter().copied().peekable();
+        while let Some(first) = sectors.next() {
+            let mut last = first;
+            while let Some(next) = sectors.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            let start = (first * ENTRIES_PER_SECTOR) as usize;
+            let end = ((last + 1) * ENTRIES_PER_SECTOR) as usize;
+            let entries = self.table.get(start..end.min(self.table.len())).unwrap_or_default();
+            let offset = self.layout.table_offset + u64::from(first) * SECTOR;
+            steps.push(Step::Write { offset, bytes: encode_table(entries) });
+        }
+    }
+
+    /// A block's bytes in the file, its bitmap with them.
+    fn slot(&self, sector: u32) -> Option<ByteRange> {
+        ByteRange::new(u64::from(sector) * SECTOR, self.layout.slot_sectors() * SECTOR)
+    }
+
+    /// As [`suimon_image::Image::handle_commit`].
+    pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
+        let Some(Committing { changes, grown }) = self.committing.take() else { return };
+        if outcome == CommitOutcome::Failed {
+            let table = &self.table;
+            let has_place = |block: u32| {
+                table.get(block as usize).is_some_and(|at| *at != crate::table::UNUSED)
+            };
+            self.changes.take_back(changes, has_place);
+            return;
+        }
+        for block in changes.fresh.into_iter().chain(changes.maps) {
+            if let Some(map) = self.maps.map_mut(block) {
+                map.is_dirty = self.changes.has_map(block);
+            }
+        }
+        let Some(space) = &mut self.space else { return };
+        for sector in changes.freed {
+            space.give_back(sector);
+        }
+        if let Some(sector) = grown {
+            space.grow(sector);
+        }
+    }
+}

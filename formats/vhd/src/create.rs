@@ -1,0 +1,202 @@
+//! Making images.
+
+use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
+
+use crate::fields::{SECTOR, round_up};
+use crate::footer::{DiskType, FOOTER, Footer, SIZE_MAX};
+use crate::geometry::Geometry;
+use crate::header::{
+    DynamicHeader, HEADER, LOCATORS, blocks, check_block_size, encode_table, table_bytes,
+};
+use crate::locator::{LOCATOR_BYTES_MAX, LocatorEntry, Parent};
+use crate::table::UNUSED;
+
+/// Bytes of a block unless something else is asked for: what every program knows.
+pub const BLOCK_SIZE_DEFAULT: u32 = 2 << 20;
+
+/// How a new image keeps blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewDisk {
+    /// All of the disk is in the file, as holes where the file system can.
+    Fixed,
+    /// Blocks are in the file once they are written.
+    Dynamic {
+        /// Bytes of a block, a power of two.
+        block_size: u32,
+    },
+    /// As dynamic; what was not written is in a parent, which has the same size.
+    Differencing {
+        /// Bytes of a block, a power of two.
+        block_size: u32,
+        /// The parent.
+        parent: Parent,
+    },
+}
+
+/// How a new disk's size is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewSize {
+    /// Exactly, in Current Size. The creator is given as Windows, so that programs which
+    /// decide by it do not take the geometry, which tells less.
+    Exact,
+    /// Rounded up to what a geometry tells, so that no program can take it for less.
+    Geometry,
+}
+
+/// A new image. An id and a time are given: this crate has neither randomness nor a clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewVhd {
+    /// How blocks are kept.
+    pub disk: NewDisk,
+    /// Bytes of the disk; rounded up to whole sectors.
+    pub size: u64,
+    /// How the size is told.
+    pub size_told: NewSize,
+    /// Tells this disk from all others.
+    pub unique_id: [u8; 16],
+    /// When it is created: seconds since the first of January 2000, UTC.
+    pub created: u32,
+}
+
+const CREATOR_VERSION: u32 = 0x000a_0000;
+const CREATOR_HOST_OS: [u8; 4] = *b"Wi2k";
+
+impl NewVhd {
+    /// Makes the image; what was in the file is gone. Returns the disk's size.
+    ///
+    /// # Errors
+    /// Such a disk is not possible, or the file cannot be written.
+    pub fn create(&self, file: &dyn ImageFile) -> Result<u64, ImageError> {
+        let size = self.rounded_size()?;
+        let failed = |error: FileError| ImageError::new("image", 0, error);
+        match &self.disk {
+            NewDisk::Fixed => {
+                let footer = self.footer(DiskType::Fixed, size).encode();
+                file.set_len(0).map_err(failed)?;
+                file.set_len(size).map_err(failed)?;
+                file.write_at(size, &footer).map_err(failed)?;
+            }
+            NewDisk::Dynamic { block_size } => {
+                let footer = self.footer(DiskType::Dynamic, size).encode();
+                write_sparse(file, size, *block_size, None, &footer)?;
+            }
+            NewDisk::Differencing { block_size, parent } => {
+                let footer = self.footer(DiskType::Differencing, size).encode();
+                write_sparse(file, size, *block_size, Some(parent), &footer)?;
+            }
+        }
+        file.flush().map_err(failed)?;
+        Ok(size)
+    }
+
+    fn rounded_size(&self) -> Result<u64, ImageError> {
+        let sectors = self.size.div_ceil(SECTOR);
+        let sectors = match self.size_told {
+            NewSize::Exact => sectors,
+            NewSize::Geometry => Geometry::round_up(sectors),
+        };
+        let size = sectors.saturating_mul(SECTOR);
+        if size == 0 || size > SIZE_MAX {
+            let fault = ImageFault::Value { value: self.size, allowed: "a byte to 2040 GiB" };
+            return Err(ImageError::new("Current Size", 0, fault));
+        }
+        Ok(size)
+    }
+
+    fn footer(&self, disk_type: DiskType, size: u64) -> Footer {
+        let creator_application = match self.size_told {
+            NewSize::Exact => *b"win ",
+            NewSize::Geometry => *b"suim",
+        };
+        Footer {
+            features: 0,
+            data_offset: if disk_type == DiskType::Fixed { u64::MAX } else { FOOTER },
+            created: self.created,
+            creator_application,
+            creator_version: CREATOR_VERSION,
+            creator_host_os: CREATOR_HOST_OS,
+            original_size: size,
+            current_size: size,
+            geometry: Geometry::of_sectors(size / SECTOR),
+            disk_type,
+            unique_id: self.unique_id,
+            is_in_saved_state: false,
+        }
+    }
+}
+
+fn write_sparse(
+    file: &dyn ImageFile,
+    size: u64,
+    block_size: u32,
+    parent: Option<&Parent>,
+    footer: &[u8; 512],
+) -> Result<(), ImageError> {
+    let header_offset = FOOTER;
+    check_block_size(block_size)
+        .map_err(|fault| ImageError::new("Block Size", header_offset + 32, fault))?;
+    let entries = blocks(size, block_size).ok_or_else(|| {
+        let allowed = "large enough that the disk has at most 4194304 blocks";
+        let fault = ImageFault::Value { value: block_size.into(), allowed };
+        ImageError::new("Block Size", header_offset + 32, fault)
+    })?;
+    let table_offset = header_offset + HEADER;
+    let mut end = table_offset + table_bytes(entries);
+    let mut header = DynamicHeader {
+        table_offset,
+        max_table_entries: entries,
+        block_size,
+        parent_unique_id: [0; 16],
+        parent_modified: 0,
+        parent_name: String::new(),
+        locators: [LocatorEntry::default(); LOCATORS],
+    };
+    let mut paths = Vec::new();
+    if let Some(parent) = parent {
+        paths = place_locators(&mut header, parent, &mut end)?;
+    }
+    let failed = |error: FileError| ImageError::new("image", 0, error);
+    file.set_len(0).map_err(failed)?;
+    file.write_at(0, footer).map_err(failed)?;
+    file.write_at(header_offset, &header.encode()).map_err(failed)?;
+    let table = vec![UNUSED; crate::fields::index(entries.into())];
+    file.write_at(table_offset, &encode_table(&table)).map_err(failed)?;
+    for (offset, bytes) in paths {
+        file.write_at(offset, &bytes).map_err(failed)?;
+    }
+    file.write_at(end, footer).map_err(failed)
+}
+
+/// Gives each locator sectors of its own from `end` on; returns what is written where.
+fn place_locators(
+    header: &mut DynamicHeader,
+    parent: &Parent,
+    end: &mut u64,
+) -> Result<Vec<(u64, Vec<u8>)>, ImageError> {
+    header.parent_unique_id = parent.unique_id;
+    header.parent_modified = parent.modified;
+    header.parent_name.clone_from(&parent.name);
+    let wrong = |name, value, allowed| {
+        Err(ImageError::new(name, FOOTER, ImageFault::Value { value, allowed }))
+    };
+    if parent.locators.len() > LOCATORS {
+        return wrong("Parent Locator Entry", parent.locators.len() as u64, "up to 8");
+    }
+    if parent.name.encode_utf16().count() > crate::header::NAME_UNITS {
+        let units = parent.name.encode_utf16().count() as u64;
+        return wrong("Parent Unicode Name", units, "up to 256 UTF-16 units");
+    }
+    let mut paths = Vec::new();
+    for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
+        let (platform, bytes) = locator.encode();
+        let data_length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        if data_length > LOCATOR_BYTES_MAX || data_length == 0 {
+            return wrong("Platform Data Length", data_length.into(), "1 to 65536 bytes");
+        }
+        let sectors = data_length.div_ceil(512);
+        *entry = LocatorEntry { platform, data_space: sectors, data_length, data_offset: *end };
+        paths.push((*end, bytes));
+        *end = round_up(end.saturating_add(data_length.into()), SECTOR).unwrap_or(u64::MAX);
+    }
+    Ok(paths)
+}

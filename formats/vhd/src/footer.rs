@@ -1,0 +1,205 @@
+//! The hard disk footer ("Hard Disk Footer Format").
+
+use suimon_image::{ImageError, ImageFault};
+
+use crate::fields::{SECTOR, checksum, field, put, u32_at, u64_at};
+use crate::geometry::{GEOMETRY_SECTORS_MAX, Geometry};
+
+/// Bytes of a footer.
+pub(crate) const FOOTER: u64 = SECTOR;
+/// The largest disk that programs agree on: 2040 GiB.
+pub const SIZE_MAX: u64 = 2040 << 30;
+
+const COOKIE: &[u8; 8] = b"conectix";
+const VERSION: u32 = 0x0001_0000;
+const FEATURES_RESERVED: u32 = 2;
+const CHECKSUM_AT: usize = 64;
+/// Creators that mean Current Size; all others mean the geometry, which may tell less.
+const CREATORS_OF_EXACT_SIZES: [&[u8]; 5] = [b"win ", b"qem2", b"d2v ", b"tap", b"CTXS"];
+
+/// How blocks of a disk are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskType {
+    /// All of the disk is in the file, from its first byte on.
+    Fixed,
+    /// Blocks are in the file once they were written.
+    Dynamic,
+    /// As dynamic; what was not written is in a parent.
+    Differencing,
+}
+
+impl DiskType {
+    const fn code(self) -> u32 {
+        match self {
+            Self::Fixed => 2,
+            Self::Dynamic => 3,
+            Self::Differencing => 4,
+        }
+    }
+
+    const fn of_code(code: u32) -> Option<Self> {
+        match code {
+            2 => Some(Self::Fixed),
+            3 => Some(Self::Dynamic),
+            4 => Some(Self::Differencing),
+            _ => None,
+        }
+    }
+}
+
+/// Which field of the footer tells the disk's size: programs differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SizeRule {
+    /// Who created the image decides: Hyper-V, Disk2vhd, XenServer, XenConverter and QEMU's
+    /// forced sizes mean Current Size; Virtual PC and everybody else mean the geometry,
+    /// unless it is the largest there is.
+    #[default]
+    Creator,
+    /// Current Size.
+    CurrentSize,
+    /// The geometry, unless it is the largest there is.
+    Geometry,
+}
+
+/// A footer's fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Footer {
+    /// Feature bits: 1 marks a temporary disk, 2 is always set.
+    pub features: u32,
+    /// Where the dynamic disk header is; [`u64::MAX`] if there is none.
+    pub data_offset: u64,
+    /// When it was created: seconds since the first of January 2000, UTC.
+    pub created: u32,
+    /// Who created it.
+    pub creator_application: [u8; 4],
+    /// In which version.
+    pub creator_version: u32,
+    /// On which system.
+    pub creator_host_os: [u8; 4],
+    /// Bytes of the disk when it was created.
+    pub original_size: u64,
+    /// Bytes of the disk.
+    pub current_size: u64,
+    /// The geometry.
+    pub geometry: Geometry,
+    /// How blocks are kept.
+    pub disk_type: DiskType,
+    /// Tells this disk from all others; children name their parent by it.
+    pub unique_id: [u8; 16],
+    /// Whether a machine's saved state belongs to it.
+    pub is_in_saved_state: bool,
+}
+
+impl Footer {
+    /// Reads a footer that was found at `offset` of the file.
+    ///
+    /// # Errors
+    /// It is no footer, is damaged, or of an unknown version or disk type.
+    pub fn parse(bytes: &[u8; 512], offset: u64) -> Result<Self, ImageError> {
+        let wrong =
+            |name, at: u64, fault: ImageFault| Err(ImageError::new(name, offset + at, fault));
+        if field::<8>(bytes, 0) != *COOKIE {
+            return wrong("Cookie", 0, ImageFault::Magic { expected: "conectix" });
+        }
+        let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
+        if said != computed {
+            let at = CHECKSUM_AT as u64;
+            return wrong("Checksum", at, ImageFault::Checksum { said, computed });
+        }
+        let version = u32_at(bytes, 12);
+        if version >> 16 != VERSION >> 16 {
+            let what = format!("version {}.{}", version >> 16, version & 0xffff);
+            return wrong("File Format Version", 12, ImageFault::Unsupported { what });
+        }
+        let code = u32_at(bytes, 60);
+        let Some(disk_type) = DiskType::of_code(code) else {
+            let fault = ImageFault::Value { value: code.into(), allowed: "2, 3 or 4" };
+            return wrong("Disk Type", 60, fault);
+        };
+        let [heads, sectors_per_track] = field(bytes, 58);
+        let cylinders = u16::from_be_bytes(field(bytes, 56));
+        Ok(Self {
+            features: u32_at(bytes, 8),
+            data_offset: u64_at(bytes, 16),
+            created: u32_at(bytes, 24),
+            creator_application: field(bytes, 28),
+            creator_version: u32_at(bytes, 32),
+            creator_host_os: field(bytes, 36),
+            original_size: u64_at(bytes, 40),
+            current_size: u64_at(bytes, 48),
+            geometry: Geometry { cylinders, heads, sectors_per_track },
+            disk_type,
+            unique_id: field(bytes, 68),
+            is_in_saved_state: field::<1>(bytes, 84) != [0],
+        })
+    }
+
+    /// Its bytes, with the checksum.
+    #[must_use]
+    pub fn encode(&self) -> [u8; 512] {
+        let mut bytes = [0; 512];
+        put(&mut bytes, 0, COOKIE);
+        put(&mut bytes, 8, &(self.features | FEATURES_RESERVED).to_be_bytes());
+        put(&mut bytes, 12, &VERSION.to_be_bytes());
+        put(&mut bytes, 16, &self.data_offset.to_be_bytes());
+        put(&mut bytes, 24, &self.created.to_be_bytes());
+        put(&mut bytes, 28, &self.creator_application);
+        put(&mut bytes, 32, &self.creator_version.to_be_bytes());
+        put(&mut bytes, 36, &self.creator_host_os);
+        put(&mut bytes, 40, &self.original_size.to_be_bytes());
+        put(&mut bytes, 48, &self.current_size.to_be_bytes());
+        put(&mut bytes, 56, &self.geometry.cylinders.to_be_bytes());
+        put(&mut bytes, 58, &[self.geometry.heads, self.geometry.sectors_per_track]);
+        put(&mut bytes, 60, &self.disk_type.code().to_be_bytes());
+        put(&mut bytes, 68, &self.unique_id);
+        put(&mut bytes, 84, &[u8::from(self.is_in_saved_state)]);
+        let sum = checksum(&bytes, CHECKSUM_AT);
+        put(&mut bytes, CHECKSUM_AT, &sum.to_be_bytes());
+        bytes
+    }
+
+    /// A footer's bytes with another size and the checksum that fits; the rest stays.
+    pub(crate) fn resized(bytes: &[u8; 512], size: u64) -> [u8; 512] {
+        let mut bytes = *bytes;
+        let geometry = Geometry::of_sectors(size / SECTOR);
+        put(&mut bytes, 48, &size.to_be_bytes());
+        put(&mut bytes, 56, &geometry.cylinders.to_be_bytes());
+        put(&mut bytes, 58, &[geometry.heads, geometry.sectors_per_track]);
+        let sum = checksum(&bytes, CHECKSUM_AT);
+        put(&mut bytes, CHECKSUM_AT, &sum.to_be_bytes());
+        bytes
+    }
+
+    /// Whether the creator means Current Size.
+    pub(crate) fn has_exact_size(&self) -> bool {
+        CREATORS_OF_EXACT_SIZES.iter().any(|creator| self.creator_application.starts_with(creator))
+    }
+
+    /// Bytes of the disk, whole sectors; `offset` is where the footer is.
+    ///
+    /// # Errors
+    /// It is nothing, or larger than [`SIZE_MAX`].
+    pub fn size(&self, rule: SizeRule, offset: u64) -> Result<u64, ImageError> {
+        let told = self.geometry.sectors();
+        let is_exact = match rule {
+            SizeRule::Creator => self.has_exact_size(),
+            SizeRule::CurrentSize => true,
+            SizeRule::Geometry => false,
+        };
+        let (name, at, sectors) = if is_exact || told == GEOMETRY_SECTORS_MAX {
+            ("Current Size", 48, self.current_size / SECTOR)
+        } else {
+            ("Disk Geometry", 56, told)
+        };
+        let size = sectors.saturating_mul(SECTOR);
+        if size == 0 || size > SIZE_MAX {
+            let allowed = "512 bytes to 2040 GiB";
+            return Err(ImageError::new(
+                name,
+                offset + at,
+                ImageFault::Value { value: size, allowed },
+            ));
+        }
+        Ok(size)
+    }
+}

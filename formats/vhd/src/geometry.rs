@@ -1,0 +1,112 @@
+//! Cylinders, heads and sectors (appendix "CHS Calculation").
+
+/// The geometry that an ATA controller shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Cylinders.
+    pub cylinders: u16,
+    /// Heads.
+    pub heads: u8,
+    /// Sectors of a track.
+    pub sectors_per_track: u8,
+}
+
+/// The most that a geometry can tell: about 127 GiB.
+pub(crate) const GEOMETRY_SECTORS_MAX: u64 = 65535 * 16 * 255;
+/// Sectors from which tracks are as long as they can be.
+const LONG_TRACKS_SECTORS: u64 = 65535 * 16 * 63;
+/// The next size that a geometry tells is nearer than two of the largest cylinders.
+const STEP_SECTORS: u64 = 2 * 16 * 255;
+
+impl Geometry {
+    /// What the specification computes for a number of sectors. It tells as many sectors
+    /// or fewer.
+    #[must_use]
+    pub fn of_sectors(sectors: u64) -> Self {
+        let sectors = sectors.min(GEOMETRY_SECTORS_MAX);
+        let (heads, sectors_per_track) = if sectors >= LONG_TRACKS_SECTORS {
+            (16, 255)
+        } else {
+            let tracks = sectors / 17;
+            let heads = tracks.div_ceil(1024).max(4);
+            let is_too_much = |track: u64, heads: u64| sectors / track >= heads * 1024;
+            match heads {
+                0..=16 if !is_too_much(17, heads) => (heads, 17),
+                _ if !is_too_much(31, 16) => (16, 31),
+                _ => (16, 63),
+            }
+        };
+        let cylinders = sectors / sectors_per_track / heads;
+        Self {
+            cylinders: u16::try_from(cylinders).unwrap_or(u16::MAX),
+            heads: u8::try_from(heads).unwrap_or(u8::MAX),
+            sectors_per_track: u8::try_from(sectors_per_track).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// Sectors that it tells.
+    #[must_use]
+    pub fn sectors(self) -> u64 {
+        u64::from(self.cylinders) * u64::from(self.heads) * u64::from(self.sectors_per_track)
+    }
+
+    /// The fewest sectors, `sectors` or more, that a geometry tells exactly; beyond what
+    /// any can tell, `sectors` as they are, which readers then take from the size.
+    #[must_use]
+    pub fn round_up(sectors: u64) -> u64 {
+        (sectors..=sectors.saturating_add(STEP_SECTORS))
+            .find(|candidate| Self::of_sectors(*candidate).sectors() == *candidate)
+            .unwrap_or(sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuple(sectors: u64) -> (u16, u8, u8) {
+        let geometry = Geometry::of_sectors(sectors);
+        (geometry.cylinders, geometry.heads, geometry.sectors_per_track)
+    }
+
+    #[test]
+    fn geometries_are_those_of_the_specification() {
+        // Worked by hand through the appendix's pseudo code.
+        let cases = [
+            (0, (0, 4, 17)),
+            (67, (0, 4, 17)),
+            (68, (1, 4, 17)),
+            (4096, (60, 4, 17)),
+            (65536, (963, 4, 17)),
+            (131_072, (963, 8, 17)),
+            (278_527, (1023, 16, 17)),
+            (278_528, (561, 16, 31)),
+            (507_903, (1023, 16, 31)),
+            (507_904, (503, 16, 63)),
+            (4_194_304, (4161, 16, 63)),
+            (66_059_279, (65534, 16, 63)),
+            (66_059_280, (16191, 16, 255)),
+            (267_382_799, (65534, 16, 255)),
+            (267_382_800, (65535, 16, 255)),
+            (4_278_190_080, (65535, 16, 255)),
+        ];
+        for (sectors, expected) in cases {
+            assert_eq!(tuple(sectors), expected, "{sectors}");
+        }
+    }
+
+    #[test]
+    fn rounding_up_is_told_exactly_and_is_the_next_size_that_is() {
+        for sectors in (1..600_000).step_by(997).chain([66_059_000, 66_059_280, 267_382_000]) {
+            let rounded = Geometry::round_up(sectors);
+            assert!(rounded >= sectors, "{sectors}");
+            assert_eq!(Geometry::of_sectors(rounded).sectors(), rounded, "{sectors}");
+            assert_eq!(Geometry::round_up(rounded), rounded, "{sectors}");
+            for between in sectors..rounded {
+                assert_ne!(Geometry::of_sectors(between).sectors(), between, "{sectors}");
+            }
+        }
+        let beyond = GEOMETRY_SECTORS_MAX + 1;
+        assert_eq!(Geometry::round_up(beyond), beyond);
+    }
+}

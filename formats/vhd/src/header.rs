@@ -1,0 +1,156 @@
+//! The dynamic disk header ("Dynamic Disk Header Format").
+
+use suimon_image::{ImageError, ImageFault};
+
+use crate::fields::{checksum, field, index, put, u32_at, u64_at};
+use crate::locator::LocatorEntry;
+
+/// Bytes of a header.
+pub(crate) const HEADER: u64 = 1024;
+/// Entries of the block allocation table that are held in memory: 16 MiB, enough for the
+/// largest disk in blocks of 512 KiB.
+pub const TABLE_ENTRIES_MAX: u32 = 1 << 22;
+/// Bytes of a block, a power of two.
+pub(crate) const BLOCK_MIN: u32 = 512;
+pub(crate) const BLOCK_MAX: u32 = 1 << 31;
+/// UTF-16 units of a parent's name.
+pub(crate) const NAME_UNITS: usize = 256;
+
+const COOKIE: &[u8; 8] = b"cxsparse";
+const VERSION: u32 = 0x0001_0000;
+const CHECKSUM_AT: usize = 36;
+const NAME_AT: usize = 64;
+const LOCATORS_AT: usize = 576;
+/// Locator entries.
+pub(crate) const LOCATORS: usize = 8;
+
+/// A header's fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DynamicHeader {
+    /// Where the block allocation table is.
+    pub table_offset: u64,
+    /// How many entries it has.
+    pub max_table_entries: u32,
+    /// Bytes of a block's data.
+    pub block_size: u32,
+    /// The parent's unique id.
+    pub parent_unique_id: [u8; 16],
+    /// When the parent was last changed: seconds since the first of January 2000, UTC.
+    pub parent_modified: u32,
+    /// The parent's file name.
+    pub parent_name: String,
+    /// Where paths of the parent are.
+    pub locators: [LocatorEntry; LOCATORS],
+}
+
+/// Where a locator entry is within the header.
+pub(crate) const fn locator_at(nth: usize) -> usize {
+    LOCATORS_AT + nth * LocatorEntry::BYTES
+}
+
+impl DynamicHeader {
+    /// Reads a header that was found at `offset` of the file.
+    ///
+    /// # Errors
+    /// It is no header, is damaged, or tells blocks or a table that are not possible.
+    pub fn parse(bytes: &[u8; 1024], offset: u64) -> Result<Self, ImageError> {
+        let wrong = |name, at: u64, fault: ImageFault| {
+            Err(ImageError::new(name, offset.saturating_add(at), fault))
+        };
+        if field::<8>(bytes, 0) != *COOKIE {
+            return wrong("Cookie", 0, ImageFault::Magic { expected: "cxsparse" });
+        }
+        let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
+        if said != computed {
+            let at = CHECKSUM_AT as u64;
+            return wrong("Checksum", at, ImageFault::Checksum { said, computed });
+        }
+        let version = u32_at(bytes, 24);
+        if version >> 16 != VERSION >> 16 {
+            let what = format!("version {}.{}", version >> 16, version & 0xffff);
+            return wrong("Header Version", 24, ImageFault::Unsupported { what });
+        }
+        let max_table_entries = u32_at(bytes, 28);
+        if max_table_entries > TABLE_ENTRIES_MAX {
+            let allowed = "up to 4194304; use larger blocks";
+            let fault = ImageFault::Value { value: max_table_entries.into(), allowed };
+            return wrong("Max Table Entries", 28, fault);
+        }
+        let block_size = u32_at(bytes, 32);
+        if let Err(fault) = check_block_size(block_size) {
+            return wrong("Block Size", 32, fault);
+        }
+        let units = bytes.get(NAME_AT..NAME_AT + 2 * NAME_UNITS).unwrap_or_default();
+        let units: Vec<u16> = units
+            .chunks_exact(2)
+            .map(|unit| u16::from_be_bytes(field(unit, 0)))
+            .take_while(|unit| *unit != 0)
+            .collect();
+        let locator = |nth| LocatorEntry::parse(bytes.get(locator_at(nth)..).unwrap_or_default());
+        Ok(Self {
+            table_offset: u64_at(bytes, 16),
+            max_table_entries,
+            block_size,
+            parent_unique_id: field(bytes, 40),
+            parent_modified: u32_at(bytes, 56),
+            parent_name: String::from_utf16_lossy(&units),
+            locators: std::array::from_fn(locator),
+        })
+    }
+
+    /// Its bytes, with the checksum. A name that is too long is cut off.
+    #[must_use]
+    pub fn encode(&self) -> [u8; 1024] {
+        let mut bytes = [0; 1024];
+        put(&mut bytes, 0, COOKIE);
+        put(&mut bytes, 8, &u64::MAX.to_be_bytes());
+        put(&mut bytes, 24, &VERSION.to_be_bytes());
+        put(&mut bytes, 32, &self.block_size.to_be_bytes());
+        put(&mut bytes, 40, &self.parent_unique_id);
+        put(&mut bytes, 56, &self.parent_modified.to_be_bytes());
+        for (nth, unit) in self.parent_name.encode_utf16().take(NAME_UNITS).enumerate() {
+            put(&mut bytes, NAME_AT + 2 * nth, &unit.to_be_bytes());
+        }
+        for (nth, locator) in self.locators.iter().enumerate() {
+            put(&mut bytes, locator_at(nth), &locator.encode());
+        }
+        set_table(&mut bytes, self.table_offset, self.max_table_entries);
+        bytes
+    }
+}
+
+/// Gives a header another table and the checksum that fits; the rest stays as it is.
+pub(crate) fn set_table(bytes: &mut [u8; 1024], table_offset: u64, max_table_entries: u32) {
+    put(bytes, 16, &table_offset.to_be_bytes());
+    put(bytes, 28, &max_table_entries.to_be_bytes());
+    let sum = checksum(bytes, CHECKSUM_AT);
+    put(bytes, CHECKSUM_AT, &sum.to_be_bytes());
+}
+
+/// Whether blocks can have this size.
+pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
+    if bytes.is_power_of_two() && (BLOCK_MIN..=BLOCK_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    Err(ImageFault::Value { value: bytes.into(), allowed: "a power of two, 512 bytes to 2 GiB" })
+}
+
+/// Blocks of a disk, and whether a table can have as many entries.
+pub(crate) fn blocks(size: u64, block_size: u32) -> Option<u32> {
+    let blocks = size.div_ceil(u64::from(block_size).max(1));
+    u32::try_from(blocks).ok().filter(|blocks| *blocks <= TABLE_ENTRIES_MAX)
+}
+
+/// Bytes that a table of so many entries has in the file.
+pub(crate) fn table_bytes(entries: u32) -> u64 {
+    (u64::from(entries) * 4).next_multiple_of(512)
+}
+
+/// Entries as the file has them; what a sector has behind the last one is unused too.
+pub(crate) fn encode_table(entries: &[u32]) -> Vec<u8> {
+    let len = index(table_bytes(u32::try_from(entries.len()).unwrap_or(u32::MAX)));
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend(entries.iter().flat_map(|entry| entry.to_be_bytes()));
+    bytes.resize(len, 0xff);
+    bytes
+}

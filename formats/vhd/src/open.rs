@@ -1,0 +1,168 @@
+//! Opening an image, and repairing what a crash may have left.
+
+use core::ops::ControlFlow;
+
+use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
+
+use crate::fields::SECTOR;
+use crate::find::{Footers, footers};
+use crate::footer::{DiskType, FOOTER, Footer, SizeRule};
+use crate::header::{DynamicHeader, HEADER};
+use crate::layout::{Layout, Region};
+use crate::locator::{self, Parent};
+use crate::space::{Gap, Space};
+use crate::sparse::Sparse;
+use crate::table;
+use crate::vhd::{Body, Vhd};
+
+/// What an image is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading: the file is not touched.
+    Read,
+    /// Reading and writing: what a crash or another program left is repaired.
+    Write,
+}
+
+/// How an image is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// What for.
+    pub access: Access,
+    /// Which field tells the disk's size.
+    pub size: SizeRule,
+}
+
+/// The structures of a dynamic or differencing image.
+pub(crate) struct Structures {
+    pub(crate) header: DynamicHeader,
+    pub(crate) header_bytes: [u8; 1024],
+    pub(crate) layout: Layout,
+    pub(crate) regions: Vec<Region>,
+}
+
+impl Structures {
+    pub(crate) fn read(
+        file: &dyn ImageFile,
+        footers: &Footers,
+        rule: SizeRule,
+    ) -> Result<Self, ImageError> {
+        let footer = &footers.found.footer;
+        let offset = footer.data_offset;
+        let told_at = footers.found.offset.saturating_add(16);
+        if offset.checked_add(HEADER).is_none_or(|end| end > footers.limit) {
+            let fault = ImageFault::Short { file_len: footers.limit };
+            return Err(ImageError::new("Data Offset", told_at, fault));
+        }
+        let mut bytes = [0; 1024];
+        file.read_at(offset, &mut bytes)
+            .map_err(|error| ImageError::new("dynamic disk header", offset, error))?;
+        let header = DynamicHeader::parse(&bytes, offset)?;
+        let size = footer.size(rule, footers.found.offset)?;
+        let layout = Layout::new(&header, offset, size)?;
+        let is_differencing = footer.disk_type == DiskType::Differencing;
+        let regions = layout.regions(&header, is_differencing, footers.limit)?;
+        Ok(Self { header, header_bytes: bytes, layout, regions })
+    }
+
+    /// The table, blocks by where they are, and gaps before where the footer belongs.
+    pub(crate) fn read_table(
+        &self,
+        file: &dyn ImageFile,
+        footers: &Footers,
+    ) -> Result<(Vec<u32>, Vec<Gap>), ImageError> {
+        let table = table::read(file, &self.layout)?;
+        let blocks = table::sorted(&table);
+        let first = &mut ControlFlow::Break::<ImageError, ()>;
+        let judged = table::judge(&self.layout, &blocks, &self.regions, footers.limit, first);
+        if let ControlFlow::Break(error) = judged {
+            return Err(error);
+        }
+        let gaps = table::gaps(&self.layout, &blocks, &self.regions, footers.place);
+        Ok((table, gaps))
+    }
+}
+
+impl Vhd {
+    /// Opens an image. Beside the table, whose entries are at most
+    /// [`TABLE_ENTRIES_MAX`](crate::TABLE_ENTRIES_MAX) and lie in the file, it allocates
+    /// eight bytes for each block in the file while it opens, and a bit for each entry.
+    ///
+    /// # Errors
+    /// The file is no image of this format, is damaged, or cannot be read or written.
+    pub fn open(file: &dyn ImageFile, options: OpenOptions) -> Result<Self, ImageError> {
+        let footers = footers(file)?;
+        let footer = footers.found.footer.clone();
+        let is_writable = options.access == Access::Write;
+        if footer.disk_type == DiskType::Fixed {
+            let size = footer.size(options.size, footers.found.offset)?;
+            if size > footers.limit {
+                let fault = ImageFault::Short { file_len: footers.limit };
+                return Err(ImageError::new("Current Size", footers.found.offset + 48, fault));
+            }
+            return Ok(Self { footer, parent: None, body: Body::fixed(size, is_writable) });
+        }
+        let structures = Structures::read(file, &footers, options.size)?;
+        let (table, gaps) = structures.read_table(file, &footers)?;
+        if is_writable {
+            repair(file, &footers, &structures.layout, &gaps)?;
+        }
+        let is_differencing = footer.disk_type == DiskType::Differencing;
+        let parent = if is_differencing {
+            Some(locator::read(file, &structures.header, footer.data_offset)?)
+        } else {
+            None
+        };
+        let layout = structures.layout;
+        let space = is_writable.then(|| Space::new(layout, gaps));
+        let body = Sparse::new(layout, is_differencing, table, space, footers.found.bytes);
+        Ok(Self { footer, parent, body: Body::Sparse(Box::new(body)) })
+    }
+
+    /// The footer's fields.
+    #[must_use]
+    pub fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// What a differencing disk says of its parent.
+    #[must_use]
+    pub fn parent(&self) -> Option<&Parent> {
+        self.parent.as_ref()
+    }
+}
+
+/// Makes both footers say the same, and room for blocks read as zeros: a crash may have left
+/// payload there that nothing refers to.
+fn repair(
+    file: &dyn ImageFile,
+    footers: &Footers,
+    layout: &Layout,
+    gaps: &[Gap],
+) -> Result<(), ImageError> {
+    let failed = |error: FileError| ImageError::new("footer", footers.place, error);
+    let mut is_changed = false;
+    if !footers.is_at_end || !footers.is_whole {
+        file.write_at(footers.place, &footers.found.bytes).map_err(failed)?;
+        // An older footer that is a byte too short would be found again.
+        file.set_len(footers.place.saturating_add(FOOTER)).map_err(failed)?;
+        is_changed = true;
+    }
+    for (nth, gap) in (1..).zip(gaps) {
+        // What is left before the footer becomes room when the file grows.
+        let is_tail = nth == gaps.len() && gap.start < gap.end;
+        if is_tail || layout.align(gap.start).saturating_add(layout.slot_sectors()) <= gap.end {
+            let len = (gap.end - gap.start) * SECTOR;
+            file.zero(gap.start * SECTOR, len).map_err(failed)?;
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        file.flush().map_err(failed)?;
+    }
+    if footers.is_at_end && footers.other.is_some() {
+        file.write_at(0, &footers.found.bytes).map_err(failed)?;
+        file.flush().map_err(failed)?;
+    }
+    Ok(())
+}

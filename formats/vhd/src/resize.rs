@@ -1,0 +1,182 @@
+//! Giving a disk another size.
+//!
+//! Each step is one sector that a crash leaves whole, between flushes: after a crash the
+//! disk has the old size or the new one, and all that was in it.
+
+use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
+
+use crate::fields::{SECTOR, index};
+use crate::find::{Footers, footers};
+use crate::footer::{DiskType, Footer, SIZE_MAX, SizeRule};
+use crate::geometry::Geometry;
+use crate::header::{blocks, encode_table, set_table, table_bytes};
+use crate::layout::Layout;
+use crate::open::{Access, OpenOptions, Structures};
+use crate::table::{self, UNUSED};
+use crate::vhd::Vhd;
+
+/// Gives a disk that nobody has open `size` bytes, rounded up to what the image's creator
+/// can tell; returns that. What is added reads as zeros, or as the parent has it.
+///
+/// # Errors
+/// The image is damaged or in saved state; a fixed disk, or one with blocks behind its new
+/// end, is to become smaller; the format cannot tell the size; or the file cannot be read
+/// or written.
+pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, ImageError> {
+    // Repairs, and refuses what is damaged.
+    Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
+    let footers = footers(file)?;
+    let footer = &footers.found.footer;
+    let wrong = |name, at: u64, value, allowed| {
+        let fault = ImageFault::Value { value, allowed };
+        Err(ImageError::new(name, footers.found.offset.saturating_add(at), fault))
+    };
+    if footer.is_in_saved_state {
+        return wrong("Saved State", 84, 1, "0: start and shut down its machine first");
+    }
+    let is_exact = rule == SizeRule::CurrentSize || footer.has_exact_size();
+    let sectors = size.div_ceil(SECTOR);
+    let sectors = if is_exact { sectors } else { Geometry::round_up(sectors) };
+    let size = sectors.saturating_mul(SECTOR);
+    if size == 0 || size > SIZE_MAX {
+        return wrong("Current Size", 48, size, "512 bytes to 2040 GiB");
+    }
+    let before = footer.size(rule, footers.found.offset)?;
+    if footer.disk_type != DiskType::Fixed {
+        resize_blocks(file, &footers, rule, size)?;
+    } else if size < before {
+        return wrong("Current Size", 48, size, "as much as now: a fixed disk only grows");
+    } else if size > before {
+        grow_fixed(file, &footers, before, size).map_err(failed)?;
+    }
+    Ok(size)
+}
+
+fn failed(error: FileError) -> ImageError {
+    ImageError::new("image", 0, error)
+}
+
+/// The old footer's sector becomes the disk's, so it is made zeros while the disk has the
+/// old size and a footer further out.
+fn grow_fixed(
+    file: &dyn ImageFile,
+    footers: &Footers,
+    before: u64,
+    size: u64,
+) -> Result<(), FileError> {
+    let place = footers.place.max(size);
+    if place > footers.place || !footers.is_whole {
+        file.write_at(place, &footers.found.bytes)?;
+        file.flush()?;
+    }
+    file.zero(before, size - before)?;
+    file.flush()?;
+    file.write_at(place, &Footer::resized(&footers.found.bytes, size))?;
+    file.flush()
+}
+
+fn resize_blocks(
+    file: &dyn ImageFile,
+    footers: &Footers,
+    rule: SizeRule,
+    size: u64,
+) -> Result<(), ImageError> {
+    let mut structures = Structures::read(file, footers, rule)?;
+    let layout = structures.layout;
+    let block_size = structures.header.block_size;
+    let Some(needed) = blocks(size, block_size) else {
+        let allowed = "so small that there are at most 4194304 blocks";
+        let at = layout.header_offset.saturating_add(28);
+        let fault = ImageFault::Value { value: size, allowed };
+        return Err(ImageError::new("Max Table Entries", at, fault));
+    };
+    let mut place = footers.place;
+    let table = table::read(file, &layout)?;
+    if size < layout.size {
+        refuse_used(&layout, &table, needed)?;
+    } else {
+        let table = clear_behind_end(file, &layout, table).map_err(failed)?;
+        if needed > layout.entries {
+            place = enlarge_table(file, footers, &mut structures, table, needed)?;
+        }
+    }
+    let footer = Footer::resized(&footers.found.bytes, size);
+    for offset in [place, 0] {
+        file.write_at(offset, &footer).map_err(failed)?;
+        file.flush().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Blocks behind the new end would be lost.
+fn refuse_used(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageError> {
+    let behind = (0..).zip(table).skip(needed as usize);
+    let used = behind.into_iter().find(|(_, sector)| **sector != UNUSED);
+    used.map_or(Ok(()), |(entry, sector)| {
+        let allowed = "none behind the new end: discard what is there first";
+        let fault = ImageFault::Value { value: (*sector).into(), allowed };
+        Err(ImageError::new("BAT entry", layout.entry_offset(entry), fault))
+    })
+}
+
+/// What the disk had behind its end, in its last block or in blocks that it does not reach,
+/// must not appear when it grows. Returns the table as it is then.
+fn clear_behind_end(
+    file: &dyn ImageFile,
+    layout: &Layout,
+    mut table: Vec<u32>,
+) -> Result<Vec<u32>, FileError> {
+    let last = layout.blocks.saturating_sub(1);
+    let inside = layout.sectors_of(last) * SECTOR;
+    if let Some(sector) = table.get(last as usize).filter(|sector| **sector != UNUSED) {
+        file.zero(layout.payload(*sector) + inside, layout.block - inside)?;
+    }
+    let behind = table.get_mut(layout.blocks as usize..).unwrap_or_default();
+    if behind.iter().any(|sector| *sector != UNUSED) {
+        behind.fill(UNUSED);
+        file.write_at(layout.table_offset, &encode_table(&table))?;
+    }
+    file.flush()?;
+    Ok(table)
+}
+
+/// Gives the table more entries, where it is if nothing is behind it, else before the
+/// footer, which is further out then. Returns where the footer is.
+fn enlarge_table(
+    file: &dyn ImageFile,
+    footers: &Footers,
+    structures: &mut Structures,
+    mut table: Vec<u32>,
+    entries: u32,
+) -> Result<u64, ImageError> {
+    let Structures { layout, regions, .. } = structures;
+    let blocks = table::sorted(&table);
+    let gaps = table::gaps(layout, &blocks, regions, footers.place);
+    let len = table_bytes(entries);
+    let old_end = layout.table_offset + table_bytes(layout.entries);
+    let has_room = |start: u64| {
+        let end = layout.table_offset + len;
+        gaps.iter().any(|gap| gap.start * SECTOR <= start && end <= gap.end * SECTOR)
+    };
+    table.resize(index(entries.into()), UNUSED);
+    let bytes = encode_table(&table);
+    let mut place = footers.place;
+    let mut table_offset = layout.table_offset;
+    if len > old_end - layout.table_offset && !has_room(old_end) {
+        let tail = gaps.last().map_or(place, |tail| tail.start * SECTOR);
+        table_offset = tail;
+        place = place.max(tail.saturating_add(len));
+        file.write_at(place, &footers.found.bytes).map_err(failed)?;
+        file.flush().map_err(failed)?;
+    }
+    // Where the table stays, entries that it has already are written as they are.
+    file.write_at(table_offset, &bytes).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    let mut header = structures.header_bytes;
+    set_table(&mut header, table_offset, entries);
+    // What changes is in the header's first sector.
+    let first = header.get(..index(SECTOR)).unwrap_or_default();
+    file.write_at(structures.layout.header_offset, first).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    Ok(place)
+}

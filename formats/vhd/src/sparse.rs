@@ -1,0 +1,414 @@
+//! A dynamic or differencing image that is open.
+
+use std::collections::BTreeMap;
+
+use suimon_image::{
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
+    push_extent,
+};
+
+use crate::bitmap;
+use crate::bitmap_cache::{BitmapCache, SectorMap};
+use crate::blocks::BlockSet;
+use crate::changes::{Changes, Committing};
+use crate::fields::{SECTOR, index};
+use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
+use crate::space::Space;
+use crate::table::UNUSED;
+use crate::vhd::shape;
+
+/// A place that was found for a block of which nothing has been written yet.
+#[derive(Debug)]
+struct Placed {
+    sector: u32,
+    /// Writes that were placed there and have not ended.
+    writes: u32,
+}
+
+/// The image: what the file says, what of it has changed, and where there is room.
+#[derive(Debug)]
+pub(crate) struct Sparse {
+    pub(crate) layout: Layout,
+    shape: Shape,
+    pub(crate) is_differencing: bool,
+    /// Where blocks are, as reads see it.
+    pub(crate) table: Vec<u32>,
+    /// Blocks whose bitmap is all ones, or will be with what is uncommitted.
+    pub(crate) complete: BlockSet,
+    placed: BTreeMap<u32, Placed>,
+    pub(crate) maps: BitmapCache,
+    /// Blocks of the last question that needed a bitmap: it needs all of theirs at once.
+    wanted_maps: (u32, u32),
+    /// Where there is room; none in an image that is open for reading only.
+    pub(crate) space: Option<Space>,
+    pub(crate) changes: Changes,
+    pub(crate) committing: Option<Committing>,
+    pub(crate) footer: [u8; 512],
+    /// Blocks that have a place.
+    pub(crate) allocated: u64,
+}
+
+/// What a write needs of a block.
+enum Ready {
+    /// Nothing.
+    Yes,
+    /// A place.
+    Place,
+    /// Its bitmap, which is there.
+    Bitmap(ByteRange),
+}
+
+impl Sparse {
+    pub(crate) fn new(
+        layout: Layout,
+        is_differencing: bool,
+        table: Vec<u32>,
+        space: Option<Space>,
+        footer: [u8; 512],
+    ) -> Self {
+        let used = table.iter().filter(|sector| **sector != UNUSED);
+        let is_aligned = layout.aligns()
+            && used.clone().all(|sector| layout.payload(*sector) % PAYLOAD_ALIGNMENT == 0);
+        let allocated = used.count() as u64;
+        Self {
+            complete: BlockSet::new(layout.blocks),
+            maps: BitmapCache::new(layout.bitmap),
+            wanted_maps: (0, 0),
+            placed: BTreeMap::new(),
+            changes: Changes::default(),
+            committing: None,
+            shape: shape(layout.size, layout.block, is_aligned),
+            layout,
+            is_differencing,
+            table,
+            space,
+            footer,
+            allocated,
+        }
+    }
+
+    /// Where a block is.
+    pub(crate) fn sector(&self, block: u32) -> Option<u32> {
+        let sector = self.table.get(block as usize).copied()?;
+        (sector != UNUSED).then_some(sector)
+    }
+
+    fn check_writable(&self, range: ByteRange) -> Result<(), ImageError> {
+        if self.space.is_none() {
+            return Err(ImageError::new("disk", range.offset(), ImageFault::ReadOnly));
+        }
+        self.shape.check(range)
+    }
+
+    /// The range's pieces by block.
+    fn pieces(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
+        let blocks = range.blocks(self.layout.block);
+        blocks.map(|(block, piece)| (u32::try_from(block).unwrap_or(UNUSED), piece))
+    }
+
+    /// Where a piece of a block begins in the file.
+    fn offset(&self, sector: u32, piece: ByteRange) -> u64 {
+        self.layout.payload(sector).saturating_add(piece.offset() % self.layout.block)
+    }
+
+    fn nowhere(&self) -> Place {
+        if self.is_differencing { Place::Parent } else { Place::Zero }
+    }
+
+    /// The bitmap of a block that has a place must be read first.
+    fn need(&mut self, block: u32, sector: u32) -> Located {
+        // A sector's number fits, so its offset does.
+        let Some(range) = self.layout.bitmap_range(sector) else { return Located::NeedCommit };
+        self.maps.ask(range, block);
+        Located::Need(range)
+    }
+
+    /// Pieces of a block that are here, and those that are in the parent.
+    fn push_runs(&self, sector: u32, piece: ByteRange, map: &SectorMap, extents: &mut Vec<Extent>) {
+        let offset = self.offset(sector, piece);
+        let start = piece.offset() % self.layout.block / SECTOR;
+        let end = start + piece.len() / SECTOR;
+        let mut at = start;
+        while at < end {
+            let run_end = bitmap::run_end(&map.bits, at, end);
+            let is_here = bitmap::is_set(&map.bits, at);
+            let place =
+                if is_here { Place::File(offset + (at - start) * SECTOR) } else { Place::Parent };
+            push_extent(extents, place, (run_end - at) * SECTOR);
+            at = run_end;
+        }
+    }
+
+    fn block_span(&self, range: ByteRange) -> (u32, u32) {
+        let block = |offset: u64| u32::try_from(offset / self.layout.block).unwrap_or(UNUSED);
+        (block(range.offset()), block(range.end().saturating_sub(1)))
+    }
+
+    /// What a write to a block whose bitmap is not all ones needs.
+    fn ready(&self, block: u32) -> Ready {
+        match self.sector(block) {
+            Some(sector) if self.maps.map(block).is_none() => {
+                self.layout.bitmap_range(sector).map_or(Ready::Yes, Ready::Bitmap)
+            }
+            None if !self.placed.contains_key(&block) => Ready::Place,
+            _ => Ready::Yes,
+        }
+    }
+
+    /// Whether changes must be committed before so many blocks get a place, or before more
+    /// bitmaps change.
+    fn is_commit_due(&mut self, places: u64) -> Result<bool, ImageError> {
+        let Some(space) = &mut self.space else { return Ok(false) };
+        if places > 0 && !space.has(places) {
+            if space.grown(places, 0).is_none() {
+                return Err(full(&self.layout));
+            }
+            self.changes.wanted = self.changes.wanted.max(places);
+            return Ok(true);
+        }
+        let uncommitted =
+            self.committing.as_ref().map_or(0, |committing| committing.changes.maps());
+        Ok(self.changes.maps() + uncommitted >= self.maps.capacity())
+    }
+
+    /// Where a write to a block goes; a place is found if it has none.
+    fn place(&mut self, block: u32) -> Option<u32> {
+        if let Some(sector) = self.sector(block) {
+            if self.complete.contains(block) {
+                return Some(sector);
+            }
+            if let Some(map) = self.maps.map_mut(block) {
+                map.writes = map.writes.saturating_add(1);
+            }
+            return Some(sector);
+        }
+        if let Some(placed) = self.placed.get_mut(&block) {
+            placed.writes = placed.writes.saturating_add(1);
+            return Some(placed.sector);
+        }
+        let sector = self.space.as_mut()?.take()?;
+        self.placed.insert(block, Placed { sector, writes: 1 });
+        Some(sector)
+    }
+
+    /// A block of which something was written has its place from now on.
+    fn allocate(&mut self, block: u32, placed: &Placed) {
+        let Some(entry) = self.table.get_mut(block as usize) else { return };
+        *entry = placed.sector;
+        self.allocated += 1;
+        self.changes.allocated(block);
+        if self.is_differencing {
+            let mut map = SectorMap::empty(index(self.layout.bitmap), placed.writes);
+            map.is_dirty = true;
+            self.maps.insert(block, map, block..=block);
+        } else {
+            self.complete.insert(block);
+        }
+    }
+
+    /// Sectors of a block that has a place were written.
+    fn set_written(&mut self, block: u32, piece: ByteRange) {
+        let is_differencing = self.is_differencing;
+        let sectors = self.layout.sectors_of(block);
+        let from = piece.offset() % self.layout.block / SECTOR;
+        let Some(map) = self.maps.map_mut(block) else { return };
+        map.writes = map.writes.saturating_sub(1);
+        if is_differencing {
+            if !map.set(from, from + piece.len() / SECTOR) {
+                return;
+            }
+            map.is_dirty = true;
+        }
+        self.changes.changed_map(block);
+        // Of a dynamic disk, what no bit was set for is zeros in the file: all can be set.
+        if !is_differencing || bitmap::is_full(&map.bits, sectors) {
+            self.maps.remove(block);
+            self.complete.insert(block);
+        }
+    }
+
+    fn free(&mut self, block: u32, sector: u32) {
+        let Some(entry) = self.table.get_mut(block as usize) else { return };
+        *entry = UNUSED;
+        self.allocated = self.allocated.saturating_sub(1);
+        self.complete.remove(block);
+        self.maps.remove(block);
+        self.changes.freed(block, sector);
+    }
+}
+
+impl Image for Sparse {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn linear_offset(&self) -> Option<u64> {
+        None
+    }
+
+    fn locate(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.shape.check(range)?;
+        let before = (extents.len(), extents.last().copied());
+        for (block, piece) in self.pieces(range) {
+            let Some(sector) = self.sector(block) else {
+                push_extent(extents, self.nowhere(), piece.len());
+                continue;
+            };
+            // Of a dynamic disk, sectors whose bits are not set are zeros in the file.
+            if !self.is_differencing || self.complete.contains(block) {
+                push_extent(extents, Place::File(self.offset(sector, piece)), piece.len());
+                continue;
+            }
+            let Some(map) = self.maps.map(block) else {
+                extents.truncate(before.0);
+                if let (Some(last), Some(was)) = (extents.last_mut(), before.1) {
+                    *last = was;
+                }
+                self.wanted_maps = self.block_span(range);
+                return Ok(self.need(block, sector));
+            };
+            self.push_runs(sector, piece, map, extents);
+        }
+        Ok(Located::Ready)
+    }
+
+    fn place_write(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.check_writable(range)?;
+        let mut places = 0_u64;
+        let mut is_complete = true;
+        for (block, _) in self.pieces(range) {
+            if self.complete.contains(block) {
+                continue;
+            }
+            is_complete = false;
+            match self.ready(block) {
+                Ready::Yes => {}
+                Ready::Place => places += 1,
+                Ready::Bitmap(bitmap) => {
+                    self.wanted_maps = self.block_span(range);
+                    self.maps.ask(bitmap, block);
+                    return Ok(Located::Need(bitmap));
+                }
+            }
+        }
+        if !is_complete && self.is_commit_due(places)? {
+            return Ok(Located::NeedCommit);
+        }
+        for (block, piece) in self.pieces(range) {
+            let Some(sector) = self.place(block) else {
+                // What was counted above is there.
+                return Err(full(&self.layout));
+            };
+            push_extent(extents, Place::File(self.offset(sector, piece)), piece.len());
+        }
+        Ok(Located::Ready)
+    }
+
+    fn handle_written(&mut self, range: ByteRange) {
+        for (block, piece) in self.pieces(range) {
+            if self.complete.contains(block) {
+                continue;
+            }
+            if let Some(placed) = self.placed.remove(&block) {
+                self.allocate(block, &placed);
+            }
+            self.set_written(block, piece);
+        }
+    }
+
+    fn handle_failed(&mut self, range: ByteRange) {
+        for (block, _) in self.pieces(range) {
+            if let Some(map) = self.maps.map_mut(block) {
+                map.writes = map.writes.saturating_sub(1);
+            }
+            let Some(placed) = self.placed.get_mut(&block) else { continue };
+            placed.writes = placed.writes.saturating_sub(1);
+            if placed.writes == 0 {
+                self.changes.freed.push(placed.sector);
+                self.placed.remove(&block);
+            }
+        }
+    }
+
+    fn discard(
+        &mut self,
+        range: ByteRange,
+        kept: &mut Vec<ByteRange>,
+    ) -> Result<Located, ImageError> {
+        self.check_writable(range)?;
+        if self.is_differencing {
+            // A block that is not here is the parent's: nothing can say that it is zeros.
+            kept.push(range);
+            return Ok(Located::Ready);
+        }
+        for (block, piece) in self.pieces(range) {
+            let is_whole = piece.len() == self.layout.sectors_of(block) * SECTOR;
+            match self.sector(block) {
+                Some(sector) if is_whole => self.free(block, sector),
+                Some(_) => push_range(kept, piece),
+                None => {}
+            }
+        }
+        Ok(Located::Ready)
+    }
+
+    fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
+        if range.len() != self.layout.bitmap || bytes.len() as u64 != range.len() {
+            let fault = ImageFault::Value { value: range.len(), allowed: "a bitmap, as asked for" };
+            return Err(ImageError::new("sector bitmap", range.offset(), fault));
+        }
+        let Some(block) = self.maps.answered(range) else { return Ok(()) };
+        let is_there = |sector| self.layout.bitmap_range(sector) == Some(range);
+        if !self.sector(block).is_some_and(is_there)
+            || self.complete.contains(block)
+            || self.maps.map(block).is_some()
+        {
+            return Ok(());
+        }
+        if bitmap::is_full(bytes, self.layout.sectors_of(block)) {
+            self.complete.insert(block);
+        } else {
+            let (first, last) = self.wanted_maps;
+            self.maps.insert_read(block, bytes, first..=last);
+        }
+        Ok(())
+    }
+
+    fn uncommitted_bytes(&self) -> u64 {
+        self.changed_bytes()
+    }
+
+    fn begin_commit(&mut self) -> Option<Commit> {
+        self.commit_steps()
+    }
+
+    fn handle_commit(&mut self, outcome: CommitOutcome) {
+        self.end_commit(outcome);
+    }
+}
+
+/// Adds a range behind others, to the last one where it continues it.
+fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
+    if let Some(last) = ranges.last_mut().filter(|last| last.end() == range.offset()) {
+        if let Some(joined) = ByteRange::new(last.offset(), last.len().saturating_add(range.len()))
+        {
+            *last = joined;
+            return;
+        }
+    }
+    ranges.push(range);
+}
+
+/// The table cannot say where more blocks would be.
+fn full(layout: &Layout) -> ImageError {
+    let limit = u64::from(UNUSED) * SECTOR;
+    ImageError::new("block allocation table", layout.table_offset, ImageFault::Full { limit })
+}

@@ -1,0 +1,81 @@
+//! The block allocation table ("Block Allocation Table and Data Blocks").
+
+use core::ops::ControlFlow;
+
+use suimon_image::{ImageError, ImageFault, ImageFile};
+
+use crate::fields::{SECTOR, field, index};
+use crate::layout::{Layout, Region};
+use crate::space::Gap;
+
+/// An entry of a block that is not in the file.
+pub(crate) const UNUSED: u32 = u32::MAX;
+
+/// Reads the table. It lies within the file, so no more is allocated than the file has.
+pub(crate) fn read(file: &dyn ImageFile, layout: &Layout) -> Result<Vec<u32>, ImageError> {
+    let mut bytes = vec![0; index(u64::from(layout.entries) * 4)];
+    file.read_at(layout.table_offset, &mut bytes)
+        .map_err(|error| ImageError::new("block allocation table", layout.table_offset, error))?;
+    Ok(bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(field(entry, 0))).collect())
+}
+
+/// Blocks of a table, by where they are: the sector, and the entry that tells it.
+pub(crate) fn sorted(table: &[u32]) -> Vec<(u32, u32)> {
+    let mut blocks: Vec<_> =
+        table.iter().copied().zip(0..).filter(|(sector, _)| *sector != UNUSED).collect();
+    blocks.sort_unstable();
+    blocks
+}
+
+/// Tells of each block that lies behind `limit`, on one of `regions` or on another block.
+pub(crate) fn judge(
+    layout: &Layout,
+    blocks: &[(u32, u32)],
+    regions: &[Region],
+    limit: u64,
+    tell: &mut dyn FnMut(ImageError) -> ControlFlow<ImageError>,
+) -> ControlFlow<ImageError> {
+    let slot = layout.slot_sectors() * SECTOR;
+    let wrong = |entry, fault| ImageError::new("BAT entry", layout.entry_offset(entry), fault);
+    let mut free_from = 0;
+    for (sector, entry) in blocks.iter().copied() {
+        let start = u64::from(sector) * SECTOR;
+        let end = start + slot;
+        if end > limit {
+            tell(wrong(entry, ImageFault::Short { file_len: limit }))?;
+        }
+        if start < free_from {
+            tell(wrong(entry, ImageFault::Overlap { other: "another block" }))?;
+        }
+        free_from = end;
+        for region in regions.iter().filter(|region| start < region.end && region.start < end) {
+            tell(wrong(entry, ImageFault::Overlap { other: region.name }))?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// What nothing is in, in order; the last of it ends at `limit`.
+pub(crate) fn gaps(
+    layout: &Layout,
+    blocks: &[(u32, u32)],
+    regions: &[Region],
+    limit: u64,
+) -> Vec<Gap> {
+    let slot = layout.slot_sectors();
+    let mut taken: Vec<(u64, u64)> =
+        regions.iter().map(|region| (region.start / SECTOR, region.end / SECTOR)).collect();
+    taken.extend(blocks.iter().map(|(sector, _)| (u64::from(*sector), u64::from(*sector) + slot)));
+    taken.sort_unstable();
+    taken.push((limit / SECTOR, u64::MAX));
+    let mut gaps = Vec::new();
+    let mut free_from = 0;
+    let last = taken.len() - 1;
+    for (nth, (start, end)) in taken.into_iter().enumerate() {
+        if start > free_from || nth == last {
+            gaps.push(Gap { start: free_from, end: start.max(free_from) });
+        }
+        free_from = free_from.max(end);
+    }
+    gaps
+}

@@ -1,0 +1,112 @@
+//! An open image.
+
+use suimon_image::{
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Linear, Located, Shape,
+};
+
+use crate::footer::Footer;
+use crate::locator::Parent;
+use crate::sparse::Sparse;
+
+/// An open image of a virtual hard disk.
+#[derive(Debug)]
+pub struct Vhd {
+    pub(crate) footer: Footer,
+    pub(crate) parent: Option<Parent>,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// The disk is the file's first bytes.
+    Fixed(Linear),
+    /// The disk is in blocks.
+    Sparse(Box<Sparse>),
+}
+
+impl Body {
+    /// A disk in one piece.
+    pub(crate) fn fixed(size: u64, is_writable: bool) -> Self {
+        Self::Fixed(Linear::new(shape(size, 0, size % 4096 == 0), 0, !is_writable))
+    }
+}
+
+/// What a guest sees; `is_aligned`: large sectors of the disk are large sectors of the file.
+pub(crate) const fn shape(size: u64, block: u64, is_aligned: bool) -> Shape {
+    let physical_sector = if is_aligned { 4096 } else { 512 };
+    Shape { size, logical_sector: 512, physical_sector, block }
+}
+
+impl Vhd {
+    fn image(&self) -> &dyn Image {
+        match &self.body {
+            Body::Fixed(linear) => linear,
+            Body::Sparse(sparse) => sparse.as_ref(),
+        }
+    }
+
+    fn image_mut(&mut self) -> &mut dyn Image {
+        match &mut self.body {
+            Body::Fixed(linear) => linear,
+            Body::Sparse(sparse) => sparse.as_mut(),
+        }
+    }
+}
+
+impl Image for Vhd {
+    fn shape(&self) -> Shape {
+        self.image().shape()
+    }
+
+    fn linear_offset(&self) -> Option<u64> {
+        self.image().linear_offset()
+    }
+
+    fn locate(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.image_mut().locate(range, extents)
+    }
+
+    fn place_write(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.image_mut().place_write(range, extents)
+    }
+
+    fn handle_written(&mut self, range: ByteRange) {
+        self.image_mut().handle_written(range);
+    }
+
+    fn handle_failed(&mut self, range: ByteRange) {
+        self.image_mut().handle_failed(range);
+    }
+
+    fn discard(
+        &mut self,
+        range: ByteRange,
+        kept: &mut Vec<ByteRange>,
+    ) -> Result<Located, ImageError> {
+        self.image_mut().discard(range, kept)
+    }
+
+    fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
+        self.image_mut().handle_metadata(range, bytes)
+    }
+
+    fn uncommitted_bytes(&self) -> u64 {
+        self.image().uncommitted_bytes()
+    }
+
+    fn begin_commit(&mut self) -> Option<Commit> {
+        self.image_mut().begin_commit()
+    }
+
+    fn handle_commit(&mut self, outcome: CommitOutcome) {
+        self.image_mut().handle_commit(outcome);
+    }
+}

@@ -1,0 +1,285 @@
+//! The block allocation table in memory ([MS-VHDX] 2.2.4).
+
+use std::collections::BTreeSet;
+
+use suimon_image::{ByteRange, ImageError, ImageFault};
+
+use crate::fields::{MB, PAGE, PAGE_LEN, put, to_usize, u64_at};
+use crate::geometry::{Geometry, PAGE_ENTRIES, Slot};
+use crate::space::Occupancy;
+use crate::view::View;
+
+const STATE_MASK: u64 = 7;
+const MB_SHIFT: u32 = 20;
+/// Files that end behind this many megabytes (512 TB) are not read: an entry here has
+/// 29 bits for its place.
+pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
+/// Bytes of the BAT that are read at once.
+const READ_LEN: u64 = MB;
+
+/// What is known of a block ([MS-VHDX] 2.2.4.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// It is in the parent; without one it reads as zeros.
+    NotPresent = 0,
+    Undefined = 1,
+    Zero = 2,
+    /// It was discarded.
+    Unmapped = 3,
+    FullyPresent = 6,
+    /// The sector bitmap says which sectors are in the file; the others are in the parent.
+    PartiallyPresent = 7,
+}
+
+/// A block's state and place, in 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(u32);
+
+impl Entry {
+    pub(crate) const NOT_PRESENT: Self = Self(0);
+    pub(crate) const UNMAPPED: Self = Self(State::Unmapped as u32);
+
+    /// A block in the file, whose place is below [`FILE_MB_MAX`].
+    pub(crate) const fn present(state: State, mb: u32) -> Self {
+        Self(mb << 3 | state as u32)
+    }
+
+    #[inline]
+    pub(crate) fn state(self) -> State {
+        match self.0 & 7 {
+            6 => State::FullyPresent,
+            7 => State::PartiallyPresent,
+            0 => State::NotPresent,
+            1 => State::Undefined,
+            2 => State::Zero,
+            _ => State::Unmapped,
+        }
+    }
+
+    /// Whether it has space in the file.
+    #[inline]
+    pub(crate) fn is_present(self) -> bool {
+        self.0 & 7 >= 6
+    }
+
+    #[inline]
+    pub(crate) fn is_fully_present(self) -> bool {
+        self.0 & 7 == 6
+    }
+
+    /// Where in the file, in megabytes; for what is present.
+    pub(crate) fn mb(self) -> u32 {
+        self.0 >> 3
+    }
+
+    /// The same in bytes.
+    #[inline]
+    pub(crate) fn offset(self) -> u64 {
+        u64::from(self.0 >> 3) << MB_SHIFT
+    }
+
+    fn stored(self) -> u64 {
+        u64::from(self.0 & 7) | self.offset()
+    }
+}
+
+/// The table: 4 bytes for each block, and 4 for each sector bitmap of an image with a
+/// parent. 64 TB of 1 MB blocks need 256 MB.
+#[derive(Debug)]
+pub(crate) struct Bat {
+    payload: Vec<Entry>,
+    bitmaps: Vec<Entry>,
+    /// Pages that differ from what was last handed out to be written.
+    pub dirty: BTreeSet<u64>,
+    pub region: ByteRange,
+}
+
+/// What becomes of a fault: an error ends reading, or it is noted and reading goes on.
+pub(crate) type Faults<'a> = dyn FnMut(ImageError) -> Result<(), ImageError> + 'a;
+
+impl Bat {
+    /// Reads the table and marks the space that it takes.
+    pub(crate) fn read(
+        view: &View<'_>,
+        region: ByteRange,
+        geometry: &Geometry,
+        occupancy: &mut Occupancy,
+        faults: &mut Faults<'_>,
+    ) -> Result<Self, ImageError> {
+        // The disk has at most 2^26 blocks.
+        let entries = geometry.entries();
+        if !region.is_within(view.len) {
+            let fault = ImageFault::Short { file_len: view.file_len };
+            return Err(ImageError::new("BAT", region.offset(), fault));
+        }
+        if region.len() / 8 < entries {
+            let fault = ImageFault::Value { value: region.len(), allowed: "what the disk needs" };
+            return Err(ImageError::new("BAT region length", region.offset(), fault));
+        }
+        let chunks = if geometry.has_parent { geometry.chunks() } else { 0 };
+        let mut bat = Self {
+            payload: Vec::with_capacity(to_usize(geometry.blocks())),
+            bitmaps: Vec::with_capacity(to_usize(chunks)),
+            dirty: BTreeSet::new(),
+            region,
+        };
+        let (used, _) = region.split_at(entries * 8);
+        for (_, piece) in used.blocks(READ_LEN) {
+            let bytes = view.read("BAT", piece)?;
+            for (raw, at) in bytes.chunks_exact(8).zip((piece.offset()..).step_by(8)) {
+                let raw = u64_at(raw, 0);
+                let slot = geometry.slot((at - region.offset()) / 8);
+                let entry = match parse(raw, slot, at, geometry, view, occupancy) {
+                    Ok(entry) => entry,
+                    Err(fault) => {
+                        faults(fault)?;
+                        Entry::NOT_PRESENT
+                    }
+                };
+                match slot {
+                    Slot::Payload(block) if block < geometry.blocks() => bat.payload.push(entry),
+                    Slot::Bitmap(_) if geometry.has_parent => bat.bitmaps.push(entry),
+                    Slot::Payload(_) | Slot::Bitmap(_) => {}
+                }
+            }
+        }
+        bat.check_bitmaps(geometry, faults)?;
+        Ok(bat)
+    }
+
+    /// A table in which nothing is present.
+    #[cfg(test)]
+    pub(crate) fn empty(region: ByteRange, geometry: &Geometry) -> Self {
+        let (payload, bitmaps, dirty) = Default::default();
+        let mut bat = Self { payload, bitmaps, dirty, region };
+        bat.resize(geometry);
+        bat
+    }
+
+    /// A block that is there in part needs its chunk's sector bitmap.
+    fn check_bitmaps(
+        &self,
+        geometry: &Geometry,
+        faults: &mut Faults<'_>,
+    ) -> Result<(), ImageError> {
+        for (block, entry) in (0..).zip(&self.payload) {
+            let is_alone = entry.state() == State::PartiallyPresent
+                && !self.bitmap(geometry.chunk(block)).is_present();
+            if is_alone {
+                let at = self.region.offset() + geometry.payload_entry(block) * 8;
+                faults(ImageError::new("sector bitmap of a block", at, ImageFault::Missing))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The block's entry; one behind the end is not present.
+    #[inline]
+    pub(crate) fn payload(&self, block: u64) -> Entry {
+        let entry = usize::try_from(block).ok().and_then(|block| self.payload.get(block));
+        entry.copied().unwrap_or(Entry::NOT_PRESENT)
+    }
+
+    /// The entry of a chunk's sector bitmap.
+    pub(crate) fn bitmap(&self, chunk: u64) -> Entry {
+        let entry = usize::try_from(chunk).ok().and_then(|chunk| self.bitmaps.get(chunk));
+        entry.copied().unwrap_or(Entry::NOT_PRESENT)
+    }
+
+    pub(crate) fn set_payload(&mut self, block: u64, entry: Entry, geometry: &Geometry) {
+        if let Some(place) = self.payload.get_mut(to_usize(block)) {
+            *place = entry;
+            self.dirty.insert(geometry.payload_entry(block) / PAGE_ENTRIES);
+        }
+    }
+
+    pub(crate) fn set_bitmap(&mut self, chunk: u64, entry: Entry, geometry: &Geometry) {
+        if let Some(place) = self.bitmaps.get_mut(to_usize(chunk)) {
+            *place = entry;
+            self.dirty.insert(geometry.bitmap_entry(chunk) / PAGE_ENTRIES);
+        }
+    }
+
+    /// The disk has another size: blocks are cut off, or are added that are not present.
+    pub(crate) fn resize(&mut self, geometry: &Geometry) {
+        self.payload.resize(to_usize(geometry.blocks()), Entry::NOT_PRESENT);
+        let chunks = if geometry.has_parent { geometry.chunks() } else { 0 };
+        self.bitmaps.resize(to_usize(chunks), Entry::NOT_PRESENT);
+    }
+
+    /// All blocks, in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.payload.iter().copied()
+    }
+
+    /// Where a page is in the file, and what belongs there.
+    pub(crate) fn page(&self, page: u64, geometry: &Geometry) -> (u64, Box<[u8; PAGE_LEN]>) {
+        let mut bytes = Box::new([0; PAGE_LEN]);
+        let first = page * PAGE_ENTRIES;
+        let end = (first + PAGE_ENTRIES).min(geometry.entries());
+        for (entry, at) in (first..end).zip((0..).step_by(8)) {
+            let entry = match geometry.slot(entry) {
+                Slot::Payload(block) => self.payload(block),
+                Slot::Bitmap(chunk) => self.bitmap(chunk),
+            };
+            put(bytes.as_mut_slice(), at, &entry.stored().to_le_bytes());
+        }
+        (self.region.offset().saturating_add(page * PAGE), bytes)
+    }
+}
+
+/// Reads one entry at offset `at` of the file, and marks its space.
+fn parse(
+    raw: u64,
+    slot: Slot,
+    at: u64,
+    geometry: &Geometry,
+    view: &View<'_>,
+    occupancy: &mut Occupancy,
+) -> Result<Entry, ImageError> {
+    let wrong = |fault| ImageError::new("BatEntry", at, fault);
+    let (state, len, needed) = match slot {
+        Slot::Bitmap(_) if !geometry.has_parent => return Ok(Entry::NOT_PRESENT),
+        Slot::Payload(block) if block >= geometry.blocks() => return Ok(Entry::NOT_PRESENT),
+        Slot::Bitmap(_) => match raw & STATE_MASK {
+            0 => return Ok(Entry::NOT_PRESENT),
+            6 => (State::FullyPresent, MB, MB),
+            value => {
+                let allowed = "0 or 6, a state of a sector bitmap";
+                return Err(wrong(ImageFault::Value { value, allowed }));
+            }
+        },
+        Slot::Payload(block) => match raw & STATE_MASK {
+            6 => (State::FullyPresent, geometry.block_bytes(), geometry.block_len(block)),
+            7 if geometry.has_parent => {
+                (State::PartiallyPresent, geometry.block_bytes(), geometry.block_len(block))
+            }
+            value @ 0..=3 => return Ok(Entry(value as u32)),
+            // What version 0.95 of the format called unmapped.
+            5 => return Ok(Entry::UNMAPPED),
+            value => {
+                let allowed = "a state of a payload block: 0 to 3 or 6, 7 with a parent only";
+                return Err(wrong(ImageFault::Value { value, allowed }));
+            }
+        },
+    };
+    let mb = raw >> MB_SHIFT;
+    let last = mb.saturating_add(len / MB);
+    let small = u32::try_from(mb).ok().filter(|_| mb != 0 && last <= FILE_MB_MAX);
+    let Some(mb) = small else {
+        let allowed = "a place behind the headers and below 512 TB";
+        return Err(wrong(ImageFault::Value { value: mb, allowed }));
+    };
+    // The last block may be cut where the disk ends.
+    if (u64::from(mb) << MB_SHIFT) + needed > view.len {
+        return Err(wrong(ImageFault::Short { file_len: view.file_len }));
+    }
+    let end = u32::try_from(last).unwrap_or(u32::MAX);
+    let taken = match slot {
+        Slot::Payload(_) => occupancy.take_payload(mb, end),
+        Slot::Bitmap(_) => occupancy.take(mb, end),
+    };
+    taken.map_err(|other| wrong(ImageFault::Overlap { other }))?;
+    Ok(Entry::present(state, mb))
+}

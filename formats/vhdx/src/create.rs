@@ -1,0 +1,157 @@
+//! Making new images.
+
+use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
+
+use crate::bat::{FILE_MB_MAX, State};
+use crate::fields::{MB, put, round_up_mb, to_usize};
+use crate::geometry::{Geometry, Slot};
+use crate::header::{HEADER_OFFSETS, Header, encode_identifier};
+use crate::metadata::{Metadata, check_block, check_sector, check_size};
+use crate::open::failed;
+use crate::region::{REGION_TABLE_OFFSETS, Regions};
+use crate::{Guid, Kind, ParentLocator};
+
+const LOG_OFFSET: u64 = MB;
+const LOG_LEN: u64 = MB;
+const METADATA_OFFSET: u64 = LOG_OFFSET + LOG_LEN;
+const CREATOR: &str = "Suimon";
+
+/// A new image.
+#[derive(Clone, Debug)]
+pub struct NewImage {
+    /// Bytes of the disk: a multiple of the logical sector, at most 64 TB.
+    pub size: u64,
+    /// Bytes of a block: a power of two from 1 MB to 256 MB. 32 MB is usual.
+    pub block_bytes: u64,
+    /// 512 or 4096.
+    pub logical_sector: u32,
+    /// 512 or 4096, not below the logical sector.
+    pub physical_sector: u32,
+    /// Whether all blocks have their space from the beginning. An image with a parent
+    /// never has.
+    pub is_fixed: bool,
+    /// Where the parent may be found, if it has one.
+    pub parent: Option<ParentLocator>,
+    /// A new identifier for the file.
+    pub file_write: Guid,
+    /// A new identifier for the disk's content.
+    pub data_write: Guid,
+    /// A new identifier for the disk.
+    pub disk_id: Guid,
+}
+
+impl NewImage {
+    /// What kind of image it will be.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self { parent: Some(_), .. } => Kind::Differencing,
+            Self { is_fixed: true, .. } => Kind::Fixed,
+            Self { .. } => Kind::Dynamic,
+        }
+    }
+
+    fn metadata(&self) -> Result<Metadata, ImageError> {
+        let wrong = |field, fault| ImageError::new(field, 0, fault);
+        check_block(self.block_bytes).map_err(|fault| wrong("BlockSize", fault))?;
+        check_sector(self.logical_sector).map_err(|fault| wrong("LogicalSectorSize", fault))?;
+        check_sector(self.physical_sector).map_err(|fault| wrong("PhysicalSectorSize", fault))?;
+        if self.physical_sector < self.logical_sector {
+            let allowed = "not below the logical sector";
+            let fault = ImageFault::Value { value: self.physical_sector.into(), allowed };
+            return Err(wrong("PhysicalSectorSize", fault));
+        }
+        check_size(self.size, self.logical_sector)
+            .map_err(|fault| wrong("VirtualDiskSize", fault))?;
+        Ok(Metadata {
+            block: self.block_bytes,
+            leave_allocated: self.kind() == Kind::Fixed,
+            size: self.size,
+            disk_id: self.disk_id,
+            logical_sector: self.logical_sector,
+            physical_sector: self.physical_sector,
+            parent: self.parent.clone(),
+            size_offset: 0,
+        })
+    }
+
+    /// Writes the image into an empty file. Until the last step the file is no image, so
+    /// a crash leaves none or a whole one.
+    ///
+    /// # Errors
+    /// The specification allows no such image, the file is not empty, or it could not be
+    /// written.
+    pub fn create(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
+        let metadata = self.metadata()?;
+        let geometry = Geometry::new(&metadata);
+        let file_len = file.len().map_err(failed)?;
+        if file_len != 0 {
+            let fault = ImageFault::Value { value: file_len, allowed: "an empty file" };
+            return Err(ImageError::new("file", 0, fault));
+        }
+        let items = metadata.encode()?;
+        let too_large = || {
+            let fault = ImageFault::Full { limit: FILE_MB_MAX * MB };
+            ImageError::new("file", 0, fault)
+        };
+        // Few megabytes beside a BAT of some hundred: nothing wraps.
+        let region = |offset, len| ByteRange::new(offset, round_up_mb(len)).ok_or_else(too_large);
+        let metadata_region = region(METADATA_OFFSET, items.len() as u64)?;
+        let bat = region(metadata_region.end(), geometry.entries() * 8)?;
+        let payload = match self.kind() {
+            Kind::Fixed => geometry.blocks() * self.block_bytes,
+            Kind::Dynamic | Kind::Differencing => 0,
+        };
+        let log = region(LOG_OFFSET, LOG_LEN)?;
+        let end = bat.end().checked_add(payload).filter(|end| *end <= FILE_MB_MAX * MB);
+        let end = end.ok_or_else(too_large)?;
+        let tables = Regions::new(metadata_region, bat).encode();
+        let header = |sequence| Header {
+            sequence,
+            file_write: self.file_write,
+            data_write: self.data_write,
+            log_guid: Guid::NIL,
+            log_version: 0,
+            log,
+        };
+        let write = || -> Result<(), FileError> {
+            file.set_len(end)?;
+            file.write_at(metadata_region.offset(), &items)?;
+            for offset in REGION_TABLE_OFFSETS {
+                file.write_at(offset, &tables)?;
+            }
+            if payload != 0 {
+                write_fixed_bat(file, bat, &geometry)?;
+            }
+            for (sequence, offset) in (0..).zip(HEADER_OFFSETS) {
+                file.write_at(offset, &header(sequence).encode())?;
+            }
+            file.flush()?;
+            file.write_at(0, &encode_identifier(CREATOR))?;
+            file.flush()
+        };
+        write().map_err(failed)
+    }
+}
+
+/// A BAT whose blocks lie one behind the other, right behind it.
+fn write_fixed_bat(
+    file: &dyn ImageFile,
+    region: ByteRange,
+    geometry: &Geometry,
+) -> Result<(), FileError> {
+    let (used, _) = region.split_at(geometry.entries() * 8);
+    for (_, piece) in used.blocks(MB) {
+        let mut bytes = vec![0; to_usize(piece.len())];
+        let first = (piece.offset() - region.offset()) / 8;
+        for (entry, at) in (first..).zip((0..bytes.len()).step_by(8)) {
+            if let Slot::Payload(block) = geometry.slot(entry) {
+                let offset = region.end() + block * geometry.block_bytes();
+                let stored = offset | State::FullyPresent as u64;
+                put(&mut bytes, at, &stored.to_le_bytes());
+            }
+        }
+        file.write_at(piece.offset(), &bytes)?;
+    }
+    Ok(())
+}

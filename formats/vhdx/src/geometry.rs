@@ -1,0 +1,152 @@
+//! How a disk is cut into blocks, chunks and sectors ([MS-VHDX] 2.2.4).
+
+use suimon_image::{ByteRange, ImageError, ImageFault};
+
+use crate::fields::PAGE;
+use crate::metadata::Metadata;
+
+/// Sectors whose bits one sector bitmap block has.
+const CHUNK_SECTORS_SHIFT: u32 = 23;
+/// Sectors whose bits one page of a sector bitmap has.
+pub(crate) const PAGE_SECTORS_SHIFT: u32 = 15;
+/// Entries of the BAT in one page.
+pub(crate) const PAGE_ENTRIES: u64 = PAGE / 8;
+
+/// All are powers of two, and the disk is at most 64 TB: sums cannot wrap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    pub size: u64,
+    pub block_shift: u32,
+    pub sector_shift: u32,
+    pub has_parent: bool,
+}
+
+/// What an entry of the BAT is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// A block of the disk.
+    Payload(u64),
+    /// The sector bitmap of a chunk.
+    Bitmap(u64),
+}
+
+impl Geometry {
+    pub(crate) fn new(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.size,
+            block_shift: metadata.block.trailing_zeros(),
+            sector_shift: metadata.logical_sector.trailing_zeros(),
+            has_parent: metadata.parent.is_some(),
+        }
+    }
+
+    pub(crate) fn block_bytes(&self) -> u64 {
+        1 << self.block_shift
+    }
+
+    /// Blocks of the disk.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.size.div_ceil(self.block_bytes())
+    }
+
+    /// Blocks of a chunk, as a power of two.
+    fn ratio_shift(&self) -> u32 {
+        CHUNK_SECTORS_SHIFT + self.sector_shift - self.block_shift
+    }
+
+    pub(crate) fn chunks(&self) -> u64 {
+        self.blocks().div_ceil(1 << self.ratio_shift())
+    }
+
+    /// Entries that the BAT has.
+    pub(crate) fn entries(&self) -> u64 {
+        if self.has_parent {
+            self.chunks() + (self.chunks() << self.ratio_shift())
+        } else {
+            self.blocks() + (self.blocks().saturating_sub(1) >> self.ratio_shift())
+        }
+    }
+
+    /// The entry of a block.
+    pub(crate) fn payload_entry(&self, block: u64) -> u64 {
+        block + (block >> self.ratio_shift())
+    }
+
+    /// The entry of a chunk's sector bitmap.
+    pub(crate) fn bitmap_entry(&self, chunk: u64) -> u64 {
+        ((chunk + 1) << self.ratio_shift()) + chunk
+    }
+
+    /// What an entry is about.
+    pub(crate) fn slot(&self, entry: u64) -> Slot {
+        let per_chunk = (1 << self.ratio_shift()) + 1;
+        let (chunk, nth) = (entry / per_chunk, entry % per_chunk);
+        if nth == per_chunk - 1 {
+            Slot::Bitmap(chunk)
+        } else {
+            Slot::Payload((chunk << self.ratio_shift()) + nth)
+        }
+    }
+
+    /// The chunk of a block.
+    pub(crate) fn chunk(&self, block: u64) -> u64 {
+        block >> self.ratio_shift()
+    }
+
+    /// Bytes of the disk in a block: fewer in the last one.
+    pub(crate) fn block_len(&self, block: u64) -> u64 {
+        let offset = block.saturating_mul(self.block_bytes());
+        self.size.saturating_sub(offset).min(self.block_bytes())
+    }
+
+    /// Refuses what is no range of the disk's sectors.
+    #[inline]
+    pub(crate) fn check(&self, range: ByteRange) -> Result<(), ImageError> {
+        let mask = (1_u64 << self.sector_shift) - 1;
+        if (range.offset() | range.len()) & mask == 0 && range.end() <= self.size {
+            return Ok(());
+        }
+        Err(self.no_range(range))
+    }
+
+    #[cold]
+    fn no_range(&self, range: ByteRange) -> ImageError {
+        let allowed = "what is aligned to logical sectors, within the disk";
+        let fault = ImageFault::Value { value: range.offset(), allowed };
+        ImageError::new("request", range.offset(), fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_where_the_specification_says() {
+        // 2.2.4: 1 MB blocks of 512-byte sectors, a sector bitmap after 4096 blocks.
+        let disk = Geometry { size: 10 << 30, block_shift: 20, sector_shift: 9, has_parent: false };
+        assert_eq!((disk.blocks(), disk.chunks(), disk.entries()), (10240, 3, 10242));
+        let child = Geometry { has_parent: true, ..disk };
+        assert_eq!(child.entries(), 3 * 4097);
+        for disk in [disk, child, Geometry { block_shift: 28, sector_shift: 12, ..child }] {
+            for block in 0..disk.blocks() {
+                assert_eq!(disk.slot(disk.payload_entry(block)), Slot::Payload(block));
+            }
+            for chunk in 0..disk.chunks() {
+                assert_eq!(disk.slot(disk.bitmap_entry(chunk)), Slot::Bitmap(chunk));
+            }
+        }
+        assert_eq!(disk.payload_entry(4096), 4097);
+        assert_eq!(disk.bitmap_entry(0), 4096);
+    }
+
+    #[test]
+    fn the_last_block_ends_with_the_disk() {
+        let disk = Geometry { size: 512 * 5, block_shift: 20, sector_shift: 9, has_parent: false };
+        assert_eq!((disk.blocks(), disk.block_len(0)), (1, 2560));
+        assert_eq!(disk.block_len(7), 0);
+        assert!(disk.check(ByteRange::new(512, 512).unwrap()).is_ok());
+        assert!(disk.check(ByteRange::new(2048, 1024).unwrap()).is_err());
+        assert!(disk.check(ByteRange::new(1, 512).unwrap()).is_err());
+    }
+}

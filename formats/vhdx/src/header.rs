@@ -1,0 +1,182 @@
+//! The file's identifier and its two headers ([MS-VHDX] 2.2.1, 2.2.2).
+
+use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
+
+use crate::Guid;
+use crate::fields::{MB, array, checksum, put, seal, u16_at, u32_at, u64_at};
+
+/// Bytes at the file's begin that headers and region tables have for themselves.
+pub(crate) const HEADER_SECTION: u64 = MB;
+pub(crate) const HEADER_OFFSETS: [u64; 2] = [64 << 10, 128 << 10];
+const HEADER_LEN: usize = 4096;
+const IDENTIFIER: &[u8; 8] = b"vhdxfile";
+const CHECKSUM_AT: usize = 4;
+
+/// One of the two headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub sequence: u64,
+    /// Changes whenever the file is opened for writing.
+    pub file_write: Guid,
+    /// Changes whenever what a guest can read may change.
+    pub data_write: Guid,
+    /// Which entries of the log count; nil if none do.
+    pub log_guid: Guid,
+    pub log_version: u16,
+    pub log: ByteRange,
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_LEN];
+        put(&mut bytes, 0, b"head");
+        put(&mut bytes, 8, &self.sequence.to_le_bytes());
+        put(&mut bytes, 16, &self.file_write.stored());
+        put(&mut bytes, 32, &self.data_write.stored());
+        put(&mut bytes, 48, &self.log_guid.stored());
+        put(&mut bytes, 64, &self.log_version.to_le_bytes());
+        put(&mut bytes, 66, &1_u16.to_le_bytes());
+        // The log's length was read from 32 bits, or is the one of a new image.
+        let log_len = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
+        put(&mut bytes, 68, &log_len.to_le_bytes());
+        put(&mut bytes, 72, &self.log.offset().to_le_bytes());
+        seal(&mut bytes, CHECKSUM_AT);
+        bytes
+    }
+
+    fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
+        if array(bytes, 0) != *b"head" {
+            let fault = ImageFault::Magic { expected: "the signature \"head\"" };
+            return Err(ImageError::new("Header.Signature", offset, fault));
+        }
+        let (said, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
+        if said != computed {
+            let fault = ImageFault::Checksum { said, computed };
+            return Err(ImageError::new("Header.Checksum", offset + 4, fault));
+        }
+        let version = u16_at(bytes, 66);
+        if version != 1 {
+            let fault = ImageFault::Unsupported { what: format!("version {version} of VHDX") };
+            return Err(ImageError::new("Header.Version", offset + 66, fault));
+        }
+        let (log_len, log_offset) = (u64::from(u32_at(bytes, 68)), u64_at(bytes, 72));
+        let log = region_range("Header.LogOffset", offset + 72, log_offset, log_len)?;
+        Ok(Self {
+            sequence: u64_at(bytes, 8),
+            file_write: Guid::from_stored(array(bytes, 16)),
+            data_write: Guid::from_stored(array(bytes, 32)),
+            log_guid: Guid::from_stored(array(bytes, 48)),
+            log_version: u16_at(bytes, 64),
+            log,
+        })
+    }
+}
+
+/// Where a region or the log is: in whole megabytes, behind the header section.
+pub(crate) fn region_range(
+    field: &'static str,
+    field_offset: u64,
+    offset: u64,
+    len: u64,
+) -> Result<ByteRange, ImageError> {
+    let wrong =
+        |value, allowed| ImageError::new(field, field_offset, ImageFault::Value { value, allowed });
+    if offset < HEADER_SECTION || offset % MB != 0 {
+        return Err(wrong(offset, "a multiple of 1 MB from 1 MB on"));
+    }
+    if len == 0 || len % MB != 0 {
+        return Err(wrong(len, "a length of a multiple of 1 MB, not 0"));
+    }
+    ByteRange::new(offset, len).ok_or_else(|| wrong(offset, "what ends within 64 bits"))
+}
+
+/// Both headers, as a pair of which one is current.
+#[derive(Debug)]
+pub(crate) struct Headers {
+    pub current: Header,
+    /// Whether the current one is the second.
+    is_second: bool,
+    /// What is wrong with the one that is not current, if anything.
+    pub other_fault: Option<ImageError>,
+}
+
+impl Headers {
+    /// Reads the identifier and finds the current header.
+    pub(crate) fn read(file: &dyn ImageFile, file_len: u64) -> Result<Self, ImageError> {
+        if file_len < HEADER_SECTION {
+            let fault = ImageFault::Short { file_len };
+            return Err(ImageError::new("header section", 0, fault));
+        }
+        let mut identifier = [0; 8];
+        read(file, "FileIdentifier.Signature", 0, &mut identifier)?;
+        if identifier != *IDENTIFIER {
+            let fault = ImageFault::Magic { expected: "\"vhdxfile\" at the file's begin" };
+            return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
+        }
+        let parsed = HEADER_OFFSETS.map(|offset| {
+            let mut bytes = vec![0; HEADER_LEN];
+            read(file, "Header", offset, &mut bytes)?;
+            Header::parse(&bytes, offset)
+        });
+        match parsed {
+            [Ok(first), Ok(second)] if first.sequence == second.sequence && first != second => {
+                let value = second.sequence;
+                let fault = ImageFault::Value { value, allowed: "not that of the other header" };
+                Err(ImageError::new("Header.SequenceNumber", HEADER_OFFSETS[1] + 8, fault))
+            }
+            [Ok(first), Ok(second)] => {
+                let is_second = second.sequence > first.sequence;
+                let current = if is_second { second } else { first };
+                Ok(Self { current, is_second, other_fault: None })
+            }
+            [Ok(current), Err(fault)] => {
+                Ok(Self { current, is_second: false, other_fault: Some(fault) })
+            }
+            [Err(fault), Ok(current)] => {
+                Ok(Self { current, is_second: true, other_fault: Some(fault) })
+            }
+            [Err(first), Err(_)] => Err(first),
+        }
+    }
+
+    /// Writes a changed header where the current one is not, and makes it current: a
+    /// crash leaves the one or the other.
+    pub(crate) fn update(
+        &mut self,
+        file: &dyn ImageFile,
+        change: impl FnOnce(&mut Header),
+    ) -> Result<(), ImageError> {
+        let mut header = self.current;
+        change(&mut header);
+        header.sequence = header.sequence.checked_add(1).ok_or_else(|| {
+            let fault = ImageFault::Full { limit: u64::MAX };
+            ImageError::new("Header.SequenceNumber", HEADER_OFFSETS[0] + 8, fault)
+        })?;
+        let is_second = !self.is_second;
+        let offset = if is_second { HEADER_OFFSETS[1] } else { HEADER_OFFSETS[0] };
+        let failed = |error| ImageError::new("Header", offset, error);
+        file.write_at(offset, &header.encode()).map_err(failed)?;
+        file.flush().map_err(failed)?;
+        *self = Self { current: header, is_second, other_fault: None };
+        Ok(())
+    }
+}
+
+/// The file's identifier with who made it.
+pub(crate) fn encode_identifier(creator: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 8 + 512];
+    put(&mut bytes, 0, IDENTIFIER);
+    for (at, unit) in creator.encode_utf16().take(255).enumerate() {
+        put(&mut bytes, 8 + 2 * at, &unit.to_le_bytes());
+    }
+    bytes
+}
+
+fn read(
+    file: &dyn ImageFile,
+    field: &'static str,
+    offset: u64,
+    bytes: &mut [u8],
+) -> Result<(), ImageError> {
+    file.read_at(offset, bytes).map_err(|error| ImageError::new(field, offset, error))
+}

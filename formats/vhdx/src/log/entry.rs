@@ -1,0 +1,186 @@
+//! One entry of the log ([MS-VHDX] 2.3.1): a header, descriptors, pages.
+//!
+//! Each sector of an entry says by its first bytes what it is, so that entries that are
+//! whole cannot overlap.
+
+use suimon_image::ByteRange;
+
+use crate::Guid;
+use crate::bat::FILE_MB_MAX;
+use crate::fields::{MB, PAGE, PAGE_LEN, array, put, seal, to_usize, u32_at, u64_at};
+use crate::log::Page;
+use crate::view::Change;
+
+const HEADER_LEN: usize = 64;
+const DESCRIPTOR_LEN: usize = 32;
+const CHECKSUM_AT: usize = 4;
+/// A page is stored in its sector without its first 8 and last 4 bytes, which are in the
+/// descriptor.
+const LEADING: usize = 8;
+const TRAILING_AT: usize = PAGE_LEN - 4;
+
+/// An entry whose checksum is right.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Where it begins, in sectors of the log.
+    pub start: usize,
+    /// How many it has.
+    pub sectors: usize,
+    /// The sector where the first entry begins that must be replayed with it.
+    pub tail: usize,
+    pub sequence: u64,
+    pub flushed_file_len: u64,
+    pub last_file_len: u64,
+    descriptors: usize,
+}
+
+/// Sectors for a header and descriptors.
+pub(crate) fn descriptor_sectors(descriptors: usize) -> usize {
+    descriptors.saturating_mul(DESCRIPTOR_LEN).saturating_add(HEADER_LEN).div_ceil(PAGE_LEN)
+}
+
+/// A sector of the log, which is a circle.
+fn sector(log: &[u8], nth: usize) -> &[u8] {
+    let count = (log.len() / PAGE_LEN).max(1);
+    let at = nth % count * PAGE_LEN;
+    log.get(at..at + PAGE_LEN).unwrap_or_default()
+}
+
+impl Entry {
+    /// The entry that begins at a sector, if there is one.
+    pub(crate) fn parse(log: &[u8], start: usize, guid: Guid) -> Option<Self> {
+        let header = sector(log, start);
+        if array(header, 0) != *b"loge" || array(header, 32) != guid.stored() {
+            return None;
+        }
+        let len = u64::from(u32_at(header, 8));
+        let tail = u64::from(u32_at(header, 12));
+        let log_len = log.len() as u64;
+        if len == 0 || len % PAGE != 0 || len > log_len || tail % PAGE != 0 || tail >= log_len {
+            return None;
+        }
+        let entry = Self {
+            start,
+            sectors: to_usize(len / PAGE),
+            tail: to_usize(tail / PAGE),
+            sequence: u64_at(header, 16),
+            flushed_file_len: u64_at(header, 48),
+            last_file_len: u64_at(header, 56),
+            descriptors: u32_at(header, 24) as usize,
+        };
+        let lengths = [entry.flushed_file_len, entry.last_file_len];
+        let is_whole = entry.sequence != 0
+            && lengths.iter().all(|len| len % MB == 0 && *len <= FILE_MB_MAX * MB)
+            && entry.has_its_sectors(log)
+            && entry.checksum(log) == u32_at(header, CHECKSUM_AT);
+        is_whole.then_some(entry)
+    }
+
+    /// Whether descriptors and pages are as the header says, and of this entry.
+    fn has_its_sectors(&self, log: &[u8]) -> bool {
+        let first_page = descriptor_sectors(self.descriptors);
+        if first_page > self.sectors {
+            return false;
+        }
+        let mut pages = 0;
+        for nth in 0..self.descriptors {
+            let descriptor = self.descriptor(log, nth);
+            let is_page = array(descriptor, 0) == *b"desc";
+            if !is_page && array(descriptor, 0) != *b"zero"
+                || u64_at(descriptor, 24) != self.sequence
+            {
+                return false;
+            }
+            pages += usize::from(is_page);
+        }
+        first_page + pages == self.sectors
+            && (first_page..self.sectors).all(|nth| {
+                let page = sector(log, self.start + nth);
+                let sequence =
+                    u64::from(u32_at(page, 4)) << 32 | u64::from(u32_at(page, TRAILING_AT));
+                array(page, 0) == *b"data" && sequence == self.sequence
+            })
+    }
+
+    fn descriptor<'a>(&self, log: &'a [u8], nth: usize) -> &'a [u8] {
+        let at = HEADER_LEN + nth * DESCRIPTOR_LEN;
+        let sector = sector(log, self.start + at / PAGE_LEN);
+        sector.get(at % PAGE_LEN..).and_then(|rest| rest.get(..DESCRIPTOR_LEN)).unwrap_or_default()
+    }
+
+    fn checksum(&self, log: &[u8]) -> u32 {
+        let first = crate::fields::checksum(sector(log, self.start), CHECKSUM_AT);
+        (1..self.sectors)
+            .fold(first, |crc, nth| crc32c::crc32c_append(crc, sector(log, self.start + nth)))
+    }
+
+    /// What it changes; `None` if that cannot be: it is not in whole pages, or behind
+    /// where the entry says that the file ends.
+    pub(crate) fn changes(&self, log: &[u8]) -> Option<Vec<Change>> {
+        let mut page = descriptor_sectors(self.descriptors);
+        let mut changes = Vec::with_capacity(self.descriptors);
+        for nth in 0..self.descriptors {
+            let descriptor = self.descriptor(log, nth);
+            let is_page = array(descriptor, 0) == *b"desc";
+            let len = if is_page { PAGE } else { u64_at(descriptor, 8) };
+            let range = ByteRange::new(u64_at(descriptor, 16), len)?;
+            if !range.is_aligned(PAGE) || !range.is_within(self.last_file_len) {
+                return None;
+            }
+            if !is_page {
+                changes.push(Change::Zero(range));
+                continue;
+            }
+            let mut bytes = Box::new(array::<PAGE_LEN>(sector(log, self.start + page), 0));
+            put(bytes.as_mut_slice(), 0, &array::<LEADING>(descriptor, 8));
+            put(bytes.as_mut_slice(), TRAILING_AT, &array::<4>(descriptor, 4));
+            changes.push(Change::Page { range, bytes });
+            page += 1;
+        }
+        Some(changes)
+    }
+}
+
+/// What an entry's header says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntrySpec {
+    pub guid: Guid,
+    pub sequence: u64,
+    /// Bytes of the log before the first entry to be replayed with it.
+    pub tail: u32,
+    pub flushed_file_len: u64,
+    pub last_file_len: u64,
+}
+
+/// An entry with pages, as it is stored.
+pub(crate) fn encode(spec: &EntrySpec, pages: &[Page]) -> Vec<u8> {
+    let first_page = descriptor_sectors(pages.len());
+    let mut bytes = vec![0; (first_page + pages.len()) * PAGE_LEN];
+    put(&mut bytes, 0, b"loge");
+    // An entry has at most some megabytes.
+    let len = u32::try_from(bytes.len()).unwrap_or(0);
+    put(&mut bytes, 8, &len.to_le_bytes());
+    put(&mut bytes, 12, &spec.tail.to_le_bytes());
+    put(&mut bytes, 16, &spec.sequence.to_le_bytes());
+    put(&mut bytes, 24, &u32::try_from(pages.len()).unwrap_or(0).to_le_bytes());
+    put(&mut bytes, 32, &spec.guid.stored());
+    put(&mut bytes, 48, &spec.flushed_file_len.to_le_bytes());
+    put(&mut bytes, 56, &spec.last_file_len.to_le_bytes());
+    let sequence = spec.sequence.to_le_bytes();
+    let [low, high] = [array::<4>(&sequence, 0), array::<4>(&sequence, 4)];
+    for (nth, (offset, page)) in pages.iter().enumerate() {
+        let at = HEADER_LEN + nth * DESCRIPTOR_LEN;
+        put(&mut bytes, at, b"desc");
+        put(&mut bytes, at + 4, &array::<4>(page.as_slice(), TRAILING_AT));
+        put(&mut bytes, at + 8, &array::<LEADING>(page.as_slice(), 0));
+        put(&mut bytes, at + 16, &offset.to_le_bytes());
+        put(&mut bytes, at + 24, &sequence);
+        let at = (first_page + nth) * PAGE_LEN;
+        put(&mut bytes, at, page.as_slice());
+        put(&mut bytes, at, b"data");
+        put(&mut bytes, at + 4, &high);
+        put(&mut bytes, at + TRAILING_AT, &low);
+    }
+    seal(&mut bytes, CHECKSUM_AT);
+    bytes
+}

@@ -1,0 +1,135 @@
+//! Which entries of the log count, and what they change ([MS-VHDX] 2.3.3).
+
+use std::collections::BTreeMap;
+
+use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
+
+use crate::fields::{MB, PAGE_LEN, to_usize, u32_at};
+use crate::header::Header;
+use crate::log::Entry;
+use crate::view::Change;
+
+/// The longest log that is replayed. It is in memory while the image is opened, and what
+/// it changes is as long at most.
+const LOG_BYTES_MAX: u64 = 64 * MB;
+
+/// What has to be done to the file before anything else of it is believed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replay {
+    pub changes: Vec<Change>,
+    /// The file has this length at least, then.
+    pub file_len: u64,
+    pub entries: usize,
+}
+
+/// Finds what the log holds. Time and memory grow with its length only.
+pub(crate) fn find(
+    file: &dyn ImageFile,
+    file_len: u64,
+    header: &Header,
+) -> Result<Replay, ImageError> {
+    let at = header.log.offset();
+    if header.log_guid.is_nil() {
+        return Ok(Replay::default());
+    }
+    if header.log_version != 0 {
+        let what = format!("version {} of the log", header.log_version);
+        return Err(ImageError::new("Header.LogVersion", at, ImageFault::Unsupported { what }));
+    }
+    if header.log.len() > LOG_BYTES_MAX {
+        let allowed = "at most 64 MB of a log that must be replayed";
+        let fault = ImageFault::Value { value: header.log.len(), allowed };
+        return Err(ImageError::new("Header.LogLength", at, fault));
+    }
+    if !header.log.is_within(file_len) {
+        return Err(ImageError::new("log", at, ImageFault::Short { file_len }));
+    }
+    let mut log = vec![0; to_usize(header.log.len())];
+    file.read_at(at, &mut log).map_err(|error| ImageError::new("log", at, error))?;
+    let entries: BTreeMap<usize, Entry> = (0..log.len() / PAGE_LEN)
+        .filter_map(|sector| Some((sector, Entry::parse(&log, sector, header.log_guid)?)))
+        .collect();
+    if entries.is_empty() && !has_begun(&log, header) {
+        // The header was written and nothing after it.
+        return Ok(Replay::default());
+    }
+    let sequence = active(&entries, log.len() / PAGE_LEN);
+    let Some(head) = sequence.last() else {
+        let allowed = "a log with entries that are whole: restore the image, or its log is lost";
+        let fault = ImageFault::Value { value: entries.len() as u64, allowed };
+        return Err(ImageError::new("log", at, fault));
+    };
+    if head.flushed_file_len > file_len {
+        let offset = at + (head.start * PAGE_LEN) as u64;
+        let fault = ImageFault::Short { file_len };
+        return Err(ImageError::new("LogEntryHeader.FlushedFileOffset", offset, fault));
+    }
+    let mut replay = Replay { file_len, entries: sequence.len(), changes: Vec::new() };
+    for entry in sequence {
+        let offset = at + (entry.start * PAGE_LEN) as u64;
+        let changes = entry
+            .changes(&log)
+            .filter(|changes| changes.iter().all(|change| is_loggable(change.range(), header.log)));
+        let Some(changes) = changes else {
+            let allowed = "changes of whole pages that are neither headers nor log";
+            let fault = ImageFault::Value { value: entry.sequence, allowed };
+            return Err(ImageError::new("LogEntry", offset, fault));
+        };
+        replay.changes.extend(changes);
+        replay.file_len = replay.file_len.max(entry.last_file_len);
+    }
+    Ok(replay)
+}
+
+/// Region tables and all behind them, but not the log itself.
+fn is_loggable(range: ByteRange, log: ByteRange) -> bool {
+    let is_apart = range.end() <= log.offset() || log.end() <= range.offset();
+    is_apart && range.offset() >= crate::region::REGION_TABLE_OFFSETS[0]
+}
+
+/// Whether any entry was ever begun since the header was written.
+fn has_begun(log: &[u8], header: &Header) -> bool {
+    log.chunks_exact(PAGE_LEN).any(|sector| {
+        u32_at(sector, 0) == u32::from_le_bytes(*b"loge")
+            && sector.get(32..48) == Some(header.log_guid.stored().as_slice())
+    })
+}
+
+/// Of all entries that follow one another without a gap, up to one whose tail is among
+/// them, those with the latest last one.
+fn active(entries: &BTreeMap<usize, Entry>, sectors: usize) -> Vec<&Entry> {
+    let next_of = |entry: &Entry| {
+        let next = entries.get(&((entry.start + entry.sectors) % sectors.max(1)))?;
+        (Some(next.sequence) == entry.sequence.checked_add(1)).then_some(next)
+    };
+    // Entries do not overlap and numbers only grow along a run, so each entry is in one
+    // run only.
+    let mut firsts: BTreeMap<usize, &Entry> =
+        entries.iter().map(|(start, entry)| (*start, entry)).collect();
+    for entry in entries.values() {
+        if let Some(next) = next_of(entry) {
+            firsts.remove(&next.start);
+        }
+    }
+    let mut best: Vec<&Entry> = Vec::new();
+    for first in firsts.into_values() {
+        let run: Vec<&Entry> =
+            core::iter::successors(Some(first), |entry| next_of(entry)).collect();
+        let places: BTreeMap<usize, usize> =
+            run.iter().enumerate().map(|(nth, entry)| (entry.start, nth)).collect();
+        let head = run.iter().enumerate().rev().find_map(|(nth, entry)| {
+            let tail = places.get(&entry.tail).copied().filter(|tail| *tail <= nth)?;
+            run.get(tail..=nth)
+        });
+        let Some(head) = head else { continue };
+        let latest = |run: &[&Entry]| run.last().map(|entry| entry.sequence);
+        if latest(head) > latest(&best) {
+            best = head.to_vec();
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+use suimon_image::testing::MemoryFile;
+
+use super::*;
+use crate::Guid;
+use crate::fields::PAGE;
+use crate::log::entry::{EntrySpec, encode};
+
+const GUID: Guid = Guid::new(7);
+const AT: u64 = MB;
+const SECTORS: usize = 256;
+/// A page that entries may change.
+const TARGET: u64 = 2 * MB;
+
+fn header() -> Header {
+    let log = ByteRange::new(AT, MB).unwrap();
+    let guid = Guid::NIL;
+    let (file_write, data_write) = (guid, guid);
+    Header { sequence: 1, file_write, data_write, log_guid: GUID, log_version: 0, log }
+}
+
+/// An entry that fills `pages` pages from [`TARGET`] on with a byte.
+fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
+    let spec = EntrySpec {
+        guid: GUID,
+        sequence,
+        tail: (tail * PAGE_LEN) as u32,
+        flushed_file_len: 2 * MB,
+        last_file_len: 4 * MB,
+    };
+    let pages: Vec<_> =
+        (0..pages).map(|nth| (TARGET + nth * PAGE, Box::new([byte; PAGE_LEN]))).collect();
+    encode(&spec, &pages)
+}
+
+/// A file with entries at sectors of its log.
+fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
+    let mut bytes = vec![0; 3 * MB as usize];
+    for (start, entry) in entries {
+        for (nth, sector) in entry.chunks(PAGE_LEN).enumerate() {
+            let at = AT as usize + (start + nth) % SECTORS * PAGE_LEN;
+            bytes[at..at + PAGE_LEN].copy_from_slice(sector);
+        }
+    }
+    MemoryFile::new(bytes)
+}
+
+/// The first bytes of the pages that are changed, in order.
+fn found(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
+    let replay = find(&file(entries), 3 * MB, &header())?;
+    Ok(replay
+        .changes
+        .iter()
+        .map(|change| match change {
+            Change::Page { bytes, .. } => bytes[0],
+            Change::Zero(_) => 0,
+        })
+        .collect())
+}
+
+#[test]
+fn the_latest_whole_sequence_counts() {
+    // Each of two pages has three sectors, of one page two.
+    let at_the_end = [(SECTORS - 1, entry(9, SECTORS - 1, 2, 3))];
+    assert_eq!(found(&at_the_end).unwrap(), [3, 3], "over the log's end");
+    let two = [(0, entry(4, 0, 1, 1)), (2, entry(5, 0, 1, 2))];
+    assert_eq!(found(&two).unwrap(), [1, 2], "from the tail on");
+    let alone = [(0, entry(4, 0, 1, 1)), (2, entry(5, 2, 1, 2))];
+    assert_eq!(found(&alone).unwrap(), [2], "the tail is the entry itself");
+    let apart = [(0, entry(4, 0, 1, 1)), (9, entry(5, 0, 1, 2))];
+    assert_eq!(found(&apart).unwrap(), [1], "a gap before the tail is reached");
+    let leap = [(0, entry(4, 0, 1, 1)), (2, entry(6, 0, 1, 2))];
+    assert_eq!(found(&leap).unwrap(), [1], "numbers follow one another");
+    let newer = [(0, entry(4, 0, 1, 1)), (9, entry(8, 9, 1, 2)), (20, entry(7, 20, 1, 3))];
+    assert_eq!(found(&newer).unwrap(), [2]);
+}
+
+#[test]
+fn a_torn_entry_ends_the_sequence() {
+    for torn in 0..3 {
+        let mut second = entry(5, 0, 2, 2);
+        second[torn * PAGE_LEN + 100] ^= 1;
+        assert_eq!(found(&[(0, entry(4, 0, 1, 1)), (2, second.clone())]).unwrap(), [1], "{torn}");
+        let error = found(&[(2, second)]).unwrap_err();
+        assert_eq!((error.field, error.offset), ("log", AT));
+    }
+    assert_eq!(found(&[]).unwrap(), [], "nothing was ever written");
+}
+
+#[test]
+fn pages_keep_the_bytes_that_descriptors_hold() {
+    let mut page = [9; PAGE_LEN];
+    page[..8].copy_from_slice(b"leading!");
+    page[PAGE_LEN - 4..].copy_from_slice(b"last");
+    let spec = EntrySpec {
+        guid: GUID,
+        sequence: u64::from(u32::MAX) + 5,
+        tail: 0,
+        flushed_file_len: 0,
+        last_file_len: 3 * MB,
+    };
+    let bytes = encode(&spec, &[(TARGET, Box::new(page))]);
+    let replay = find(&file(&[(0, bytes)]), 3 * MB, &header()).unwrap();
+    let [Change::Page { range, bytes }] = replay.changes.as_slice() else { panic!("{replay:?}") };
+    assert_eq!((range.offset(), bytes.as_slice()), (TARGET, page.as_slice()));
+}
+
+#[test]
+fn what_cannot_be_replayed_is_an_error() {
+    let short = find(&file(&[(0, entry(4, 0, 1, 1))]), MB * 2 - 1, &header()).unwrap_err();
+    assert_eq!(short.field, "log");
+    let spec = EntrySpec {
+        guid: GUID,
+        sequence: 4,
+        tail: 0,
+        flushed_file_len: 2 * MB,
+        last_file_len: 4 * MB,
+    };
+    let page = Box::new([1; PAGE_LEN]);
+    for offset in [0, 64 << 10, AT, AT + MB - PAGE, 4 * MB, TARGET + 1] {
+        let error = found(&[(0, encode(&spec, &[(offset, page.clone())]))]).unwrap_err();
+        assert_eq!((error.field, error.offset), ("LogEntry", AT), "{offset}");
+    }
+    let promised = EntrySpec { flushed_file_len: 5 * MB, ..spec };
+    let error = found(&[(0, encode(&promised, &[]))]).unwrap_err();
+    assert_eq!(error.field, "LogEntryHeader.FlushedFileOffset");
+}

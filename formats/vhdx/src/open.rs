@@ -1,0 +1,232 @@
+//! Opening an image: headers, log, region table, metadata, BAT, in this order
+//! ([MS-VHDX] 2.1).
+
+use std::collections::BTreeMap;
+
+use suimon_image::{ByteRange, Commit, FileError, ImageError, ImageFault, ImageFile, Step};
+
+use crate::bat::{Bat, Faults};
+use crate::fields::{MB, round_up_mb};
+use crate::geometry::Geometry;
+use crate::header::{HEADER_SECTION, Headers};
+use crate::log::{Replay, Writer, find};
+use crate::metadata::Metadata;
+use crate::region::Regions;
+use crate::sector_bitmap::SectorBitmaps;
+use crate::space::{Occupancy, Space};
+use crate::vhdx::Writing;
+use crate::view::{Change, Overlay, View};
+use crate::{Guid, Vhdx};
+
+/// Identifiers for an image that is opened for writing. All are new: nobody has used
+/// them before.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteGuids {
+    /// Says that the file has changed.
+    pub file_write: Guid,
+    /// Says that what a guest reads may have changed: children are not linked to the
+    /// image any more.
+    pub data_write: Guid,
+    /// Tells entries of the log from older ones; not nil.
+    pub log: Guid,
+}
+
+/// What a file says, with its log replayed in memory.
+pub(crate) struct Structures {
+    pub headers: Headers,
+    pub regions: Regions,
+    pub metadata: Metadata,
+    pub geometry: Geometry,
+    pub bat: Bat,
+    pub occupancy: Occupancy,
+    pub overlay: Overlay,
+    pub log_entries: usize,
+    pub file_len: u64,
+    /// The file's length once the log is replayed.
+    pub replayed_len: u64,
+}
+
+impl Structures {
+    /// Reads all that there is. `faults` says what becomes of those of blocks; with
+    /// others the rest cannot be told. If the changes stay in memory, they must not be
+    /// to payload.
+    pub(crate) fn read(
+        file: &dyn ImageFile,
+        stays_in_memory: bool,
+        faults: &mut Faults<'_>,
+    ) -> Result<Self, ImageError> {
+        let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
+        let headers = Headers::read(file, file_len)?;
+        let Replay { changes, file_len: len, entries } = find(file, file_len, &headers.current)?;
+        let (overlay, replayed_len) = (Overlay { changes }, len.max(file_len));
+        let view = View { file, file_len, len: replayed_len, overlay: &overlay };
+        let regions = Regions::read(&view)?;
+        let mut occupancy = Occupancy::default();
+        let header_section = ByteRange::new(0, HEADER_SECTION).map(|range| (range, 0));
+        let log = Some((headers.current.log, crate::header::HEADER_OFFSETS[0] + 72));
+        for (range, at) in header_section.into_iter().chain(log).chain(regions.ranges()) {
+            occupancy.take_range(range).map_err(|fault| ImageError::new("region", at, fault))?;
+        }
+        let metadata = Metadata::read(&view, regions.metadata)?;
+        let geometry = Geometry::new(&metadata);
+        if stays_in_memory {
+            occupancy.set_logged(logged(&overlay, &regions));
+        }
+        let bat = Bat::read(&view, regions.bat, &geometry, &mut occupancy, faults)?;
+        Ok(Self {
+            headers,
+            regions,
+            metadata,
+            geometry,
+            bat,
+            occupancy,
+            overlay,
+            log_entries: entries,
+            file_len,
+            replayed_len,
+        })
+    }
+
+    fn into_image(self, writing: Option<Writing>) -> Vhdx {
+        Vhdx {
+            linear: Vhdx::find_linear(&self.bat, &self.metadata),
+            geometry: self.geometry,
+            metadata: self.metadata,
+            headers: self.headers,
+            regions: self.regions,
+            bat: self.bat,
+            bitmaps: SectorBitmaps::default(),
+            // Only what is open for reading has any left.
+            overlay: self.overlay,
+            writing,
+        }
+    }
+}
+
+/// Megabytes that the log changes and that no block of payload may have, in order and
+/// apart. Regions and sector bitmaps are read by way of the log's changes.
+fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
+    let to_mb = |bytes: u64| u32::try_from(bytes / MB).unwrap_or(u32::MAX);
+    let is_metadata = |range: ByteRange| {
+        range.end() <= HEADER_SECTION
+            || [regions.bat, regions.metadata]
+                .iter()
+                .any(|region| region.offset() <= range.offset() && range.end() <= region.end())
+    };
+    let ranges = overlay.changes.iter().map(Change::range);
+    let mut all: Vec<(u32, u32)> = ranges
+        .filter(|range| !range.is_empty() && !is_metadata(*range))
+        .map(|range| (to_mb(range.offset()), to_mb(round_up_mb(range.end()))))
+        .collect();
+    all.sort_unstable();
+    let mut apart: Vec<(u32, u32)> = Vec::with_capacity(all.len());
+    for (from, to) in all {
+        match apart.last_mut() {
+            Some((_, end)) if from <= *end => *end = to.max(*end),
+            _ => apart.push((from, to)),
+        }
+    }
+    apart
+}
+
+impl Vhdx {
+    /// Opens an image for reading. Nothing is written: what its log has still to change
+    /// is changed in memory, 64 MB at most.
+    ///
+    /// # Errors
+    /// It is no VHDX image, or a broken one, or needs what is not known here: the field
+    /// and its offset are told. Something in its log can only be done to the file: it
+    /// has to be opened for writing once.
+    pub fn open_read_only(file: &dyn ImageFile) -> Result<Self, ImageError> {
+        Ok(Structures::read(file, true, &mut Err)?.into_image(None))
+    }
+
+    /// Opens an image for writing. Its log is replayed, and headers say that it is in
+    /// use. A broken image is not changed.
+    ///
+    /// # Errors
+    /// As [`Vhdx::open_read_only`], or the file could not be written.
+    pub fn open(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Self, ImageError> {
+        if guids.log.is_nil() {
+            let fault = ImageFault::Value { value: 0, allowed: "a GUID that is not nil" };
+            return Err(ImageError::new("Header.LogGuid", 0, fault));
+        }
+        let mut read = Structures::read(file, false, &mut Err)?;
+        if !read.headers.current.log_guid.is_nil() {
+            read.headers.update(file, |header| header.file_write = guids.file_write)?;
+            replay(file, &read.overlay, read.file_len, read.replayed_len).map_err(failed)?;
+            read.overlay = Overlay::default();
+            read.headers.update(file, |header| header.log_guid = Guid::NIL)?;
+        }
+        let space = Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent);
+        let end = space.end_bytes();
+        // What is behind the last block is nobody's, and nobody knows what is there.
+        let file_len = end;
+        let log = read.headers.current.log;
+        let mut writer = Writer::new(log, guids.log);
+        let mut steps = vec![Step::Zero(log)];
+        // A log that is in use has an entry that counts, always.
+        writer.write(&[], file_len, end, &mut steps);
+        steps.extend([Step::Flush, Step::Durable]);
+        let prepare = || {
+            file.set_len(file_len)?;
+            Commit { steps }.carry_out(file)
+        };
+        prepare().map_err(failed)?;
+        // Twice, so that both headers say so.
+        for _ in 0..2 {
+            read.headers.update(file, |header| {
+                header.file_write = guids.file_write;
+                header.data_write = guids.data_write;
+                header.log_guid = guids.log;
+                header.log_version = 0;
+            })?;
+        }
+        let writing =
+            Writing { space, log: writer, pending: BTreeMap::new(), committing: None, file_len };
+        Ok(read.into_image(Some(writing)))
+    }
+
+    /// Makes everything durable and says in the headers that the log is not needed.
+    /// An image that is not closed is as good, but who opens it next has to replay its
+    /// log.
+    ///
+    /// # Errors
+    /// The file could not be written.
+    pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
+        if let Some(commit) = self.commit_steps() {
+            commit.carry_out(file).map_err(failed)?;
+        }
+        let Some(writing) = self.writing else { return Ok(()) };
+        file.flush().map_err(failed)?;
+        for _ in 0..2 {
+            self.headers.update(file, |header| header.log_guid = Guid::NIL)?;
+        }
+        // The log had promised the longer file.
+        let end = writing.space.end_bytes();
+        file.set_len(end).and_then(|()| file.flush()).map_err(failed)
+    }
+}
+
+/// Does to the file what its log holds.
+fn replay(
+    file: &dyn ImageFile,
+    overlay: &Overlay,
+    file_len: u64,
+    replayed_len: u64,
+) -> Result<(), FileError> {
+    if file_len < replayed_len {
+        file.set_len(replayed_len)?;
+    }
+    for change in &overlay.changes {
+        match change {
+            Change::Page { range, bytes } => file.write_at(range.offset(), bytes.as_slice())?,
+            Change::Zero(range) => file.zero(range.offset(), range.len())?,
+        }
+    }
+    file.flush()
+}
+
+pub(crate) fn failed(error: FileError) -> ImageError {
+    ImageError::new("file", 0, error)
+}

@@ -1,0 +1,146 @@
+//! The region table, of which there are two copies ([MS-VHDX] 2.2.3).
+
+use suimon_image::{ByteRange, ImageError, ImageFault};
+
+use crate::Guid;
+use crate::fields::{array, checksum, put, seal, u32_at, u64_at};
+use crate::header::region_range;
+use crate::view::View;
+
+pub(crate) const REGION_TABLE_OFFSETS: [u64; 2] = [192 << 10, 256 << 10];
+pub(crate) const REGION_TABLE_LEN: u64 = 64 << 10;
+const ENTRIES_MAX: u32 = 2047;
+const CHECKSUM_AT: usize = 4;
+const BAT: Guid = Guid::new(0x2dc2_7766_f623_4200_9d64_115e_9bfd_4a08);
+const METADATA: Guid = Guid::new(0x8b7c_a206_4790_4b9a_b8fe_575f_050f_886e);
+
+/// An entry of the table.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    guid: Guid,
+    range: ByteRange,
+    is_required: bool,
+    /// Where its entry is.
+    entry_offset: u64,
+}
+
+/// What the region table says.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    all: Vec<Region>,
+    pub bat: ByteRange,
+    pub metadata: ByteRange,
+    /// What is wrong with the copies that were not used.
+    pub copy_faults: Vec<ImageError>,
+}
+
+impl Regions {
+    /// The two regions that every image has.
+    pub(crate) fn new(metadata: ByteRange, bat: ByteRange) -> Self {
+        let region = |guid, range| Region { guid, range, is_required: true, entry_offset: 0 };
+        let all = vec![region(METADATA, metadata), region(BAT, bat)];
+        Self { all, bat, metadata, copy_faults: Vec::new() }
+    }
+
+    /// From the first copy that is whole.
+    pub(crate) fn read(view: &View<'_>) -> Result<Self, ImageError> {
+        let mut copy_faults = Vec::new();
+        let mut found = None;
+        for offset in REGION_TABLE_OFFSETS {
+            match read_copy(view, offset) {
+                Ok(bytes) => found = found.or(Some((offset, bytes))),
+                Err(fault) => copy_faults.push(fault),
+            }
+        }
+        let Some((offset, bytes)) = found else {
+            return Err(copy_faults.into_iter().next().unwrap_or_else(|| missing("RegionTable")));
+        };
+        Ok(Self { copy_faults, ..Self::parse(&bytes, offset)? })
+    }
+
+    fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
+        let count = u32_at(bytes, 8);
+        if count > ENTRIES_MAX {
+            let fault = ImageFault::Value { value: count.into(), allowed: "at most 2047" };
+            return Err(ImageError::new("RegionTable.EntryCount", offset + 8, fault));
+        }
+        let mut all: Vec<Region> = Vec::new();
+        let (mut bat, mut metadata) = (None, None);
+        for entry in bytes.get(16..).unwrap_or_default().chunks_exact(32).take(count as usize) {
+            let entry_offset = offset + 16 + 32 * all.len() as u64;
+            let guid = Guid::from_stored(array(entry, 0));
+            let len = u64::from(u32_at(entry, 24));
+            let field = "RegionTableEntry.FileOffset";
+            let range = region_range(field, entry_offset + 16, u64_at(entry, 16), len)?;
+            let is_required = u32_at(entry, 28) & 1 == 1;
+            let mut other = None;
+            let place = match guid {
+                BAT => &mut bat,
+                METADATA => &mut metadata,
+                _ if is_required => {
+                    let fault = ImageFault::Unsupported { what: format!("region {guid}") };
+                    return Err(ImageError::new("RegionTableEntry.Guid", entry_offset, fault));
+                }
+                _ => &mut other,
+            };
+            if place.replace(range).is_some() {
+                let fault = ImageFault::Overlap { other: "another entry of the same region" };
+                return Err(ImageError::new("RegionTableEntry.Guid", entry_offset, fault));
+            }
+            all.push(Region { guid, range, is_required, entry_offset });
+        }
+        let bat = bat.ok_or_else(|| missing("BAT region"))?;
+        let metadata = metadata.ok_or_else(|| missing("metadata region"))?;
+        Ok(Self { all, bat, metadata, copy_faults: Vec::new() })
+    }
+
+    /// Every region, and where its entry is.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (ByteRange, u64)> {
+        self.all.iter().map(|region| (region.range, region.entry_offset))
+    }
+
+    /// The BAT is in another place.
+    pub(crate) fn set_bat(&mut self, bat: ByteRange) {
+        for region in &mut self.all {
+            if region.guid == BAT {
+                region.range = bat;
+            }
+        }
+        self.bat = bat;
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; REGION_TABLE_LEN as usize];
+        put(&mut bytes, 0, b"regi");
+        // At most as many as were parsed.
+        put(&mut bytes, 8, &u32::try_from(self.all.len()).unwrap_or(0).to_le_bytes());
+        for (region, at) in self.all.iter().zip((16..).step_by(32)) {
+            put(&mut bytes, at, &region.guid.stored());
+            put(&mut bytes, at + 16, &region.range.offset().to_le_bytes());
+            let len = u32::try_from(region.range.len()).unwrap_or(u32::MAX);
+            put(&mut bytes, at + 24, &len.to_le_bytes());
+            put(&mut bytes, at + 28, &u32::from(region.is_required).to_le_bytes());
+        }
+        seal(&mut bytes, CHECKSUM_AT);
+        bytes
+    }
+}
+
+fn missing(field: &'static str) -> ImageError {
+    ImageError::new(field, REGION_TABLE_OFFSETS[0], ImageFault::Missing)
+}
+
+fn read_copy(view: &View<'_>, offset: u64) -> Result<Vec<u8>, ImageError> {
+    let range = ByteRange::new(offset, REGION_TABLE_LEN).ok_or_else(|| missing("region table"))?;
+    let bytes = view.read("RegionTable", range)?;
+    if array(&bytes, 0) != *b"regi" {
+        let fault = ImageFault::Magic { expected: "the signature \"regi\"" };
+        return Err(ImageError::new("RegionTable.Signature", offset, fault));
+    }
+    let (said, computed) = (u32_at(&bytes, CHECKSUM_AT), checksum(&bytes, CHECKSUM_AT));
+    if said != computed {
+        let fault = ImageFault::Checksum { said, computed };
+        return Err(ImageError::new("RegionTable.Checksum", offset + 4, fault));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,158 @@
+//! Giving a disk another size.
+//!
+//! What new entries of the BAT, a new place for it and new blocks have is written where
+//! nothing points to. Then one entry of the log changes the disk's size, and where the
+//! BAT is if it has moved: before it the image is the old one, after it the new one.
+
+use suimon_image::{ByteRange, Commit, ImageError, ImageFault, ImageFile, Step};
+
+use crate::bat::{Bat, Entry, State};
+use crate::fields::{MB, PAGE, PAGE_LEN, put, round_up_mb, to_usize};
+use crate::geometry::{Geometry, PAGE_ENTRIES};
+use crate::log::Page;
+use crate::metadata::check_size;
+use crate::open::failed;
+use crate::region::{REGION_TABLE_OFFSETS, Regions};
+use crate::vhdx::Writing;
+use crate::{Kind, Vhdx, WriteGuids};
+
+/// Gives the disk another size, in bytes: what is behind the new end is lost, and what is
+/// new reads as zeros, or as the parent has it. Nobody has the image open; who serves it
+/// holds requests back, resizes and opens it again.
+///
+/// # Errors
+/// The disk cannot have this size, the image is broken, or the file could not be written.
+/// A crash leaves the disk with one of the two sizes.
+pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(), ImageError> {
+    let mut image = Vhdx::open(file, guids)?;
+    let sector = image.metadata.logical_sector;
+    let size_offset = image.metadata.size_offset;
+    check_size(size, sector)
+        .map_err(|fault| ImageError::new("VirtualDiskSize", size_offset, fault))?;
+    let before = image.geometry;
+    let after = Geometry { size, ..before };
+    zero_end(file, &image)?;
+    image.bat.resize(&after);
+    let is_fixed = image.kind() == Kind::Fixed;
+    let Some(mut writing) = image.writing.take() else { return Ok(()) };
+    if is_fixed {
+        let added = before.blocks()..after.blocks();
+        for block in added {
+            let place = writing.space.allocate_block()?;
+            image.bat.set_payload(block, Entry::present(State::FullyPresent, place), &after);
+        }
+    }
+    let mut pages = changed(file, size_offset, &size.to_le_bytes())?;
+    let needed = after.entries() * 8;
+    let first = before.payload_entry(before.blocks().min(after.blocks())) / PAGE_ENTRIES;
+    let last = before.entries().max(after.entries()).div_ceil(PAGE_ENTRIES);
+    if needed > image.bat.region.len() {
+        image.bat.region = place_bat(file, needed, &mut writing)?;
+        write_pages(file, &image.bat, 0..last, &after)?;
+        pages.extend(moved(file, &mut image.regions, image.bat.region)?);
+    } else if after.size >= before.size {
+        write_pages(file, &image.bat, first..last, &after)?;
+    }
+    write_size(file, &mut writing, &pages)?;
+    if after.size < before.size {
+        // Entries behind the end say nothing, but others may look at them.
+        write_pages(file, &image.bat, first..last, &after)?;
+    }
+    image.bat.dirty.clear();
+    image.writing = Some(writing);
+    image.close(file)
+}
+
+/// What the file has behind the disk's end in its last block becomes part of the disk if
+/// the disk grows.
+fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
+    let last = image.geometry.blocks().saturating_sub(1);
+    let (entry, len) = (image.bat.payload(last), image.geometry.block_len(last));
+    if !entry.is_present() || len == image.geometry.block_bytes() {
+        return Ok(());
+    }
+    let (from, len) = (entry.offset() + len, image.geometry.block_bytes() - len);
+    file.zero(from, len).map_err(failed)
+}
+
+/// New space for a BAT, and the same again to grow.
+fn place_bat(
+    file: &dyn ImageFile,
+    needed: u64,
+    writing: &mut Writing,
+) -> Result<ByteRange, ImageError> {
+    let len = round_up_mb(needed);
+    let full = || ImageError::new("BAT", 0, ImageFault::Full { limit: u64::from(u32::MAX) });
+    let mb = u32::try_from(len / MB).map_err(|_| full())?;
+    let offset = u64::from(writing.space.extend(mb)?) * MB;
+    file.set_len(writing.space.end_bytes().max(writing.file_len)).map_err(failed)?;
+    ByteRange::new(offset, len).ok_or_else(full)
+}
+
+fn write_pages(
+    file: &dyn ImageFile,
+    bat: &Bat,
+    pages: core::ops::Range<u64>,
+    geometry: &Geometry,
+) -> Result<(), ImageError> {
+    for page in pages {
+        let (offset, bytes) = bat.page(page, geometry);
+        if offset.saturating_add(PAGE) <= bat.region.end() {
+            file.write_at(offset, bytes.as_slice()).map_err(failed)?;
+        }
+    }
+    file.flush().map_err(failed)
+}
+
+/// The pages of the file that have some bytes, with these.
+fn changed(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>, ImageError> {
+    let mut pages = Vec::new();
+    let end = offset.saturating_add(bytes.len() as u64);
+    let mut start = offset - offset % PAGE;
+    while start < end {
+        let mut page = Box::new([0; PAGE_LEN]);
+        file.read_at(start, page.as_mut_slice())
+            .map_err(|error| ImageError::new("metadata", start, error))?;
+        let from = start.max(offset);
+        let to = end.min(start + PAGE);
+        let part = bytes.get(to_usize(from - offset)..to_usize(to - offset));
+        put(page.as_mut_slice(), to_usize(from - start), part.unwrap_or_default());
+        pages.push((start, page));
+        start += PAGE;
+    }
+    Ok(pages)
+}
+
+/// The pages of both region tables that differ when the BAT is in another place.
+fn moved(
+    file: &dyn ImageFile,
+    regions: &mut Regions,
+    bat: ByteRange,
+) -> Result<Vec<Page>, ImageError> {
+    regions.set_bat(bat);
+    let table = regions.encode();
+    let mut pages = Vec::new();
+    for offset in REGION_TABLE_OFFSETS {
+        pages.extend(changed(file, offset, &table)?);
+    }
+    Ok(pages)
+}
+
+/// Changes pages by way of the log. They are few enough for one entry.
+fn write_size(
+    file: &dyn ImageFile,
+    writing: &mut Writing,
+    pages: &[Page],
+) -> Result<(), ImageError> {
+    let file_len = writing.file_len.max(writing.space.end_bytes());
+    let mut steps = vec![Step::Extend { len: file_len }, Step::Flush];
+    let end = writing.space.end_bytes();
+    writing.log.write(pages, file_len, end, &mut steps);
+    steps.extend([Step::Flush, Step::Durable]);
+    steps.extend(
+        pages.iter().map(|(offset, page)| Step::Write { offset: *offset, bytes: page.to_vec() }),
+    );
+    steps.push(Step::Flush);
+    writing.file_len = file_len;
+    Commit { steps }.carry_out(file).map_err(failed)
+}

@@ -1,0 +1,201 @@
+//! The sector bitmaps of an image with a parent, page by page ([MS-VHDX] 2.2.5).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_image::{ByteRange, ImageError, ImageFault};
+
+use crate::bat::Bat;
+use crate::fields::{PAGE, PAGE_LEN, to_usize};
+use crate::geometry::{Geometry, PAGE_SECTORS_SHIFT};
+use crate::log::Page;
+
+/// Pages that are kept though nothing needs them: 8 MB, for 32 GB of partly present
+/// blocks with sectors of 512 bytes.
+const PAGES_MAX: usize = 2048;
+/// Pages that one question may need, so that they all fit.
+pub(crate) const PAGES_PER_QUESTION_MAX: u64 = PAGES_MAX as u64 / 2;
+/// Pages of a sector bitmap block.
+const CHUNK_PAGES: u64 = 256;
+
+#[derive(Debug)]
+struct Cached {
+    bits: Box<[u8; PAGE_LEN]>,
+    /// When it was last asked for.
+    used: u64,
+}
+
+/// Pages of sector bitmaps in memory. Page `n` is about sectors `n * 2^15` and on.
+#[derive(Debug, Default)]
+pub(crate) struct SectorBitmaps {
+    pages: BTreeMap<u64, Cached>,
+    /// Pages that were changed since they were last handed out to be written.
+    pub dirty: BTreeSet<u64>,
+    /// Pages that are being written.
+    pub committing: BTreeSet<u64>,
+    /// Chunks whose sector bitmap is not in the file yet: it reads as zeros.
+    pub fresh: BTreeSet<u64>,
+    /// Blocks with writes under way, and how many: their pages stay.
+    held: BTreeMap<u64, u32>,
+    /// Where pages that were asked for are in the file.
+    wanted: BTreeMap<u64, u64>,
+    questions: u64,
+}
+
+impl SectorBitmaps {
+    /// Pages about the sectors of a part of a block.
+    fn pages_of(range: ByteRange, geometry: &Geometry) -> core::ops::Range<u64> {
+        let shift = geometry.sector_shift + PAGE_SECTORS_SHIFT;
+        range.offset() >> shift..(range.end().saturating_sub(1) >> shift) + 1
+    }
+
+    /// Brings the pages of a range, which is not empty and in one chunk, into memory, or
+    /// says what must be read for that.
+    pub(crate) fn load(
+        &mut self,
+        range: ByteRange,
+        geometry: &Geometry,
+        bat: &Bat,
+    ) -> Option<ByteRange> {
+        self.questions += 1;
+        for page in Self::pages_of(range, geometry) {
+            if let Some(cached) = self.pages.get_mut(&page) {
+                cached.used = self.questions;
+                continue;
+            }
+            let chunk = page / CHUNK_PAGES;
+            let entry = bat.bitmap(chunk);
+            if !entry.is_present() || self.fresh.contains(&chunk) {
+                self.insert(page, Box::new([0; PAGE_LEN]), geometry);
+                continue;
+            }
+            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE);
+            self.wanted.insert(offset, page);
+            return ByteRange::new(offset, PAGE);
+        }
+        None
+    }
+
+    /// A page that [`SectorBitmaps::load`] asked for. One that came before is known
+    /// better here.
+    pub(crate) fn handle_page(
+        &mut self,
+        range: ByteRange,
+        bytes: &[u8],
+        geometry: &Geometry,
+    ) -> Result<(), ImageError> {
+        let Ok(bits) = <[u8; PAGE_LEN]>::try_from(bytes) else {
+            let fault = ImageFault::Value { value: bytes.len() as u64, allowed: "4096 bytes" };
+            return Err(ImageError::new("sector bitmap", range.offset(), fault));
+        };
+        if let Some(page) = self.wanted.remove(&range.offset()) {
+            if !self.pages.contains_key(&page) {
+                self.insert(page, Box::new(bits), geometry);
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, page: u64, bits: Box<[u8; PAGE_LEN]>, geometry: &Geometry) {
+        if self.pages.len() >= PAGES_MAX {
+            let oldest = self.pages.iter().filter(|(page, _)| !self.is_needed(**page, geometry));
+            let oldest = oldest.min_by_key(|(_, cached)| cached.used).map(|(page, _)| *page);
+            if let Some(oldest) = oldest {
+                self.pages.remove(&oldest);
+            }
+        }
+        self.pages.insert(page, Cached { bits, used: self.questions });
+    }
+
+    /// Whether a page is not as the file has it, or will not be.
+    fn is_needed(&self, page: u64, geometry: &Geometry) -> bool {
+        let first = page << (geometry.sector_shift + PAGE_SECTORS_SHIFT);
+        let last = first + ((1 << (geometry.sector_shift + PAGE_SECTORS_SHIFT)) - 1);
+        let blocks = first >> geometry.block_shift..=last >> geometry.block_shift;
+        self.dirty.contains(&page)
+            || self.committing.contains(&page)
+            || self.fresh.contains(&(page / CHUNK_PAGES))
+            || self.held.range(blocks).next().is_some()
+    }
+
+    /// A write to a block is under way, which will need its pages.
+    pub(crate) fn hold(&mut self, block: u64) {
+        let writes = self.held.entry(block).or_insert(0);
+        *writes = writes.saturating_add(1);
+    }
+
+    /// A write to a block has ended.
+    pub(crate) fn release(&mut self, block: u64) {
+        if let Some(writes) = self.held.get_mut(&block) {
+            *writes = writes.saturating_sub(1);
+            if *writes == 0 {
+                self.held.remove(&block);
+            }
+        }
+    }
+
+    /// No write to a block will need its pages.
+    pub(crate) fn release_all(&mut self, block: u64) {
+        self.held.remove(&block);
+    }
+
+    /// The begin of a range, which is loaded, as sectors that all are in the file, or all
+    /// are not.
+    pub(crate) fn run(&self, range: ByteRange, geometry: &Geometry) -> (bool, u64) {
+        let first = range.offset() >> geometry.sector_shift;
+        let end = range.end() >> geometry.sector_shift;
+        let is_present = self.word(first) & 1 == 1;
+        let mut at = first;
+        while at < end {
+            let word = if is_present { self.word(at) } else { !self.word(at) };
+            let same = u64::from(word.trailing_ones());
+            let left = 64 - at % 64;
+            at += same.min(left);
+            if same < left {
+                break;
+            }
+        }
+        (is_present, (at.min(end) - first) << geometry.sector_shift)
+    }
+
+    /// The bits from a sector to the end of its 64, the sector's first.
+    fn word(&self, sector: u64) -> u64 {
+        let page = self.pages.get(&(sector >> PAGE_SECTORS_SHIFT));
+        let at = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 64 * 8);
+        let word = page.map_or(0, |page| crate::fields::u64_at(page.bits.as_slice(), at));
+        word >> (sector % 64)
+    }
+
+    /// Says of a range, which is loaded, that all of it is in the file or nothing is.
+    pub(crate) fn set(&mut self, range: ByteRange, is_present: bool, geometry: &Geometry) {
+        let end = range.end() >> geometry.sector_shift;
+        let mut sector = range.offset() >> geometry.sector_shift;
+        while sector < end {
+            let page = sector >> PAGE_SECTORS_SHIFT;
+            let to = end.min((sector / 8 + 1) * 8);
+            let mask = (((1_u16 << (to - sector)) - 1) << (sector % 8)) as u8;
+            let at = to_usize(sector % (1 << PAGE_SECTORS_SHIFT) / 8);
+            let byte = self.pages.get_mut(&page).and_then(|page| page.bits.get_mut(at));
+            if let Some(byte) = byte {
+                *byte = if is_present { *byte | mask } else { *byte & !mask };
+                self.dirty.insert(page);
+            }
+            sector = to;
+        }
+    }
+
+    /// Whether all pages of a range are in memory.
+    pub(crate) fn is_loaded(&self, range: ByteRange, geometry: &Geometry) -> bool {
+        Self::pages_of(range, geometry).all(|page| self.pages.contains_key(&page))
+    }
+
+    /// Where a page that is in memory belongs, and what is there.
+    pub(crate) fn page(&self, page: u64, bat: &Bat) -> Option<Page> {
+        let entry = bat.bitmap(page / CHUNK_PAGES);
+        let bits = self.pages.get(&page).filter(|_| entry.is_present())?;
+        Some((entry.offset().saturating_add(page % CHUNK_PAGES * PAGE), bits.bits.clone()))
+    }
+}
+
+#[cfg(test)]
+#[path = "sector_bitmap_tests.rs"]
+mod tests;

@@ -1,0 +1,104 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::bat::{Entry, State};
+use crate::fields::MB;
+
+/// Bytes of a disk whose bits one page has.
+const PAGE_DISK: u64 = 16 * MB;
+const PAGES: u64 = 3 * PAGES_MAX as u64;
+
+fn geometry() -> Geometry {
+    let size = PAGES * PAGE_DISK;
+    Geometry { size, block_shift: 20, sector_shift: 9, has_parent: true }
+}
+
+/// Every chunk has a sector bitmap.
+fn bat(geometry: &Geometry) -> Bat {
+    let mut bat = Bat::empty(ByteRange::new(3 * MB, MB).unwrap(), geometry);
+    for chunk in 0..geometry.chunks() {
+        let entry = Entry::present(State::FullyPresent, 10 + chunk as u32);
+        bat.set_bitmap(chunk, entry, geometry);
+    }
+    bat
+}
+
+fn at(page: u64) -> ByteRange {
+    ByteRange::new(page * PAGE_DISK, 512).unwrap()
+}
+
+/// Loads a page, whose first byte is `byte` if it must be read; says whether it must.
+fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, bat: &Bat) -> bool {
+    let Some(wanted) = bitmaps.load(at(page), geometry, bat) else { return false };
+    let expected = bat.bitmap(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE;
+    assert_eq!((wanted.offset(), wanted.len()), (expected, PAGE));
+    let mut bytes = [0; PAGE_LEN];
+    bytes[0] = byte;
+    bitmaps.handle_page(wanted, &bytes, geometry).unwrap();
+    assert_eq!(bitmaps.load(at(page), geometry, bat), None);
+    true
+}
+
+#[test]
+fn pages_are_bounded_and_those_that_are_needed_stay() {
+    let geometry = geometry();
+    let bat = bat(&geometry);
+    let mut bitmaps = SectorBitmaps::default();
+    for page in [0, 1, 2] {
+        load(&mut bitmaps, page, 0, &geometry, &bat);
+    }
+    bitmaps.set(at(0), true, &geometry);
+    bitmaps.hold((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
+    for page in 3..PAGES {
+        assert!(load(&mut bitmaps, page, 0, &geometry, &bat));
+        assert!(bitmaps.pages.len() <= PAGES_MAX);
+    }
+    assert!(bitmaps.is_loaded(at(0), &geometry), "it is not written");
+    assert!(bitmaps.is_loaded(at(1), &geometry), "a write is under way");
+    assert!(!bitmaps.is_loaded(at(2), &geometry));
+    assert_eq!(bitmaps.run(at(0), &geometry), (true, 512));
+    assert!(bitmaps.is_loaded(at(PAGES - PAGES_PER_QUESTION_MAX), &geometry), "a question's");
+    // An answer that came twice changes nothing.
+    let again = ByteRange::new(bat.bitmap(0).offset(), PAGE).unwrap();
+    bitmaps.handle_page(again, &[0; PAGE_LEN], &geometry).unwrap();
+    assert_eq!(bitmaps.run(at(0), &geometry), (true, 512));
+    assert!(bitmaps.handle_page(again, &[0; 9], &geometry).is_err());
+    bitmaps.release((at(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
+    bitmaps.dirty.clear();
+    assert!(!load(&mut bitmaps, PAGES - 1, 0, &geometry, &bat));
+    assert!(load(&mut bitmaps, 2, 8, &geometry, &bat));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn runs_are_what_was_set(
+        sets in prop::collection::vec((0..600_u64, 0..300_u64, any::<bool>()), 0..12),
+    ) {
+        let geometry = geometry();
+        let bat = bat(&geometry);
+        let mut bitmaps = SectorBitmaps::default();
+        // Over the end of a page.
+        let first = (PAGE_DISK >> 9) - 450;
+        for page in [0, 1] {
+            load(&mut bitmaps, page, 0, &geometry, &bat);
+        }
+        let mut expected = vec![false; 900];
+        for (from, len, is_present) in sets {
+            let range = ByteRange::new((first + from) << 9, len << 9).unwrap();
+            bitmaps.set(range, is_present, &geometry);
+            expected[from as usize..(from + len) as usize].fill(is_present);
+        }
+        let mut found = Vec::new();
+        while found.len() < 900 {
+            let at = found.len() as u64;
+            let rest = ByteRange::new((first + at) << 9, (900 - at) << 9).unwrap();
+            let (is_present, len) = bitmaps.run(rest, &geometry);
+            prop_assert!(len > 0);
+            prop_assert_ne!(found.last(), Some(&is_present), "runs are as long as they can be");
+            found.resize(found.len() + (len >> 9) as usize, is_present);
+        }
+        prop_assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,267 @@
+//! Which megabytes of the file are in use, and where new blocks go.
+
+use suimon_image::{ByteRange, ImageError, ImageFault};
+
+use crate::bat::FILE_MB_MAX;
+use crate::fields::MB;
+
+/// Pieces of a gap that are made ready at a time.
+const GAP_BLOCKS_MAX: u32 = 64;
+/// Gaps that are remembered. The space of others is used when the image is opened again.
+const GAPS_MAX: usize = 1 << 16;
+/// By how much the file grows at most beyond what is needed, in megabytes.
+const GROWTH_MB_MAX: u64 = 256;
+
+/// One bit for each megabyte up to the last one in use: 64 MB at most, for a file of
+/// 512 TB.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Occupancy {
+    words: Vec<u64>,
+    /// Megabytes that the log changes where payload must not be.
+    logged: Vec<(u32, u32)>,
+}
+
+impl Occupancy {
+    /// Refuses payload in these megabytes. They are in order.
+    pub(crate) fn set_logged(&mut self, logged: Vec<(u32, u32)>) {
+        self.logged = logged;
+    }
+
+    /// Takes `from .. to`, or says what has some of it.
+    pub(crate) fn take(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
+        let words = (to as usize).div_ceil(64);
+        if self.words.len() < words {
+            self.words.resize(words, 0);
+        }
+        for mb in from..to {
+            let Some(word) = self.words.get_mut(mb as usize / 64) else { continue };
+            let bit = 1 << (mb % 64);
+            if *word & bit != 0 {
+                return Err("something else in the file");
+            }
+            *word |= bit;
+        }
+        Ok(())
+    }
+
+    /// Takes `from .. to` for payload, which is read from the file as it is.
+    pub(crate) fn take_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
+        let after = self.logged.partition_point(|&(_, end)| end <= from);
+        if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
+            return Err("a change in the log: open the image for writing once");
+        }
+        self.take(from, to)
+    }
+
+    /// Takes a range that is known to consist of megabytes.
+    pub(crate) fn take_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
+        let too_far = ImageFault::Full { limit: FILE_MB_MAX * MB };
+        let to = Some(range.end() / MB).filter(|end| *end <= FILE_MB_MAX);
+        let to = to.and_then(|end| u32::try_from(end).ok()).ok_or(too_far)?;
+        let from = u32::try_from(range.offset() / MB).unwrap_or(to);
+        self.take(from, to).map_err(|other| ImageFault::Overlap { other })
+    }
+
+    /// The first megabyte behind all that is in use.
+    pub(crate) fn end(&self) -> u32 {
+        let last = self.words.iter().rposition(|word| *word != 0);
+        last.map_or(0, |at| {
+            let word = self.words.get(at).copied().unwrap_or(0);
+            // At most 2^29.
+            u32::try_from(at * 64 + 64).unwrap_or(u32::MAX) - word.leading_zeros()
+        })
+    }
+
+    /// Megabytes that are in use.
+    pub(crate) fn used(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// What is not in use before the end, in order, and not more than 65536 pieces of it.
+    pub(crate) fn gaps(&self) -> Vec<(u32, u32)> {
+        let mut gaps = Vec::new();
+        let mut from = None;
+        let end = self.end();
+        let mut mb = 0;
+        while mb <= end && gaps.len() < GAPS_MAX {
+            let word = self.words.get(mb as usize / 64).copied().unwrap_or(0) >> (mb % 64);
+            match from {
+                None if word & 1 == 0 => from = Some(mb),
+                Some(begin) if word & 1 == 1 => {
+                    gaps.push((begin, mb));
+                    from = None;
+                }
+                _ => {}
+            }
+            // On to where it changes, or to the next word.
+            let same = if word & 1 == 1 { word.trailing_ones() } else { word.trailing_zeros() };
+            mb += same.min(64 - mb % 64);
+        }
+        gaps
+    }
+}
+
+/// Where new blocks and sector bitmaps go. What it hands out reads as zeros.
+///
+/// Space that is freed goes a long way: the commit that frees it makes it zeros once the
+/// freeing is durable, and when that commit has ended it may be used.
+#[derive(Debug)]
+pub(crate) struct Space {
+    block_mb: u32,
+    has_bitmaps: bool,
+    /// Behind all that was ever handed out.
+    end: u32,
+    /// Ready pieces of a block's size, and of 1 MB.
+    blocks: Vec<u32>,
+    slots: Vec<u32>,
+    /// Space between other things whose content is not known.
+    gaps: Vec<(u32, u32)>,
+    /// Blocks that were freed since the last commit began.
+    pub freed: Vec<u32>,
+}
+
+impl Space {
+    pub(crate) fn new(occupancy: &Occupancy, block_bytes: u64, has_bitmaps: bool) -> Self {
+        Self {
+            // At most 256.
+            block_mb: u32::try_from(block_bytes / MB).unwrap_or(1),
+            has_bitmaps,
+            end: occupancy.end(),
+            blocks: Vec::new(),
+            slots: Vec::new(),
+            gaps: occupancy.gaps(),
+            freed: Vec::new(),
+        }
+    }
+
+    /// Space for a block, in megabytes.
+    pub(crate) fn allocate_block(&mut self) -> Result<u32, ImageError> {
+        match self.blocks.pop() {
+            Some(mb) => Ok(mb),
+            None => self.extend(self.block_mb),
+        }
+    }
+
+    /// Space for a sector bitmap.
+    pub(crate) fn allocate_slot(&mut self) -> Result<u32, ImageError> {
+        match self.slots.pop() {
+            Some(mb) => Ok(mb),
+            None => self.extend(1),
+        }
+    }
+
+    /// New space at the end, which the file may not have yet.
+    pub(crate) fn extend(&mut self, mb: u32) -> Result<u32, ImageError> {
+        let end = self.end.saturating_add(mb);
+        if u64::from(end) > FILE_MB_MAX {
+            let offset = u64::from(self.end) * MB;
+            let fault = ImageFault::Full { limit: FILE_MB_MAX * MB };
+            return Err(ImageError::new("payload block", offset, fault));
+        }
+        Ok(core::mem::replace(&mut self.end, end))
+    }
+
+    /// Bytes of the file that something may be in.
+    pub(crate) fn end_bytes(&self) -> u64 {
+        u64::from(self.end) * MB
+    }
+
+    /// What the file's length should be when it must grow: somewhat more than needed, so
+    /// that it need not grow each time.
+    pub(crate) fn grown_bytes(&self) -> u64 {
+        let end = u64::from(self.end);
+        let more = (end / 16).clamp(u64::from(self.block_mb), GROWTH_MB_MAX);
+        (end + more).min(FILE_MB_MAX) * MB
+    }
+
+    /// A piece of a gap to be made zeros, if ready space is short; then it goes to
+    /// [`Space::add_zeroed`].
+    pub(crate) fn take_gap(&mut self) -> Option<(u32, u32)> {
+        if self.blocks.len() >= GAP_BLOCKS_MAX as usize {
+            return None;
+        }
+        let smallest = if self.has_bitmaps { 1 } else { self.block_mb };
+        while let Some((from, to)) = self.gaps.pop() {
+            let take = (to - from).min(GAP_BLOCKS_MAX * self.block_mb);
+            if take < smallest {
+                continue;
+            }
+            if from + take < to {
+                self.gaps.push((from + take, to));
+            }
+            return Some((from, from + take));
+        }
+        None
+    }
+
+    /// A piece that was not made zeros after all.
+    pub(crate) fn return_gap(&mut self, gap: (u32, u32)) {
+        self.gaps.push(gap);
+    }
+
+    /// A piece of a gap reads as zeros now.
+    pub(crate) fn add_zeroed(&mut self, (mut from, to): (u32, u32)) {
+        while to - from >= self.block_mb {
+            self.blocks.push(from);
+            from += self.block_mb;
+        }
+        if self.has_bitmaps {
+            self.slots.extend(from..to);
+        }
+    }
+
+    /// Blocks that were freed read as zeros now.
+    pub(crate) fn add_blocks(&mut self, blocks: &[u32]) {
+        self.blocks.extend_from_slice(blocks);
+    }
+
+    /// A block's bytes of the file.
+    pub(crate) fn block_range(&self, mb: u32) -> Option<ByteRange> {
+        self.range((mb, mb.saturating_add(self.block_mb)))
+    }
+
+    /// The bytes of megabytes `from .. to`.
+    pub(crate) fn range(&self, (from, to): (u32, u32)) -> Option<ByteRange> {
+        ByteRange::new(u64::from(from) * MB, u64::from(to.saturating_sub(from)) * MB)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_cannot_be_taken_again_and_the_rest_are_gaps() {
+        let mut occupancy = Occupancy::default();
+        for (from, to) in [(0, 4), (6, 8), (63, 66), (130, 131)] {
+            occupancy.take(from, to).unwrap();
+        }
+        assert_eq!(occupancy.end(), 131);
+        assert_eq!(occupancy.gaps(), [(4, 6), (8, 63), (66, 130)]);
+        assert!(occupancy.clone().take(7, 9).is_err());
+        assert_eq!(occupancy.used(), 4 + 2 + 3 + 1);
+        occupancy.set_logged(vec![(8, 9), (20, 21)]);
+        assert!(occupancy.clone().take(18, 22).is_ok());
+        assert!(occupancy.clone().take_payload(18, 22).is_err());
+        assert!(occupancy.take_payload(9, 20).is_ok());
+        assert_eq!(Occupancy::default().gaps(), []);
+    }
+
+    #[test]
+    fn freed_space_is_handed_out_before_the_file_grows_but_not_before_it_is_zeros() {
+        let mut occupancy = Occupancy::default();
+        occupancy.take(0, 4).unwrap();
+        occupancy.take(9, 10).unwrap();
+        let mut space = Space::new(&occupancy, 2 * MB, true);
+        assert_eq!(space.allocate_block().unwrap(), 10);
+        let gap = space.take_gap().unwrap();
+        assert_eq!((gap, space.take_gap()), ((4, 9), None));
+        assert_eq!(space.allocate_slot().unwrap(), 12);
+        space.add_zeroed(gap);
+        assert_eq!(space.allocate_slot().unwrap(), 8);
+        let blocks = [space.allocate_block().unwrap(), space.allocate_block().unwrap()];
+        assert_eq!(blocks, [6, 4]);
+        assert_eq!(space.allocate_block().unwrap(), 13);
+        assert_eq!(space.end_bytes(), 15 * MB);
+    }
+}

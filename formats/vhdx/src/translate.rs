@@ -1,0 +1,389 @@
+//! Where bytes are, and where they go: [`Image`] for VHDX.
+
+use suimon_image::{
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFault, Located, Place, Shape,
+    push_extent,
+};
+
+use crate::Vhdx;
+use crate::bat::{Entry, State};
+use crate::geometry::PAGE_SECTORS_SHIFT;
+use crate::sector_bitmap::PAGES_PER_QUESTION_MAX;
+use crate::vhdx::{Pending, Writing};
+
+impl Image for Vhdx {
+    fn shape(&self) -> Shape {
+        Self::shape(self)
+    }
+
+    fn linear_offset(&self) -> Option<u64> {
+        self.linear
+    }
+
+    #[inline]
+    fn locate(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.geometry.check(range)?;
+        if self.push_present(range, extents) {
+            return Ok(Located::Ready);
+        }
+        self.locate_blocks(range, extents)
+    }
+
+    #[inline]
+    fn place_write(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.geometry.check(range)?;
+        if self.writing.is_some() && self.push_present(range, extents) {
+            return Ok(Located::Ready);
+        }
+        self.place_blocks(range, extents)
+    }
+
+    #[inline]
+    fn handle_written(&mut self, range: ByteRange) {
+        if !self.is_in_present_block(range) || self.geometry.has_parent {
+            self.mark_written(range);
+        }
+    }
+
+    fn handle_failed(&mut self, range: ByteRange) {
+        self.give_up(range);
+    }
+
+    fn discard(
+        &mut self,
+        range: ByteRange,
+        kept: &mut Vec<ByteRange>,
+    ) -> Result<Located, ImageError> {
+        self.geometry.check(range)?;
+        if self.writing.is_none() {
+            return Err(read_only(range));
+        }
+        self.discard_blocks(range, kept);
+        Ok(Located::Ready)
+    }
+
+    fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
+        if self.overlay.changes.is_empty() {
+            return self.bitmaps.handle_page(range, bytes, &self.geometry);
+        }
+        let mut bytes = bytes.to_vec();
+        self.overlay.patch(range.offset(), &mut bytes);
+        self.bitmaps.handle_page(range, &bytes, &self.geometry)
+    }
+
+    fn uncommitted_bytes(&self) -> u64 {
+        self.uncommitted_pages().saturating_mul(crate::fields::PAGE)
+    }
+
+    fn begin_commit(&mut self) -> Option<Commit> {
+        self.commit_steps()
+    }
+
+    fn handle_commit(&mut self, outcome: CommitOutcome) {
+        self.end_commit(outcome);
+    }
+
+    fn close(self: Box<Self>, file: &dyn suimon_image::ImageFile) -> Result<(), ImageError> {
+        Self::close(*self, file)
+    }
+}
+
+impl Vhdx {
+    /// Whether a range is in one block that is all in the file.
+    #[inline]
+    fn is_in_present_block(&self, range: ByteRange) -> bool {
+        let block = range.offset() >> self.geometry.block_shift;
+        let last = range.end().wrapping_sub(1) >> self.geometry.block_shift;
+        block == last && self.bat.payload(block).is_fully_present()
+    }
+
+    /// The answer for a range in one block that is all in the file.
+    #[inline]
+    fn push_present(&self, range: ByteRange, extents: &mut Vec<Extent>) -> bool {
+        let found = self.is_in_present_block(range);
+        if found {
+            let entry = self.bat.payload(range.offset() >> self.geometry.block_shift);
+            let place = Place::File(entry.offset() + self.within(range));
+            push_extent(extents, place, range.len());
+        }
+        found
+    }
+
+    /// Where in its block a range begins.
+    #[inline]
+    fn within(&self, range: ByteRange) -> u64 {
+        range.offset() & (self.geometry.block_bytes() - 1)
+    }
+
+    /// Brings what is needed of sector bitmaps into memory. `needs` says for a block,
+    /// its entry and the part of it that is asked for which part of it that is.
+    fn load_bitmaps(
+        &mut self,
+        range: ByteRange,
+        needs: impl Fn(&Self, u64, Entry, ByteRange) -> Option<ByteRange>,
+    ) -> Result<Located, ImageError> {
+        if !self.geometry.has_parent {
+            return Ok(Located::Ready);
+        }
+        let page_shift = self.geometry.sector_shift + PAGE_SECTORS_SHIFT;
+        let unit = page_shift.max(self.geometry.block_shift);
+        if range.len() >> unit >= PAGES_PER_QUESTION_MAX >> (unit - page_shift) {
+            let fault = ImageFault::Value {
+                value: range.len(),
+                allowed: "less than 16 GB at a time of an image with a parent",
+            };
+            return Err(ImageError::new("request", range.offset(), fault));
+        }
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let Some(needed) = needs(self, block, self.bat.payload(block), part) else { continue };
+            if let Some(missing) = self.bitmaps.load(needed, &self.geometry, &self.bat) {
+                return Ok(Located::Need(missing));
+            }
+        }
+        Ok(Located::Ready)
+    }
+
+    fn locate_blocks(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        let located = self.load_bitmaps(range, |_, _, entry, part| {
+            (entry.state() == State::PartiallyPresent).then_some(part)
+        })?;
+        if located != Located::Ready {
+            return Ok(located);
+        }
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            let place = Place::File(entry.offset().saturating_add(self.within(part)));
+            match entry.state() {
+                State::FullyPresent => push_extent(extents, place, part.len()),
+                State::PartiallyPresent => self.push_sectors(entry, part, extents),
+                State::NotPresent if self.geometry.has_parent => {
+                    push_extent(extents, Place::Parent, part.len());
+                }
+                State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
+                    push_extent(extents, Place::Zero, part.len());
+                }
+            }
+        }
+        Ok(located)
+    }
+
+    /// The part of a block that is in the file by sectors.
+    fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<Extent>) {
+        let mut rest = part;
+        while !rest.is_empty() {
+            let (is_present, len) = self.bitmaps.run(rest, &self.geometry);
+            let file = Place::File(entry.offset().saturating_add(self.within(rest)));
+            // A run has a sector at least.
+            let len = len.max(1 << self.geometry.sector_shift);
+            let (run, next) = rest.split_at(len);
+            push_extent(extents, if is_present { file } else { Place::Parent }, run.len());
+            rest = next;
+        }
+    }
+
+    /// Whether a write to a part of a block needs its sector bitmap: the rest of the
+    /// block is still in the parent.
+    fn needs_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
+        self.geometry.has_parent
+            && matches!(entry.state(), State::NotPresent | State::PartiallyPresent)
+            && !self.is_whole(block, part)
+    }
+
+    /// All of a block.
+    pub(crate) fn block_range(&self, block: u64) -> Option<ByteRange> {
+        let offset = block.checked_mul(self.geometry.block_bytes())?;
+        ByteRange::new(offset, self.geometry.block_len(block)).filter(|range| !range.is_empty())
+    }
+
+    fn place_blocks(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        if self.writing.is_none() {
+            return Err(read_only(range));
+        }
+        // All of the block: sectors that are not written become known to be elsewhere.
+        let located = self.load_bitmaps(range, |image, block, entry, part| {
+            let needs = image.needs_bitmap(block, entry, part);
+            if needs { image.block_range(block) } else { None }
+        })?;
+        if located != Located::Ready {
+            return Ok(located);
+        }
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            match self.place_block(block, part) {
+                Ok(offset) => push_extent(extents, Place::File(offset), part.len()),
+                Err(error) => {
+                    let (placed, _) = range.split_at(part.offset() - range.offset());
+                    if !placed.is_empty() {
+                        self.give_up(placed);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(located)
+    }
+
+    /// Where a part of a block is to be written.
+    fn place_block(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
+        let entry = self.bat.payload(block);
+        let needs_bitmap = self.needs_bitmap(block, entry, part);
+        let Some(writing) = &mut self.writing else { return Err(read_only(part)) };
+        if needs_bitmap {
+            let chunk = self.geometry.chunk(block);
+            if !self.bat.bitmap(chunk).is_present() {
+                let slot = Entry::present(State::FullyPresent, writing.space.allocate_slot()?);
+                self.bat.set_bitmap(chunk, slot, &self.geometry);
+                self.bitmaps.fresh.insert(chunk);
+            }
+        }
+        let offset = match entry.is_present() {
+            true => entry.offset(),
+            false => u64::from(writing.pending_place(block)?) << 20,
+        };
+        if needs_bitmap {
+            self.bitmaps.hold(block);
+        }
+        Ok(offset + self.within(part))
+    }
+
+    fn mark_written(&mut self, range: ByteRange) {
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            let is_whole = self.is_whole(block, part);
+            match entry.state() {
+                State::FullyPresent => self.bitmaps.release_all(block),
+                State::PartiallyPresent => {
+                    if !is_whole {
+                        self.bitmaps.set(part, true, &self.geometry);
+                        self.bitmaps.release(block);
+                    }
+                    if is_whole || self.has_all_sectors(block) {
+                        self.set_present(block, State::FullyPresent, entry.mb());
+                    }
+                }
+                State::NotPresent if self.geometry.has_parent && !is_whole => {
+                    let Some(mb) = self.take_pending(block) else { continue };
+                    if let Some(all) = self.block_range(block) {
+                        // Bits of a block that was not there say nothing.
+                        self.bitmaps.set(all, false, &self.geometry);
+                    }
+                    self.bitmaps.set(part, true, &self.geometry);
+                    self.bitmaps.release(block);
+                    self.set_present(block, State::PartiallyPresent, mb);
+                }
+                State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
+                    let Some(mb) = self.take_pending(block) else { continue };
+                    self.set_present(block, State::FullyPresent, mb);
+                }
+            }
+        }
+    }
+
+    /// A write that was placed has failed.
+    fn give_up(&mut self, range: ByteRange) {
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            if self.needs_bitmap(block, entry, part) {
+                self.bitmaps.release(block);
+            }
+            let Some(writing) = &mut self.writing else { return };
+            let Some(pending) = writing.pending.get_mut(&block) else { continue };
+            pending.writes = pending.writes.saturating_sub(1);
+            if pending.writes == 0 {
+                writing.space.freed.push(pending.mb);
+                writing.pending.remove(&block);
+            }
+        }
+    }
+
+    fn set_present(&mut self, block: u64, state: State, mb: u32) {
+        self.bat.set_payload(block, Entry::present(state, mb), &self.geometry);
+        if state == State::FullyPresent {
+            self.bitmaps.release_all(block);
+        }
+    }
+
+    fn take_pending(&mut self, block: u64) -> Option<u32> {
+        self.writing.as_mut()?.pending.remove(&block).map(|pending| pending.mb)
+    }
+
+    /// Whether every sector of a block that is there in part is known to be in the file.
+    fn has_all_sectors(&self, block: u64) -> bool {
+        let Some(all) = self.block_range(block) else { return false };
+        self.bitmaps.is_loaded(all, &self.geometry)
+            && self.bitmaps.run(all, &self.geometry) == (true, all.len())
+    }
+
+    fn discard_blocks(&mut self, range: ByteRange, kept: &mut Vec<ByteRange>) {
+        for (block, part) in range.blocks(self.geometry.block_bytes()) {
+            let entry = self.bat.payload(block);
+            let reads_as_zeros = match entry.state() {
+                State::FullyPresent | State::PartiallyPresent => false,
+                State::NotPresent => !self.geometry.has_parent,
+                State::Undefined | State::Zero | State::Unmapped => true,
+            };
+            if reads_as_zeros {
+                continue;
+            }
+            if self.metadata.leave_allocated || !self.is_whole(block, part) {
+                push_range(kept, part);
+                continue;
+            }
+            self.bat.set_payload(block, Entry::UNMAPPED, &self.geometry);
+            if entry.is_present() {
+                self.free(entry.mb());
+            }
+        }
+    }
+
+    fn free(&mut self, mb: u32) {
+        if let Some(writing) = &mut self.writing {
+            writing.space.freed.push(mb);
+        }
+    }
+}
+
+impl Writing {
+    /// Space for a block that is written for the first time: the same for all writes to it
+    /// until one has ended.
+    fn pending_place(&mut self, block: u64) -> Result<u32, ImageError> {
+        if let Some(pending) = self.pending.get_mut(&block) {
+            pending.writes = pending.writes.saturating_add(1);
+            return Ok(pending.mb);
+        }
+        let mb = self.space.allocate_block()?;
+        self.pending.insert(block, Pending { mb, writes: 1 });
+        Ok(mb)
+    }
+}
+
+/// Adds a range behind others: to the last one where it continues it.
+fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
+    if let Some(last) = ranges.last_mut() {
+        let joined = last.len().checked_add(range.len());
+        if let (true, Some(len)) = (last.end() == range.offset(), joined) {
+            *last = ByteRange::new(last.offset(), len).unwrap_or(*last);
+            return;
+        }
+    }
+    ranges.push(range);
+}
+
+fn read_only(range: ByteRange) -> ImageError {
+    ImageError::new("request", range.offset(), ImageFault::ReadOnly)
+}

@@ -1,0 +1,71 @@
+//! Images in memory, as several tests need them.
+#![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
+
+use suimon_image::testing::{MemoryFile, TestDisk};
+use suimon_image::{ByteRange, Image};
+use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
+
+pub const MB: u64 = 1 << 20;
+pub const DATA_WRITE: Guid = Guid::new(2);
+
+/// A dynamic image with blocks of 1 MB.
+pub fn dynamic(size: u64) -> NewImage {
+    NewImage {
+        size,
+        block_bytes: MB,
+        logical_sector: 512,
+        physical_sector: 4096,
+        is_fixed: false,
+        parent: None,
+        file_write: Guid::new(1),
+        data_write: DATA_WRITE,
+        disk_id: Guid::new(3),
+    }
+}
+
+/// The same with a parent.
+pub fn child(size: u64) -> NewImage {
+    let parent = ParentLocator::new(Guid::new(77)).with_relative_path(r".\parent.vhdx");
+    NewImage { parent: Some(parent), ..dynamic(size) }
+}
+
+/// GUIDs for one more time that an image is opened.
+pub fn guids(nth: u128) -> WriteGuids {
+    let guid = |kind| Guid::new(nth << 8 | kind);
+    WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
+}
+
+/// A new image in memory.
+pub fn created(image: &NewImage) -> MemoryFile {
+    let file = MemoryFile::default();
+    image.create(&file).unwrap();
+    file
+}
+
+/// A disk without a parent's content.
+pub fn disk(image: Vhdx, file: &MemoryFile) -> TestDisk<'_, Vhdx> {
+    TestDisk { image, file, parent: None }
+}
+
+pub fn range(offset: u64, len: u64) -> ByteRange {
+    ByteRange::new(offset, len).unwrap()
+}
+
+/// What a parent has at an offset: never zero.
+pub fn parent_byte(offset: u64) -> u8 {
+    (offset / 512 % 251) as u8 + 1
+}
+
+/// Fills bytes with what the parent has.
+pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
+    for (byte, offset) in bytes.iter_mut().zip(range.offset()..) {
+        *byte = parent_byte(offset);
+    }
+}
+
+/// All bytes of a disk.
+pub fn content(image: Vhdx, file: &MemoryFile) -> Vec<u8> {
+    let all = range(0, image.shape().size);
+    let mut parent = read_parent;
+    TestDisk { image, file, parent: Some(&mut parent) }.read(all).unwrap()
+}

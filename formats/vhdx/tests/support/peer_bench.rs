@@ -1,0 +1,100 @@
+//! What tests of images with other programs stand on, those of VHD too: a folder with a
+//! disk's content beside its images, and the programs.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use suimon_image::testing::TestDisk;
+use suimon_image::{ByteRange, Image};
+use tempfile::TempDir;
+
+use super::disk_file::DiskFile;
+
+const PIECE: u64 = 8 << 20;
+
+/// Reads a disk by libvhdi, over its parents, into a file.
+const READ_BY_LIBVHDI: &str = "
+import sys, pyvhdi
+images = []
+for path in sys.argv[2:]:
+    image = pyvhdi.file()
+    image.open(path)
+    images.append(image)
+for image, parent in zip(images, images[1:]):
+    image.set_parent(parent)
+size = images[0].get_media_size()
+with open(sys.argv[1], 'wb') as out:
+    for at in range(0, size, 1 << 20):
+        out.write(images[0].read_buffer_at_offset(min(1 << 20, size - at), at))
+";
+
+/// A folder with a disk's content beside its images.
+pub(crate) struct Bench {
+    pub(crate) folder: TempDir,
+    pub(crate) size: u64,
+}
+
+impl Bench {
+    pub(crate) fn new(size: u64) -> Self {
+        let bench = Self { folder: TempDir::new().unwrap(), size };
+        File::create(bench.path("raw")).unwrap().set_len(size).unwrap();
+        bench
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> DiskFile {
+        DiskFile::open(&self.path(name))
+    }
+
+    /// Writes to the content, without an image.
+    pub(crate) fn expect(&self, offset: u64, bytes: &[u8]) {
+        let raw = File::options().write(true).open(self.path("raw")).unwrap();
+        raw.write_all_at(bytes, offset).unwrap();
+    }
+
+    /// The content is that of the first image over the others, by libvhdi.
+    pub(crate) fn libvhdi_agrees(&self, images: &[&str]) {
+        self.libvhdi_agrees_on(self.size, images);
+    }
+
+    /// libvhdi has so many bytes of the content.
+    pub(crate) fn libvhdi_agrees_on(&self, size: u64, images: &[&str]) {
+        let mut paths = vec![self.path("libvhdi")];
+        paths.extend(images.iter().map(|image| self.path(image)));
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        run("/usr/bin/python3", &["-c", READ_BY_LIBVHDI], &paths);
+        let read = |name: &str| std::fs::read(self.path(name)).unwrap();
+        let (expected, found) = (read("raw"), read("libvhdi"));
+        let differs = expected.iter().zip(&found).position(|(expected, found)| expected != found);
+        assert_eq!((differs, found.len() as u64), (None, size), "libvhdi differs in {images:?}");
+    }
+
+    /// The content is what a disk reads.
+    pub(crate) fn is_read_from(&self, disk: &mut TestDisk<'_, impl Image>) {
+        assert_eq!(disk.image.shape().size, self.size);
+        let raw = File::open(self.path("raw")).unwrap();
+        for (_, piece) in ByteRange::new(0, self.size).unwrap().blocks(PIECE) {
+            let mut expected = vec![0; piece.len() as usize];
+            raw.read_exact_at(&mut expected, piece.offset()).unwrap();
+            assert!(disk.read(piece).unwrap() == expected, "{piece}");
+        }
+    }
+}
+
+/// Runs a program that must succeed, and says what it printed.
+pub(crate) fn run(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
+    let output = Command::new(program).args(arguments).args(paths).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "{program} {arguments:?} {paths:?}: {said}");
+    said
+}

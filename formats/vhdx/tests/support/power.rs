@@ -1,0 +1,63 @@
+//! Power failures: at each point of a file's history, with what may be left of it.
+#![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
+
+use suimon_image::testing::{Crash, Fate, FileOp};
+
+/// Numbers that look random and are the same each time (xorshift64).
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 16) as usize % end.max(1)
+    }
+
+    fn order(&mut self, len: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..len).collect();
+        for at in (1..len).rev() {
+            order.swap(at, self.below(at + 1));
+        }
+        order
+    }
+
+    fn fates(&mut self, len: usize) -> Vec<Fate> {
+        let fate = |number: u64| match number % 3 {
+            0 => Fate::Kept,
+            1 => Fate::Lost,
+            _ => Fate::Torn(number.rotate_right(9)),
+        };
+        (0..len).map(|_| fate(self.next() >> 8)).collect()
+    }
+}
+
+/// Files that a power failure after `begun` changes may leave: everything that was not
+/// synced is there, nothing is, and twice some of it in some order.
+pub fn remains(before: &[u8], ops: &[FileOp], begun: usize, numbers: &mut Numbers) -> Vec<Vec<u8>> {
+    let crash = Crash { before, ops, begun };
+    let unsynced = crash.unsynced();
+    let mut files = vec![crash.file(&[], &[])];
+    if unsynced > 0 {
+        files.push(crash.file(&[], &vec![Fate::Lost; unsynced]));
+        for _ in 0..2 {
+            let (order, fates) = (numbers.order(unsynced), numbers.fates(unsynced));
+            files.push(crash.file(&order, &fates));
+        }
+    }
+    files
+}
+
+/// Points at which most is not synced: right before each flush, and at the end.
+pub fn flush_boundaries(ops: &[FileOp]) -> Vec<usize> {
+    let flushes = ops.iter().enumerate().filter(|(_, op)| **op == FileOp::Flush);
+    flushes.map(|(at, _)| at).chain([ops.len()]).collect()
+}
