@@ -113,7 +113,7 @@ impl Vmq {
         reason: Reason,
         now: Time,
     ) -> Option<Move> {
-        let mut draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), now);
+        let mut draft = self.draft_of_means(now);
         let step = draft.shift(queue, to)?;
         Some(self.commit(&step, reason, now))
     }

@@ -33,6 +33,8 @@ pub(crate) struct DraftSeat {
     pub queues: usize,
     /// It is being emptied: nothing goes there, and it does not count as used.
     pub is_closed: bool,
+    /// What queues get here is not what they were expected to get.
+    pub disappoints: bool,
 }
 
 impl DraftSeat {
@@ -154,7 +156,7 @@ impl Draft {
     pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, ProcessorId)> {
         let fresh = self.fresh(item).map(|(_, id)| id);
         self.candidates(item, |_| true)
-            .filter(|(id, seat)| seat.is_used() || fresh == Some(*id))
+            .filter(|(id, seat)| (seat.is_used() && !seat.disappoints) || fresh == Some(*id))
             .map(|(id, seat)| (self.share(id, seat), seat.rank, id))
             .max_by_key(|(share, rank, _)| (*share, core::cmp::Reverse(*rank)))
             .map(|(share, _, id)| (share, id))

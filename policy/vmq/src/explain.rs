@@ -56,12 +56,14 @@ pub enum Stays {
     /// The processor is too busy, but nothing else of it can be moved away, and
     /// elsewhere it would be the same.
     Alone,
-    /// The processor is too busy, and a move there is would help, but this queue was moved
-    /// too often lately.
+    /// The processor is too busy, and a move there is would help, but queues were moved
+    /// lately and the load is the same since then.
     Rests {
         /// For so long.
         left: Duration,
     },
+    /// The processor is too busy for the moment but not usually, and was so before.
+    Momentary,
     /// The processor is too busy, and a move there is would help, but there were too many
     /// lately.
     AllowanceUsedUp {
@@ -151,7 +153,7 @@ impl Vmq {
         match since {
             Some(since) => {
                 let owed = if queue.is_way_back_paid { 1 } else { 2 };
-                let at = since + self.patience.hold();
+                let at = self.packs_at(since);
                 let at = at.max(self.allowance.ready_at(owed, now));
                 Stays::Packable { left: at.since(now) }
             }
@@ -167,10 +169,15 @@ impl Vmq {
             return Stays::NoBetterPlace;
         }
         let ready_at = self.allowance.ready_at(1, now);
-        match queue.is_way_back_paid {
-            false if queue.rest_until > now => Stays::Rests { left: queue.rest_until.since(now) },
-            false if ready_at > now => Stays::AllowanceUsedUp { left: ready_at.since(now) },
-            _ => Stays::NoBetterPlace,
+        if !queue.is_way_back_paid && ready_at > now {
+            return Stays::AllowanceUsedUp { left: ready_at.since(now) };
+        }
+        if self.alert.is_on(now) {
+            return Stays::NoBetterPlace;
+        }
+        match self.alert.rest_until().since(now) {
+            Duration::ZERO => Stays::Momentary,
+            left => Stays::Rests { left },
         }
     }
 }
@@ -207,10 +214,13 @@ impl fmt::Display for Stays {
             ),
             Self::Rests { left } => write!(
                 f,
-                "the processor is above {HIGH}, but the queue was moved often and rests for \
-                 another {:.1} s",
+                "the processor is above {HIGH}, but queues were moved for this load, which is no \
+                 other since; one more may be in {:.1} s",
                 left.as_secs_f32()
             ),
+            Self::Momentary => {
+                write!(f, "the processor is above {HIGH}, but usually is not, and was now and then")
+            }
             Self::AllowanceUsedUp { left } => write!(
                 f,
                 "the processor is above {HIGH}, but moves are used up; there is one more in \

@@ -16,7 +16,7 @@ impl Vmq {
         let from = core::mem::replace(&mut of.at, at);
         of.why = Why::Found;
         of.since = now;
-        of.forget();
+        of.is_way_back_paid = true;
         self.watches.remove(&queue);
         for id in [from, at] {
             if let Some(seat) = self.seats.get_mut(&id) {

@@ -6,6 +6,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::marks::USUAL_OF;
+
 /// A share of one processor's time, in parts per million. What is expected of a
 /// processor may be more than the whole of it. Arithmetic saturates.
 #[derive(
@@ -58,6 +60,15 @@ impl Load {
         Self(self.0 / 2)
     }
 
+    /// This, moved by one part in `parts` to `other`.
+    #[must_use]
+    pub(crate) fn towards(self, other: Self, parts: u32) -> Self {
+        let parts = u64::from(parts.max(1));
+        let sum = u64::from(self.0) * (parts - 1) + u64::from(other.0);
+        // Not more than the larger of both.
+        Self(u32::try_from(sum / parts).unwrap_or(u32::MAX))
+    }
+
     /// What each of `number` has of this, rounded down; all of it for none or one.
     #[must_use]
     pub(crate) fn shared_by(self, number: usize) -> Self {
@@ -93,26 +104,38 @@ impl fmt::Display for Load {
     }
 }
 
-/// The last two measured loads. One alone may be chance; what both say is acted on.
+/// The last two measured loads, and what is usual. One alone may be chance; what two say is
+/// acted on, or what is usual where they vary much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LastTwo {
     earlier: Load,
     latest: Load,
+    usual: Load,
 }
 
 impl LastTwo {
     pub(crate) fn push(&mut self, load: Load) {
         self.earlier = self.latest;
         self.latest = load;
+        self.usual = self.usual.towards(load, USUAL_OF);
     }
 
     /// Both of these and of `other` at the same times.
     pub(crate) fn with(self, other: Self) -> Self {
-        Self { earlier: self.earlier + other.earlier, latest: self.latest + other.latest }
+        Self {
+            earlier: self.earlier + other.earlier,
+            latest: self.latest + other.latest,
+            usual: self.usual + other.usual,
+        }
     }
 
     pub(crate) const fn latest(self) -> Load {
         self.latest
+    }
+
+    /// The running mean of some seconds.
+    pub(crate) const fn usual(self) -> Load {
+        self.usual
     }
 
     pub(crate) fn smaller(self) -> Load {

@@ -30,6 +30,7 @@ impl Vmq {
         let mut moves = self.settle(now);
         if self.spec.enabled && self.spec.mode == VmqMode::Dynamic {
             self.patience.handle_time(now);
+            self.note_heat(now);
             let shed = self.shed(now);
             if !shed.is_empty() {
                 self.patience.handle_shed(now);
@@ -62,6 +63,9 @@ impl Vmq {
         for queue in self.queues.values_mut() {
             let busy_ns = core::mem::take(&mut queue.busy_ns);
             queue.load.push(Load::measured(busy_ns, period));
+            if queue.coming_from.is_none() {
+                queue.measured = queue.measured.saturating_add(1);
+            }
         }
         for (id, seat) in &mut self.seats {
             seat.busy.push(Load::measured(core::mem::take(&mut seat.busy_ns), period));
@@ -93,16 +97,24 @@ impl Vmq {
     }
 
     fn take_effects(&mut self) -> Vec<Effect> {
-        let seats = &self.seats;
+        let Self { seats, queues, .. } = self;
         let busy = |id: ProcessorId| seats.get(&id).map_or(Load::ZERO, |seat| seat.busy.latest());
         let mut effects = Vec::new();
-        self.watches.retain(|_, watch| match watch.handle_measured(busy) {
-            Some(effect) => {
-                effects.push(effect);
-                false
+        let mut disappointing = Vec::new();
+        self.watches.retain(|queue, watch| {
+            let takes = queues.get(queue).map_or(Load::ZERO, |of| of.load.latest());
+            let Some(effect) = watch.handle_measured(busy, takes) else { return true };
+            effects.push(effect);
+            if watch.disappoints() {
+                disappointing.push(effect.to);
             }
-            None => true,
+            false
         });
+        for id in disappointing {
+            if let Some(seat) = self.seats.get_mut(&id) {
+                seat.disappoints = true;
+            }
+        }
         effects
     }
 

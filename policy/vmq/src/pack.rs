@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_quantity::{ProcessorId, QueueId, Time};
 
 use crate::draft::Step;
-use crate::marks::{FIT, LOW};
+use crate::marks::{FIT, HOLD_BESIDE_HOT, LOW};
 use crate::vacate::vacate;
 use crate::{Load, Move, Reason, Vmq};
 
@@ -26,6 +26,13 @@ impl Vmq {
         }
     }
 
+    /// When a processor is emptied that can be since `since`, if no processor becomes hot.
+    pub(crate) fn packs_at(&self, since: Time) -> Time {
+        let hold = self.patience.hold();
+        let beside_hot = since + hold.saturating_mul(HOLD_BESIDE_HOT);
+        (since.max(self.alert.hot_at()) + hold).min(beside_hot)
+    }
+
     /// Empties the processors that could have been emptied all the time for as long as the
     /// hold is. A move is paid for together with its way back.
     pub(crate) fn pack(&mut self, now: Time) -> Vec<Move> {
@@ -33,7 +40,7 @@ impl Vmq {
             .seats
             .iter()
             .filter_map(|(id, seat)| seat.packable_since.map(|since| (*id, since)))
-            .filter(|(_, since)| now.since(*since) >= self.patience.hold())
+            .filter(|(_, since)| self.packs_at(*since) <= now)
             .collect();
         if ripe.is_empty() {
             return Vec::new();
@@ -63,18 +70,26 @@ impl Vmq {
             decided.values().map(|(step, reason)| self.commit(step, *reason, now)).collect();
         for queue in decided.keys() {
             if let Some(of) = self.queues.get_mut(queue) {
-                of.forget();
+                of.is_way_back_paid = true;
             }
         }
         if let Some(since) = ripe.values().min().filter(|_| !moves.is_empty()) {
             self.patience.handle_packed(moves.len(), *since, now);
+            if self.alert.hot_at() < *since {
+                self.rouse();
+            }
         }
         moves
     }
 
     /// The processors that can be emptied, all of them together, the last in order first.
     fn emptyings(&self, now: Time, is_wanted: impl Fn(ProcessorId) -> bool) -> Vec<Emptying> {
-        let mut draft = self.draft(|queue| queue.load.larger(), |seat| seat.other.larger(), now);
+        let mut draft = self.draft(
+            |queue| queue.load.larger(),
+            |queue| queue.load.mean(),
+            |seat| seat.other.larger(),
+            now,
+        );
         let mut emptyings = Vec::new();
         for id in draft.used().into_iter().rev().filter(|id| is_wanted(*id)) {
             let Some(queues_load) = draft.seat(id).map(|seat| seat.own) else { continue };

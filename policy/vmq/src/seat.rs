@@ -4,6 +4,7 @@ use suimon_quantity::Time;
 
 use crate::Processor;
 use crate::load::LastTwo;
+use crate::marks::COOL;
 
 /// A processor of the host, whether it may be used or not.
 #[derive(Clone, Debug)]
@@ -22,10 +23,16 @@ pub(crate) struct Seat {
     pub is_disturbed: bool,
     /// Since when it could have been emptied all the time.
     pub packable_since: Option<Time>,
+    /// When it was last hot.
+    pub hot_at: Time,
+    /// It is hot, and had not been for long before.
+    pub is_newly_hot: bool,
+    /// A queue came here to get more, and got less: here it is not shared alike.
+    pub disappoints: bool,
 }
 
 impl Seat {
-    pub(crate) fn new(processor: Processor) -> Self {
+    pub(crate) fn new(processor: Processor, now: Time) -> Self {
         Self {
             processor,
             rank: None,
@@ -34,6 +41,19 @@ impl Seat {
             busy_ns: 0,
             is_disturbed: false,
             packable_since: None,
+            hot_at: now,
+            is_newly_hot: false,
+            disappoints: false,
         }
+    }
+
+    /// Whether it is hot was measured.
+    pub(crate) fn note_heat(&mut self, is_hot: bool, now: Time) {
+        if !is_hot {
+            self.is_newly_hot = false;
+            return;
+        }
+        self.is_newly_hot |= now.since(self.hot_at) >= COOL;
+        self.hot_at = now;
     }
 }

@@ -33,7 +33,7 @@ impl Vmq {
     pub(crate) fn home(&self) -> ProcessorId {
         let loads = self.loads();
         let has_room = |id: &ProcessorId| loads.get(id).is_none_or(|load| load.mean() <= FIT);
-        let draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), Time::ZERO);
+        let draft = self.draft_of_means(Time::ZERO);
         let used = draft.used();
         if used.is_empty() {
             return self.base();
@@ -62,7 +62,7 @@ impl Vmq {
         for queue in moves.iter().map(|decided| decided.queue) {
             if let Some(queue) = self.queues.get_mut(&queue) {
                 // Not load but the operator moved it.
-                queue.forget();
+                queue.is_way_back_paid = true;
             }
         }
         moves
@@ -93,7 +93,7 @@ impl Vmq {
 
     fn settle_default(&mut self, now: Time) -> Vec<Move> {
         let base = self.base();
-        let mut draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), now);
+        let mut draft = self.draft_of_means(now);
         let astray = self.queues.iter().filter(|(id, queue)| {
             self.uses_default_queue(**id) && queue.at != base && queue.may_move(now)
         });
@@ -108,7 +108,7 @@ impl Vmq {
     }
 
     fn settle_dynamic(&mut self, now: Time) -> Vec<Move> {
-        let mut draft = self.draft(|queue| queue.load.mean(), |seat| seat.other.mean(), now);
+        let mut draft = self.draft_of_means(now);
         let max_processors = self.spec.max_processors;
         let too_many: Vec<ProcessorId> =
             draft.used().into_iter().skip(max_processors.into()).collect();

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 
+use crate::alert::Alert;
 use crate::allowance::Allowance;
 use crate::draft::{Draft, DraftSeat, Item, Step};
 use crate::effect::Watch;
@@ -41,6 +42,7 @@ pub struct Vmq {
     pub(crate) period: Duration,
     pub(crate) allowance: Allowance,
     pub(crate) patience: Patience,
+    pub(crate) alert: Alert,
     /// The last move of each queue whose effect is not known yet.
     pub(crate) watches: BTreeMap<QueueId, Watch>,
 }
@@ -60,9 +62,10 @@ impl Vmq {
             period: Duration::ZERO,
             allowance: Allowance::full(0, now),
             patience: Patience::new(now),
+            alert: Alert::new(now),
             watches: BTreeMap::new(),
         };
-        vmq.seat(processors);
+        vmq.seat(processors, now);
         Ok(vmq)
     }
 
@@ -108,7 +111,7 @@ impl Vmq {
         let is_other = spec != self.spec || order != self.order;
         self.spec = spec;
         self.order = order;
-        self.seat(processors);
+        self.seat(processors, now);
         if is_other {
             self.forget_history(now);
         }
@@ -124,19 +127,28 @@ impl Vmq {
     pub fn forget_history(&mut self, now: Time) {
         self.allowance = Allowance::full(self.queues.len(), now);
         self.patience = Patience::new(now);
+        self.rouse();
         for queue in self.queues.values_mut() {
-            queue.forget();
+            queue.is_way_back_paid = true;
         }
         for seat in self.seats.values_mut() {
             seat.packable_since = None;
         }
     }
 
-    fn seat(&mut self, processors: &[Processor]) {
+    /// The load or the placement is another one: what was learned of the former is of no use.
+    pub(crate) fn rouse(&mut self) {
+        self.alert.rouse();
+        for seat in self.seats.values_mut() {
+            seat.disappoints = false;
+        }
+    }
+
+    fn seat(&mut self, processors: &[Processor], now: Time) {
         let mut before = core::mem::take(&mut self.seats);
         for processor in processors {
             let known = before.remove(&processor.number);
-            let mut seat = known.unwrap_or_else(|| Seat::new(*processor));
+            let mut seat = known.unwrap_or_else(|| Seat::new(*processor, now));
             seat.processor = *processor;
             seat.rank = self.order.iter().position(|of| *of == processor.number);
             self.seats.insert(processor.number, seat);
@@ -241,6 +253,7 @@ impl Vmq {
             of.since = now;
             of.retry_at = now + RETRY;
             self.watches.remove(&queue);
+            self.alert.handle_not_moved();
         }
     }
 
@@ -285,23 +298,31 @@ impl Vmq {
         loads
     }
 
+    /// By the means of the last two measurements.
+    pub(crate) fn draft_of_means(&self, now: Time) -> Draft {
+        let mean = |queue: &Queue| queue.load.mean();
+        self.draft(mean, mean, |seat| seat.other.mean(), now)
+    }
+
     pub(crate) fn draft(
         &self,
         load: impl Fn(&Queue) -> Load,
+        seen: impl Fn(&Queue) -> Load,
         other: impl Fn(&Seat) -> Load,
         now: Time,
     ) -> Draft {
         let seats = self.seats.iter().map(|(id, seat)| {
             let other = other(seat);
-            let (rank, core) = (seat.rank, seat.processor.core);
+            let (rank, core, disappoints) = (seat.rank, seat.processor.core, seat.disappoints);
             let (own, own_seen) = (Load::ZERO, Load::ZERO);
-            (*id, DraftSeat { rank, core, other, own, own_seen, queues: 0, is_closed: false })
+            let (queues, is_closed) = (0, false);
+            (*id, DraftSeat { rank, core, other, own, own_seen, queues, is_closed, disappoints })
         });
         let items = self.queues.iter().map(|(id, queue)| Item {
             queue: *id,
             at: queue.at,
             load: load(queue),
-            seen: queue.load.mean(),
+            seen: seen(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
         Draft::new(seats, items, self.spec.max_processors)
@@ -312,7 +333,8 @@ impl Vmq {
         let Step { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };
         let busy = |id| self.seats.get(&id).map_or(Load::ZERO, |seat: &Seat| seat.busy.mean());
-        self.watches.insert(queue, Watch::new(&decided, busy(from), busy(to)));
+        let seen = self.queues.get(&queue).map_or(Load::ZERO, |of| of.load.mean());
+        self.watches.insert(queue, Watch::new(&decided, busy(from), busy(to), seen));
         for id in [from, to] {
             if let Some(seat) = self.seats.get_mut(&id) {
                 seat.is_disturbed = true;
@@ -323,6 +345,7 @@ impl Vmq {
             of.coming_from = Some(from);
             of.why = Why::Moved { from, reason, predicted };
             of.since = now;
+            of.measured = 0;
         }
         decided
     }

@@ -166,6 +166,17 @@ fn under_used_processors_are_emptied_after_the_hold() {
     }
 }
 
+/// The first has all of its processor; beside it, others are emptied a minute later.
+#[test]
+fn beside_a_hot_processor_the_hold_is_longer() {
+    let mut bench = Bench::new(&processors(4, 1, 1), 3, &[100, 10, 10], &[]);
+    let beside_hot = marks::HOLD_MIN * marks::HOLD_BESIDE_HOT;
+    let hold = (beside_hot.as_millis() / PERIOD.as_millis()) as usize;
+    assert_eq!(bench.first_moves(hold), []);
+    assert_eq!(bench.stays(2), Stays::Packable { left: PERIOD });
+    assert_eq!(bench.first_moves(3), [(2, 2, 1)]);
+}
+
 #[test]
 fn a_break_begins_the_hold_anew() {
     let mut bench = Bench::new(&processors(4, 1, 1), 2, &[10, 10], &[]);

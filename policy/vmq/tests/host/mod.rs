@@ -39,6 +39,11 @@ pub(crate) struct Host {
     pub(crate) wanted: Vec<f64>,
     /// Percent of each processor that something else takes.
     pub(crate) other: Vec<f64>,
+    /// How much of a processor each queue gets, beside others, if there is not enough.
+    pub(crate) weights: Vec<f64>,
+    /// How many times as long work takes on each processor as it would if nobody else had
+    /// its CPU.
+    pub(crate) stretch: Vec<f64>,
     /// Where the queues really are.
     places: BTreeMap<QueueId, ProcessorId>,
     under_way: VecDeque<Move>,
@@ -66,6 +71,8 @@ impl Host {
             vmq,
             now,
             other: vec![0.0; processors.len()],
+            weights: vec![1.0; queues],
+            stretch: vec![1.0; processors.len()],
             processor_ns: vec![0.0; processors.len()],
             processors,
             wanted: vec![0.0; queues],
@@ -143,8 +150,8 @@ impl Host {
     }
 
     /// One step of all processors: each gives its queues what they want, and if that is too
-    /// much, the same to all that want more than that. Two busy threads of a core are each
-    /// 0.65 times as quick.
+    /// much, by their weights to all that want more than that. Two busy threads of a core are
+    /// each 0.65 times as quick.
     fn work(&mut self) {
         let wants = |of: &Self, at: usize| -> f64 {
             let here = of.indices_at(at);
@@ -163,15 +170,18 @@ impl Host {
             let here = self.indices_at(at);
             let other = self.other[at].min(100.0);
             let mut left = 100.0 - other;
-            let mut waiting = here.len();
+            let mut waiting: f64 = here.iter().map(|queue| self.weights[*queue]).sum();
             let mut by_want = here;
-            by_want.sort_by(|one, two| self.wanted[*one].total_cmp(&self.wanted[*two]));
+            let want = |queue: usize| self.wanted[queue] / self.weights[queue];
+            by_want.sort_by(|one, two| want(*one).total_cmp(&want(*two)));
             let mut used = other;
+            // Work takes longer because of the sibling, and of whoever else has the CPU.
+            let speed = speed / self.stretch[at];
             for queue in by_want {
-                // Work that takes longer because of the sibling.
-                let takes = (self.wanted[queue] / speed).min(left / waiting as f64);
+                let weight = self.weights[queue];
+                let takes = (self.wanted[queue] / speed).min(left * (weight / waiting).min(1.0));
                 left -= takes;
-                waiting -= 1;
+                waiting -= weight;
                 used += takes;
                 self.got[queue] = takes * speed;
                 self.queue_ns[queue] += takes / 100.0 * STEP.as_nanos() as f64;

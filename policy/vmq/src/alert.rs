@@ -1,0 +1,207 @@
+//! How quickly what is measured is acted on.
+
+use core::time::Duration;
+
+use suimon_quantity::Time;
+
+use crate::Load;
+use crate::marks::{
+    ALERT, FOLLOWED, FORGET, MOVE_EVERY, PEAK_FADES_IN, REST_MAX, REST_MIN, REST_NEXT, STEP_MIN,
+    UNPAID_FREE, USUAL_OF,
+};
+
+/// What a load is compared with to see whether it rose.
+#[derive(Clone, Copy, Debug, Default)]
+struct Past {
+    /// Its running mean.
+    usual: Load,
+    /// The most that it was, fading to the mean.
+    peak: Load,
+}
+
+impl Past {
+    /// Adds a load to the past. Says whether it was more than any lately by so much more than
+    /// these differed that it is not chance.
+    fn push(&mut self, load: Load) -> bool {
+        let is_step = load > self.peak + (self.peak - self.usual).doubled().max(STEP_MIN);
+        self.usual = self.usual.towards(load, USUAL_OF);
+        self.peak = self.peak.towards(self.usual, PEAK_FADES_IN).max(load);
+        is_step
+    }
+}
+
+/// After a step of load queues are shed as soon as two measurements say so, for a short
+/// time, which suffices to spread them. After that, one at a time and ever more rarely: a
+/// load that goes on as it is and was not solved by then is not solved by moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alert {
+    /// Until when; `None`: from the next time that something is shed.
+    until: Option<Time>,
+    /// How long it is from the last queue that was shed to the next.
+    rest: Duration,
+    rest_until: Time,
+    /// Others may follow the last that was shed after a rest until then, to where there is room.
+    followed_until: Time,
+    /// Of the sum of what queues take.
+    sums: Past,
+    /// Of its running mean: a step among loads that vary much.
+    means: Past,
+    /// When the last alert began.
+    began_at: Time,
+    /// Queues that were shed since then and whose way back was not paid for.
+    unpaid: u32,
+    /// When a processor with queues was last hot.
+    hot_at: Time,
+}
+
+impl Alert {
+    pub(crate) fn new(now: Time) -> Self {
+        Self {
+            until: None,
+            rest: Duration::ZERO,
+            rest_until: Time::ZERO,
+            followed_until: Time::ZERO,
+            sums: Past::default(),
+            means: Past::default(),
+            began_at: Time::ZERO,
+            unpaid: 0,
+            hot_at: now,
+        }
+    }
+
+    /// The load is another one.
+    pub(crate) fn rouse(&mut self) {
+        self.until = None;
+        self.rest = Duration::ZERO;
+        self.rest_until = Time::ZERO;
+        self.unpaid = 0;
+    }
+
+    /// A queue that was shed could not be moved, so the load was not answered yet.
+    pub(crate) const fn handle_not_moved(&mut self) {
+        self.until = None;
+        self.rest_until = Time::ZERO;
+    }
+
+    /// `sum` is what all queues took in the smaller of two measurements; whether a processor
+    /// with queues was hot in one of them. Says whether that is another load than before.
+    pub(crate) fn handle_measured(&mut self, sum: Load, is_any_hot: bool, now: Time) -> bool {
+        let age = now.since(self.began_at);
+        let is_high = self.sums.push(sum);
+        let is_usually_high = self.means.push(self.sums.usual);
+        let is_step = (is_high || is_usually_high)
+            && age >= MOVE_EVERY.saturating_mul(self.unpaid.saturating_sub(UNPAID_FREE));
+        let is_other = is_step || now.since(self.rest_until) > FORGET;
+        if is_other {
+            self.rouse();
+        }
+        if is_any_hot {
+            self.hot_at = now;
+        }
+        is_other
+    }
+
+    /// Whether two measurements suffice to shed.
+    pub(crate) fn is_on(&self, now: Time) -> bool {
+        self.until.is_none_or(|until| now <= until)
+    }
+
+    /// A queue is shed whose way back was not paid for.
+    pub(crate) const fn note_unpaid(&mut self) {
+        self.unpaid = self.unpaid.saturating_add(1);
+    }
+
+    /// Something was shed because two measurements said so. Says whether this was the first
+    /// time after a step.
+    pub(crate) fn handle_shed(&mut self, now: Time) -> bool {
+        let is_first = self.until.is_none();
+        if is_first {
+            self.until = Some(now + ALERT);
+            self.began_at = now;
+        }
+        self.rest_until = self.rest_until.max(now + REST_MIN);
+        is_first
+    }
+
+    /// When the next queue may be shed, where that needs more than two measurements.
+    pub(crate) const fn rest_until(&self) -> Time {
+        self.rest_until
+    }
+
+    /// Whether others may follow it to where there is room.
+    pub(crate) fn is_followed(&self, now: Time) -> bool {
+        now <= self.followed_until
+    }
+
+    /// One was.
+    pub(crate) fn handle_shed_after_rest(&mut self, now: Time) {
+        self.rest = self.rest.saturating_mul(2).clamp(REST_NEXT, REST_MAX);
+        self.rest_until = now + self.rest;
+        self.followed_until = now + FOLLOWED;
+    }
+
+    /// When a processor with queues was last hot.
+    pub(crate) const fn hot_at(&self) -> Time {
+        self.hot_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marks::REST_MIN;
+
+    const QUARTER: Duration = Duration::from_millis(250);
+
+    fn measured(alert: &mut Alert, now: &mut Time, percents: impl IntoIterator<Item = u32>) {
+        for percent in percents {
+            *now = *now + QUARTER;
+            alert.handle_measured(Load::percent(percent), false, *now);
+        }
+    }
+
+    #[test]
+    fn an_alert_is_short_and_rests_grow() {
+        let mut now = Time::from_ns(1_000_000_000_000);
+        let mut alert = Alert::new(now);
+        assert!(alert.is_on(now + FORGET), "until something is shed");
+        assert!(alert.handle_shed(now));
+        assert!(!alert.handle_shed(now + ALERT));
+        assert!(alert.is_on(now + ALERT) && !alert.is_on(now + ALERT + QUARTER));
+        assert_eq!(alert.rest_until(), now + ALERT + REST_MIN);
+        for rest_s in [60, 120, 240, 480, 900, 900] {
+            now = alert.rest_until();
+            alert.handle_shed_after_rest(now);
+            assert_eq!(alert.rest_until().since(now).as_secs(), rest_s);
+        }
+        now = alert.rest_until() + FORGET;
+        alert.handle_measured(Load::ZERO, false, now);
+        assert!(!alert.is_on(now));
+        alert.handle_measured(Load::ZERO, false, now + QUARTER);
+        assert!(alert.is_on(now));
+    }
+
+    #[test]
+    fn a_step_is_more_than_the_load_varied_before() {
+        let steady = [150; 400];
+        let noisy: Vec<u32> = (0..400).map(|at| 100 + at * 7919 % 100).collect();
+        let cases: [(&[u32], u32, bool); 6] = [
+            (&steady, 155, false),
+            (&steady, 165, true),
+            (&steady, 20, false),
+            (&noisy, 199, false),
+            (&noisy, 260, false),
+            (&noisy, 310, true),
+        ];
+        for (before, percent, is_step) in cases {
+            let mut now = Time::from_ns(1_000_000_000_000);
+            let mut alert = Alert::new(now);
+            measured(&mut alert, &mut now, before.iter().copied());
+            alert.handle_shed(now);
+            alert.handle_shed_after_rest(now);
+            now = now + ALERT;
+            measured(&mut alert, &mut now, [percent]);
+            assert_eq!(alert.is_on(now), is_step, "{percent} after {before:?}");
+        }
+    }
+}

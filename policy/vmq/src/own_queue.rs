@@ -1,0 +1,97 @@
+//! Receive queues of an uplink's device that NICs have to themselves.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::PortId;
+
+/// The receive queue for what has none of its own: unknown, broadcast, and the NICs for
+/// which no queue is left.
+pub const DEFAULT_QUEUE: u16 = 0;
+
+/// The receive queue that each of these NICs has to itself, of the first `queues` of a
+/// device. [`DEFAULT_QUEUE`] is nobody's.
+///
+/// A NIC keeps the queue it `had`. The others get the lowest that is free, in the order in
+/// which they come, as long as there is one.
+pub fn own_queues(
+    queues: u16,
+    nics: &[PortId],
+    had: &BTreeMap<PortId, u16>,
+) -> BTreeMap<PortId, u16> {
+    let mut own = BTreeMap::new();
+    let mut free = vec![true; usize::from(queues)];
+    let mut take = |queue: u16| {
+        let place = free.get_mut(usize::from(queue)).filter(|_| queue != DEFAULT_QUEUE);
+        place.is_some_and(std::mem::take)
+    };
+    for nic in nics {
+        if let Some(queue) = had.get(nic).copied().filter(|queue| take(*queue)) {
+            own.insert(*nic, queue);
+        }
+    }
+    let mut left = (0..queues).filter(|queue| take(*queue));
+    for nic in nics {
+        if own.contains_key(nic) {
+            continue;
+        }
+        let Some(queue) = left.next() else { break };
+        own.insert(*nic, queue);
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ports(numbers: &[u32]) -> Vec<PortId> {
+        numbers.iter().copied().map(PortId).collect()
+    }
+
+    fn had(pairs: &[(u32, u16)]) -> BTreeMap<PortId, u16> {
+        pairs.iter().map(|(port, queue)| (PortId(*port), *queue)).collect()
+    }
+
+    #[test]
+    fn the_default_queue_is_nobodys_and_the_first_come_first() {
+        let none = BTreeMap::new();
+        for queues in [0, 1] {
+            assert_eq!(own_queues(queues, &ports(&[7, 8]), &none), none);
+        }
+        assert_eq!(own_queues(3, &ports(&[9, 7, 8]), &none), had(&[(9, 1), (7, 2)]));
+    }
+
+    #[test]
+    fn who_has_a_queue_keeps_it_and_a_newcomer_gets_what_became_free() {
+        let before = had(&[(7, 2), (8, 1), (9, 3)]);
+        assert_eq!(own_queues(4, &ports(&[5, 7, 9]), &before), had(&[(7, 2), (9, 3), (5, 1)]));
+        // The device has fewer now.
+        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &before), had(&[(7, 2), (8, 1)]));
+        // What no device would have given.
+        let odd = had(&[(7, 0), (8, 1), (9, 1)]);
+        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &odd), had(&[(8, 1), (7, 2)]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_queue_has_two_owners_and_none_stays_free_while_somebody_has_none(
+            queues in 0_u16..9,
+            nics in proptest::collection::btree_set(0_u32..12, 0..12),
+            before in proptest::collection::btree_map(0_u32..12, 0_u16..9, 0..12),
+        ) {
+            let nics: Vec<PortId> = nics.into_iter().map(PortId).collect();
+            let before = before.into_iter().map(|(port, queue)| (PortId(port), queue)).collect();
+            let own = own_queues(queues, &nics, &before);
+            let mut taken: Vec<u16> = own.values().copied().collect();
+            taken.sort_unstable();
+            taken.dedup();
+            prop_assert_eq!(taken.len(), own.len());
+            prop_assert!(taken.iter().all(|queue| (1..queues).contains(queue)));
+            prop_assert_eq!(own.len(), nics.len().min(usize::from(queues.saturating_sub(1))));
+            // Once given, nothing changes.
+            prop_assert_eq!(own_queues(queues, &nics, &own), own);
+        }
+    }
+}
