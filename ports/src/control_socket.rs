@@ -91,8 +91,9 @@ pub enum ControlError {
 /// [`CONTROL_FRAMES_PER_TURN`] frames at most, and after a full turn comes a pause, so
 /// that a device costs no more than 400 frames a second. Meanwhile a few dozen frames
 /// wait in the kernel, which throws away and counts the rest ([`ControlSocket::lost`]).
-/// True LACPDUs among a flood are then lost like the others: each waits or not by
-/// chance.
+/// Frames whose length, or that of a TLV, is wrong wait apart and are given when no others
+/// wait: however many come, they take no room from LACPDUs. Among a flood of frames that
+/// read as LACPDUs the true ones are lost like the others: each waits or not by chance.
 ///
 /// Lives on a thread of the control plane, not on a processor's.
 ///

@@ -1,5 +1,6 @@
 //! What a NIC or an uplink stands on.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use thiserror::Error;
 
 use crate::{
     KernelPathCounters, KernelPathState, KernelPathTable, LinkFacts, LinkSpeed, QueueHost,
+    SteeringRule, SteeringState,
 };
 
 /// Who listens on a vhost-user socket.
@@ -43,12 +45,12 @@ pub struct VhostUserSpec {
 
 /// What the VM on a NIC has negotiated and must find again whenever its front-end
 /// returns, also after this process was replaced: a guest cannot lose a feature
-/// while it runs. All zero if no VM relies on anything.
+/// while it runs. All zero if no VM relies on anything. Likewise of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VhostUserPromise {
     /// Virtio feature bits.
     pub features: u64,
-    /// Queue pairs.
+    /// Queue pairs; of a disk queues.
     pub queue_pairs: u16,
 }
 
@@ -94,6 +96,9 @@ pub struct UplinkSpec {
     pub queue_pairs: u16,
     /// Largest IP packet; `None` keeps the device's own.
     pub mtu: Option<u16>,
+    /// Over AF_XDP: addresses that the host has on the device. If there are any, frames to
+    /// the device's own MAC address and what asks for these stay with the host.
+    pub host_addresses: Vec<IpAddr>,
     /// What we may leave to the device, and it to us, seen from us.
     pub offload: OffloadSwitches,
 }
@@ -176,6 +181,8 @@ pub struct DeviceStatus {
     pub kernel_path: Option<KernelPathState>,
     /// How its AF_XDP sockets get at frames, if it has any.
     pub xdp: Option<XdpState>,
+    /// What became of the rules of [`PortDevice::steer`], if it has queues to choose from.
+    pub steering: Option<SteeringState>,
 }
 
 /// Where frames leave a device's way into the kernel, to AF_XDP sockets.
@@ -242,6 +249,12 @@ pub trait PortDevice: Send {
     /// # Errors
     /// The device stays as it was.
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError>;
+
+    /// Has the device give frames to receive queues as these rules say, and no others of
+    /// before. What becomes of them is in [`DeviceStatus::steering`]; where a frame arrives
+    /// is of no consequence for where it goes. Does nothing unless the device has queues to
+    /// choose from.
+    fn steer(&mut self, _rules: &[SteeringRule]) {}
 }
 
 /// Opens devices.

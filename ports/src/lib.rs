@@ -10,7 +10,12 @@
 //! - [`DeviceFactory`], [`PortDevice`]: opens what a NIC or an uplink stands on.
 //! - [`MemberDevices`], [`ControlSocket`]: what a team needs of its members' devices
 //!   besides: LACPDUs past the switch, carrier and speed.
-//! - [`ProcessorRuntime`], [`Wait`]: pinned threads, the clock and the one wait.
+//! - [`ProcessorRuntime`], [`Wait`]: pinned threads, the clock and the one wait;
+//!   [`ProcessorWork`]: what such a thread does beside switching frames.
+//! - [`DiskQueue`]: requests of a disk's clients; [`DiskQueueHost`]: the storage plane,
+//!   as a disk's device sees it; [`DiskDevices`]: opens what disks are offered by; [`DiskObserver`]: hears of such a device; [`DiskFile`], [`FileIo`]: an image's
+//!   file, and a processor's I/O on it.
+//! - [`StoreFiles`]: the files of a store, in which images lie.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
 //!
@@ -20,12 +25,21 @@
 
 mod control_socket;
 mod device;
+mod disk_device;
+mod disk_queue;
+mod file_io;
+mod file_name;
 mod kernel_path;
 mod link_facts;
 mod processor;
+mod processor_work;
 mod queue;
 mod socket_files;
+mod steering;
 mod store;
+mod store_files;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use control_socket::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
@@ -36,6 +50,17 @@ pub use device::{
     PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
     VhostUserSpec, XdpHook, XdpState,
 };
+pub use disk_device::{
+    DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, ExportedDisk,
+    VhostUserDiskSpec, VhostUserDiskStatus,
+};
+pub use disk_queue::{
+    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
+};
+pub use file_io::{
+    DiskFile, FileDone, FileFacts, FileIo, FileIoSource, FileOp, FileSlot, PayloadPart,
+};
+pub use file_name::{BadFileName, FILE_NAME_BYTES_MAX, FILE_NAME_PART_BYTES_MAX, FileName};
 pub use kernel_path::{
     KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters, KernelPathPort,
     KernelPathState, KernelPathTable,
@@ -44,7 +69,13 @@ pub use link_facts::{LinkFacts, LinkSpeed};
 pub use processor::{
     CpuPlace, Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
 };
+pub use processor_work::{NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
+pub use steering::{SteeringRule, SteeringState};
 pub use store::{StateStore, StoreError};
+pub use store_files::{
+    FileStatus, FileUse, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles, StoreSource,
+    StoreSpace,
+};
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};

@@ -1,0 +1,404 @@
+//! A store in memory that remembers what was done to it, so that every crash can be made
+//! of it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_image::testing::{Crash, Fate, FileOp, MemoryFile};
+use suimon_image::{FileError, ImageFile};
+
+use crate::{
+    DiskFile, FileFacts, FileName, FileStatus, FileUse, StoreFault, StoreFileError, StoreFiles,
+    StoreSpace,
+};
+
+/// One change of a store. Files are told by a number that is not used again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreOp {
+    /// A file was made.
+    Create(FileName, usize),
+    /// Something was done to a file, at a second of Unix.
+    File(usize, FileOp, u64),
+    /// A file was given a time of its last change.
+    SetModified(usize, u64),
+    /// A file has another name, and is where another was, if one was there.
+    Rename(FileName, FileName),
+    /// A name is gone.
+    Remove(FileName),
+}
+
+#[derive(Default)]
+struct State {
+    names: BTreeMap<FileName, usize>,
+    files: Vec<Entry>,
+    ops: Vec<StoreOp>,
+    /// Names before the first of `ops`.
+    names_before: BTreeMap<FileName, usize>,
+    /// What was in files then, and since when.
+    files_before: Vec<(Vec<u8>, u64)>,
+    /// Changes that are still made before the store is full.
+    room: Option<usize>,
+    now_unix_s: u64,
+}
+
+struct Entry {
+    file: MemoryFile,
+    modified_unix_s: u64,
+    readers: usize,
+    writers: usize,
+}
+
+impl State {
+    /// Remembers a change, if there is room for one more.
+    fn note(&mut self, op: StoreOp) -> io::Result<()> {
+        match &mut self.room {
+            Some(0) => return Err(io::ErrorKind::StorageFull.into()),
+            Some(room) => *room -= 1,
+            None => {}
+        }
+        self.ops.push(op);
+        Ok(())
+    }
+
+    fn find(&self, name: &FileName) -> Result<usize, StoreFileError> {
+        let found = self.names.get(name).copied();
+        found.ok_or_else(|| StoreFileError::new(name, StoreFault::Missing))
+    }
+
+    fn add(&mut self, bytes: Vec<u8>) -> usize {
+        self.files.push(Entry {
+            file: MemoryFile::new(bytes),
+            modified_unix_s: self.now_unix_s,
+            readers: 0,
+            writers: 0,
+        });
+        self.files.len() - 1
+    }
+}
+
+/// A store in memory. Clones are the same store.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+}
+
+impl MemoryStore {
+    /// A store with these files.
+    #[must_use]
+    pub fn with_files(files: impl IntoIterator<Item = (FileName, Vec<u8>)>) -> Self {
+        let store = Self::default();
+        {
+            let mut state = store.state();
+            for (name, bytes) in files {
+                let number = state.add(bytes);
+                state.names.insert(name, number);
+            }
+        }
+        store.forget();
+        store
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What files that change from now on say of when they were changed.
+    pub fn set_time(&self, now_unix_s: u64) {
+        self.state().now_unix_s = now_unix_s;
+    }
+
+    /// Makes the store full after so many more changes; `None`: never.
+    pub fn set_room(&self, changes: Option<usize>) {
+        self.state().room = changes;
+    }
+
+    /// All files, by name.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<FileName, Vec<u8>> {
+        let state = self.state();
+        let bytes = |number: &usize| state.files.get(*number).map(|entry| entry.file.bytes());
+        state
+            .names
+            .iter()
+            .filter_map(|(name, number)| Some((name.clone(), bytes(number)?)))
+            .collect()
+    }
+
+    /// What was done since the store was made, or since [`MemoryStore::forget`].
+    #[must_use]
+    pub fn ops(&self) -> Vec<StoreOp> {
+        self.state().ops.clone()
+    }
+
+    /// Forgets what was done; files stay.
+    pub fn forget(&self) {
+        let mut state = self.state();
+        state.ops.clear();
+        let before = |entry: &Entry| (entry.file.bytes(), entry.modified_unix_s);
+        state.files_before = state.files.iter().map(before).collect();
+        state.names_before = state.names.clone();
+    }
+
+    /// The files after a crash that came when `begun` of the changes had been begun. What
+    /// was done to names is there, as [`StoreFiles`] promises. `fate` is asked for each
+    /// change of a file that no flush followed. Files keep when they were changed.
+    #[must_use]
+    pub fn crashed(&self, begun: usize, mut fate: impl FnMut() -> Fate) -> Self {
+        let state = self.state();
+        let ops = state.ops.get(..begun).unwrap_or(&state.ops);
+        let mut names = state.names_before.clone();
+        for op in ops {
+            match op {
+                StoreOp::Create(name, number) => drop(names.insert(name.clone(), *number)),
+                StoreOp::Rename(from, to) => {
+                    if let Some(number) = names.remove(from) {
+                        names.insert(to.clone(), number);
+                    }
+                }
+                StoreOp::Remove(name) => drop(names.remove(name)),
+                StoreOp::File(..) | StoreOp::SetModified(..) => {}
+            }
+        }
+        let crashed = Self::default();
+        for (name, number) in names {
+            let (before, mut modified_unix_s) = match state.files_before.get(number) {
+                Some((bytes, modified_unix_s)) => (bytes.as_slice(), *modified_unix_s),
+                None => (&[][..], 0),
+            };
+            let mut of_file: Vec<FileOp> = Vec::new();
+            for op in ops {
+                match op {
+                    StoreOp::File(of, op, at) if *of == number => {
+                        of_file.push(op.clone());
+                        modified_unix_s = if *op == FileOp::Flush { modified_unix_s } else { *at };
+                    }
+                    StoreOp::SetModified(of, at) if *of == number => modified_unix_s = *at,
+                    _ => {}
+                }
+            }
+            let crash = Crash { before, ops: &of_file, begun: of_file.len() };
+            let fates: Vec<Fate> = (0..crash.unsynced()).map(|_| fate()).collect();
+            let bytes = crash.file(&[], &fates);
+            let mut after = crashed.state();
+            after.now_unix_s = modified_unix_s;
+            let number = after.add(bytes);
+            after.names.insert(name, number);
+        }
+        crashed.state().now_unix_s = state.now_unix_s;
+        crashed.forget();
+        crashed
+    }
+
+    fn opened(
+        &self,
+        state: &mut State,
+        name: &FileName,
+        number: usize,
+        used: FileUse,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let Some(entry) = state.files.get_mut(number) else {
+            return Err(StoreFileError::new(name, StoreFault::Missing));
+        };
+        if entry.writers > 0 || (used == FileUse::Write && entry.readers > 0) {
+            let holder = "another user of this store".to_owned();
+            return Err(StoreFileError::new(name, StoreFault::InUse { holder }));
+        }
+        match used {
+            FileUse::Read => entry.readers += 1,
+            FileUse::Write => entry.writers += 1,
+        }
+        Ok(Arc::new(StoredFile { store: self.clone(), number, used }))
+    }
+}
+
+impl StoreFiles for MemoryStore {
+    fn open(
+        &self,
+        name: &FileName,
+        used: FileUse,
+        _unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let mut state = self.state();
+        let number = state.find(name)?;
+        self.opened(&mut state, name, number, used)
+    }
+
+    fn create(&self, name: &FileName, _unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let mut state = self.state();
+        if state.names.contains_key(name) {
+            return Err(StoreFileError::new(name, StoreFault::Exists));
+        }
+        let number = state.files.len();
+        state
+            .note(StoreOp::Create(name.clone(), number))
+            .map_err(|_| StoreFileError::new(name, StoreFault::Full))?;
+        let number = state.add(Vec::new());
+        state.names.insert(name.clone(), number);
+        self.opened(&mut state, name, number, FileUse::Write)
+    }
+
+    fn open_device(&self, _used: FileUse, _unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let fault = StoreFault::WrongStore { found: "memory", hint: "name a file" };
+        Err(StoreFileError::new("memory", fault))
+    }
+
+    fn reserve(&self, name: &FileName) -> Result<(), StoreFileError> {
+        let state = self.state();
+        state.find(name)?;
+        match state.room {
+            Some(0) => Err(StoreFileError::new(name, StoreFault::Full)),
+            _ => Ok(()),
+        }
+    }
+
+    fn status(&self, name: &FileName) -> Result<FileStatus, StoreFileError> {
+        let state = self.state();
+        let number = state.find(name)?;
+        let entry = state.files.get(number);
+        let len = entry.and_then(|entry| entry.file.len().ok()).unwrap_or(0);
+        let modified_unix_s = entry.map_or(0, |entry| entry.modified_unix_s);
+        Ok(FileStatus { len, allocated_bytes: len, modified_unix_s })
+    }
+
+    fn set_modified(&self, name: &FileName, unix_s: u64) -> Result<(), StoreFileError> {
+        let mut state = self.state();
+        let number = state.find(name)?;
+        state.ops.push(StoreOp::SetModified(number, unix_s));
+        if let Some(entry) = state.files.get_mut(number) {
+            entry.modified_unix_s = unix_s;
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &FileName, to: &FileName) -> Result<(), StoreFileError> {
+        if self.state().names.contains_key(to) {
+            return Err(StoreFileError::new(to, StoreFault::Exists));
+        }
+        self.replace(from, to)
+    }
+
+    fn replace(&self, from: &FileName, to: &FileName) -> Result<(), StoreFileError> {
+        let mut state = self.state();
+        let number = state.find(from)?;
+        state
+            .note(StoreOp::Rename(from.clone(), to.clone()))
+            .map_err(|_| StoreFileError::new(to, StoreFault::Full))?;
+        state.names.remove(from);
+        state.names.insert(to.clone(), number);
+        Ok(())
+    }
+
+    fn remove(&self, name: &FileName) -> Result<(), StoreFileError> {
+        let mut state = self.state();
+        state.find(name)?;
+        // A full store has room for removing.
+        state.ops.push(StoreOp::Remove(name.clone()));
+        state.names.remove(name);
+        Ok(())
+    }
+
+    fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
+        let state = self.state();
+        Ok(state.names.keys().filter(|name| name.last().ends_with(ending)).cloned().collect())
+    }
+
+    fn space(&self) -> Result<StoreSpace, StoreFileError> {
+        let is_full = self.state().room == Some(0);
+        Ok(StoreSpace { total_bytes: 1 << 40, free_bytes: if is_full { 0 } else { 1 << 40 } })
+    }
+}
+
+/// An opened file of a [`MemoryStore`].
+struct StoredFile {
+    store: MemoryStore,
+    number: usize,
+    used: FileUse,
+}
+
+impl StoredFile {
+    fn look<T>(
+        &self,
+        ask: impl FnOnce(&MemoryFile) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        let state = self.store.state();
+        let entry = state.files.get(self.number).ok_or(io::ErrorKind::NotFound);
+        ask(&entry.map_err(io::Error::from)?.file)
+    }
+
+    fn change(&self, op: &FileOp) -> Result<(), FileError> {
+        if self.used == FileUse::Read {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied).into());
+        }
+        let mut state = self.store.state();
+        let now_unix_s = state.now_unix_s;
+        state.note(StoreOp::File(self.number, op.clone(), now_unix_s))?;
+        let Some(entry) = state.files.get_mut(self.number) else { return Ok(()) };
+        if *op != FileOp::Flush {
+            entry.modified_unix_s = now_unix_s;
+        }
+        match op {
+            FileOp::Write { offset, bytes } => entry.file.write_at(*offset, bytes)?,
+            FileOp::SetLen(len) => entry.file.set_len(*len)?,
+            FileOp::Zero { offset, len } => entry.file.zero(*offset, *len)?,
+            FileOp::Flush => {}
+        }
+        // The store remembers it; twice would be too much memory.
+        entry.file.forget();
+        Ok(())
+    }
+}
+
+impl Drop for StoredFile {
+    fn drop(&mut self) {
+        let mut state = self.store.state();
+        let Some(entry) = state.files.get_mut(self.number) else { return };
+        match self.used {
+            FileUse::Read => entry.readers -= 1,
+            FileUse::Write => entry.writers -= 1,
+        }
+    }
+}
+
+impl DiskFile for StoredFile {
+    fn facts(&self) -> FileFacts {
+        FileFacts {
+            len: ImageFile::len(self).unwrap_or(0),
+            is_direct: false,
+            alignment: 1,
+            is_block_device: false,
+            can_punch: true,
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl ImageFile for StoredFile {
+    fn len(&self) -> Result<u64, FileError> {
+        self.look(MemoryFile::len)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        self.look(|file| file.read_at(offset, bytes))
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.change(&FileOp::Write { offset, bytes: bytes.to_vec() })
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        self.change(&FileOp::SetLen(len))
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        self.change(&FileOp::Zero { offset, len })
+    }
+
+    fn flush(&self) -> Result<(), FileError> {
+        self.change(&FileOp::Flush)
+    }
+}
