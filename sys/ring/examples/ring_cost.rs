@@ -4,6 +4,7 @@
 //!
 //!     cargo run --release -p suimon-ring --example ring_cost
 
+mod clock;
 #[path = "../tests/rig/mod.rs"]
 mod rig;
 
@@ -12,9 +13,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clock::{clock_cost, cpu_time};
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::{Driver, Vm, call_line, event};
-use rustix::time::{ClockId, clock_gettime};
 use suimon_frame::{FrameBatch, Offloads};
 use suimon_ports::Sent;
 use suimon_ring::{
@@ -150,20 +151,4 @@ fn run<D: BenchDriver>(
          together {:5.1} ns",
         receive + transmit
     );
-}
-
-/// What reading the clock costs. Each of the two spans measured contains one
-/// reading.
-fn clock_cost() -> Duration {
-    let calls = 100_000;
-    let start = cpu_time();
-    for _ in 0..calls {
-        std::hint::black_box(cpu_time());
-    }
-    (cpu_time() - start) / calls
-}
-
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }

@@ -94,6 +94,52 @@ fn no_interleaving_loses_an_interrupt() {
     check(parked(), device_uses::<false>, driver_sleeps::<false>, loses_interrupt);
 }
 
+/// A device that answers a request while it has nothing else to do: it publishes one
+/// used entry, and arms.
+fn device_answers_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
+    device: &Processor,
+) -> bool {
+    let interrupts = device_uses::<EVENT_IDX>(device);
+    let armed = device_arms::<EVENT_IDX>(device);
+    if IS_ARMED { armed } else { interrupts }
+}
+
+#[test]
+fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
+    check(parked(), device_answers_and_arms::<true, true>, driver_publishes::<true>, loses_kick);
+    check(parked(), device_answers_and_arms::<false, true>, driver_publishes::<false>, loses_kick);
+    check(parked(), device_answers_and_arms::<true, false>, driver_sleeps::<true>, loses_interrupt);
+    check(
+        parked(),
+        device_answers_and_arms::<false, false>,
+        driver_sleeps::<false>,
+        loses_interrupt,
+    );
+}
+
+/// A device that answers two requests one after the other; whether it interrupts for the
+/// second.
+fn device_uses_twice(device: &Processor) -> bool {
+    let (first, second) = (START.wrapping_add(1), START.wrapping_add(2));
+    device.store(USED_IDX, u32::from(first));
+    let _ = wants_interrupt(device, true, Some(START), first);
+    device.store(USED_IDX, u32::from(second));
+    wants_interrupt(device, true, Some(first), second)
+}
+
+/// A driver that has seen the first of two answers, and sleeps until the second.
+fn driver_sleeps_between(driver: &Processor) -> bool {
+    let seen = driver.load(USED_IDX);
+    driver.store(USED_EVENT, seen);
+    driver.barrier();
+    seen == u32::from(START.wrapping_add(1)) && driver.load(USED_IDX) == seen
+}
+
+#[test]
+fn no_interleaving_loses_the_interrupt_of_a_later_answer() {
+    check(parked(), device_uses_twice, driver_sleeps_between, loses_interrupt);
+}
+
 #[test]
 fn a_parked_index_is_renewed_before_the_driver_reaches_it() {
     for next in [0_u16, 1, 0x7fff, 0x8000, 0xffff] {

@@ -27,6 +27,8 @@ pub(crate) struct ChainWalk {
     passed: u16,
     /// Descriptors that may still come from the present table.
     left: u32,
+    /// Whether a buffer to write came, behind which none to read may come.
+    has_writable: bool,
 }
 
 impl ChainWalk {
@@ -40,6 +42,7 @@ impl ChainWalk {
             table_at: 0,
             passed: 0,
             left: u32::from(size),
+            has_writable: false,
         }
     }
 
@@ -59,6 +62,8 @@ impl ChainWalk {
 pub(crate) struct Buffer {
     pub(crate) addr: u64,
     pub(crate) len: usize,
+    /// Whether it is to be written.
+    pub(crate) is_writable: bool,
 }
 
 /// The next buffer of a chain, its access checked; `None` at its end.
@@ -76,17 +81,27 @@ pub(crate) fn step<Q: Virtqueue>(
         Some(table) => follow_indirect(queue, walk, table, descriptor)?,
     };
     walk.passed = walk.passed.saturating_add(1);
-    let access = queue.side().access;
     let is_writable = descriptor.flags & Descriptor::WRITE != 0;
-    if is_writable != (access == Access::Write) {
-        let (found, wanted) = match access {
-            Access::Read => ("device-writable", "device-readable"),
-            Access::Write => ("device-readable", "device-writable"),
-        };
-        let queue = queue.side().queue;
-        return Err(RingFault::BufferAccess { queue, head: walk.head, found, wanted });
+    let is_wanted = match queue.side().access {
+        Access::Read => !is_writable,
+        Access::Write => is_writable,
+        Access::ReadThenWrite => is_writable || !walk.has_writable,
+    };
+    if !is_wanted {
+        return Err(wrong_access(queue, walk));
     }
-    Ok(Some(Buffer { addr: descriptor.addr, len: descriptor.len as usize }))
+    walk.has_writable = is_writable;
+    Ok(Some(Buffer { addr: descriptor.addr, len: descriptor.len as usize, is_writable }))
+}
+
+#[cold]
+fn wrong_access<Q: Virtqueue>(queue: &Q, walk: &ChainWalk) -> RingFault {
+    let (found, wanted) = match queue.side().access {
+        Access::Read => ("device-writable", "device-readable"),
+        Access::Write => ("device-readable", "device-writable"),
+        Access::ReadThenWrite => ("device-readable", "device-readable, then device-writable"),
+    };
+    RingFault::BufferAccess { queue: queue.side().queue, head: walk.head, found, wanted }
 }
 
 /// The descriptor behind one in the ring's own table.

@@ -161,7 +161,7 @@ impl core::fmt::Display for RingArea {
 }
 
 /// How a driver broke the ring's rules. `queue` is the vring's index in the
-/// device: 2n is the receive ring of pair n, 2n + 1 its transmit ring.
+/// device: of a NIC 2n is the receive ring of pair n, 2n + 1 its transmit ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingFault {
     /// The queue size is not a power of two, or is zero or too large.
@@ -324,6 +324,30 @@ pub enum RingFault {
         queue: u16,
         /// First descriptor of the chain.
         head: u16,
+    },
+    /// A descriptor was offered again before the chain it begins was returned.
+    #[error("queue {queue}: descriptor {head} was offered again before its chain was returned")]
+    Outstanding {
+        /// Vring index.
+        queue: u16,
+        /// First descriptor of the chain.
+        head: u16,
+    },
+    /// Buffers are to be returned in order by a device that does not do so.
+    #[error("queue {queue}: IN_ORDER was negotiated, which is not offered for this device")]
+    InOrder {
+        /// Vring index.
+        queue: u16,
+    },
+    /// A chain that is no request of a block device (virtio 1.3, section 5.2.6).
+    #[error("queue {queue}: chain at descriptor {head} is no request: {reason}")]
+    Request {
+        /// Vring index.
+        queue: u16,
+        /// First descriptor of the chain.
+        head: u16,
+        /// What is missing.
+        reason: &'static str,
     },
     /// The file behind the memory was cut short while it was in use.
     #[error("queue {queue}: the front-end cut the file behind the VM's memory short")]

@@ -11,9 +11,12 @@
 //! process before died, and the part is believed rather than the front-end, which
 //! cannot know.
 //!
-//! Rings take and return buffers in the driver's order, a batch at a time. Their
-//! batch is noted when it is about to be returned; before, its buffers are still
-//! where the driver put them, and the position in the part says so.
+//! A network device's rings take and return buffers in the driver's order, a batch at
+//! a time. Their batch is noted when it is about to be returned; before, its buffers are
+//! still where the driver put them, and the position in the part says so. A ring of
+//! requests returns them in any order; it notes each when it takes it. Where such a ring
+//! goes on is told by the same numbers: behind what was used come those in flight, oldest
+//! first, and then what is available.
 //!
 //! What stands in the region is as trustworthy as the front-end: indices are
 //! checked, lists are followed no further than they can be long, and what a ring

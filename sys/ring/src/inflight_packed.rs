@@ -3,6 +3,9 @@
 //! A packed ring is overwritten by what the device returns, so the part keeps a
 //! copy of each descriptor taken, in entries from a free list.
 //!
+//! A ring that returns chains in any order enters each when it takes it, with the
+//! stores of the first step below; its batch is then entered already.
+//!
 //! Order of stores, for a batch: each chain is copied into entries, its head
 //! marked `inflight`, and the entries taken off the list (`old_free_head` says
 //! where the list is without what is under way); the entries are put back on the
@@ -247,7 +250,7 @@ impl PackedInflight {
     pub(crate) fn enter_batch(&mut self, cells: &PackedCells, batch: &mut [Done], used: Place) {
         for done in batch.iter_mut() {
             if done.entries.is_none() {
-                done.entries = self.enter_chain(cells, done);
+                done.entries = self.enter_chain(cells, done.place, done.descriptors);
             }
         }
         for entries in batch.iter().filter_map(|done| done.entries) {
@@ -260,12 +263,17 @@ impl PackedInflight {
 
     /// Copies a chain into entries. There is one for each of the ring's
     /// descriptors; `None` only if the driver offered some of them twice.
-    fn enter_chain(&mut self, cells: &PackedCells, done: &Done) -> Option<ChainEntries> {
+    pub(crate) fn enter_chain(
+        &mut self,
+        cells: &PackedCells,
+        place: Place,
+        descriptors: u16,
+    ) -> Option<ChainEntries> {
         let size = cells.size();
         let head = self.free_head;
         let mut last = head;
         let mut entry = head;
-        for nth in 0..done.descriptors {
+        for nth in 0..descriptors {
             if entry >= size {
                 return None;
             }
@@ -275,7 +283,7 @@ impl PackedInflight {
                 self.part.store_64(at + COUNTER_AT, self.counter);
                 self.part.store_8(at, 1);
             }
-            let descriptor = cells.descriptor(done.place.ahead(nth, size).index);
+            let descriptor = cells.descriptor(place.ahead(nth, size).index);
             let rest = u64::from(descriptor.next)
                 | u64::from(descriptor.flags) << 16
                 | u64::from(descriptor.len) << 32;

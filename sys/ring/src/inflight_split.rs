@@ -4,6 +4,10 @@
 //! and linked into the list of the last batch; the used index is published in the
 //! ring; the heads are taken out; `used_idx` follows. Whoever finds the two
 //! indices unequal knows that the batch was returned and takes its heads out.
+//!
+//! A ring that returns chains in any order enters a head when it takes it. What it has
+//! taken is then what was used and what is entered, and so is the place of the next
+//! available entry.
 
 use crate::fault::RingFault;
 use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
@@ -28,6 +32,8 @@ pub(crate) struct SplitInflight {
     batch: Vec<u16>,
     /// Heads of an earlier device that are still to be returned. They come first.
     left_over: usize,
+    /// Heads are entered when they are taken, because they are returned in any order.
+    enters_early: bool,
 }
 
 /// Heads that an earlier device took and did not return, oldest first. A ring takes
@@ -78,7 +84,8 @@ impl SplitInflight {
         let part = inflight.part();
         let was_abandoned = inflight.was_abandoned();
         let batch = Vec::with_capacity(usize::from(size));
-        let mut opened = Self { part, counter: 0, last: 0, batch, left_over: 0 };
+        let mut opened =
+            Self { part, counter: 0, last: 0, batch, left_over: 0, enters_early: false };
         if !was_abandoned {
             opened.reset(size, used);
             return Ok((opened, None));
@@ -129,6 +136,24 @@ impl SplitInflight {
         heads.into_iter().map(|(_, head)| head).collect()
     }
 
+    /// The same for a ring that says when it takes a chain
+    /// ([`SplitInflight::note_taken`]) and completes chains in any order.
+    pub(crate) fn entering_early(self) -> Self {
+        Self { enters_early: true, ..self }
+    }
+
+    /// A chain was taken. Left-over heads come first, and are entered already.
+    pub(crate) fn note_taken(&mut self, head: u16) {
+        if self.left_over > 0 {
+            self.left_over -= 1;
+            return;
+        }
+        let at = entry_at(head);
+        self.part.store_64(at + COUNTER_AT, self.counter);
+        self.counter = self.counter.wrapping_add(1);
+        self.part.store_8(at, 1);
+    }
+
     /// A chain was completed.
     #[inline]
     pub(crate) fn note_completed(&mut self, head: u16) {
@@ -151,7 +176,7 @@ impl SplitInflight {
             let at = entry_at(*head);
             // Left-over heads are entered already, and keep their place in the order:
             // with a new counter one would seem younger than those behind it.
-            if nth >= self.left_over {
+            if !self.enters_early && nth >= self.left_over {
                 self.part.store_64(at + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);
                 self.part.store_8(at, 1);
@@ -168,7 +193,9 @@ impl SplitInflight {
             self.part.store_8(entry_at(*head), 0);
         }
         self.part.store_16(USED_IDX_AT, used);
-        self.left_over = self.left_over.saturating_sub(self.batch.len());
+        if !self.enters_early {
+            self.left_over = self.left_over.saturating_sub(self.batch.len());
+        }
         self.batch.clear();
     }
 

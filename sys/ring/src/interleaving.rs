@@ -116,9 +116,9 @@ impl Side {
 
 /// What was found over all interleavings.
 #[derive(Debug, Default)]
-struct Found {
-    executions: usize,
-    losses: usize,
+pub(crate) struct Found {
+    pub(crate) executions: usize,
+    pub(crate) losses: usize,
 }
 
 fn search(
@@ -148,7 +148,7 @@ fn search(
 
 /// Runs `device` and `driver` in every interleaving, each with a store buffer
 /// that is written back at any moment.
-fn explore(
+pub(crate) fn explore(
     memory: [u32; CELLS],
     has_barriers: bool,
     device: fn(&Processor) -> bool,

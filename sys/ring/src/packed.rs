@@ -26,6 +26,8 @@ use crate::packed_cells::{Done, PackedCells, Place, says_available};
 use crate::setup::{RingRecords, RingSetup};
 use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
 
+mod any_order;
+
 /// Descriptors whose lines are asked for ahead of a batch's fetching.
 const PREFETCH_DESCRIPTORS: u16 = BATCH_FRAMES_MAX as u16;
 
@@ -51,10 +53,15 @@ pub(crate) struct PackedQueue<const RECORDS: bool> {
     ahead: Ahead,
     /// Where the next chain is taken.
     next: Place,
-    /// Chains taken and not returned; never more than the ring is long.
+    /// Where the next chain is returned. Behind `next` by what was taken to be returned
+    /// in any order.
+    next_used: Place,
+    /// Chains completed and not returned; never more than the ring is long.
     done: Vec<Done>,
     /// Descriptors of these.
     done_descriptors: u16,
+    /// Descriptors of chains taken and not completed.
+    open_descriptors: u16,
     was_published: bool,
     log: Option<RingLog>,
     /// The ring's guest address, if writes to it are logged.
@@ -76,6 +83,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
             let (queue, base, size) = (setup.queue, setup.base, cells.size());
             return Err(RingFault::PackedBase { queue, base, size });
         }
+        any_order::check(setup, access)?;
         let (mut inflight, mut replay) = (None, Replay::default());
         if let Some(part) = &records.inflight {
             let (opened, recovery) = PackedInflight::open(part, setup.queue, &cells, next)?;
@@ -93,7 +101,9 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
             side: QueueSide::new(memory, setup, access),
             ahead: Ahead { heads: [Head::default(); BATCH_FRAMES_MAX], filled: 0, taken: 0 },
             next,
+            next_used: next,
             done_descriptors: 0,
+            open_descriptors: 0,
             was_published: false,
             log: records.log,
             ring_addr,
@@ -143,7 +153,8 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         self.cells.prefetch(self.next.index, PREFETCH_DESCRIPTORS);
         // A driver that offers a descriptor again before it was returned is not
         // followed around the ring.
-        let room = self.cells.size() - self.done_descriptors.min(self.cells.size());
+        let held = self.done_descriptors.saturating_add(self.open_descriptors);
+        let room = self.cells.size() - held.min(self.cells.size());
         let mut distance = 0;
         while self.ahead.filled < BATCH_FRAMES_MAX && distance < room {
             let Some(first) = self.available(distance) else { break };
@@ -269,6 +280,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         });
         self.done_descriptors += head.descriptors;
         self.next = self.next.ahead(head.descriptors, self.cells.size());
+        self.next_used = self.next;
         self.ahead.taken += 1;
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
     }
@@ -282,6 +294,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
             self.done.truncate(mark.done);
             self.done_descriptors = self.done.iter().map(|done| done.descriptors).sum();
             self.next = mark.next;
+            self.next_used = mark.next;
             self.replay.taken = mark.replay;
             self.ahead.filled = 0;
             self.ahead.taken = 0;
@@ -294,18 +307,18 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         }
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.enter_batch(&self.cells, &mut self.done, self.next);
+                inflight.enter_batch(&self.cells, &mut self.done, self.next_used);
             }
         }
         self.write_elements();
         if RECORDS {
             if let Some(inflight) = &mut self.inflight {
-                inflight.leave_batch(&self.done, self.next);
+                inflight.leave_batch(&self.done, self.next_used);
             }
         }
         self.side.state.next_avail.store(self.next.number(), Ordering::Release);
         let returned = Returned {
-            used: self.next,
+            used: self.next_used,
             descriptors: self.done_descriptors,
             is_first: !self.was_published,
         };
@@ -380,7 +393,7 @@ impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
         self.publish();
         self.side.state.next_avail.store(self.next.number(), Ordering::Release);
         if let Some(inflight) = &mut self.inflight {
-            if self.replay.is_done() {
+            if self.replay.is_done() && self.open_descriptors == 0 {
                 inflight.close();
             }
         }

@@ -21,6 +21,10 @@ use crate::memory::GuestMemory;
 use crate::setup::{RingRecords, RingSetup};
 use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
 
+mod any_order;
+
+use any_order::HeldHeads;
+
 /// Chains whose first descriptors were fetched ahead of their use.
 struct Ahead {
     heads: [Head; BATCH_FRAMES_MAX],
@@ -57,6 +61,7 @@ pub(crate) struct SplitQueue<const RECORDS: bool> {
     /// The head of the last chain completed, where one entry returns a batch.
     batch_head: u16,
     returns_batches: bool,
+    held: HeldHeads,
 }
 
 impl<const RECORDS: bool> SplitQueue<RECORDS> {
@@ -72,7 +77,11 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         if let Some(part) = &records.inflight {
             let (size, avail) = (cells.size(), cells.avail_idx());
             let (opened, recovery) = SplitInflight::open(part, setup.queue, size, used, avail)?;
-            inflight = Some(opened);
+            inflight = Some(if access == Access::ReadThenWrite {
+                opened.entering_early()
+            } else {
+                opened
+            });
             if let Some(recovery) = recovery {
                 (base, replay) = (used, recovery);
             }
@@ -92,6 +101,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             replay,
             batch_head: 0,
             returns_batches: setup.features.in_order() && access == Access::Read,
+            held: HeldHeads::new(setup, access)?,
         };
         queue.side.state.next_avail.store(base, Ordering::Release);
         queue.park();
@@ -315,6 +325,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
             self.leave_batch();
         }
         self.published_used = self.next_used;
+        self.held.release_returned();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(parked) = self.parked {
             if arming::is_park_stale(parked, self.next_avail) {
@@ -393,7 +404,7 @@ impl<const RECORDS: bool> Drop for SplitQueue<RECORDS> {
         self.publish();
         self.side.state.next_avail.store(self.next_avail, Ordering::Release);
         if let Some(inflight) = &mut self.inflight {
-            if self.replay.is_done() {
+            if self.replay.is_done() && self.held.is_empty() {
                 inflight.close();
             }
         }

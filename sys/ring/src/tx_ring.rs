@@ -12,15 +12,15 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{
     Announcement, FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads,
     Span, TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
 };
-use suimon_ports::{FaultKind, FrameSource, PortFault, Wakeup};
+use suimon_ports::{FrameSource, PortFault, Wakeup};
 
 use crate::chain::{ChainWalk, step};
 use crate::fault::RingFault;
+use crate::kick::kick_of;
 use crate::setup::RingSetup;
 use crate::virtqueue::{Head, Virtqueue};
 
@@ -83,10 +83,7 @@ pub(crate) struct TxEngine<Q> {
 impl<Q: Virtqueue> TxEngine<Q> {
     /// A running ring. Kicks are suppressed until it is armed.
     pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
-        let kick = match &setup.kick {
-            Some(kick) => Arc::clone(kick),
-            None => Arc::new(own_eventfd()?),
-        };
+        let kick = kick_of(setup)?;
         Ok(Self {
             announcer: Arc::new(Announcer { wanted: AtomicU64::new(0), wake: Arc::clone(&kick) }),
             kick,
@@ -241,13 +238,6 @@ impl<Q: Virtqueue> TxEngine<Q> {
 fn room(frame: &mut Frame, from: usize, bytes: usize) -> Option<&mut [u8]> {
     let end = from + bytes;
     if end > FRAME_BYTES_MAX { None } else { frame.space_mut().get_mut(from..end) }
-}
-
-fn own_eventfd() -> Result<OwnedFd, PortFault> {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|errno| PortFault {
-        kind: FaultKind::Host,
-        detail: format!("cannot make an eventfd: {errno}; raise the limit of open files"),
-    })
 }
 
 impl<Q: Virtqueue> FrameSource for TxEngine<Q> {

@@ -1,5 +1,5 @@
 //! What the two forms of virtqueue have in common: the operations that a network
-//! ring needs of either, and the state behind them.
+//! ring and one of requests need of either, and the state behind them.
 
 use core::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +11,7 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain::ChainWalk;
 use crate::fault::RingFault;
 use crate::features::RingFeatures;
+use crate::inflight_packed::ChainEntries;
 use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;
@@ -21,7 +22,7 @@ use crate::sigbus::memory_faults;
 pub(crate) const PREFETCH_DISTANCE: usize = 8;
 
 /// A virtqueue from the device's side: chains are taken in the driver's order and
-/// returned in the same order.
+/// returned in the same order, or with [`AnyOrder`] in another.
 ///
 /// [`Virtqueue::look_ahead`] fetches chains, [`Virtqueue::peek`] shows the next,
 /// [`Virtqueue::complete`] takes it, [`Virtqueue::publish`] returns all that were
@@ -100,6 +101,34 @@ pub(crate) trait Virtqueue: Send {
     }
 }
 
+/// A virtqueue whose chains may be returned in any order, long after they were taken.
+///
+/// [`AnyOrder::take`] stands where [`Virtqueue::complete`] does for others; later
+/// [`AnyOrder::give_back`] completes the chain. Nothing is taken back:
+/// [`Virtqueue::rewind`] has no place here.
+pub(crate) trait AnyOrder: Virtqueue {
+    /// Takes the chain that [`Virtqueue::peek`] showed. Its descriptors are not looked at
+    /// again.
+    fn take(&mut self, head: Head) -> Result<Taken, RingFault>;
+
+    /// Completes a chain: the device wrote `written` bytes into it.
+    fn give_back(&mut self, taken: Taken, written: u32);
+
+    /// Whether written buffers are logged.
+    fn is_logging(&self) -> bool;
+}
+
+/// A chain that was taken and not returned.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    /// What the driver knows it by.
+    pub(crate) index: u16,
+    /// Descriptors it takes in the ring. Told in packed rings only.
+    pub(crate) descriptors: u16,
+    /// Where a packed ring's in-flight region has it.
+    pub(crate) entries: Option<ChainEntries>,
+}
+
 /// A chain at hand.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
@@ -117,6 +146,8 @@ pub(crate) struct Head {
 pub(crate) enum Access {
     Read,
     Write,
+    /// Each chain has buffers to read, then buffers to write.
+    ReadThenWrite,
 }
 
 /// Where a ring stands. Written by the ring at the end of each batch and when it
@@ -144,7 +175,7 @@ impl RingState {
 
     /// The same as vhost-user says it (`VHOST_USER_GET_VRING_BASE`): in a packed
     /// ring the next used position stands in the upper half. Both are the same,
-    /// because rings return what they take.
+    /// because rings return what they take before they are dropped.
     pub fn vring_base(&self) -> u32 {
         let next = u32::from(self.next_avail());
         if self.is_packed { next | next << 16 } else { next }
@@ -228,7 +259,7 @@ impl QueueSide {
     #[inline(always)]
     pub(crate) fn prefetch_buffer(&self, head: &Head) {
         match self.access {
-            Access::Read => self.view.prefetch_read(head.first.addr),
+            Access::Read | Access::ReadThenWrite => self.view.prefetch_read(head.first.addr),
             Access::Write => {
                 self.view.prefetch_write(head.first.addr, self.features.header_bytes());
             }

@@ -1,6 +1,9 @@
 //! Rings, judged by the fuzzers' oracles: their corpora are replayed, whole, cut
 //! short and damaged.
 
+#[allow(unreachable_pub, reason = "public for the fuzz target")]
+#[path = "../../../fuzz/src/disk_oracle.rs"]
+mod disk_oracle;
 #[allow(unreachable_pub, reason = "public for the fuzz targets")]
 #[path = "../../../fuzz/src/guest_image.rs"]
 mod guest_image;
@@ -18,6 +21,7 @@ mod ring_oracle;
 fn the_corpora_pass() {
     replay::corpus_passes("ring", ring_oracle::check);
     replay::corpus_passes("ring_packed", packed_oracle::check);
+    replay::corpus_passes("disk_ring", disk_oracle::check);
 }
 
 #[test]
@@ -31,7 +35,13 @@ fn damaged_packed_seeds_pass() {
 }
 
 #[test]
+fn damaged_disk_seeds_pass() {
+    replay::damaged_corpus_passes("disk_ring", disk_oracle::check);
+}
+
+#[test]
 fn any_bytes_pass() {
     replay::any_bytes_pass(ring_oracle::check);
     replay::any_bytes_pass(packed_oracle::check);
+    replay::any_bytes_pass(disk_oracle::check);
 }

@@ -7,79 +7,27 @@
 
 #[path = "rig/chains.rs"]
 mod chains;
+#[path = "rig/remains.rs"]
+mod remains;
 mod rig;
 
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use chains::pattern;
+use remains::{RING_BYTES, Remains, SIZE, crash_everywhere, records, region_of};
 use rig::any::AnyDriver;
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use rig::stepper::{Watched, step_through};
 use rig::{Driver, GUEST_BASE, Vm, call_line};
 use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_ports::{FrameSink, FrameSource, Sent};
-use suimon_ring::{Inflight, InflightShape, OffloadMask, RingRecords, RingSetup, RxRing, TxRing};
+use suimon_ring::{OffloadMask, RingSetup, RxRing, TxRing};
 use vm_memory::{Bytes, GuestAddress};
 
 const VERSION_1: u64 = 1 << 32;
 const EVENT_IDX: u64 = 1 << 29;
 const MERGEABLE: u64 = 1 << 15;
-const SIZE: u16 = 16;
 const HEADER: usize = 12;
-/// Rings lie at the start of the VM's memory.
-const RING_BYTES: usize = 0x400;
-
-/// What a dead process leaves: the VM's memory and the region.
-struct Remains {
-    vm: Vm,
-    region: Vec<u8>,
-}
-
-fn shape(features: u64) -> InflightShape {
-    InflightShape { queues: 2, queue_size: SIZE, is_packed: features & RING_PACKED != 0 }
-}
-
-/// A region that holds these bytes, as the front-end hands it to the next process.
-fn region_of(bytes: &[u8], features: u64) -> (Arc<Inflight>, File) {
-    let (_, fd) = Inflight::create(shape(features)).unwrap();
-    let file = File::from(fd);
-    file.write_all_at(bytes, 0).unwrap();
-    let region = Inflight::map(file.as_fd(), 0, shape(features).bytes(), shape(features)).unwrap();
-    (region, file)
-}
-
-fn records(region: &Arc<Inflight>) -> RingRecords {
-    RingRecords { log: None, inflight: region.queue(1) }
-}
-
-/// Runs `operation` store by store over `vm` and a region, and returns what was left
-/// behind at each moment.
-fn crash_everywhere(vm: &Vm, region: &File, operation: impl FnOnce()) -> Vec<Remains> {
-    let region_bytes = region.metadata().unwrap().len() as usize;
-    let see = || {
-        let mut bytes = vec![0; RING_BYTES + region_bytes];
-        vm.file.read_exact_at(&mut bytes[..RING_BYTES], 0).unwrap();
-        region.read_exact_at(&mut bytes[RING_BYTES..], 0).unwrap();
-        bytes
-    };
-    let mut seen = see();
-    let mut remains = vec![Remains { vm: vm.copy(), region: seen[RING_BYTES..].to_vec() }];
-    let watched = [
-        Watched { file: &vm.file, bytes: RING_BYTES },
-        Watched { file: region, bytes: region_bytes },
-    ];
-    step_through(&watched, operation, || {
-        let now = see();
-        if now != seen {
-            remains.push(Remains { vm: vm.copy(), region: now[RING_BYTES..].to_vec() });
-            seen = now;
-        }
-    });
-    remains
-}
 
 fn receive_all(ring: &mut TxRing, batch: &mut FrameBatch) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();

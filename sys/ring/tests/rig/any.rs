@@ -47,6 +47,31 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
+    /// A chain of buffers to read, and behind the first `readable` of buffers to write.
+    pub fn add_request(
+        &mut self,
+        lens: &[u32],
+        readable: usize,
+        indirect: bool,
+        bytes: &[u8],
+    ) -> Option<u16> {
+        match self {
+            Self::Split(driver) => driver.add_request(lens, readable, indirect, bytes),
+            Self::Packed(driver) => driver.add_request(lens, readable, indirect, bytes),
+        }
+    }
+
+    /// What was returned, in whatever order.
+    pub fn reap_any_order(&mut self) -> Vec<Used> {
+        match self {
+            Self::Split(driver) => driver.reap(),
+            Self::Packed(driver) => {
+                driver.any_order = true;
+                driver.reap()
+            }
+        }
+    }
+
     pub fn outstanding(&self) -> Vec<u16> {
         match self {
             Self::Split(driver) => driver.outstanding(),

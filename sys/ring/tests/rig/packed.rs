@@ -38,6 +38,8 @@ pub struct PackedDriver<'a> {
     pub used_wrap: bool,
     /// Buffers are returned in order, perhaps several by one element.
     pub in_order: bool,
+    /// Buffers are returned in any order.
+    pub any_order: bool,
     /// The last one returned is the next to be used, as by a driver that keeps a
     /// list: few buffers are in use, which stay in the cache.
     free_ids: Vec<u16>,
@@ -66,6 +68,7 @@ impl<'a> PackedDriver<'a> {
             next_used: next,
             used_wrap: wrap,
             in_order: false,
+            any_order: false,
             free_ids: ids,
             free_descriptors: size,
             offered: vec![Offered::default(); usize::from(size)],
@@ -178,6 +181,18 @@ impl<'a> PackedDriver<'a> {
         writable: bool,
         bytes: &[u8],
     ) -> Option<u16> {
+        self.add_request(lens, if writable { 0 } else { lens.len() }, indirect, bytes)
+    }
+
+    /// The same, where the first `readable` buffers are for the device to read, and the
+    /// others for it to write.
+    pub fn add_request(
+        &mut self,
+        lens: &[u32],
+        readable: usize,
+        indirect: bool,
+        bytes: &[u8],
+    ) -> Option<u16> {
         let descriptors = if indirect { 1 } else { lens.len() as u16 };
         if self.free_descriptors < descriptors {
             return None;
@@ -194,7 +209,7 @@ impl<'a> PackedDriver<'a> {
             at += u64::from(*len) + 5;
         }
         assert!(at < self.area(id) + AREA_BYTES - stagger(63), "a test chain is too long");
-        self.lay_out(id, indirect, if writable { WRITE } else { 0 }, &pieces);
+        self.lay_out(id, indirect, |nth| if nth < readable { 0 } else { WRITE }, &pieces);
         self.free_descriptors -= descriptors;
         self.order.push_back(id);
         let len = lens.iter().sum();
@@ -203,13 +218,13 @@ impl<'a> PackedDriver<'a> {
     }
 
     /// Writes the chain; its first descriptor's flags last (section 2.8.21.1).
-    fn lay_out(&mut self, id: u16, indirect: bool, flag: u16, pieces: &[Piece]) {
+    fn lay_out(&mut self, id: u16, indirect: bool, flag: impl Fn(usize) -> u16, pieces: &[Piece]) {
         let (first, first_flags) = (self.next_avail, self.available_flags());
         if indirect {
             let table = self.tables() + u64::from(id) * TABLE_BYTES;
             for (nth, piece) in pieces.iter().enumerate() {
                 // Everything but WRITE is reserved in a table; a device ignores it.
-                let junk = u64::from(flag | NEXT | INDIRECT | AVAIL) << 48 | 0xbad << 32;
+                let junk = u64::from(flag(nth) | NEXT | INDIRECT | AVAIL) << 48 | 0xbad << 32;
                 let at = GuestAddress(table + 16 * nth as u64);
                 self.vm.memory.write_obj(piece.addr.to_le(), at).unwrap();
                 let rest = (u64::from(piece.len) | junk).to_le();
@@ -227,11 +242,11 @@ impl<'a> PackedDriver<'a> {
             let said = if nth < last { 0x7777 } else { id };
             let turn =
                 if nth == 0 { !first_flags & (AVAIL | USED) } else { self.available_flags() };
-            self.store(self.next_avail, piece.addr, piece.len, said, flag | more | turn);
+            self.store(self.next_avail, piece.addr, piece.len, said, flag(nth) | more | turn);
             self.step_avail();
         }
         let more = if last > 0 { NEXT } else { 0 };
-        self.store_flags(first, flag | more | first_flags);
+        self.store_flags(first, flag(0) | more | first_flags);
     }
 
     /// Takes back what the device has used.
@@ -246,6 +261,12 @@ impl<'a> PackedDriver<'a> {
             }
             let (id, len) = ((tail >> 32) as u16, tail as u32);
             assert_eq!(len != 0, flags & WRITE != 0, "WRITE says whether bytes were written");
+            if self.any_order {
+                let offered = self.order.iter().position(|offered| *offered == id);
+                self.order.remove(offered.expect("an id that was not offered"));
+                used.push(self.release(id, len));
+                continue;
+            }
             let expected = *self.order.front().expect("returned but not offered");
             if !self.in_order {
                 assert_eq!(id, expected, "our device returns buffers in order");

@@ -203,6 +203,18 @@ impl<'a> Driver<'a> {
         writable: bool,
         bytes: &[u8],
     ) -> Option<u16> {
+        self.add_request(lens, if writable { 0 } else { lens.len() }, indirect, bytes)
+    }
+
+    /// The same, where the first `readable` buffers are for the device to read, and the
+    /// others for it to write.
+    pub fn add_request(
+        &mut self,
+        lens: &[u32],
+        readable: usize,
+        indirect: bool,
+        bytes: &[u8],
+    ) -> Option<u16> {
         let needed = if indirect { 1 } else { lens.len() };
         if self.free.len() < needed {
             return None;
@@ -220,7 +232,7 @@ impl<'a> Driver<'a> {
             at += u64::from(*len) + 5;
         }
         assert!(at < self.area(head) + AREA_BYTES - stagger(63), "a test chain is too long");
-        self.lay_out(&slots, indirect, if writable { WRITE } else { 0 }, &pieces);
+        self.lay_out_by(&slots, indirect, |nth| if nth < readable { 0 } else { WRITE }, &pieces);
         self.pieces[usize::from(head)] = pieces;
         self.chains[usize::from(head)] = slots;
         self.offer(head);
@@ -228,11 +240,21 @@ impl<'a> Driver<'a> {
     }
 
     pub fn lay_out(&self, slots: &[u16], indirect: bool, flag: u16, pieces: &[Piece]) {
+        self.lay_out_by(slots, indirect, |_| flag, pieces);
+    }
+
+    fn lay_out_by(
+        &self,
+        slots: &[u16],
+        indirect: bool,
+        flag: impl Fn(usize) -> u16,
+        pieces: &[Piece],
+    ) {
         let last = pieces.len() - 1;
         let head = slots[0];
         let table = self.tables() + u64::from(head) * TABLE_BYTES;
         for (nth, piece) in pieces.iter().enumerate() {
-            let flags = flag | if nth < last { NEXT } else { 0 };
+            let flags = flag(nth) | if nth < last { NEXT } else { 0 };
             let next = match (indirect, nth < last) {
                 (_, false) => 0,
                 (true, true) => nth as u16 + 1,

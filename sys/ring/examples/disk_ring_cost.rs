@@ -1,0 +1,93 @@
+//! What a request costs the ring of a disk: CPU time of `receive`, `complete` and `flush`,
+//! per request, where the disk answers at once and touches no payload, with the driver's
+//! work left out. So many requests are under way at once as the depth says, and they are
+//! answered in another order than they came. Memory is warm, so this is the instructions'
+//! price; misses between CPUs and interrupts come on top.
+//!
+//!     cargo run --release -p suimon-ring --example disk_ring_cost
+
+mod clock;
+#[path = "../tests/rig/disk.rs"]
+mod disk;
+#[path = "../tests/rig/mod.rs"]
+mod rig;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clock::{clock_cost, cpu_time};
+use disk::{DISK_FEATURES, Wanted};
+use rig::any::AnyDriver;
+use rig::packed::RING_PACKED;
+use rig::{Vm, call_line};
+use suimon_ports::DiskOutcome;
+use suimon_ring::{DiskFacts, DiskRing, DiskShape, Inflight, InflightShape, RingRecords};
+
+/// Three descriptors for each request of the greatest depth have room.
+const SIZE: u16 = 512;
+const REQUESTS: usize = 400_000;
+const READ_BYTES: usize = 4096;
+
+fn main() {
+    for (form, bit) in [("split", 0), ("packed", RING_PACKED)] {
+        for depth in [1, 128] {
+            for indirect in [false, true] {
+                let features = DISK_FEATURES | bit;
+                let table = if indirect { "indirect" } else { "direct" };
+                measure(&format!("{form}, {table}"), features, depth, indirect, false);
+                measure(
+                    &format!("{form}, {table}, in-flight kept"),
+                    features,
+                    depth,
+                    indirect,
+                    true,
+                );
+            }
+        }
+    }
+}
+
+fn measure(name: &str, features: u64, depth: usize, indirect: bool, keeps_inflight: bool) {
+    let vm = Vm::new(SIZE);
+    let mut driver = AnyDriver::new(&vm, SIZE, features);
+    let (call, _far) = call_line();
+    let setup = driver.setup(features, &call);
+    let shape = InflightShape { queues: 1, queue_size: SIZE, is_packed: setup.features.packed() };
+    let (region, _fd) = Inflight::create(shape).expect("a region");
+    let inflight = keeps_inflight.then(|| region.queue(0)).flatten();
+    let records = RingRecords { log: None, inflight };
+    let disk =
+        DiskShape { bytes: 1 << 30, sector_bytes: 512, is_read_only: false, serial: String::new() };
+    let disk = Arc::new(DiskFacts::new(&disk));
+    let ring = DiskRing::recording(vm.map(), &setup, records, disk).expect("a ring");
+    let mut queue = ring.into_queue();
+    no_interrupts(&driver);
+    let wanted = Wanted::read(8, READ_BYTES);
+    let (lens, readable) = wanted.usual();
+    let header = wanted.readable();
+    let mut requests = Vec::with_capacity(depth);
+    let (clock, mut spent) = (clock_cost(), Duration::ZERO);
+    let rounds = REQUESTS / depth;
+    for _ in 0..rounds {
+        for _ in 0..depth {
+            driver.add_request(&lens, readable, indirect, &header).expect("room");
+        }
+        let start = cpu_time();
+        assert_eq!(queue.receive(depth, &mut requests).expect("requests"), depth);
+        while let Some(request) = requests.pop() {
+            queue.complete(request.tag, DiskOutcome::Done);
+        }
+        queue.flush().expect("a good ring");
+        spent += (cpu_time() - start).saturating_sub(clock);
+        assert_eq!(driver.reap_any_order().len(), depth);
+    }
+    let ns = spent.as_nanos() as f64 / (rounds * depth) as f64;
+    println!("{name:34} depth {depth:3}: {ns:6.1} ns per request");
+}
+
+fn no_interrupts(driver: &AnyDriver<'_>) {
+    match driver {
+        AnyDriver::Split(driver) => driver.set_avail_flags(1),
+        AnyDriver::Packed(driver) => driver.set_driver_event(0, 1),
+    }
+}

@@ -1,0 +1,174 @@
+//! Requests of a block device: what their bytes mean, and which of them a disk can be
+//! asked (virtio 1.3, section 5.2.6). No ring, no memory.
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskOp, DiskOutcome};
+use virtio_bindings::virtio_blk::{
+    VIRTIO_BLK_F_CONFIG_WCE, VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_FLUSH, VIRTIO_BLK_F_WRITE_ZEROES,
+    VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK, VIRTIO_BLK_S_UNSUPP, VIRTIO_BLK_T_DISCARD,
+    VIRTIO_BLK_T_FLUSH, VIRTIO_BLK_T_GET_ID, VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT,
+    VIRTIO_BLK_T_WRITE_ZEROES, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP,
+};
+
+use crate::disk_facts::{DiskFacts, RANGE_SECTORS_MAX, SECTOR_BYTES};
+use crate::features::RingFeatures;
+
+/// Bytes of the header (`type`, `reserved`, `sector`).
+pub(crate) const HEADER_BYTES: usize = 16;
+/// Bytes of a segment of a discard or write-zeroes request.
+pub(crate) const SEGMENT_BYTES: usize = 16;
+
+/// `status`: carried out.
+pub(crate) const OK: u8 = VIRTIO_BLK_S_OK as u8;
+/// `status`: an error of the device, or of the driver.
+pub(crate) const IO_ERROR: u8 = VIRTIO_BLK_S_IOERR as u8;
+/// `status`: not supported.
+pub(crate) const UNSUPPORTED: u8 = VIRTIO_BLK_S_UNSUPP as u8;
+
+/// The first bytes of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    kind: u32,
+    sector: u64,
+}
+
+impl Header {
+    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> Self {
+        let word = u128::from_le_bytes(*bytes);
+        Self { kind: word as u32, sector: (word >> 64) as u64 }
+    }
+}
+
+/// What a discard or write-zeroes request is about.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    sector: u64,
+    sectors: u32,
+    flags: u32,
+}
+
+impl Segment {
+    fn decode(bytes: &[u8; SEGMENT_BYTES]) -> Self {
+        let word = u128::from_le_bytes(*bytes);
+        Self { sector: word as u64, sectors: (word >> 64) as u32, flags: (word >> 96) as u32 }
+    }
+}
+
+/// What a request carries beside its header, in bytes.
+pub(crate) struct Parts {
+    /// To be read by the device.
+    pub(crate) readable: u64,
+    /// To be written, without the status.
+    pub(crate) writable: u64,
+    /// The first bytes of `readable`, as many as there are.
+    pub(crate) segment: [u8; SEGMENT_BYTES],
+}
+
+/// What is to be done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The disk is asked.
+    Ask(DiskOp, ByteRange),
+    /// It is answered at once.
+    Answer(u8),
+    /// It is answered with the serial number.
+    Identify,
+}
+
+/// Whether a request has a segment, which [`judge`] is to be given.
+pub(crate) fn has_segment(header: Header) -> bool {
+    matches!(header.kind, VIRTIO_BLK_T_DISCARD | VIRTIO_BLK_T_WRITE_ZEROES)
+}
+
+/// Decides what is done with a request.
+pub(crate) fn judge(
+    disk: &DiskFacts,
+    features: RingFeatures,
+    header: Header,
+    parts: &Parts,
+) -> Verdict {
+    match header.kind {
+        VIRTIO_BLK_T_IN => transfer(disk, header.sector, parts.writable, DiskOp::Read),
+        VIRTIO_BLK_T_OUT if disk.is_read_only() => Verdict::Answer(IO_ERROR),
+        VIRTIO_BLK_T_OUT => {
+            let op = DiskOp::Write { is_durable: writes_through(disk, features) };
+            transfer(disk, header.sector, parts.readable, op)
+        }
+        VIRTIO_BLK_T_FLUSH => match ByteRange::new(0, 0) {
+            Some(nothing) => Verdict::Ask(DiskOp::Flush, nothing),
+            None => Verdict::Answer(IO_ERROR),
+        },
+        VIRTIO_BLK_T_GET_ID => Verdict::Identify,
+        VIRTIO_BLK_T_DISCARD if features.has(VIRTIO_BLK_F_DISCARD) => {
+            judge_segment(disk, parts, 0, |_| DiskOp::Discard)
+        }
+        VIRTIO_BLK_T_WRITE_ZEROES if features.has(VIRTIO_BLK_F_WRITE_ZEROES) => {
+            judge_segment(disk, parts, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP, |segment| {
+                DiskOp::WriteZeroes {
+                    may_unmap: segment.flags & VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0,
+                    is_durable: writes_through(disk, features),
+                    only_if_fast: false,
+                }
+            })
+        }
+        _ => Verdict::Answer(UNSUPPORTED),
+    }
+}
+
+/// A request for one range of sectors with these flags. We offer one segment for each
+/// request (`max_discard_seg`, `max_write_zeroes_seg`).
+fn judge_segment(
+    disk: &DiskFacts,
+    parts: &Parts,
+    flags: u32,
+    op: impl FnOnce(Segment) -> DiskOp,
+) -> Verdict {
+    if parts.readable == 0 || parts.readable % SEGMENT_BYTES as u64 != 0 || disk.is_read_only() {
+        return Verdict::Answer(IO_ERROR);
+    }
+    let segment = Segment::decode(&parts.segment);
+    if parts.readable != SEGMENT_BYTES as u64 || segment.flags & !flags != 0 {
+        return Verdict::Answer(UNSUPPORTED);
+    }
+    if segment.sectors > RANGE_SECTORS_MAX {
+        return Verdict::Answer(IO_ERROR);
+    }
+    transfer(disk, segment.sector, u64::from(segment.sectors) * SECTOR_BYTES, op(segment))
+}
+
+/// A request for bytes from a sector on; refused unless they are whole sectors of the
+/// disk.
+fn transfer(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
+    let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
+    let is_sound = |range: &ByteRange| {
+        range.is_within(disk.bytes()) && range.is_aligned(u64::from(disk.sector_bytes()))
+    };
+    match range.filter(is_sound) {
+        Some(range) if range.is_empty() => Verdict::Answer(OK),
+        Some(range) => Verdict::Ask(op, range),
+        None => Verdict::Answer(IO_ERROR),
+    }
+}
+
+/// Whether what is written must be durable before it is answered (section 5.2.6.2): a
+/// driver that knows no flush can rely on nothing else.
+fn writes_through(disk: &DiskFacts, features: RingFeatures) -> bool {
+    if features.has(VIRTIO_BLK_F_CONFIG_WCE) {
+        !disk.is_write_back()
+    } else {
+        !features.has(VIRTIO_BLK_F_FLUSH)
+    }
+}
+
+/// What a driver is told of an outcome.
+pub(crate) fn status_of(outcome: DiskOutcome) -> u8 {
+    match outcome {
+        DiskOutcome::Done => OK,
+        DiskOutcome::Failed | DiskOutcome::NoSpace | DiskOutcome::ReadOnly => IO_ERROR,
+        DiskOutcome::Unsupported => UNSUPPORTED,
+    }
+}
+
+#[cfg(test)]
+#[path = "disk_request_tests.rs"]
+mod tests;

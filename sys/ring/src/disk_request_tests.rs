@@ -1,0 +1,69 @@
+use super::*;
+use crate::disk_facts::DiskShape;
+
+fn disk() -> DiskFacts {
+    let shape = DiskShape {
+        bytes: u64::MAX,
+        sector_bytes: 512,
+        is_read_only: false,
+        serial: String::new(),
+    };
+    DiskFacts::new(&shape)
+}
+
+fn judged(kind: u32, sector: u64, readable: u64, writable: u64, segment: [u8; 16]) -> Verdict {
+    let features = RingFeatures(u64::MAX);
+    judge(&disk(), features, Header { kind, sector }, &Parts { readable, writable, segment })
+}
+
+fn segment(sector: u64, sectors: u32, flags: u32) -> [u8; 16] {
+    let word = u128::from(sector) | u128::from(sectors) << 64 | u128::from(flags) << 96;
+    word.to_le_bytes()
+}
+
+#[test]
+fn no_number_passes_the_end_of_numbers() {
+    let last = u64::MAX / 512;
+    for sector in [last, last + 1, u64::MAX] {
+        for kind in [VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT] {
+            assert_eq!(judged(kind, sector, 512, 512, [0; 16]), Verdict::Answer(IO_ERROR));
+            assert_eq!(judged(kind, 1, u64::MAX, u64::MAX, [0; 16]), Verdict::Answer(IO_ERROR));
+        }
+        for kind in [VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_WRITE_ZEROES] {
+            let segment = segment(sector, 1, 0);
+            assert_eq!(judged(kind, 0, 16, 0, segment), Verdict::Answer(IO_ERROR));
+        }
+    }
+    let range = ByteRange::new((last - 1) * 512, 512);
+    let ask = range.map(|range| Verdict::Ask(DiskOp::Read, range));
+    assert_eq!(Some(judged(VIRTIO_BLK_T_IN, last - 1, 0, 512, [0; 16])), ask);
+}
+
+#[test]
+fn more_sectors_than_are_offered_are_refused() {
+    let most = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, RANGE_SECTORS_MAX, 0));
+    let range = ByteRange::new(512, u64::from(RANGE_SECTORS_MAX) * 512);
+    assert_eq!(Some(most), range.map(|range| Verdict::Ask(DiskOp::Discard, range)));
+    for sectors in [RANGE_SECTORS_MAX + 1, u32::MAX] {
+        let more = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, sectors, 0));
+        assert_eq!(more, Verdict::Answer(IO_ERROR));
+    }
+}
+
+#[test]
+fn unknown_flags_and_further_segments_are_not_supported() {
+    let cases = [
+        (VIRTIO_BLK_T_DISCARD, 1, 16),
+        (VIRTIO_BLK_T_DISCARD, 0, 32),
+        (VIRTIO_BLK_T_WRITE_ZEROES, 2, 16),
+        (VIRTIO_BLK_T_WRITE_ZEROES, 1 << 31, 16),
+    ];
+    for (kind, flags, bytes) in cases {
+        let found = judged(kind, 0, bytes, 0, segment(0, 1, flags));
+        assert_eq!(found, Verdict::Answer(UNSUPPORTED), "{kind} {flags} {bytes}");
+    }
+    for bytes in [0, 8, 15, 17] {
+        let found = judged(VIRTIO_BLK_T_DISCARD, 0, bytes, 0, segment(0, 1, 0));
+        assert_eq!(found, Verdict::Answer(IO_ERROR), "{bytes}");
+    }
+}

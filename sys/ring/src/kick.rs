@@ -1,0 +1,24 @@
+//! The descriptor by which a driver wakes a ring.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use suimon_ports::{FaultKind, PortFault};
+
+use crate::setup::RingSetup;
+
+/// The driver's, or one of our own that nobody writes if the driver never kicks.
+///
+/// # Errors
+/// The host has no descriptor to spare.
+pub(crate) fn kick_of(setup: &RingSetup) -> Result<Arc<OwnedFd>, PortFault> {
+    if let Some(kick) = &setup.kick {
+        return Ok(Arc::clone(kick));
+    }
+    let own = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    own.map(Arc::new).map_err(|errno| PortFault {
+        kind: FaultKind::Host,
+        detail: format!("cannot make an eventfd: {errno}; raise the limit of open files"),
+    })
+}

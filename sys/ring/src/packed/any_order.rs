@@ -1,0 +1,48 @@
+//! Chains of a packed ring that are returned in any order (virtio 1.3, section 2.8.5).
+//!
+//! What is returned is written over descriptors of chains that may still be under way,
+//! in the order in which descriptors were offered; so these are not read again once they
+//! were taken.
+
+use crate::fault::RingFault;
+use crate::packed::PackedQueue;
+use crate::packed_cells::Done;
+use crate::setup::RingSetup;
+use crate::virtqueue::{Access, AnyOrder, Head, PREFETCH_DISTANCE, Taken};
+
+/// Refuses a ring whose driver expects an order that it would not keep.
+pub(super) fn check(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
+    if access == Access::ReadThenWrite && setup.features.in_order() {
+        return Err(RingFault::InOrder { queue: setup.queue });
+    }
+    Ok(())
+}
+
+impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
+    fn take(&mut self, head: Head) -> Result<Taken, RingFault> {
+        let mut entries = None;
+        if RECORDS {
+            entries = self.replay.take(head.descriptors);
+            if let (None, Some(inflight)) = (entries, &mut self.inflight) {
+                entries = inflight.enter_chain(&self.cells, self.next, head.descriptors);
+            }
+        }
+        self.open_descriptors = self.open_descriptors.saturating_add(head.descriptors);
+        self.next = self.next.ahead(head.descriptors, self.cells.size());
+        self.ahead.taken += 1;
+        self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
+        Ok(Taken { index: head.index, descriptors: head.descriptors, entries })
+    }
+
+    fn give_back(&mut self, taken: Taken, written: u32) {
+        let Taken { index, descriptors, entries } = taken;
+        self.done.push(Done { place: self.next_used, id: index, descriptors, written, entries });
+        self.done_descriptors = self.done_descriptors.saturating_add(descriptors);
+        self.open_descriptors = self.open_descriptors.saturating_sub(descriptors);
+        self.next_used = self.next_used.ahead(descriptors, self.cells.size());
+    }
+
+    fn is_logging(&self) -> bool {
+        RECORDS && self.log.is_some()
+    }
+}

@@ -1,0 +1,67 @@
+//! What a process that dies while it uses a ring leaves behind, at every moment.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use suimon_ring::{Inflight, InflightShape, RingRecords};
+
+use crate::rig::Vm;
+use crate::rig::packed::RING_PACKED;
+use crate::rig::stepper::{Watched, step_through};
+
+/// Entries of the rings.
+pub const SIZE: u16 = 16;
+/// Rings lie at the start of the VM's memory.
+pub const RING_BYTES: usize = 0x400;
+
+/// What a dead process leaves: the VM's memory and the region.
+pub struct Remains {
+    pub vm: Vm,
+    pub region: Vec<u8>,
+}
+
+pub fn shape(features: u64) -> InflightShape {
+    InflightShape { queues: 2, queue_size: SIZE, is_packed: features & RING_PACKED != 0 }
+}
+
+/// A region that holds these bytes, as the front-end hands it to the next process.
+pub fn region_of(bytes: &[u8], features: u64) -> (Arc<Inflight>, File) {
+    let (_, fd) = Inflight::create(shape(features)).unwrap();
+    let file = File::from(fd);
+    file.write_all_at(bytes, 0).unwrap();
+    let region = Inflight::map(file.as_fd(), 0, shape(features).bytes(), shape(features)).unwrap();
+    (region, file)
+}
+
+pub fn records(region: &Arc<Inflight>) -> RingRecords {
+    RingRecords { log: None, inflight: region.queue(1) }
+}
+
+/// Runs `operation` store by store over `vm` and a region, and returns what was left
+/// behind at each moment.
+pub fn crash_everywhere(vm: &Vm, region: &File, operation: impl FnOnce()) -> Vec<Remains> {
+    let region_bytes = region.metadata().unwrap().len() as usize;
+    let see = || {
+        let mut bytes = vec![0; RING_BYTES + region_bytes];
+        vm.file.read_exact_at(&mut bytes[..RING_BYTES], 0).unwrap();
+        region.read_exact_at(&mut bytes[RING_BYTES..], 0).unwrap();
+        bytes
+    };
+    let mut seen = see();
+    let mut remains = vec![Remains { vm: vm.copy(), region: seen[RING_BYTES..].to_vec() }];
+    let watched = [
+        Watched { file: &vm.file, bytes: RING_BYTES },
+        Watched { file: region, bytes: region_bytes },
+    ];
+    step_through(&watched, operation, || {
+        let now = see();
+        if now != seen {
+            remains.push(Remains { vm: vm.copy(), region: now[RING_BYTES..].to_vec() });
+            seen = now;
+        }
+    });
+    remains
+}
