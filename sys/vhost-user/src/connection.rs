@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 pub(crate) enum End {
     /// We were told to stop.
-    #[error("the NIC was closed")]
+    #[error("the device was closed")]
     Stopped,
     /// The front-end closed its end between two messages.
     #[error("the front-end left")]

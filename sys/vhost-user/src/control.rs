@@ -1,4 +1,4 @@
-//! A NIC's control thread: one front-end after the other, from its first message
+//! A device's control thread: one front-end after the other, from its first message
 //! to its end.
 
 use std::io;
@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use suimon_ports::{
-    DeviceNotice, DeviceStatus, PortObserver, QueueHost, VhostUserPromise, VhostUserSpec,
+    DeviceNotice, DeviceStatus, DiskObserver, PortObserver, QueueHost, VhostUserDiskSpec,
+    VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
@@ -17,6 +18,7 @@ use crate::connection::{Connection, End, Incoming};
 use crate::device::{Device, DeviceLink};
 use crate::door::{Door, pause};
 use crate::features::{Offer, egress_allowed, protocol};
+use crate::model::{DeviceName, DiskModel, Model, NicModel};
 use crate::pace::{Pace, Turn};
 use crate::reply::Reply;
 
@@ -24,12 +26,9 @@ use crate::reply::Reply;
 const PENANCE_MS_MIN: u32 = 5;
 const PENANCE_MS_MAX: u32 = 100;
 
-/// What the control thread and the NIC's owner both see.
+/// What the control thread and the device's owner both see.
 pub(crate) struct Shared {
-    pub(crate) port: PortId,
-    pub(crate) host: Arc<dyn QueueHost>,
-    pub(crate) observer: Arc<dyn PortObserver>,
-    pub(crate) mask: Arc<OffloadMask>,
+    pub(crate) subject: Subject,
     /// Readable once the thread is to end.
     pub(crate) stop: Arc<OwnedFd>,
     /// Readable when what is desired has changed.
@@ -39,9 +38,31 @@ pub(crate) struct Shared {
     pub(crate) changing: Mutex<Changing>,
 }
 
-/// What changes while the NIC is open.
+/// Whose device it is.
+pub(crate) enum Subject {
+    Nic(NicSubject),
+    Disk(DiskSubject),
+}
+
+/// A NIC.
+pub(crate) struct NicSubject {
+    pub(crate) port: PortId,
+    pub(crate) host: Arc<dyn QueueHost>,
+    pub(crate) observer: Arc<dyn PortObserver>,
+    pub(crate) mask: Arc<OffloadMask>,
+    /// Changes while the NIC is open. Locked after [`Shared::changing`] if both are.
+    pub(crate) spec: Mutex<VhostUserSpec>,
+}
+
+/// A disk. Of what is desired only its length changes.
+pub(crate) struct DiskSubject {
+    pub(crate) model: DiskModel,
+    pub(crate) observer: Arc<dyn DiskObserver>,
+    pub(crate) spec: VhostUserDiskSpec,
+}
+
+/// What changes while the device is open.
 pub(crate) struct Changing {
-    pub(crate) spec: VhostUserSpec,
     pub(crate) status: DeviceStatus,
     /// What the VM has negotiated and must find again.
     pub(crate) promise: VhostUserPromise,
@@ -78,11 +99,76 @@ struct Session<'stop> {
     has_run: bool,
 }
 
-impl Changing {
-    pub(crate) fn refresh_offloads(&mut self) {
-        let features = self.status.features.map(RingFeatures).unwrap_or_default();
-        self.status.ingress = features.ingress();
-        self.status.egress = features.egress().and(egress_allowed(&self.spec.offload));
+impl Subject {
+    pub(crate) fn name(&self) -> DeviceName {
+        match self {
+            Self::Nic(nic) => DeviceName::Nic(nic.port),
+            Self::Disk(disk) => DeviceName::Disk(disk.model.disk),
+        }
+    }
+
+    /// Takes all its queues back.
+    pub(crate) fn detach(&self) {
+        match self {
+            Self::Nic(nic) => nic.host.detach_port(nic.port),
+            Self::Disk(disk) => disk.model.host.detach_disk(disk.model.disk),
+        }
+    }
+
+    fn notify(&self, notice: DeviceNotice) {
+        match self {
+            Self::Nic(nic) => nic.observer.handle_notice(nic.port, notice),
+            Self::Disk(disk) => disk.observer.handle_notice(disk.model.disk, notice),
+        }
+    }
+
+    /// What a front-end is offered whose VM relies on `promised` features.
+    fn offer(&self, promised: u64) -> (Model, Offer) {
+        match self {
+            Self::Nic(nic) => {
+                let spec = nic.spec();
+                let has_mac = spec.mac.is_some();
+                let offer = Offer::new(spec.queue_pairs, has_mac, &spec.offload, promised);
+                let model = NicModel {
+                    port: nic.port,
+                    host: Arc::clone(&nic.host),
+                    mask: Arc::clone(&nic.mask),
+                    mac: spec.mac,
+                    mtu: spec.mtu,
+                };
+                (Model::Nic(model), offer)
+            }
+            Self::Disk(disk) => {
+                let spec = &disk.spec;
+                let offer = Offer::disk(spec.queues, spec.is_read_only, promised);
+                (Model::Disk(disk.model.clone()), offer)
+            }
+        }
+    }
+
+    /// Has a device hear of what was changed.
+    fn refresh(&self, device: &mut Device) {
+        match self {
+            Self::Nic(nic) => {
+                let mtu = nic.spec().mtu;
+                device.set_mtu(mtu);
+            }
+            Self::Disk(_) => device.tell_config_changed(),
+        }
+    }
+
+    /// Brings what a NIC's status says of offloads up to date.
+    pub(crate) fn refresh_offloads(&self, status: &mut DeviceStatus) {
+        let Self::Nic(nic) = self else { return };
+        let features = status.features.map(RingFeatures).unwrap_or_default();
+        status.ingress = features.ingress();
+        status.egress = features.egress().and(egress_allowed(&nic.spec().offload));
+    }
+}
+
+impl NicSubject {
+    pub(crate) fn spec(&self) -> MutexGuard<'_, VhostUserSpec> {
+        self.spec.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,13 +183,13 @@ impl Shared {
     }
 
     fn notify(&self, notice: DeviceNotice) {
-        self.observer.handle_notice(self.port, notice);
+        self.subject.notify(notice);
     }
 
     /// The control thread.
     pub(crate) fn run(&self, door: &mut Door) {
         let mut penance_ms = 0;
-        while let Some(socket) = door.next(self.port, &self.stop) {
+        while let Some(socket) = door.next(self.subject.name(), &self.stop) {
             let mut session = Session {
                 connection: Connection::new(socket, self.stop.as_fd()),
                 device: Device::new(self.link()),
@@ -146,7 +232,7 @@ impl Shared {
         changing.status.link_up = false;
         changing.status.queue_pairs = 0;
         changing.status.features = None;
-        changing.refresh_offloads();
+        self.subject.refresh_offloads(&mut changing.status);
         drop(changing);
         if left_in_order {
             self.promise(VhostUserPromise::default());
@@ -199,7 +285,7 @@ impl Shared {
                 if fault.is_fatal() {
                     return Err(Reason::Fault(fault.to_string()));
                 }
-                tracing::warn!(port = self.port.0, %fault, "refused");
+                tracing::warn!(device = %self.subject.name(), %fault, "refused");
             }
         }
         Ok(())
@@ -235,19 +321,18 @@ impl Shared {
             }
             if wake {
                 let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-                let mtu = self.changing().spec.mtu;
-                session.device.set_mtu(mtu);
+                self.subject.refresh(&mut session.device);
             }
             if front_end {
                 return Ok(());
             }
             if other {
-                is_door_open = door.turn_away(self.port);
+                is_door_open = door.turn_away(self.subject.name());
             }
         }
     }
 
-    /// A ring of the NIC cannot go on: all of them stop, and the reason is told.
+    /// A ring of the device cannot go on: all of them stop, and the reason is told.
     /// The connection stays, so that the guest can start its driver anew.
     fn take_fault(&self, device: &mut Device) {
         let Some(fault) = device.take_fault() else { return };
@@ -280,23 +365,14 @@ impl Shared {
 
     /// What the next front-end is offered.
     fn link(&self) -> DeviceLink {
-        let changing = self.changing();
-        let spec = &changing.spec;
-        let promised = changing.promise.features;
-        DeviceLink {
-            port: self.port,
-            host: Arc::clone(&self.host),
-            mask: Arc::clone(&self.mask),
-            offer: Offer::new(spec.queue_pairs, spec.mac.is_some(), &spec.offload, promised),
-            mac: spec.mac,
-            mtu: spec.mtu,
-            faults: Arc::clone(&self.faults),
-        }
+        let promised = self.changing().promise.features;
+        let (model, offer) = self.subject.offer(promised);
+        DeviceLink { model, offer, faults: Arc::clone(&self.faults) }
     }
 
     /// Brings the status up to date, and tells when the guest's driver came up.
     fn publish(&self, device: &Device) {
-        let queue_pairs = device.running_pairs();
+        let queue_pairs = device.running_queues();
         let features = Some(device.features()).filter(|bits| *bits != 0);
         let mut changing = self.changing();
         let status = &mut changing.status;
@@ -307,7 +383,7 @@ impl Shared {
         if was == (queue_pairs, features) {
             return;
         }
-        changing.refresh_offloads();
+        self.subject.refresh_offloads(status);
         drop(changing);
         if let Some(features) = features.filter(|_| queue_pairs > 0) {
             self.promise(VhostUserPromise { features: lasting(features), queue_pairs });

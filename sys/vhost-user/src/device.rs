@@ -1,4 +1,4 @@
-//! One front-end's NIC: what its messages do to the rings. No socket, no thread.
+//! One front-end's device: what its messages do to the rings. No socket, no thread.
 
 mod rings;
 
@@ -6,16 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use suimon_frame::MacAddr;
-use suimon_ports::QueueHost;
-use suimon_quantity::PortId;
-use suimon_ring::{OffloadMask, REGIONS_MAX, RingFault, RingFeatures};
+use suimon_ring::{REGIONS_MAX, RingFault, RingFeatures};
+use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::backend_channel::BackendChannel;
-use crate::config_space::ConfigSpace;
 use crate::fault::DeviceFault;
 use crate::features::{Offer, check_negotiated, protocol};
 use crate::memory_table::{Change, MemoryTable};
 use crate::message::{InflightInfo, LogInfo, Message, RegionInfo};
+use crate::model::Model;
 use crate::records::Records;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -23,27 +22,19 @@ use crate::vring::Vring;
 
 use rings::checked;
 
-/// What a device is connected to, and what it is told about itself.
+/// What a device is, and what it offers.
 #[derive(Clone)]
 pub struct DeviceLink {
-    /// The port whose NIC it is.
-    pub port: PortId,
-    /// Takes the rings.
-    pub host: Arc<dyn QueueHost>,
-    /// What may be handed to the guest now.
-    pub mask: Arc<OffloadMask>,
+    /// A NIC or a disk, and whom it belongs to.
+    pub model: Model,
     /// What is offered.
     pub offer: Offer,
-    /// The guest's address, if we know it.
-    pub mac: Option<MacAddr>,
-    /// Largest IP packet the port carries.
-    pub mtu: u16,
     /// An eventfd that becomes readable when a ring meets a fault; then
     /// [`Device::take_fault`] is to be called.
     pub faults: Arc<OwnedFd>,
 }
 
-/// One front-end's NIC.
+/// One front-end's device.
 pub struct Device {
     link: DeviceLink,
     features: u64,
@@ -58,7 +49,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A NIC as a new front-end finds it.
+    /// A device as a new front-end finds it.
     pub fn new(link: DeviceLink) -> Self {
         Self {
             vrings: vrings(&link),
@@ -83,9 +74,9 @@ impl Device {
         self.protocol & protocol::REPLY_ACK != 0
     }
 
-    /// Queue pairs of which both rings run.
-    pub fn running_pairs(&self) -> u16 {
-        let pairs = self.vrings.chunks_exact(2);
+    /// Queue pairs of which both rings run; of a disk queues that run.
+    pub fn running_queues(&self) -> u16 {
+        let pairs = self.vrings.chunks_exact(usize::from(self.link.model.vrings_per_queue()));
         let running = pairs.filter(|pair| pair.iter().all(Vring::is_running)).count();
         u16::try_from(running).unwrap_or(u16::MAX)
     }
@@ -100,7 +91,7 @@ impl Device {
         self.link.faults.as_fd()
     }
 
-    /// A ring's fault, if there is one: all rings of the NIC are taken back, and
+    /// A ring's fault, if there is one: all rings of the device are taken back, and
     /// none starts again before the front-end has stopped the broken one in order
     /// or reset the device, as it does when the guest's driver starts anew.
     pub fn take_fault(&mut self) -> Option<RingFault> {
@@ -117,14 +108,20 @@ impl Device {
     /// The largest IP packet the port carries has changed. A front-end that keeps
     /// a copy of configuration space is told to read it again.
     pub fn set_mtu(&mut self, mtu: u16) {
-        if self.link.mtu == mtu {
-            return;
+        let Model::Nic(nic) = &mut self.link.model else { return };
+        if nic.mtu != mtu {
+            nic.mtu = mtu;
+            self.tell_config_changed();
         }
-        self.link.mtu = mtu;
+    }
+
+    /// Tells a front-end that keeps a copy of configuration space to read it again.
+    pub fn tell_config_changed(&self) {
         let has_config = self.protocol & protocol::CONFIG != 0;
         let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
         if let Err(error) = channel.config_changed() {
-            tracing::warn!(port = self.link.port.0, %error, "the front-end cannot be told");
+            let device = self.link.model.name();
+            tracing::warn!(%device, %error, "the front-end cannot be told");
         }
     }
 
@@ -143,7 +140,8 @@ impl Device {
             M::GetStatus => return number(u64::from(self.status)),
             M::GetVringBase { index } => return self.vring_base(index),
             M::GetConfig { offset, size, flags } => {
-                let bytes = self.config_space().read(offset, size);
+                let queues = self.link.offer.queue_pairs;
+                let bytes = self.link.model.read_config(queues, offset, size);
                 return Ok(Some(Reply::Config { offset, flags, bytes }));
             }
             M::SetOwner => {}
@@ -181,14 +179,12 @@ impl Device {
                 self.announcement = Some(mac);
                 self.announce();
             }
-            M::NetSetMtu(mtu) => {
-                let max = self.link.mtu;
-                if mtu < 68 || mtu > u64::from(max) {
-                    return Err(DeviceFault::Mtu { mtu, max });
-                }
-            }
+            M::NetSetMtu(mtu) => self.check_mtu(mtu)?,
             M::SetConfig { offset, bytes } => {
-                return Err(DeviceFault::ReadOnly { offset, bytes: bytes.len() });
+                let is_writable = RingFeatures(self.features).has(VIRTIO_BLK_F_CONFIG_WCE);
+                if !is_writable || !self.link.model.write_config(offset, &bytes) {
+                    return Err(DeviceFault::ReadOnly { offset, bytes: bytes.len() });
+                }
             }
             M::SetLogBase(info, fd) => return self.set_log(info, &fd),
             // Front-ends look at the log when they want to; none waits for this.
@@ -208,7 +204,7 @@ impl Device {
     /// Takes every ring back.
     pub fn stop_all(&mut self) {
         for vring in &mut self.vrings {
-            vring.stop(self.link.port, &*self.link.host);
+            vring.stop(&self.link.model);
         }
     }
 
@@ -227,7 +223,7 @@ impl Device {
         let beyond = self.records.beyond_log();
         if beyond > 0 {
             tracing::warn!(
-                port = self.link.port.0,
+                device = %self.link.model.name(),
                 beyond,
                 "writes behind the end of the front-end's log of written pages; the guest's \
                  memory may arrive incomplete"
@@ -269,6 +265,7 @@ impl Device {
                 vring.repair();
             }
             self.records.reset();
+            self.link.model.reset();
         }
     }
 
@@ -278,6 +275,7 @@ impl Device {
         self.status = 0;
         self.announcement = None;
         self.records.reset();
+        self.link.model.reset();
     }
 
     /// Adds the region with this file, or removes it.
@@ -305,9 +303,16 @@ impl Device {
         }
     }
 
-    fn config_space(&self) -> ConfigSpace {
-        let DeviceLink { mac, mtu, offer, .. } = self.link;
-        ConfigSpace { mac, queue_pairs: offer.queue_pairs, mtu }
+    fn check_mtu(&self, mtu: u64) -> Result<(), DeviceFault> {
+        let Model::Nic(nic) = &self.link.model else {
+            let (request, bit) = (Request::NetSetMtu, protocol::NET_MTU.trailing_zeros());
+            return Err(DeviceFault::NotNegotiated { request, bit });
+        };
+        let max = nic.mtu;
+        if mtu < 68 || mtu > u64::from(max) {
+            return Err(DeviceFault::Mtu { mtu, max });
+        }
+        Ok(())
     }
 }
 
@@ -318,7 +323,7 @@ impl Drop for Device {
 }
 
 fn vrings(link: &DeviceLink) -> Vec<Vring> {
-    let count = link.offer.queue_pairs.saturating_mul(2);
+    let count = link.model.vrings(link.offer.queue_pairs);
     (0..count).map(|index| Vring::new(index, &link.faults)).collect()
 }
 

@@ -15,9 +15,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use suimon_quantity::PortId;
 
 use crate::endpoint::{self, Listener};
+use crate::model::DeviceName;
 
 /// Who may wait at the door; the one who waited longest makes room for another.
 const WAITING_MAX: usize = 8;
@@ -49,22 +49,22 @@ impl Door {
     /// No thread could be made.
     pub(crate) fn connects(
         path: PathBuf,
-        port: PortId,
+        name: DeviceName,
         stop: Arc<OwnedFd>,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (wants, requests) = channel();
         let (made, sockets) = sync_channel(1);
         let thread = Builder::new()
-            .name(format!("reach-{}", port.0))
+            .name(format!("reach-{}", name.number()))
             .spawn(move || reach(&path, &requests, &made, &stop))?;
         Ok((Self::Connects { wants, sockets }, thread))
     }
 
     /// The next front-end: one that has connected and said something, or left
     /// something to read. `None` if `stop` became readable.
-    pub(crate) fn next(&mut self, port: PortId, stop: &OwnedFd) -> Option<OwnedFd> {
+    pub(crate) fn next(&mut self, name: DeviceName, stop: &OwnedFd) -> Option<OwnedFd> {
         match self {
-            Self::Listens(listener) => await_speaker(listener, port, stop),
+            Self::Listens(listener) => await_speaker(listener, name, stop),
             Self::Connects { wants, sockets } => {
                 wants.send(()).ok()?;
                 sockets.recv().ok()
@@ -83,16 +83,16 @@ impl Door {
     /// Turns away whoever connected meanwhile. `false` if the host has no
     /// descriptor left even for that: then the door is best left alone for a
     /// while. The front-end that is served notices nothing either way.
-    pub(crate) fn turn_away(&self, port: PortId) -> bool {
+    pub(crate) fn turn_away(&self, name: DeviceName) -> bool {
         let Self::Listens(listener) = self else { return true };
         match listener.accept() {
             Ok(Some(_closed)) => {
-                tracing::warn!(port = port.0, "a second front-end was turned away");
+                tracing::warn!(device = %name, "a second front-end was turned away");
                 true
             }
             Ok(None) => true,
             Err(error) => {
-                tracing::warn!(port = port.0, %error, "cannot turn a second front-end away");
+                tracing::warn!(device = %name, %error, "cannot turn a second front-end away");
                 false
             }
         }
@@ -128,7 +128,7 @@ pub(crate) fn pause(stop: &OwnedFd, ms: u32) -> bool {
 }
 
 /// Lets everybody in as far as the hall, and takes the first who speaks.
-fn await_speaker(listener: &Listener, port: PortId, stop: &OwnedFd) -> Option<OwnedFd> {
+fn await_speaker(listener: &Listener, name: DeviceName, stop: &OwnedFd) -> Option<OwnedFd> {
     let mut waiting: VecDeque<OwnedFd> = VecDeque::new();
     loop {
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
@@ -159,7 +159,7 @@ fn await_speaker(listener: &Listener, port: PortId, stop: &OwnedFd) -> Option<Ow
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(port = port.0, %error, "cannot accept a front-end");
+                tracing::warn!(device = %name, %error, "cannot accept a front-end");
                 if !pause(stop, SHORTAGE_MS) {
                     return None;
                 }

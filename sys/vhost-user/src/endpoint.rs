@@ -10,7 +10,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     socket_with,
 };
-use suimon_ports::{DeviceError, DeviceErrorKind, VhostUserMode, VhostUserSpec};
+use suimon_ports::{DeviceError, DeviceErrorKind, VhostUserMode};
 
 /// Owner and group may connect: the VM runs under another user of one group.
 const SOCKET_MODE: u32 = 0o660;
@@ -93,15 +93,15 @@ pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Looks whether the NIC's socket could be opened, without changing anything.
+/// Looks whether a device's socket could be opened, without changing anything.
 ///
 /// # Errors
 /// What opening it would say.
-pub(crate) fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
-    address(&spec.socket)?;
-    match spec.mode {
-        VhostUserMode::Server => clear_path(&spec.socket, false),
-        VhostUserMode::Client => check_directory(&spec.socket),
+pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceError> {
+    address(socket)?;
+    match mode {
+        VhostUserMode::Server => clear_path(socket, false),
+        VhostUserMode::Client => check_directory(socket),
     }
 }
 

@@ -1,20 +1,6 @@
 use std::os::unix::net::UnixListener;
 
-use suimon_ports::{OffloadSwitches, VhostUserPromise};
-
 use super::*;
-
-fn spec(socket: &Path) -> VhostUserSpec {
-    VhostUserSpec {
-        socket: socket.to_owned(),
-        mode: VhostUserMode::Server,
-        queue_pairs: 1,
-        mac: None,
-        mtu: 1500,
-        offload: OffloadSwitches::default(),
-        promise: VhostUserPromise::default(),
-    }
-}
 
 #[test]
 fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
@@ -22,11 +8,13 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let path = directory.path().join("nic.sock");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    probe(&spec(&path)).unwrap();
+    probe(&path, VhostUserMode::Server).unwrap();
     assert!(path.exists(), "looking changes nothing");
     let listener = Listener::bind(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
-    for error in [probe(&spec(&path)).unwrap_err(), Listener::bind(&path).err().unwrap()] {
+    for error in
+        [probe(&path, VhostUserMode::Server).unwrap_err(), Listener::bind(&path).err().unwrap()]
+    {
         assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "socket"));
         assert!(error.detail.contains("another process listens"), "{error}");
     }
@@ -48,7 +36,7 @@ fn a_socket_that_somebody_replaced_is_left_alone() {
 #[test]
 fn impossible_paths_are_explained() {
     let directory = tempfile::tempdir().unwrap();
-    let kind = |path: &Path| probe(&spec(path)).unwrap_err().kind;
+    let kind = |path: &Path| probe(path, VhostUserMode::Server).unwrap_err().kind;
     assert_eq!(kind(&directory.path().join("none/nic.sock")), DeviceErrorKind::Missing);
     assert_eq!(kind(&directory.path().join("x".repeat(120))), DeviceErrorKind::Unsupported);
     let file = directory.path().join("file");

@@ -28,13 +28,15 @@ pub enum DeviceFault {
         size: u64,
     },
     /// No such vring.
-    #[error("{request}: vring {index}, this NIC has {count}")]
+    #[error("{request}: vring {index}, this {noun} has {count}")]
     VringIndex {
         /// The request.
         request: Request,
         /// The vring named.
         index: u32,
-        /// Vrings of the NIC.
+        /// `NIC` or `disk`.
+        noun: &'static str,
+        /// Vrings of the device.
         count: usize,
     },
     /// Feature bits that were not offered.
@@ -107,8 +109,8 @@ pub enum DeviceFault {
         /// What the port carries.
         max: u16,
     },
-    /// Nothing in configuration space can be written. The connection goes on.
-    #[error("SET_CONFIG: {bytes} bytes at {offset}: configuration space is read-only")]
+    /// That part of configuration space cannot be written. The connection goes on.
+    #[error("SET_CONFIG: {bytes} bytes at {offset}: configuration space is read-only there")]
     ReadOnly {
         /// First byte.
         offset: u32,

@@ -1,7 +1,12 @@
-//! Which features a NIC offers.
+//! Which features a NIC and a disk offer.
 
 use suimon_frame::Offloads;
 use suimon_ports::OffloadSwitches;
+use virtio_bindings::virtio_blk::{
+    VIRTIO_BLK_F_BLK_SIZE, VIRTIO_BLK_F_CONFIG_WCE, VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_FLUSH,
+    VIRTIO_BLK_F_MQ, VIRTIO_BLK_F_RO, VIRTIO_BLK_F_SEG_MAX, VIRTIO_BLK_F_TOPOLOGY,
+    VIRTIO_BLK_F_WRITE_ZEROES,
+};
 use virtio_bindings::virtio_config::{
     VIRTIO_F_ANY_LAYOUT, VIRTIO_F_IN_ORDER, VIRTIO_F_NOTIFY_ON_EMPTY, VIRTIO_F_RING_PACKED,
     VIRTIO_F_VERSION_1,
@@ -70,7 +75,7 @@ pub struct Offer {
     pub features: u64,
     /// vhost-user protocol feature bits.
     pub protocol: u64,
-    /// Queue pairs.
+    /// Queue pairs; of a disk queues.
     pub queue_pairs: u16,
 }
 
@@ -121,6 +126,45 @@ impl Offer {
         features |= offload_bits(switches);
         let all = offload_bits(&OffloadSwitches::default());
         Self { features: features | (frozen & all), protocol, queue_pairs }
+    }
+
+    /// The offer of a disk: everything implemented, as far as it can be written, plus
+    /// `frozen`: what its VM has negotiated already and would miss. Buffers are not
+    /// returned in order.
+    pub fn disk(queues: u16, is_read_only: bool, frozen: u64) -> Self {
+        let mut features = bits(&[
+            VIRTIO_F_VERSION_1,
+            VIRTIO_F_ANY_LAYOUT,
+            VIRTIO_F_NOTIFY_ON_EMPTY,
+            VIRTIO_RING_F_EVENT_IDX,
+            VIRTIO_RING_F_INDIRECT_DESC,
+            VIRTIO_F_RING_PACKED,
+            VIRTIO_BLK_F_SEG_MAX,
+            VIRTIO_BLK_F_BLK_SIZE,
+            VIRTIO_BLK_F_TOPOLOGY,
+            VIRTIO_BLK_F_FLUSH,
+            VIRTIO_BLK_F_CONFIG_WCE,
+            protocol::LOG_ALL_BIT,
+            protocol::FEATURES_BIT,
+        ]);
+        let writing = bits(&[VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_WRITE_ZEROES]);
+        features |= if is_read_only { bits(&[VIRTIO_BLK_F_RO]) } else { writing };
+        if queues > 1 {
+            features |= bits(&[VIRTIO_BLK_F_MQ]);
+        }
+        let protocol = protocol::MQ
+            | protocol::LOG_SHMFD
+            | protocol::INFLIGHT_SHMFD
+            | protocol::REPLY_ACK
+            | protocol::BACKEND_REQ
+            | protocol::CONFIG
+            | protocol::RESET_DEVICE
+            | protocol::CONFIGURE_MEM_SLOTS
+            | protocol::STATUS;
+        // A VM whose disk is read-only now gets errors where it discards, as where it
+        // writes.
+        let all = writing | bits(&[VIRTIO_BLK_F_MQ]);
+        Self { features: features | (frozen & all), protocol, queue_pairs: queues }
     }
 }
 

@@ -1,16 +1,19 @@
-//! vhost-user: a VM's NIC whose back-end is this process (QEMU,
-//! `docs/interop/vhost-user.rst`; virtio 1.3, section 5.1).
+//! vhost-user: a VM's NIC or disk whose back-end is this process (QEMU,
+//! `docs/interop/vhost-user.rst`; virtio 1.3, sections 5.1 and 5.2).
 //!
 //! - `message`: bytes and descriptors to typed messages and back.
-//! - `device`: what each message does to the NIC's rings, without a socket.
+//! - `device`: what each message does to the device's rings, without a socket;
+//!   [`Model`]: what is different between a NIC and a disk.
 //! - `endpoint`, `door`, `connection`: the socket, who comes in, and one front-end
 //!   on it.
-//! - `control`: the thread that serves it; `pace`: how fast it may speak.
+//! - `control`: the thread that serves it; `pace`: how fast it may speak; `served`: both,
+//!   while a device is open.
 //! - [`VhostUserNic`]: a NIC with its control thread, a
 //!   [`PortDevice`](suimon_ports::PortDevice).
+//! - [`VhostUserDisk`]: a disk with its control thread.
 //!
-//! What it does not do: it moves no frames (the rings do, on the switch's
-//! processors) and implements no control queue, postcopy, IOMMU or in-band
+//! What it does not do: it moves no frames and answers no requests (the rings' owners do,
+//! on their processors) and implements no control queue, postcopy, IOMMU or in-band
 //! notification; the latter three are not offered, and a front-end that uses one
 //! anyway is cut off. The control queue is served by the front-end: QEMU, Cloud
 //! Hypervisor and DPDK's virtio-user all do so. Of its commands we hear by messages how
@@ -19,9 +22,11 @@
 //!
 //! Lifecycle of a ring: a front-end describes it (size, addresses, base, kick,
 //! enabled); as soon as all of that and the VM's memory are known it is handed to
-//! the [`QueueHost`](suimon_ports::QueueHost); it is taken back when it is
+//! the [`QueueHost`](suimon_ports::QueueHost) or the
+//! [`DiskQueueHost`](suimon_ports::DiskQueueHost), which answers every request that it
+//! took from a ring before it gives the ring back; it is taken back when it is
 //! stopped, disabled or changed, when the memory or the log changes, when any ring
-//! of the NIC meets a fault, and when the front-end leaves. Its position survives in
+//! of the device meets a fault, and when the front-end leaves. Its position survives in
 //! the device and is told to the front-end; if this process dies, it survives in the
 //! used ring and in the in-flight record that the front-end keeps.
 //!
@@ -47,27 +52,33 @@ mod config_space;
 mod connection;
 mod control;
 mod device;
+mod disk;
+mod disk_config;
 mod door;
 mod endpoint;
 mod fault;
 mod features;
 mod memory_table;
 mod message;
+mod model;
 mod nic;
 mod pace;
 mod payload;
 mod records;
 mod reply;
 mod request;
+mod served;
 mod vring;
 
 pub use device::{Device, DeviceLink};
+pub use disk::VhostUserDisk;
 pub use fault::DeviceFault;
 pub use features::{Offer, protocol};
 pub use message::{
     HEADER_BYTES, Header, InflightInfo, LogInfo, Message, MessageError, PAYLOAD_BYTES_MAX,
     RegionInfo, VringFd,
 };
+pub use model::{DiskModel, Model, NicModel};
 pub use nic::VhostUserNic;
 pub use reply::Reply;
 pub use request::Request;

@@ -1,32 +1,23 @@
 //! A VM's NIC: what its owner sees of it.
 
-use std::io;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, eventfd};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    ThreadStart, VhostUserMode, VhostUserPromise, VhostUserSpec,
+    ThreadStart, VhostUserPromise, VhostUserSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
-use crate::control::{Changing, Shared};
-use crate::door::Door;
-use crate::endpoint::{self, Listener, SocketFile};
+use crate::control::{Changing, NicSubject, Subject};
+use crate::endpoint;
 use crate::features::{Offer, egress_allowed};
+use crate::served::Served;
 
 /// A NIC over vhost-user. Dropping it takes its queues back, closes the
 /// connection and removes the socket.
 pub struct VhostUserNic {
-    shared: Arc<Shared>,
-    control: Option<JoinHandle<()>>,
-    /// Makes connections, if the front-end listens.
-    reach: Option<JoinHandle<()>>,
-    /// Removed when the NIC is closed.
-    file: Option<SocketFile>,
+    served: Served,
 }
 
 impl VhostUserNic {
@@ -59,56 +50,23 @@ impl VhostUserNic {
         on_start: &ThreadStart,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
-        suimon_ring::watch_memory_faults()
-            .map_err(|error| host_error("watch over guests' memory", &error))?;
-        let event = || {
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                .map_err(|errno| host_error("make an eventfd", &errno.into()))
-        };
-        let stop = Arc::new(event()?);
-        let (mut door, file, reach) = match spec.mode {
-            VhostUserMode::Server => {
-                let (listener, file) = Listener::bind(&spec.socket)?;
-                (Door::Listens(listener), Some(file), None)
-            }
-            VhostUserMode::Client => {
-                let (door, thread) = Door::connects(spec.socket.clone(), port, Arc::clone(&stop))
-                    .map_err(|error| host_error("start a thread", &error))?;
-                (door, None, Some(thread))
-            }
-        };
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
-        let shared = Arc::new(Shared {
+        let subject = Subject::Nic(NicSubject {
             port,
             host,
             observer,
             mask: Arc::new(OffloadMask::new(egress_allowed(&spec.offload))),
-            stop,
-            wake: event()?,
-            faults: Arc::new(event()?),
-            changing: Mutex::new(Changing { spec: spec.clone(), status, promise: spec.promise }),
+            spec: Mutex::new(spec.clone()),
         });
-        let inside = Arc::clone(&shared);
-        let on_start = Arc::clone(on_start);
-        let (report, outcome) = sync_channel(1);
-        let control = std::thread::Builder::new()
-            .name(format!("vhost-{}", port.0))
-            .spawn(move || {
-                let started = on_start();
-                let is_started = started.is_ok();
-                // The opener waits for this one message, so sending cannot fail.
-                let _ = report.send(started);
-                if is_started {
-                    inside.run(&mut door);
-                }
-            })
-            .map_err(|error| host_error("start a thread", &error))?;
-        // Closes what is open if the thread did not start.
-        let nic = Self { shared, control: Some(control), reach, file };
-        match outcome.recv() {
-            Ok(Ok(())) => Ok(nic),
-            Ok(Err(error)) => Err(host_error("confine the thread", &error)),
-            Err(_) => Err(host_error("start a thread", &io::ErrorKind::BrokenPipe.into())),
+        let changing = Changing { status, promise: spec.promise };
+        let served = Served::open(subject, changing, &spec.socket, spec.mode, on_start)?;
+        Ok(Self { served })
+    }
+
+    fn subject(&self) -> Option<&NicSubject> {
+        match &self.served.shared.subject {
+            Subject::Nic(nic) => Some(nic),
+            Subject::Disk(_) => None,
         }
     }
 
@@ -119,13 +77,13 @@ impl VhostUserNic {
     /// What `open` would say.
     pub fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         check(spec)?;
-        endpoint::probe(spec)
+        endpoint::probe(&spec.socket, spec.mode)
     }
 }
 
 impl PortDevice for VhostUserNic {
     fn status(&self) -> DeviceStatus {
-        self.shared.changing().status.clone()
+        self.served.shared.changing().status.clone()
     }
 
     /// Offload switches change live: what was switched off is from now on done in
@@ -134,8 +92,10 @@ impl PortDevice for VhostUserNic {
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let PortSpec::VhostUser(to) = to else { return Ok(false) };
         check(to)?;
-        let mut changing = self.shared.changing();
-        let spec = &changing.spec;
+        let Some(nic) = self.subject() else { return Ok(false) };
+        let shared = &self.served.shared;
+        let mut changing = shared.changing();
+        let mut spec = nic.spec();
         let same =
             VhostUserSpec { offload: to.offload, mtu: to.mtu, promise: to.promise, ..spec.clone() };
         let knows_mtu = changing.status.features.is_some_and(|features| {
@@ -144,25 +104,14 @@ impl PortDevice for VhostUserNic {
         if same != *to || (to.mtu != spec.mtu && knows_mtu) {
             return Ok(false);
         }
-        changing.spec = same;
+        *spec = same;
+        drop(spec);
         changing.status.mtu = to.mtu;
-        self.shared.mask.set(egress_allowed(&to.offload));
-        changing.refresh_offloads();
+        nic.mask.set(egress_allowed(&to.offload));
+        shared.subject.refresh_offloads(&mut changing.status);
         drop(changing);
-        self.shared.wake_control();
+        shared.wake_control();
         Ok(true)
-    }
-}
-
-impl Drop for VhostUserNic {
-    fn drop(&mut self) {
-        let _ = rustix::io::write(&self.shared.stop, &1_u64.to_ne_bytes());
-        self.file = None;
-        for thread in [self.control.take(), self.reach.take()].into_iter().flatten() {
-            let _ = thread.join();
-        }
-        // The thread has taken its rings back; this covers one that panicked.
-        self.shared.host.detach_port(self.shared.port);
     }
 }
 
@@ -197,12 +146,4 @@ fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         return refuse("queues", detail);
     }
     Ok(())
-}
-
-fn host_error(action: &str, error: &io::Error) -> DeviceError {
-    DeviceError {
-        kind: DeviceErrorKind::Host,
-        field: "socket",
-        detail: format!("cannot {action} for the NIC: {error}"),
-    }
 }

@@ -5,13 +5,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_frame::MacAddr;
-use suimon_ports::{PortFault, QueueHost};
-use suimon_quantity::{Direction, PortId, QueueId};
+use suimon_ports::PortFault;
+use suimon_quantity::Direction;
 use suimon_ring::{
-    Announcer, CallLine, GuestMemory, OffloadMask, RingAddresses, RingFault, RingFeatures,
-    RingSetup, RingState, RxRing, TxRing, used_position,
+    Announcer, CallLine, DiskRing, GuestMemory, RingAddresses, RingFault, RingFeatures,
+    RingRecords, RingSetup, RingState, RxRing, TxRing, used_position,
 };
 
+use crate::model::{DiskModel, Model, NicModel};
 use crate::records::Records;
 
 /// How the driver's kicks arrive.
@@ -25,15 +26,13 @@ pub(crate) enum Kick {
 
 /// What a ring runs in: the same for all rings of a device.
 pub(crate) struct RingPlace<'a> {
-    pub(crate) port: PortId,
-    pub(crate) host: &'a dyn QueueHost,
+    pub(crate) model: &'a Model,
     pub(crate) memory: &'a Arc<GuestMemory>,
     pub(crate) features: RingFeatures,
-    pub(crate) mask: &'a Arc<OffloadMask>,
     pub(crate) records: &'a Records,
 }
 
-/// A vring. Even ones receive (egress of the switch), odd ones transmit.
+/// A vring.
 pub(crate) struct Vring {
     index: u16,
     pub(crate) size: u32,
@@ -58,6 +57,46 @@ pub(crate) struct Vring {
 struct Running {
     state: Arc<RingState>,
     announcer: Option<Arc<Announcer>>,
+}
+
+impl Running {
+    /// Gives a ring of a NIC to the switch.
+    fn nic(
+        nic: &NicModel,
+        memory: Arc<GuestMemory>,
+        setup: &RingSetup,
+        records: RingRecords,
+    ) -> Result<Self, PortFault> {
+        let id = nic.queue_id(setup.queue);
+        Ok(match id.direction {
+            Direction::Ingress => {
+                let ring = TxRing::recording(memory, setup, records)?;
+                let running = Self { state: ring.state(), announcer: Some(ring.announcer()) };
+                nic.host.attach_source(id, ring.into_source());
+                running
+            }
+            Direction::Egress => {
+                let mask = Arc::clone(&nic.mask);
+                let ring = RxRing::recording(memory, setup, records, mask)?;
+                let running = Self { state: ring.state(), announcer: None };
+                nic.host.attach_sink(id, ring.into_sink());
+                running
+            }
+        })
+    }
+
+    /// Gives a ring of a disk to whoever serves it.
+    fn disk(
+        disk: &DiskModel,
+        memory: Arc<GuestMemory>,
+        setup: &RingSetup,
+        records: RingRecords,
+    ) -> Result<Self, PortFault> {
+        let ring = DiskRing::recording(memory, setup, records, Arc::clone(&disk.facts))?;
+        let running = Self { state: ring.state(), announcer: None };
+        disk.host.attach(disk.disk, setup.queue, ring.into_queue());
+        Ok(running)
+    }
 }
 
 impl Vring {
@@ -140,27 +179,15 @@ impl Vring {
             call: Arc::clone(&self.call),
             error: Arc::clone(&self.error),
         };
-        let id = self.queue_id(place.port);
         let memory = Arc::clone(place.memory);
         if !place.features.packed() {
             setup.base = used_position(&memory, &setup)?;
         }
         let records = place.records.of_ring(self.index, place.features, self.log_addr);
         self.is_packed = place.features.packed();
-        self.running = Some(match id.direction {
-            Direction::Ingress => {
-                let ring = TxRing::recording(memory, &setup, records)?;
-                let running = Running { state: ring.state(), announcer: Some(ring.announcer()) };
-                place.host.attach_source(id, ring.into_source());
-                running
-            }
-            Direction::Egress => {
-                let mask = Arc::clone(place.mask);
-                let ring = RxRing::recording(memory, &setup, records, mask)?;
-                let running = Running { state: ring.state(), announcer: None };
-                place.host.attach_sink(id, ring.into_sink());
-                running
-            }
+        self.running = Some(match place.model {
+            Model::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
+            Model::Disk(disk) => Running::disk(disk, memory, &setup, records)?,
         });
         // A device that died may have used buffers without saying so; one
         // interrupt too many is harmless, one too few stops the guest.
@@ -169,9 +196,9 @@ impl Vring {
     }
 
     /// Takes the ring back, if it runs, and remembers where it stands.
-    pub(crate) fn stop(&mut self, port: PortId, host: &dyn QueueHost) {
+    pub(crate) fn stop(&mut self, model: &Model) {
         if self.running.is_some() {
-            host.detach(self.queue_id(port));
+            model.detach(self.index);
             // It may have met its fault only now.
             self.note_fault();
         }
@@ -186,10 +213,5 @@ impl Vring {
     pub(crate) fn announce(&self, mac: MacAddr) -> bool {
         let announcer = self.running.as_ref().and_then(|running| running.announcer.as_ref());
         announcer.inspect(|announcer| announcer.announce(mac)).is_some()
-    }
-
-    fn queue_id(&self, port: PortId) -> QueueId {
-        let direction = if self.index % 2 == 0 { Direction::Egress } else { Direction::Ingress };
-        QueueId { port, direction, index: self.index / 2 }
     }
 }

@@ -20,9 +20,9 @@ impl Device {
         request: Request,
         index: u32,
     ) -> Result<&mut Vring, DeviceFault> {
-        let count = self.vrings.len();
+        let (count, noun) = (self.vrings.len(), self.link.model.noun());
         let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get_mut(index));
-        vring.ok_or(DeviceFault::VringIndex { request, index, count })
+        vring.ok_or(DeviceFault::VringIndex { request, index, noun, count })
     }
 
     /// A vring that is about to be changed, so it does not run.
@@ -31,9 +31,9 @@ impl Device {
         request: Request,
         index: u32,
     ) -> Result<&mut Vring, DeviceFault> {
-        let (port, host) = (self.link.port, Arc::clone(&self.link.host));
+        let model = self.link.model.clone();
         let vring = self.vring(request, index)?;
-        vring.stop(port, &*host);
+        vring.stop(&model);
         Ok(vring)
     }
 
@@ -48,14 +48,7 @@ impl Device {
         // Without protocol features a ring starts enabled.
         let starts_enabled = !features.has(protocol::FEATURES_BIT);
         let link = &self.link;
-        let place = RingPlace {
-            port: link.port,
-            host: &*link.host,
-            memory,
-            features,
-            mask: &link.mask,
-            records: &self.records,
-        };
+        let place = RingPlace { model: &link.model, memory, features, records: &self.records };
         for vring in &mut self.vrings {
             if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
                 vring.start(&place).map_err(|source| DeviceFault::Ring { request, source })?;

@@ -1,0 +1,180 @@
+//! A VM's disk: what its owner sees of it.
+
+use std::sync::Arc;
+
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DeviceStatus, DiskObserver, DiskQueueHost, ThreadStart,
+    VhostUserDiskSpec, VhostUserDiskStatus, VhostUserPromise,
+};
+use suimon_quantity::DiskId;
+use suimon_ring::{DiskFacts, DiskShape, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
+use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
+
+use crate::control::{Changing, DiskSubject, Subject};
+use crate::endpoint;
+use crate::features::Offer;
+use crate::model::DiskModel;
+use crate::served::Served;
+
+/// Queues that a disk may have.
+const QUEUES_MAX: u16 = 64;
+/// Bytes of the largest sector that guests' drivers take.
+const SECTOR_BYTES_MAX: u32 = 4096;
+/// The largest physical sector, in sectors: as much as `min_io_size` can say.
+const PHYSICAL_SECTORS_MAX: u32 = 1 << 15;
+
+/// A disk over vhost-user. Dropping it takes its queues back, closes the connection and
+/// removes the socket.
+pub struct VhostUserDisk {
+    served: Served,
+    facts: Arc<DiskFacts>,
+}
+
+impl VhostUserDisk {
+    /// Opens the disk: listens on its socket, or starts trying to connect to it. Rings go
+    /// to `host` as front-ends bring them.
+    ///
+    /// Whether its VM chose to write through is not known of one that comes back to
+    /// another process; then everything is written through until the driver starts anew
+    /// or chooses again.
+    ///
+    /// # Errors
+    /// The socket cannot be bound, the host has no thread or descriptor left, or the disk
+    /// as it is described cannot be, or cannot keep what its VM was promised.
+    pub fn open(
+        disk: DiskId,
+        spec: &VhostUserDiskSpec,
+        host: Arc<dyn DiskQueueHost>,
+        observer: Arc<dyn DiskObserver>,
+    ) -> Result<Self, DeviceError> {
+        let nothing: ThreadStart = Arc::new(|| Ok(()));
+        Self::open_with(disk, spec, host, observer, &nothing)
+    }
+
+    /// The same; the thread that reads the front-end's messages calls `on_start` first. It
+    /// is handed all descriptors it needs, and opens nothing by name.
+    ///
+    /// # Errors
+    /// As [`VhostUserDisk::open`], or what `on_start` said.
+    pub fn open_with(
+        disk: DiskId,
+        spec: &VhostUserDiskSpec,
+        host: Arc<dyn DiskQueueHost>,
+        observer: Arc<dyn DiskObserver>,
+        on_start: &ThreadStart,
+    ) -> Result<Self, DeviceError> {
+        check(spec)?;
+        let facts = Arc::new(DiskFacts::new(&DiskShape {
+            bytes: spec.bytes,
+            sector_bytes: spec.sector_bytes,
+            is_read_only: spec.is_read_only,
+            serial: spec.serial.clone(),
+        }));
+        let may_write_through = RingFeatures(spec.promise.features).has(VIRTIO_BLK_F_CONFIG_WCE);
+        facts.set_write_back(!may_write_through);
+        let physical_sector_bytes = spec.physical_sector_bytes;
+        let model = DiskModel { disk, host, facts: Arc::clone(&facts), physical_sector_bytes };
+        let subject = Subject::Disk(DiskSubject { model, observer, spec: spec.clone() });
+        let changing = Changing { status: DeviceStatus::default(), promise: spec.promise };
+        let served = Served::open(subject, changing, &spec.socket, spec.mode, on_start)?;
+        Ok(Self { served, facts })
+    }
+
+    /// Looks whether [`VhostUserDisk::open`] could succeed, without changing anything.
+    ///
+    /// # Errors
+    /// What `open` would say.
+    pub fn probe(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
+        check(spec)?;
+        endpoint::probe(&spec.socket, spec.mode)
+    }
+
+    /// How it looks now.
+    pub fn status(&self) -> VhostUserDiskStatus {
+        let status = &self.served.shared.changing().status;
+        VhostUserDiskStatus { queues: status.queue_pairs, features: status.features }
+    }
+
+    /// Changes its length while it is open: requests are held to it from now on, and a
+    /// guest that runs is told. Requests that were taken stand; whoever makes a disk
+    /// shorter sees to them.
+    ///
+    /// # Errors
+    /// It cannot be that long; it stays as it was.
+    pub fn resize(&self, bytes: u64) -> Result<(), DeviceError> {
+        check_length(bytes, self.facts.sector_bytes())?;
+        if self.facts.bytes() != bytes {
+            self.facts.resize(bytes);
+            self.served.shared.wake_control();
+        }
+        Ok(())
+    }
+}
+
+/// Whether a disk can be so, and is enough for its VM.
+fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
+    if !(1..=QUEUES_MAX).contains(&spec.queues) {
+        let detail = format!("{} queues; 1 to {QUEUES_MAX} are possible", spec.queues);
+        return Err(refused("queues", detail));
+    }
+    let sector_bytes = spec.sector_bytes;
+    let sizes = SECTOR_BYTES as u32..=SECTOR_BYTES_MAX;
+    if !sector_bytes.is_power_of_two() || !sizes.contains(&sector_bytes) {
+        let detail =
+            format!("sectors of {sector_bytes} bytes; 512, 1024, 2048 and 4096 are possible");
+        return Err(refused("sector_bytes", detail));
+    }
+    let physical = spec.physical_sector_bytes;
+    if !physical.is_power_of_two()
+        || physical < sector_bytes
+        || physical / sector_bytes > PHYSICAL_SECTORS_MAX
+    {
+        let detail = format!(
+            "physical sectors of {physical} bytes; a power of two from {sector_bytes} to \
+             {PHYSICAL_SECTORS_MAX} times as much is possible"
+        );
+        return Err(refused("physical_sector_bytes", detail));
+    }
+    if spec.serial.len() > SERIAL_BYTES || !spec.serial.is_ascii() {
+        let detail =
+            format!("the serial number {:?}; at most 20 bytes of ASCII are possible", spec.serial);
+        return Err(refused("serial", detail));
+    }
+    check_length(spec.bytes, sector_bytes)?;
+    check_promise(spec)
+}
+
+fn check_length(bytes: u64, sector_bytes: u32) -> Result<(), DeviceError> {
+    if bytes % u64::from(sector_bytes) == 0 {
+        return Ok(());
+    }
+    let detail =
+        format!("a disk of {bytes} bytes; its length must be a multiple of {sector_bytes}");
+    Err(refused("bytes", detail))
+}
+
+fn check_promise(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
+    let VhostUserPromise { features, queue_pairs } = spec.promise;
+    let way_out = "shut the VM down, then take the disk from it and give it again";
+    if queue_pairs > spec.queues {
+        let detail = format!(
+            "the VM on this disk uses {queue_pairs} queues, {} would be left to it when it comes \
+             back; {way_out}",
+            spec.queues
+        );
+        return Err(refused("queues", detail));
+    }
+    let missing = features & !Offer::disk(spec.queues, spec.is_read_only, features).features;
+    if missing != 0 {
+        let detail = format!(
+            "the VM on this disk has negotiated virtio features {features:#x}, of which \
+             {missing:#x} could not be offered to it when it comes back; {way_out}"
+        );
+        return Err(refused("is_read_only", detail));
+    }
+    Ok(())
+}
+
+fn refused(field: &'static str, detail: String) -> DeviceError {
+    DeviceError { kind: DeviceErrorKind::Unsupported, field, detail }
+}
