@@ -1,0 +1,47 @@
+//! Memory that files can be read into past the host's page cache.
+#![allow(unsafe_code, reason = "sees pages as bytes")]
+
+/// What every device accepts as the beginning of a buffer.
+pub(crate) const PAGE: usize = 4096;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE]);
+
+/// Bytes that begin at a multiple of a page.
+pub(crate) struct AlignedBytes {
+    pages: Vec<Page>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    /// That many zeros.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        Self { pages: vec![Page([0; PAGE]); len.div_ceil(PAGE)], len }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: the pages hold at least `len` bytes, one behind the other, and `u8` has no
+        // other demands. `len` is set once.
+        unsafe { core::slice::from_raw_parts(self.pages.as_ptr().cast(), self.len) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_slice`, and the borrow is exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_begin_at_a_page_and_are_as_many_as_asked_for() {
+        for len in [0, 1, PAGE, PAGE + 1] {
+            let mut bytes = AlignedBytes::zeroed(len);
+            assert_eq!(bytes.as_slice().as_ptr() as usize % PAGE, 0);
+            assert_eq!(bytes.as_mut_slice().len(), len);
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! I/O on files for one processor, by io_uring (`io_uring(7)`).
+#![allow(unsafe_code, reason = "hands pointers to the kernel")]
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
+
+use crate::aligned::AlignedBytes;
+use crate::at_once;
+use crate::host_file::HostFile;
+use crate::operation::{Kind, Operation, ZEROS_BYTES};
+use crate::restrictions::restrict;
+
+/// The most that can be read or written by the engine itself at once.
+const OWN_BYTES_MAX: u64 = 64 << 20;
+
+/// I/O on files by io_uring. Files are registered with the ring, so that an operation
+/// does not look up its descriptor.
+///
+/// Dropping it waits for what is under way: the kernel works on memory that it holds.
+pub struct UringFileIo {
+    ring: IoUring,
+    files: Vec<Option<Arc<dyn DiskFile>>>,
+    operations: Vec<Option<Operation>>,
+    /// Operations that can be begun.
+    free: Vec<u32>,
+    /// Operations that are to go on, and have no place in the ring yet.
+    waiting: VecDeque<u32>,
+    /// Operations that ended without the kernel.
+    ended: Vec<FileDone>,
+    /// Lists of pieces that operations had, for those to come.
+    spare_pieces: Vec<Vec<libc::iovec>>,
+    zeros: AlignedBytes,
+}
+
+// SAFETY: pointers in `operations` are into memory that the operations hold themselves, or
+// that their payloads' memory holds, which may be used from any thread.
+unsafe impl Send for UringFileIo {}
+
+impl UringFileIo {
+    /// A ring for `capacity` operations at once, 1 to 4096, on at most `files` files.
+    ///
+    /// # Errors
+    /// What the system says: io_uring is switched off (`kernel.io_uring_disabled`), or
+    /// memory or descriptors are short.
+    pub fn new(capacity: u16, files: u32) -> io::Result<Self> {
+        let capacity = u32::from(capacity.clamp(1, 4096));
+        let mut builder = IoUring::builder();
+        // What has ended is taken in when this thread looks, not by an interruption of it.
+        builder.setup_coop_taskrun().setup_taskrun_flag().setup_submit_all().dontfork();
+        builder.setup_r_disabled();
+        let ring = builder.build(capacity)?;
+        ring.submitter().register_files_sparse(files.max(1))?;
+        restrict(&ring)?;
+        Ok(Self {
+            ring,
+            files: vec![None; files.max(1) as usize],
+            operations: (0..capacity).map(|_| None).collect(),
+            free: (0..capacity).rev().collect(),
+            waiting: VecDeque::with_capacity(capacity as usize),
+            ended: Vec::new(),
+            spare_pieces: Vec::with_capacity(capacity as usize),
+            zeros: AlignedBytes::zeroed(ZEROS_BYTES as usize),
+        })
+    }
+
+    fn operation(&mut self, slot: FileSlot, op: FileOp<'_>, token: u64) -> io::Result<Operation> {
+        let pieces = self.spare_pieces.pop().unwrap_or_default();
+        let file = self.host_file(slot).ok_or(io::ErrorKind::NotFound)?;
+        let (unit, memory_unit) = (file.facts().alignment, file.memory_alignment());
+        let new = |kind, offset, len| Operation {
+            file: slot,
+            token,
+            kind,
+            offset,
+            len,
+            unit,
+            done: 0,
+            pieces,
+            own: None,
+            stand_in: Vec::new(),
+            memory: None,
+        };
+        Ok(match op {
+            FileOp::Read { offset, to } => {
+                new(Kind::Read, offset, to.len).on_payload(&to, memory_unit)?
+            }
+            FileOp::Write { offset, from, is_durable } => {
+                let kind = Kind::Write { is_durable };
+                new(kind, offset, from.len).on_payload(&from, memory_unit)?
+            }
+            FileOp::ReadBytes(range) => {
+                let own = own_bytes(range.len())?;
+                new(Kind::Read, range.offset(), range.len()).on_own(own)
+            }
+            FileOp::WriteBytes { offset, bytes } => {
+                let mut own = own_bytes(bytes.len() as u64)?;
+                own.as_mut_slice().copy_from_slice(&bytes);
+                new(Kind::Write { is_durable: false }, offset, bytes.len() as u64).on_own(own)
+            }
+            FileOp::Flush => new(Kind::Flush, 0, 0),
+            FileOp::Zero { range, may_unmap } => {
+                new(Kind::Zero { may_unmap }, range.offset(), range.len())
+            }
+            FileOp::Extend { len } => {
+                // Holes in what is there stay holes.
+                let end = end(file)?.min(len);
+                new(Kind::Extend, end, len - end)
+            }
+        })
+    }
+
+    fn host_file(&self, slot: FileSlot) -> Option<&HostFile> {
+        self.files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
+    }
+
+    /// Puts an operation's next turn into the ring, or into the line before it.
+    fn begin(&mut self, index: u32) {
+        let Some(Some(operation)) = self.operations.get(index as usize) else { return };
+        let entry = entry(operation, &self.zeros).user_data(u64::from(index));
+        // SAFETY: what the entry points to is held by the operation, which stays in its
+        // place until the kernel has said that it ended; `zeros` lives as long as the ring.
+        if unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.waiting.push_back(index);
+        }
+    }
+
+    fn begin_waiting(&mut self) {
+        for _ in 0..self.waiting.len() {
+            if self.ring.submission().is_full() {
+                return;
+            }
+            if let Some(index) = self.waiting.pop_front() {
+                self.begin(index);
+            }
+        }
+    }
+
+    /// The kernel says what came of an operation's turn.
+    fn handle_turn(&mut self, index: u32, result: i32) -> Option<FileDone> {
+        let operation = self.operations.get_mut(index as usize)?.as_mut()?;
+        let next = next(operation, result);
+        if matches!(next, Next::Turn) {
+            self.begin(index);
+            return None;
+        }
+        let operation = self.operations.get_mut(index as usize)?.take()?;
+        self.free.push(index);
+        Some(self.end(operation, next))
+    }
+
+    fn end(&mut self, mut operation: Operation, next: Next) -> FileDone {
+        let outcome = match next {
+            Next::Turn => Ok(()),
+            Next::End(outcome) => outcome,
+        };
+        let outcome = outcome.map(|()| operation.take_bytes());
+        operation.pieces.clear();
+        self.spare_pieces.push(operation.pieces);
+        FileDone { token: operation.token, outcome }
+    }
+
+    /// Carries an operation out that needs no waiting.
+    fn carry_out(&mut self, mut operation: Operation) -> FileDone {
+        loop {
+            let result = match self.host_file(operation.file) {
+                Some(file) => at_once::turn(file, &operation),
+                None => -libc::ENOENT,
+            };
+            let next = next(&mut operation, result);
+            if !matches!(next, Next::Turn) {
+                return self.end(operation, next);
+            }
+        }
+    }
+
+    fn is_at_once(&self, operation: &Operation) -> bool {
+        self.host_file(operation.file).is_some_and(|file| at_once::is_at_once(file, operation))
+    }
+}
+
+/// What follows a turn.
+enum Next {
+    /// Another turn of the same operation.
+    Turn,
+    /// Nothing.
+    End(io::Result<()>),
+}
+
+fn next(operation: &mut Operation, result: i32) -> Next {
+    let Ok(moved) = u64::try_from(result) else {
+        let error = io::Error::from_raw_os_error(-result);
+        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL);
+        return match operation.kind {
+            _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Turn,
+            Kind::Zero { .. } if cannot => {
+                operation.kind = Kind::WriteZeros;
+                Next::Turn
+            }
+            Kind::Extend if cannot => {
+                // A file ends where it was last written, and has a hole before that.
+                let unit = u64::from(operation.unit).min(operation.len);
+                operation.offset = operation.offset.saturating_add(operation.len - unit);
+                operation.len = unit;
+                operation.kind = Kind::WriteZeros;
+                Next::Turn
+            }
+            _ => Next::End(Err(error)),
+        };
+    };
+    let done = match operation.kind {
+        Kind::Flush | Kind::Zero { .. } | Kind::Extend => true,
+        Kind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
+        Kind::Write { .. } | Kind::WriteZeros if moved == 0 => {
+            return Next::End(Err(io::ErrorKind::WriteZero.into()));
+        }
+        Kind::Write { .. } | Kind::WriteZeros => operation.handle_moved(moved),
+    };
+    if done { Next::End(Ok(())) } else { Next::Turn }
+}
+
+/// The entry for an operation's next turn.
+fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
+    let file = types::Fixed(operation.file.0);
+    let offset = operation.offset.saturating_add(operation.done);
+    let left = operation.len.saturating_sub(operation.done);
+    let (pieces, count) = (operation.pieces.as_ptr(), operation.pieces.len() as u32);
+    match operation.kind {
+        Kind::Read => opcode::Readv::new(file, pieces, count).offset(offset).build(),
+        Kind::Write { is_durable } => opcode::Writev::new(file, pieces, count)
+            .offset(offset)
+            .rw_flags(if is_durable { libc::RWF_DSYNC } else { 0 })
+            .build(),
+        Kind::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        Kind::Zero { may_unmap } => {
+            let zero =
+                if may_unmap { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
+            let mode = zero | libc::FALLOC_FL_KEEP_SIZE;
+            opcode::Fallocate::new(file, left).offset(offset).mode(mode).build()
+        }
+        Kind::WriteZeros => {
+            let now = left.min(ZEROS_BYTES) as u32;
+            opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
+        }
+        Kind::Extend => opcode::Fallocate::new(file, left).offset(offset).build(),
+    }
+}
+
+fn own_bytes(len: u64) -> io::Result<AlignedBytes> {
+    if len > OWN_BYTES_MAX {
+        let why = format!("{len} bytes at once; {OWN_BYTES_MAX} are possible");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(AlignedBytes::zeroed(usize::try_from(len).unwrap_or(0)))
+}
+
+/// Bytes of a file as it is now; of a block device as it was when it was opened.
+fn end(file: &HostFile) -> io::Result<u64> {
+    if file.facts().is_block_device {
+        return Ok(file.facts().len);
+    }
+    Ok(u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0))
+}
+
+impl FileIo for UringFileIo {
+    fn capacity(&self) -> usize {
+        self.operations.len()
+    }
+
+    fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
+        let host: &HostFile = file.as_any().downcast_ref().ok_or(io::ErrorKind::InvalidInput)?;
+        let fd = host.as_fd().as_raw_fd();
+        let free = self.files.iter().position(Option::is_none);
+        let slot = free.ok_or(io::ErrorKind::QuotaExceeded)?;
+        self.ring.submitter().register_files_update(slot as u32, &[fd])?;
+        if let Some(place) = self.files.get_mut(slot) {
+            *place = Some(file);
+        }
+        Ok(FileSlot(slot as u32))
+    }
+
+    fn remove_file(&mut self, slot: FileSlot) {
+        if let Some(place) = self.files.get_mut(slot.0 as usize) {
+            // The kernel keeps a file that it works on; a failure leaves it open, no more.
+            let _ = self.ring.submitter().register_files_update(slot.0, &[-1]);
+            *place = None;
+        }
+    }
+
+    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+        // What ended without the kernel has its place until it was taken in.
+        if self.under_way() >= self.operations.len() {
+            return false;
+        }
+        let ended = match self.operation(file, op, token) {
+            Ok(operation) if operation.is_nothing() => FileDone { token, outcome: Ok(Vec::new()) },
+            Ok(operation) if self.is_at_once(&operation) => self.carry_out(operation),
+            Ok(operation) => {
+                let Some(index) = self.free.pop() else { return false };
+                if let Some(place) = self.operations.get_mut(index as usize) {
+                    *place = Some(operation);
+                }
+                self.begin(index);
+                return true;
+            }
+            Err(error) => FileDone { token, outcome: Err(error) },
+        };
+        self.ended.push(ended);
+        true
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        if self.ring.submission().is_empty() {
+            return Ok(());
+        }
+        match self.ring.submit() {
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
+            // The kernel has no room until something that ended was taken in.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
+            result => result.map(|_| ()),
+        }
+    }
+
+    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+        let before = done.len();
+        done.append(&mut self.ended);
+        if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
+            // What has ended waits for this thread to come by. A failure shows again.
+            let _ = self.ring.submitter().submit_and_wait(0);
+        }
+        for _ in 0..self.operations.len() {
+            let Some(turn) = self.ring.completion().next() else { break };
+            let index = u32::try_from(turn.user_data()).unwrap_or(u32::MAX);
+            done.extend(self.handle_turn(index, turn.result()));
+        }
+        self.begin_waiting();
+        done.len() - before
+    }
+
+    fn under_way(&self) -> usize {
+        self.operations.len() - self.free.len() + self.ended.len()
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        let kicked = self.kick();
+        let has_ended = !self.ended.is_empty()
+            || !self.ring.completion().is_empty()
+            || self.ring.submission().taskrun();
+        if has_ended || kicked.is_err() { Wakeup::Pending } else { Wakeup::Armed }
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring owns its descriptor and lives as long as this borrow.
+        unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+}
+
+impl Drop for UringFileIo {
+    fn drop(&mut self) {
+        let mut done = Vec::new();
+        while self.free.len() < self.operations.len() {
+            // Memory that the kernel may still write must not be given back.
+            if let Err(error) = self.ring.submit_and_wait(1) {
+                if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY)) {
+                    std::mem::forget(std::mem::take(&mut self.operations));
+                    std::mem::forget(std::mem::replace(&mut self.zeros, AlignedBytes::zeroed(0)));
+                    return;
+                }
+            }
+            self.poll_done(&mut done);
+            done.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_can_be_set_aside_a_file_grows_by_its_last_unit() {
+        let mut operation = Operation {
+            file: FileSlot(0),
+            token: 0,
+            kind: Kind::Extend,
+            offset: 1 << 20,
+            len: 8 << 20,
+            unit: 4096,
+            done: 0,
+            pieces: Vec::new(),
+            own: None,
+            stand_in: Vec::new(),
+            memory: None,
+        };
+        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Turn));
+        assert!(matches!(operation.kind, Kind::WriteZeros));
+        assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
+        assert!(matches!(next(&mut operation, 4096), Next::End(Ok(()))));
+    }
+}

@@ -1,0 +1,332 @@
+//! I/O of the ring, on real files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use suimon_image::{ByteRange, ImageFile};
+use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, PayloadPart, Wakeup};
+
+use crate::host_file_tests::folder;
+use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Piece, UringFileIo};
+
+/// A ring, a file in it, and memory for payloads.
+struct Bench {
+    io: UringFileIo,
+    file: Arc<HostFile>,
+    slot: FileSlot,
+    memory: Arc<Memory>,
+    table: PayloadTable,
+    folder: tempfile::TempDir,
+}
+
+/// Bytes that nobody holds a reference to while the kernel works on them.
+struct Memory(Vec<std::cell::UnsafeCell<[u8; 16]>>);
+
+#[allow(unsafe_code, reason = "tests share memory with the kernel as clients do")]
+mod shared {
+    use super::Memory;
+
+    // SAFETY: tests look at the bytes only when no operation is under way.
+    unsafe impl Send for Memory {}
+    // SAFETY: as above.
+    unsafe impl Sync for Memory {}
+
+    impl Memory {
+        pub(super) fn pointer(&self, at: usize) -> *mut u8 {
+            let start = self.0.as_ptr().cast::<u8>().cast_mut();
+            assert!(at <= self.0.len() * 16);
+            // SAFETY: it is within the memory.
+            unsafe { start.add(at) }
+        }
+
+        pub(super) fn bytes(&self, at: usize, len: usize) -> Vec<u8> {
+            assert!(at + len <= self.0.len() * 16);
+            // SAFETY: no operation is under way when tests ask.
+            unsafe { core::slice::from_raw_parts(self.pointer(at), len) }.to_vec()
+        }
+
+        pub(super) fn fill(&self, at: usize, bytes: &[u8]) {
+            assert!(at + bytes.len() <= self.0.len() * 16);
+            // SAFETY: as in `bytes`.
+            unsafe { self.pointer(at).copy_from(bytes.as_ptr(), bytes.len()) };
+        }
+    }
+}
+
+const MEMORY: usize = 1 << 20;
+
+impl Bench {
+    fn new(capacity: u16, unit: u32) -> Self {
+        Self::within(folder(), capacity, unit)
+    }
+
+    /// On a file that is memory.
+    fn in_memory(capacity: u16, unit: u32) -> Self {
+        let bench = Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), capacity, unit);
+        assert!(bench.file.is_in_memory());
+        bench
+    }
+
+    fn within(folder: tempfile::TempDir, capacity: u16, unit: u32) -> Self {
+        let path = folder.path().join("image");
+        let file = Arc::new(HostFile::open(&path, FileAccess::Create, unit).unwrap());
+        let mut io = UringFileIo::new(capacity, 4).unwrap();
+        let slot = io.add_file(Arc::clone(&file) as Arc<dyn DiskFile>).unwrap();
+        let cells = (0..MEMORY / 16).map(|_| std::cell::UnsafeCell::new([0; 16])).collect();
+        let memory = Arc::new(Memory(cells));
+        let table = PayloadTable::new(64, 4, Arc::clone(&memory) as _);
+        Self { io, file, slot, memory, table, folder }
+    }
+
+    #[allow(unsafe_code, reason = "says where payloads lie")]
+    fn payload(&mut self, tag: u32, usage: PayloadUse, pieces: &[(usize, usize)]) {
+        let memory = &self.memory;
+        let pieces = pieces.iter().map(|&(at, len)| Piece { pointer: memory.pointer(at), len });
+        // SAFETY: they are in memory that the table holds.
+        unsafe { self.table.set(tag, usage, pieces) };
+    }
+
+    fn wait(&mut self) -> BTreeMap<u64, FileDone> {
+        self.io.kick().unwrap();
+        let mut done = Vec::new();
+        while self.io.under_way() > 0 {
+            if self.io.poll_done(&mut done) == 0 && self.io.arm() == Wakeup::Armed {
+                let readable = wait_readable(&self.io, Duration::from_secs(10));
+                assert!(readable, "nothing ended in 10 s: {done:?}");
+            }
+            self.io.kick().unwrap();
+        }
+        self.io.poll_done(&mut done);
+        done.into_iter().map(|done| (done.token, done)).collect()
+    }
+
+    fn run(&mut self, op: impl FnOnce(&PayloadTable) -> FileOp<'_>) -> FileDone {
+        assert!(self.io.submit(self.slot, op(&self.table), 7));
+        self.wait().remove(&7).unwrap()
+    }
+}
+
+fn wait_readable(io: &UringFileIo, limit: Duration) -> bool {
+    let fd = io.wake_fd();
+    let limit = rustix::event::Timespec::try_from(limit).unwrap();
+    poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&limit)).unwrap() == 1
+}
+
+fn part(payloads: &PayloadTable, tag: u32, from: u64, len: u64) -> PayloadPart<'_> {
+    PayloadPart { payloads, tag, from, len }
+}
+
+fn sample(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * at >> 7) as u8 | 1).collect()
+}
+
+#[test]
+fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
+    for unit in [1, 512, 4096] {
+        for mut bench in [Bench::new(8, unit), Bench::in_memory(8, unit)] {
+            let bytes = sample(8192);
+            // Aligned as devices like it, and as none does.
+            for first in [4096, 1, 4095] {
+                bench.memory.fill(100, &bytes[..first]);
+                bench.memory.fill(300_001, &bytes[first..]);
+                bench.payload(3, PayloadUse::Source, &[(100, first), (300_001, 8192 - first)]);
+                let done = bench.run(|table| FileOp::Write {
+                    offset: 4096,
+                    from: part(table, 3, 0, 8192),
+                    is_durable: first == 1,
+                });
+                assert_eq!(done.outcome.unwrap(), [0; 0]);
+                bench.payload(3, PayloadUse::Destination, &[(500_003, 8000), (600_000, 192)]);
+                bench
+                    .run(|table| FileOp::Read { offset: 4096, to: part(table, 3, 0, 8192) })
+                    .outcome
+                    .unwrap();
+                let found =
+                    [bench.memory.bytes(500_003, 8000), bench.memory.bytes(600_000, 192)].concat();
+                assert!(found == bytes, "unit {unit}, first piece {first}");
+                bench.memory.fill(500_003, &[0; 8000]);
+            }
+        }
+    }
+}
+
+#[test]
+fn behind_the_end_of_a_file_are_zeros() {
+    let units = [1, 512].into_iter();
+    for mut bench in units.flat_map(|unit| [Bench::new(8, unit), Bench::in_memory(8, unit)]) {
+        bench.file.write_at(0, &sample(1000)).unwrap();
+        bench.memory.fill(0, &[9; 8192]);
+        bench.payload(0, PayloadUse::Destination, &[(0, 512), (512, 7680)]);
+        bench.run(|table| FileOp::Read { offset: 0, to: part(table, 0, 0, 4096) }).outcome.unwrap();
+        assert!(bench.memory.bytes(0, 1000) == sample(1000));
+        assert_eq!(bench.memory.bytes(1000, 3096), [0; 3096]);
+        assert_eq!(bench.memory.bytes(4096, 1), [9]);
+        let range = ByteRange::new(8192, 4096).unwrap();
+        assert_eq!(bench.run(|_| FileOp::ReadBytes(range)).outcome.unwrap(), [0; 4096]);
+    }
+}
+
+#[test]
+fn bytes_zeros_growth_and_flush() {
+    let mut bench = Bench::new(8, 4096);
+    let bytes = sample(16_384);
+    let write = FileOp::WriteBytes { offset: 0, bytes: bytes.clone() };
+    bench.run(|_| write).outcome.unwrap();
+    for may_unmap in [true, false] {
+        let range = ByteRange::new(4096, 4096).unwrap();
+        bench.run(|_| FileOp::Zero { range, may_unmap }).outcome.unwrap();
+    }
+    bench.run(|_| FileOp::Flush).outcome.unwrap();
+    bench.run(|_| FileOp::Extend { len: 40_960 }).outcome.unwrap();
+    bench.run(|_| FileOp::Extend { len: 8192 }).outcome.unwrap();
+    assert_eq!(bench.file.len().unwrap(), 40_960);
+    let mut found = vec![9; 40_960];
+    bench.file.read_at(0, &mut found).unwrap();
+    let expected = [&bytes[..4096], &[0; 4096], &bytes[8192..], &[0; 24_576]].concat();
+    assert!(found == expected);
+    let nothing = ByteRange::new(4096, 0).unwrap();
+    bench.run(|_| FileOp::Zero { range: nothing, may_unmap: true }).outcome.unwrap();
+}
+
+#[test]
+fn a_file_that_grows_keeps_its_holes() {
+    use std::os::unix::fs::MetadataExt;
+    const HOLE: u64 = 8 << 20;
+    let mut bench = Bench::new(8, 4096);
+    bench.file.set_len(HOLE).unwrap();
+    bench.run(|_| FileOp::Extend { len: HOLE + 65_536 }).outcome.unwrap();
+    assert_eq!(bench.file.len().unwrap(), HOLE + 65_536);
+    let used = std::fs::metadata(bench.folder.path().join("image")).unwrap().blocks() * 512;
+    assert!(used < HOLE, "{used} bytes are used");
+}
+
+#[test]
+fn what_cannot_be_begun_ends_as_failed_and_leaves_its_place() {
+    let mut bench = Bench::new(2, 4096);
+    bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
+    let payload = bench.table.bytes(0);
+    let too_long = bench.run(|table| FileOp::Write {
+        offset: 0,
+        from: part(table, 0, 0, payload + 1),
+        is_durable: false,
+    });
+    assert_eq!(too_long.outcome.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    let wrong_way = bench.run(|table| FileOp::Read { offset: 0, to: part(table, 0, 0, 4096) });
+    assert_eq!(wrong_way.outcome.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    assert!(bench.io.submit(FileSlot(3), FileOp::Flush, 1));
+    let nowhere = bench.wait().remove(&1).unwrap();
+    assert_eq!(nowhere.outcome.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let huge = ByteRange::new(0, u64::MAX).unwrap();
+    assert!(bench.run(|_| FileOp::ReadBytes(huge)).outcome.is_err());
+    // Both places are free again, and a third there is not.
+    assert!(bench.io.submit(bench.slot, FileOp::Flush, 1));
+    assert!(bench.io.submit(bench.slot, FileOp::Flush, 2));
+    assert!(!bench.io.submit(bench.slot, FileOp::Flush, 3));
+    assert_eq!(bench.wait().len(), 2);
+}
+
+#[test]
+fn the_system_s_refusal_is_told() {
+    let mut bench = Bench::new(4, 512);
+    bench.file.write_at(0, &[1; 4096]).unwrap();
+    let path = format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&rustix::fd::AsFd::as_fd(&*bench.file))
+    );
+    let path = std::fs::read_link(path).unwrap();
+    let reader = Arc::new(HostFile::open(&path, FileAccess::Read, 512).unwrap());
+    let slot = bench.io.add_file(reader).unwrap();
+    let write = FileOp::WriteBytes { offset: 0, bytes: vec![0; 512] };
+    assert!(bench.io.submit(slot, write, 1));
+    let refused = bench.wait().remove(&1).unwrap().outcome.unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EBADF));
+    bench.io.remove_file(slot);
+}
+
+#[test]
+fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
+    let mut bench = Bench::in_memory(8, 512);
+    bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
+    bench.payload(1, PayloadUse::Source, &[(0, 512 << 10)]);
+    let mut done = Vec::new();
+    for token in 0..4 {
+        let from = part(&bench.table, 0, 0, 4096);
+        let write = FileOp::Write { offset: token * 4096, from, is_durable: token == 3 };
+        assert!(bench.io.submit(bench.slot, write, token));
+    }
+    assert_eq!((bench.io.under_way(), bench.io.arm()), (4, Wakeup::Pending));
+    assert_eq!(bench.io.poll_done(&mut done), 4);
+    assert!(done.drain(..).all(|done| done.outcome.is_ok()));
+    // What takes long is left to the kernel's threads.
+    let from = part(&bench.table, 1, 0, 512 << 10);
+    let write = FileOp::Write { offset: 0, from, is_durable: false };
+    assert!(bench.io.submit(bench.slot, write, 5));
+    assert_eq!(bench.io.poll_done(&mut done), 0);
+    assert_eq!(bench.wait().len(), 1);
+    assert_eq!(bench.file.len().unwrap(), 512 << 10);
+}
+
+#[test]
+fn many_at_once_each_end_once_with_their_own_bytes() {
+    many_at_once(Bench::new(64, 4096));
+    many_at_once(Bench::in_memory(64, 4096));
+}
+
+#[test]
+fn what_ended_at_once_has_its_place_until_it_is_taken_in() {
+    let mut bench = Bench::in_memory(2, 4096);
+    bench.payload(0, PayloadUse::Source, &[(0, 4096)]);
+    let mut submit = |token| {
+        let from = part(&bench.table, 0, 0, 4096);
+        bench.io.submit(bench.slot, FileOp::Write { offset: 0, from, is_durable: false }, token)
+    };
+    assert_eq!([submit(1), submit(2), submit(3)], [true, true, false]);
+    assert_eq!((bench.io.under_way(), bench.io.arm()), (2, Wakeup::Pending));
+    assert_eq!(bench.wait().len(), 2);
+    assert_eq!(bench.io.under_way(), 0);
+}
+
+fn many_at_once(mut bench: Bench) {
+    for round in 0..4_u8 {
+        for tag in 0..64_u32 {
+            let at = tag as usize * 4096;
+            bench.memory.fill(at, &[round ^ tag as u8; 4096]);
+            bench.payload(tag, PayloadUse::Source, &[(at, 4096)]);
+        }
+        for tag in 0..64_u32 {
+            // One of the last round's places, so that they overwrite each other's.
+            let offset = u64::from((tag * 13 + u32::from(round)) % 64) * 4096;
+            let from = part(&bench.table, tag, 0, 4096);
+            let write = FileOp::Write { offset, from, is_durable: false };
+            assert!(bench.io.submit(bench.slot, write, u64::from(tag)));
+        }
+        let done = bench.wait();
+        assert_eq!(done.len(), 64);
+        assert!(done.into_values().all(|done| done.outcome.is_ok()));
+    }
+    let mut found = vec![0; 64 * 4096];
+    bench.file.read_at(0, &mut found).unwrap();
+    for tag in 0..64_usize {
+        let at = (tag * 13 + 3) % 64 * 4096;
+        assert!(found[at..at + 4096].iter().all(|&byte| byte == 3 ^ tag as u8), "{tag}");
+    }
+}
+
+#[test]
+fn dropping_it_waits_for_what_is_under_way() {
+    let mut bench = Bench::new(32, 4096);
+    for tag in 0..32_u32 {
+        bench.payload(tag, PayloadUse::Source, &[(tag as usize * 4096, 4096)]);
+        let from = part(&bench.table, tag, 0, 4096);
+        let write = FileOp::Write { offset: u64::from(tag) * 4096, from, is_durable: true };
+        assert!(bench.io.submit(bench.slot, write, 0));
+    }
+    let Bench { io, file, memory, table, folder, .. } = bench;
+    drop(table);
+    drop(io);
+    assert_eq!(Arc::strong_count(&memory), 1, "nobody works on it any more");
+    assert_eq!(file.len().unwrap(), 32 * 4096);
+    drop(folder);
+}

@@ -1,0 +1,299 @@
+//! A file or block device that holds an image.
+
+use std::any::Any;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use suimon_image::{ByteRange, FileError, ImageFile};
+use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts};
+
+use crate::aligned::AlignedBytes;
+use crate::facts::direct_alignment;
+use crate::image_lock::unlock;
+
+/// Bytes moved at once by what waits.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Who may open an image that is made: the daemon.
+pub(crate) const NEW_FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Kinds of file systems that are memory (`statfs(2)`).
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58f6;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAccess {
+    /// To read.
+    Read,
+    /// To read and write.
+    Write,
+    /// To read and write; it must not exist yet.
+    Create,
+}
+
+/// A file or block device that holds an image. I/O goes past the host's page cache if
+/// the device can be used in units that fit the image; else all of it goes through the
+/// cache, never some of it, because the two would overwrite each other's neighbours.
+#[derive(Debug)]
+pub struct HostFile {
+    fd: OwnedFd,
+    facts: FileFacts,
+    memory_alignment: u32,
+    /// Whether locks are given back with it.
+    is_locked: bool,
+    is_in_memory: bool,
+}
+
+impl HostFile {
+    /// Opens a file. `unit`: all I/O will be aligned to so many bytes, a power of two.
+    ///
+    /// # Errors
+    /// What the system says, and for what is neither a file nor a block device
+    /// [`io::ErrorKind::InvalidInput`].
+    pub fn open(path: &Path, access: FileAccess, unit: u32) -> io::Result<Self> {
+        let flags = OFlags::CLOEXEC
+            | match access {
+                FileAccess::Read => OFlags::RDONLY,
+                FileAccess::Write => OFlags::RDWR,
+                FileAccess::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            };
+        // Nobody waits for the other end of a FIFO.
+        let plain = rustix::fs::open(path, flags | OFlags::NONBLOCK, NEW_FILE_MODE)?;
+        Self::from_fd(plain, access, unit)
+    }
+
+    /// Takes a file that was opened without waiting (`O_NONBLOCK`).
+    pub(crate) fn from_fd(plain: OwnedFd, access: FileAccess, unit: u32) -> io::Result<Self> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&plain)?.st_mode);
+        let is_block_device = match kind {
+            FileType::RegularFile => false,
+            FileType::BlockDevice => true,
+            _ => {
+                let why = "it is neither a file nor a block device";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+        };
+        let len = rustix::fs::seek(&plain, SeekFrom::End(0))?;
+        let direct = Self::direct(&plain, unit)?;
+        let facts = FileFacts {
+            len,
+            is_direct: direct.is_some(),
+            alignment: direct.map_or(1, |direct| direct.offset),
+            is_block_device,
+            can_punch: access != FileAccess::Read && can_punch(&plain, len),
+        };
+        let memory_alignment = direct.map_or(1, |direct| direct.memory);
+        let system = rustix::fs::fstatfs(&plain)?.f_type;
+        let is_in_memory = !is_block_device && [TMPFS, RAMFS].contains(&(system as u64));
+        Ok(Self { fd: plain, facts, memory_alignment, is_locked: false, is_in_memory })
+    }
+
+    /// The file's locks were taken, and are given back with it.
+    pub(crate) fn locked(mut self) -> Self {
+        self.is_locked = true;
+        self
+    }
+
+    /// Makes I/O on this descriptor direct, if `unit` allows it.
+    fn direct(fd: &OwnedFd, unit: u32) -> io::Result<Option<crate::facts::DirectAlignment>> {
+        let flags = rustix::fs::fcntl_getfl(fd)? - OFlags::NONBLOCK;
+        if rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
+            let fits = direct_alignment(fd)?.filter(|direct| unit % direct.offset == 0);
+            if fits.is_some() {
+                return Ok(fits);
+            }
+        }
+        rustix::fs::fcntl_setfl(fd, flags - OFlags::DIRECT)?;
+        Ok(None)
+    }
+
+    /// Whether it lies in memory and on no device (tmpfs, ramfs).
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.is_in_memory
+    }
+
+    /// What direct I/O wants of memory, in bytes.
+    pub(crate) fn memory_alignment(&self) -> u32 {
+        self.memory_alignment
+    }
+
+    /// The range that is read or written for some bytes, in whole units.
+    fn whole_units(&self, offset: u64, len: u64) -> (u64, u64) {
+        let unit = u64::from(self.facts.alignment);
+        let start = offset - offset % unit;
+        let end = offset.saturating_add(len);
+        (start, end.div_ceil(unit).saturating_mul(unit))
+    }
+
+    /// Reads whole units; returns how many bytes were there.
+    fn read_units(&self, offset: u64, units: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = units.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(&self.fd, rest, offset + done as u64) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            // What is left of a unit is behind the end.
+            if done as u64 % u64::from(self.facts.alignment) != 0 {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_units(&self, offset: u64, units: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        while let Some(rest) = units.get(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pwrite(&self.fd, rest, offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes zeros, where the file system cannot make some.
+    fn write_zeros(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        let zeros = vec![0; usize::try_from(len.min(PIECE_BYTES)).unwrap_or(0)];
+        let mut done = 0;
+        while done < len {
+            let now = usize::try_from((len - done).min(PIECE_BYTES)).unwrap_or(0);
+            self.write_at(offset + done, zeros.get(..now).unwrap_or(&zeros))?;
+            done += now as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Whether holes can be made: tried where there is nothing to lose.
+fn can_punch(fd: &OwnedFd, len: u64) -> bool {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let behind = len.div_ceil(4096).saturating_mul(4096);
+    !matches!(rustix::fs::fallocate(fd, flags, behind, 4096), Err(Errno::OPNOTSUPP | Errno::NOSYS))
+}
+
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        if self.is_locked {
+            unlock(&self.fd);
+        }
+    }
+}
+
+impl AsFd for HostFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl DiskFile for HostFile {
+    fn facts(&self) -> FileFacts {
+        self.facts
+    }
+
+    /// Asks by `lseek(2)` with `SEEK_DATA` and `SEEK_HOLE`, which may read the file's own
+    /// metadata. A block device is all data.
+    fn allocation(&self, range: ByteRange) -> io::Result<AllocatedExtent> {
+        let data = AllocatedExtent { allocation: Allocation::Data, len: range.len() };
+        if self.facts.is_block_device {
+            return Ok(data);
+        }
+        let until = |end: u64| end.min(range.end()).saturating_sub(range.offset());
+        match rustix::fs::seek(&self.fd, SeekFrom::Data(range.offset())) {
+            Ok(first) if first > range.offset() => {
+                Ok(AllocatedExtent { allocation: Allocation::Hole, len: until(first) })
+            }
+            Ok(_) => {
+                let end = rustix::fs::seek(&self.fd, SeekFrom::Hole(range.offset()))?;
+                Ok(AllocatedExtent { len: until(end), ..data })
+            }
+            // There is no data from here on.
+            Err(Errno::NXIO) => Ok(AllocatedExtent { allocation: Allocation::Hole, ..data }),
+            // The file system does not tell.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(data),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl ImageFile for HostFile {
+    fn len(&self) -> Result<u64, FileError> {
+        Ok(rustix::fs::seek(&self.fd, SeekFrom::End(0)).map_err(io::Error::from)?)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        let mut at = offset;
+        for piece in bytes.chunks_mut(PIECE_BYTES as usize) {
+            let (start, end) = self.whole_units(at, piece.len() as u64);
+            let mut units = AlignedBytes::zeroed(usize::try_from(end - start).unwrap_or(0));
+            let read = self.read_units(start, units.as_mut_slice())?;
+            let skip = usize::try_from(at - start).unwrap_or(0);
+            let there = units.as_slice().get(..read).unwrap_or_default();
+            let Some(found) = there.get(skip..skip.saturating_add(piece.len())) else {
+                return Err(FileError::End { len: start + read as u64, wanted: at });
+            };
+            piece.copy_from_slice(found);
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        let mut at = offset;
+        for piece in bytes.chunks(PIECE_BYTES as usize) {
+            let len = piece.len() as u64;
+            let (start, end) = self.whole_units(at, len);
+            let mut units = AlignedBytes::zeroed(usize::try_from(end - start).unwrap_or(0));
+            let is_whole = (start, end) == (at, at + len);
+            let file_len = if is_whole { u64::MAX } else { self.len()? };
+            if !is_whole {
+                self.read_units(start, units.as_mut_slice())?;
+            }
+            let skip = usize::try_from(at - start).unwrap_or(0);
+            if let Some(place) = units.as_mut_slice().get_mut(skip..skip + piece.len()) {
+                place.copy_from_slice(piece);
+            }
+            self.write_units(start, units.as_slice())?;
+            if file_len < end && !self.facts.is_block_device {
+                self.set_len(file_len.max(at + len))?;
+            }
+            at += len;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        Ok(rustix::fs::ftruncate(&self.fd, len).map_err(io::Error::from)?)
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        let end = offset.saturating_add(len).min(ImageFile::len(self)?);
+        let len = end.saturating_sub(offset);
+        if len == 0 {
+            return Ok(());
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.fd, flags, offset, len) {
+            Ok(()) => Ok(()),
+            // Not here, or not in units as small as these.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => self.write_zeros(offset, len),
+            Err(errno) => Err(io::Error::from(errno).into()),
+        }
+    }
+
+    fn flush(&self) -> Result<(), FileError> {
+        Ok(rustix::fs::fdatasync(&self.fd).map_err(io::Error::from)?)
+    }
+}

@@ -1,0 +1,115 @@
+//! Files are read and written as a plain array of bytes is, whatever they are aligned to.
+
+use proptest::prelude::*;
+use suimon_image::{FileError, ImageFile};
+use suimon_ports::DiskFile;
+
+use crate::{FileAccess, HostFile};
+
+/// A directory on a file system with direct I/O, where there is one.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").unwrap()
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Zero(u64, u64),
+    SetLen(u64),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let at = 0..20_000_u64;
+    prop_oneof![
+        4 => (at.clone(), proptest::collection::vec(1..=u8::MAX, 1..6000))
+            .prop_map(|(at, bytes)| Change::Write(at, bytes)),
+        1 => (at.clone(), 0..9000_u64).prop_map(|(at, len)| Change::Zero(at, len)),
+        1 => at.prop_map(Change::SetLen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn a_file_is_an_array_of_bytes(
+        changes in proptest::collection::vec(change(), 1..12),
+        unit in prop::sample::select(vec![1_u32, 512, 4096]),
+    ) {
+        let folder = folder();
+        let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, unit).unwrap();
+        let mut model = Vec::new();
+        for change in changes {
+            match change {
+                Change::Write(at, bytes) => {
+                    file.write_at(at, &bytes).unwrap();
+                    let end = at as usize + bytes.len();
+                    if model.len() < end {
+                        model.resize(end, 0);
+                    }
+                    model[at as usize..end].copy_from_slice(&bytes);
+                }
+                Change::Zero(at, len) => {
+                    file.zero(at, len).unwrap();
+                    let end = model.len().min((at + len) as usize);
+                    if let Some(place) = model.get_mut(at as usize..end) {
+                        place.fill(0);
+                    }
+                }
+                Change::SetLen(len) => {
+                    file.set_len(len).unwrap();
+                    model.resize(len as usize, 0);
+                }
+            }
+            prop_assert_eq!(file.len().unwrap(), model.len() as u64);
+        }
+        file.flush().unwrap();
+        let mut found = vec![9; model.len()];
+        file.read_at(0, &mut found).unwrap();
+        prop_assert!(found == model);
+    }
+}
+
+#[test]
+fn a_read_behind_the_end_says_where_the_file_ends() {
+    let folder = folder();
+    let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
+    file.write_at(0, &[1; 700]).unwrap();
+    match file.read_at(600, &mut [0; 200]) {
+        Err(FileError::End { len: 700, wanted: 600 }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn units_that_do_not_fit_the_image_go_through_the_page_cache() {
+    let folder = folder();
+    let path = folder.path().join("image");
+    let whole = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
+    // Not every file system has direct I/O.
+    assert_eq!(whole.facts().is_direct, whole.facts().alignment > 1, "{:?}", whole.facts());
+    let odd = HostFile::open(&path, FileAccess::Write, 1).unwrap();
+    assert!(!odd.facts().is_direct && odd.facts().alignment == 1, "{:?}", odd.facts());
+}
+
+#[test]
+fn what_is_no_file_and_what_is_there_already_are_refused() {
+    let folder = folder();
+    let path = folder.path().join("image");
+    let kind =
+        |path: &std::path::Path, access| HostFile::open(path, access, 512).unwrap_err().kind();
+    assert_eq!(kind(&path, FileAccess::Read), std::io::ErrorKind::NotFound);
+    HostFile::open(&path, FileAccess::Create, 512).unwrap();
+    assert_eq!(kind(&path, FileAccess::Create), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(kind(folder.path(), FileAccess::Read), std::io::ErrorKind::InvalidInput);
+    // Nobody is at its other end; an open that waits for somebody would never return.
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    assert_eq!(kind(&fifo, FileAccess::Read), std::io::ErrorKind::InvalidInput);
+}

@@ -1,0 +1,345 @@
+//! A directory or block device in which images lie.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom,
+    Stat, Timespec, Timestamps,
+};
+use rustix::io::Errno;
+use suimon_ports::{
+    DiskFile, FileName, FileStatus, FileUse, STORE_NAMES_MAX, StoreFault, StoreFileError,
+    StoreFiles, StoreSource, StoreSpace,
+};
+
+use crate::host_file::NEW_FILE_MODE;
+use crate::image_lock::lock;
+use crate::{FileAccess, HostFile};
+
+/// How deep directories are looked through.
+const LEVELS_MAX: usize = 8;
+
+/// Names stay below the directory and are what they seem (openat2(2), Linux 5.6).
+const CONFINED: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+#[derive(Debug)]
+enum Place {
+    Folder(OwnedFd),
+    Device,
+}
+
+/// A directory with all that is in it, or one block device.
+#[derive(Debug)]
+pub struct HostStore {
+    path: PathBuf,
+    place: Place,
+}
+
+/// Opens stores of this host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostStores;
+
+impl StoreSource for HostStores {
+    fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
+        Ok(Arc::new(HostStore::open(path)?))
+    }
+}
+
+impl HostStore {
+    /// Opens a store. Links that lead to it are followed; none within it is.
+    ///
+    /// # Errors
+    /// There is nothing, or neither a directory nor a block device, or the system said no.
+    pub fn open(path: &Path) -> Result<Self, StoreFileError> {
+        let at = |errno| StoreFileError::new(path.to_string_lossy(), fault(errno));
+        let found = rustix::fs::stat(path).map_err(at)?;
+        let place = match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                Place::Folder(rustix::fs::open(path, flags, Mode::empty()).map_err(at)?)
+            }
+            FileType::BlockDevice => Place::Device,
+            other => {
+                let fault = StoreFault::WrongStore {
+                    found: word(other),
+                    hint: "give the path of a directory or a block device",
+                };
+                return Err(StoreFileError::new(path.to_string_lossy(), fault));
+            }
+        };
+        Ok(Self { path: path.to_owned(), place })
+    }
+
+    fn folder(&self) -> Result<&OwnedFd, StoreFault> {
+        match &self.place {
+            Place::Folder(folder) => Ok(folder),
+            Place::Device => Err(StoreFault::WrongStore {
+                found: "a block device, which has no files",
+                hint: "use it as a whole (format pass-through), or put files into a directory",
+            }),
+        }
+    }
+
+    /// The directory that a file is in.
+    fn folder_of(&self, name: &FileName) -> Result<OwnedFd, StoreFault> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        open_at(self.folder()?, name.folder().unwrap_or("."), flags)
+    }
+
+    /// Looks at a file without opening it, which for a device could do something.
+    fn look(&self, name: &FileName) -> Result<Stat, StoreFault> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let there = open_at(self.folder()?, name.as_str(), flags)?;
+        regular(rustix::fs::fstat(&there).map_err(fault)?)
+    }
+
+    fn open_regular(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, StoreFault> {
+        let seen = self.look(name)?;
+        let file =
+            open_at(self.folder()?, name.as_str(), flags | OFlags::CLOEXEC | OFlags::NONBLOCK)?;
+        let opened = regular(rustix::fs::fstat(&file).map_err(fault)?)?;
+        if (opened.st_dev, opened.st_ino) != (seen.st_dev, seen.st_ino) {
+            return Err(io::Error::other("it was exchanged just now: try again").into());
+        }
+        Ok(file)
+    }
+
+    fn move_name(
+        &self,
+        from: &FileName,
+        to: &FileName,
+        flags: RenameFlags,
+    ) -> Result<(), StoreFileError> {
+        let of_from = |fault| StoreFileError::new(from, fault);
+        let of_to = |fault| StoreFileError::new(to, fault);
+        self.look(from).map_err(of_from)?;
+        let folder = self.folder_of(from).map_err(of_from)?;
+        let target = self.folder_of(to).map_err(of_to)?;
+        rustix::fs::renameat_with(&folder, from.last(), &target, to.last(), flags)
+            .map_err(|errno| of_to(fault(errno)))?;
+        sync(&target).map_err(of_to)?;
+        if from.folder() == to.folder() { Ok(()) } else { sync(&folder).map_err(of_from) }
+    }
+
+    /// Appends names below a directory of which `prefix` is the name.
+    fn walk(
+        folder: &OwnedFd,
+        prefix: &str,
+        levels: usize,
+        ending: &str,
+        names: &mut Vec<FileName>,
+    ) -> Result<(), StoreFault> {
+        for entry in Dir::read_from(folder).map_err(fault)? {
+            let entry = entry.map_err(fault)?;
+            let Ok(last) = entry.file_name().to_str() else { continue };
+            let Ok(name) = FileName::new(&format!("{prefix}{last}")) else { continue };
+            // Not every file system tells the type, and what is gone meanwhile has none.
+            let Ok(found) = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile if last.ends_with(ending) => {
+                    if names.len() == STORE_NAMES_MAX {
+                        return Ok(());
+                    }
+                    names.push(name);
+                }
+                FileType::Directory if levels > 1 => {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                    // One that may not be read has no names to tell.
+                    if let Ok(below) = open_at(folder, last, flags) {
+                        Self::walk(&below, &format!("{name}/"), levels - 1, ending, names)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StoreFiles for HostStore {
+    fn open(
+        &self,
+        name: &FileName,
+        used: FileUse,
+        unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let (flags, access) = match used {
+            FileUse::Read => (OFlags::RDONLY, FileAccess::Read),
+            FileUse::Write => (OFlags::RDWR, FileAccess::Write),
+        };
+        self.open_regular(name, flags)
+            .and_then(|file| locked(file, used, access, unit))
+            .map_err(|fault| StoreFileError::new(name, fault))
+    }
+
+    fn create(&self, name: &FileName, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let make = || {
+            let folder = self.folder_of(name)?;
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&folder, name.last(), flags, NEW_FILE_MODE);
+            locked(file.map_err(fault)?, FileUse::Write, FileAccess::Create, unit)
+        };
+        make().map_err(|fault| StoreFileError::new(name, fault))
+    }
+
+    fn open_device(&self, used: FileUse, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let open = || {
+            if let Place::Folder(_) = self.place {
+                let hint = "name a block device as the store of a disk that passes through";
+                return Err(StoreFault::WrongStore { found: "a directory", hint });
+            }
+            // With O_EXCL the kernel refuses a device that is mounted or part of another.
+            let (flags, access) = match used {
+                FileUse::Read => (OFlags::RDONLY, FileAccess::Read),
+                FileUse::Write => (OFlags::RDWR | OFlags::EXCL, FileAccess::Write),
+            };
+            let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let file = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(fault)?;
+            locked(file, used, access, unit)
+        };
+        open().map_err(|fault| StoreFileError::new(self.path.to_string_lossy(), fault))
+    }
+
+    fn reserve(&self, name: &FileName) -> Result<(), StoreFileError> {
+        let set_aside = || {
+            let file = self.open_regular(name, OFlags::RDWR)?;
+            let len = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(fault)?;
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len) {
+                Ok(()) => Ok(()),
+                Err(Errno::INVAL) if len == 0 => Ok(()),
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(StoreFault::Unsupported {
+                    what: "set space aside",
+                    hint: "make a dynamic disk, or use ext4, XFS or Btrfs",
+                }),
+                Err(errno) => Err(fault(errno)),
+            }
+        };
+        set_aside().map_err(|fault| StoreFileError::new(name, fault))
+    }
+
+    fn status(&self, name: &FileName) -> Result<FileStatus, StoreFileError> {
+        let found = self.look(name).map_err(|fault| StoreFileError::new(name, fault))?;
+        Ok(FileStatus {
+            len: u64::try_from(found.st_size).unwrap_or(0),
+            allocated_bytes: u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512),
+            modified_unix_s: u64::try_from(found.st_mtime).unwrap_or(0),
+        })
+    }
+
+    fn set_modified(&self, name: &FileName, unix_s: u64) -> Result<(), StoreFileError> {
+        let set = || {
+            let file = self.open_regular(name, OFlags::RDWR)?;
+            let time = Timespec { tv_sec: i64::try_from(unix_s).unwrap_or(i64::MAX), tv_nsec: 0 };
+            let times = Timestamps { last_access: time, last_modification: time };
+            rustix::fs::futimens(&file, &times).map_err(fault)?;
+            sync(&file)
+        };
+        set().map_err(|fault| StoreFileError::new(name, fault))
+    }
+
+    fn rename(&self, from: &FileName, to: &FileName) -> Result<(), StoreFileError> {
+        self.move_name(from, to, RenameFlags::NOREPLACE)
+    }
+
+    fn replace(&self, from: &FileName, to: &FileName) -> Result<(), StoreFileError> {
+        self.move_name(from, to, RenameFlags::empty())
+    }
+
+    fn remove(&self, name: &FileName) -> Result<(), StoreFileError> {
+        let remove = || {
+            self.look(name)?;
+            let folder = self.folder_of(name)?;
+            rustix::fs::unlinkat(&folder, name.last(), AtFlags::empty()).map_err(fault)?;
+            sync(&folder)
+        };
+        remove().map_err(|fault| StoreFileError::new(name, fault))
+    }
+
+    fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
+        let mut names = Vec::new();
+        if let Place::Folder(folder) = &self.place {
+            Self::walk(folder, "", LEVELS_MAX, ending, &mut names)
+                .map_err(|fault| StoreFileError::new(self.path.to_string_lossy(), fault))?;
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn space(&self) -> Result<StoreSpace, StoreFileError> {
+        let failed = |errno| StoreFileError::new(self.path.to_string_lossy(), fault(errno));
+        let Place::Folder(folder) = &self.place else {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let device = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(failed)?;
+            let total_bytes = rustix::fs::seek(&device, SeekFrom::End(0)).map_err(failed)?;
+            return Ok(StoreSpace { total_bytes, free_bytes: 0 });
+        };
+        let told = rustix::fs::fstatvfs(folder).map_err(failed)?;
+        Ok(StoreSpace {
+            total_bytes: told.f_blocks.saturating_mul(told.f_frsize),
+            free_bytes: told.f_bavail.saturating_mul(told.f_frsize),
+        })
+    }
+}
+
+fn open_at(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, StoreFault> {
+    rustix::fs::openat2(folder, name, flags, Mode::empty(), CONFINED).map_err(|errno| match errno {
+        Errno::LOOP | Errno::XDEV => StoreFault::Link,
+        other => fault(other),
+    })
+}
+
+fn regular(found: Stat) -> Result<Stat, StoreFault> {
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Ok(found),
+        FileType::Symlink => Err(StoreFault::Link),
+        other => Err(StoreFault::NotRegular { found: word(other) }),
+    }
+}
+
+/// Takes the locks of an opened file, and makes it an image's.
+fn locked(
+    file: OwnedFd,
+    used: FileUse,
+    access: FileAccess,
+    unit: u32,
+) -> Result<Arc<dyn DiskFile>, StoreFault> {
+    if let Some(holder) = lock(&file, used)? {
+        return Err(StoreFault::InUse { holder });
+    }
+    Ok(Arc::new(HostFile::from_fd(file, access, unit)?.locked()))
+}
+
+fn sync(file: &OwnedFd) -> Result<(), StoreFault> {
+    rustix::fs::fsync(file).map_err(fault)
+}
+
+fn fault(errno: Errno) -> StoreFault {
+    match errno {
+        Errno::NOENT => StoreFault::Missing,
+        Errno::EXIST => StoreFault::Exists,
+        Errno::NOSPC | Errno::DQUOT => StoreFault::Full,
+        Errno::BUSY => {
+            StoreFault::InUse { holder: "the system has it mounted or in use".to_owned() }
+        }
+        other => StoreFault::System(other.into()),
+    }
+}
+
+const fn word(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice => "a character device",
+        FileType::BlockDevice => "a block device",
+        _ => "of a type that is not known",
+    }
+}

@@ -1,0 +1,106 @@
+//! Locks by which programs keep off one another's images, as QEMU has them.
+//!
+//! QEMU's `block/file-posix.c`: who uses an image holds a shared lock on a byte from 100
+//! on for each thing that it does with it, and on a byte from 200 on for each thing that
+//! nobody else may do meanwhile; then it looks whether anybody holds a lock that speaks
+//! against it. Locks are of the open file description, so they end with the last of its
+//! descriptors, and hold within a process too.
+#![allow(unsafe_code, reason = "asks for locks with fcntl, which rustix does not have")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use suimon_ports::FileUse;
+
+/// Where the bytes for what is done begin, and those for what others may not do.
+const DOES: i64 = 100;
+const KEEPS_OFF: i64 = 200;
+
+/// What can be done, by QEMU's numbers, and how a person says it.
+const READ: i64 = 0;
+const WRITE: i64 = 1;
+const WRITE_UNCHANGED: i64 = 2;
+const RESIZE: i64 = 3;
+const ALL: [(i64, &str); 4] =
+    [(READ, "reads"), (WRITE, "writes"), (WRITE_UNCHANGED, "rewrites"), (RESIZE, "resizes")];
+
+/// What somebody does with an image, and what others may not.
+const fn claims(used: FileUse) -> (&'static [i64], &'static [i64]) {
+    match used {
+        FileUse::Read => (&[READ], &[WRITE, RESIZE]),
+        FileUse::Write => (&[READ, WRITE, RESIZE], &[WRITE, WRITE_UNCHANGED, RESIZE]),
+    }
+}
+
+/// Takes the locks for a use. `Some`: somebody has the file, and what he does or forbids;
+/// no lock was kept.
+pub(crate) fn lock(file: impl AsFd, used: FileUse) -> io::Result<Option<String>> {
+    let outcome = take(file.as_fd().as_raw_fd(), used);
+    if !matches!(outcome, Ok(None)) {
+        unlock(file);
+    }
+    outcome
+}
+
+fn take(file: i32, used: FileUse) -> io::Result<Option<String>> {
+    let (does, keeps_off) = claims(used);
+    let taken =
+        does.iter().map(|what| DOES + what).chain(keeps_off.iter().map(|what| KEEPS_OFF + what));
+    for byte in taken {
+        let mut wanted = of_byte(byte, libc::F_RDLCK);
+        if let Err(error) = fcntl(file, libc::F_OFD_SETLK, &mut wanted) {
+            let is_held = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
+            return if is_held {
+                Ok(Some("it is locked as a whole".to_owned()))
+            } else {
+                Err(error)
+            };
+        }
+    }
+    for (what, word) in ALL {
+        if keeps_off.contains(&what) && is_held(file, DOES + what)? {
+            return Ok(Some(format!("it {word} the file")));
+        }
+        if does.contains(&what) && is_held(file, KEEPS_OFF + what)? {
+            return Ok(Some(format!("it allows nobody else who {word}")));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives back all locks. Closing the descriptor does so too, but not before a process that
+/// is just being started, and still has a copy, has closed that.
+pub(crate) fn unlock(file: impl AsFd) {
+    let mut all = libc::flock { l_len: 0, ..of_byte(0, libc::F_UNLCK) };
+    // It cannot fail on a descriptor that had locks.
+    let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut all);
+}
+
+/// Whether somebody else has a lock on a byte.
+fn is_held(file: i32, byte: i64) -> io::Result<bool> {
+    let mut asked = of_byte(byte, libc::F_WRLCK);
+    fcntl(file, libc::F_OFD_GETLK, &mut asked)?;
+    Ok(asked.l_type != short(libc::F_UNLCK))
+}
+
+fn of_byte(byte: i64, kind: i32) -> libc::flock {
+    libc::flock {
+        l_type: short(kind),
+        l_whence: short(libc::SEEK_SET),
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    }
+}
+
+fn short(value: i32) -> i16 {
+    // All of these constants are below ten.
+    i16::try_from(value).unwrap_or_default()
+}
+
+fn fcntl(file: i32, command: i32, lock: &mut libc::flock) -> io::Result<()> {
+    // SAFETY: both commands read and write one `flock`, which `lock` is; a descriptor that
+    // is none gives an error.
+    let result = unsafe { libc::fcntl(file, command, core::ptr::from_mut(lock)) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

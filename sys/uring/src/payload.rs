@@ -1,0 +1,246 @@
+//! Where the payloads of a queue's requests lie.
+#![allow(unsafe_code, reason = "holds pointers into memory that is shared with a client")]
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::copy::{gather, scatter};
+
+/// A piece of memory: this many bytes from this pointer on.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Where it begins.
+    pub pointer: *mut u8,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// Which way a payload goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadUse {
+    /// It is read: the client writes to the disk.
+    Source,
+    /// It is written: the client reads from the disk.
+    Destination,
+}
+
+struct Slot {
+    usage: PayloadUse,
+    pieces: Vec<Piece>,
+}
+
+/// For each tag of a queue where its payload lies: what
+/// [`DiskQueue::payloads`](suimon_ports::DiskQueue::payloads) of every queue of this
+/// floor is.
+pub struct PayloadTable {
+    memory: Arc<dyn Any + Send + Sync>,
+    slots: Vec<Slot>,
+}
+
+// SAFETY: the pointers are good wherever `memory` is held, by the promise of
+// `PayloadTable::set`, and the table holds it.
+unsafe impl Send for PayloadTable {}
+
+impl PayloadTable {
+    /// Room for `tags` requests of at most `pieces_max` pieces each. `memory` is what
+    /// pieces lie in; whoever works on a payload holds it meanwhile.
+    #[must_use]
+    pub fn new(tags: u32, pieces_max: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
+        let slot = || Slot { usage: PayloadUse::Source, pieces: Vec::with_capacity(pieces_max) };
+        Self { memory, slots: (0..tags).map(|_| slot()).collect() }
+    }
+
+    /// Says where the payload of a request lies. Pieces beyond those the table has room
+    /// for cost an allocation. A tag that the table does not have is ignored.
+    ///
+    /// # Safety
+    /// As long as the table's memory is held, each piece may be read, and written if it is
+    /// a destination. Others may access it at the same time; nobody holds a reference
+    /// into it.
+    pub unsafe fn set(
+        &mut self,
+        tag: u32,
+        usage: PayloadUse,
+        pieces: impl IntoIterator<Item = Piece>,
+    ) {
+        if let Some(slot) = self.slots.get_mut(tag as usize) {
+            slot.usage = usage;
+            slot.pieces.clear();
+            for piece in pieces {
+                if piece.len > 0 {
+                    slot.pieces.push(piece);
+                }
+            }
+        }
+    }
+
+    /// The request has no payload.
+    pub fn clear(&mut self, tag: u32) {
+        if let Some(slot) = self.slots.get_mut(tag as usize) {
+            slot.pieces.clear();
+        }
+    }
+
+    /// Bytes of a payload.
+    #[must_use]
+    pub fn bytes(&self, tag: u32) -> u64 {
+        let pieces = self.slots.get(tag as usize).map_or(&[][..], |slot| &slot.pieces);
+        pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.len as u64))
+    }
+
+    /// Fills part of a payload with zeros, as far as it is a destination.
+    pub fn zero(&self, tag: u32, from: u64, len: u64) {
+        self.each(tag, PayloadUse::Destination, from, len, |piece| {
+            // SAFETY: a destination may be written while its memory is held, which the
+            // table does; there are no references into it.
+            unsafe { piece.pointer.write_bytes(0, piece.len) };
+        });
+    }
+
+    /// Copies part of a payload that is a source, for whoever needs its bytes at hand.
+    /// `false`: the payload is shorter, or goes the other way; the first bytes of `into`
+    /// are what there is of it.
+    #[must_use]
+    pub fn copy_out(&self, tag: u32, from: u64, into: &mut [u8]) -> bool {
+        let mut pieces = Vec::new();
+        let is_whole = self.part(tag, PayloadUse::Source, from, into.len() as u64, &mut pieces);
+        gather(&pieces, into);
+        is_whole
+    }
+
+    /// Copies bytes to part of a payload that is a destination. `false`: the payload is
+    /// shorter, or goes the other way; what there is of it was written.
+    #[must_use]
+    pub fn copy_in(&self, tag: u32, from: u64, bytes: &[u8]) -> bool {
+        let mut pieces = Vec::new();
+        let len = bytes.len() as u64;
+        let is_whole = self.part(tag, PayloadUse::Destination, from, len, &mut pieces);
+        scatter(bytes, &pieces);
+        is_whole
+    }
+
+    /// What pieces lie in.
+    pub(crate) fn memory(&self) -> &Arc<dyn Any + Send + Sync> {
+        &self.memory
+    }
+
+    /// Appends the pieces of a part. `false`: the payload is shorter, or goes the other
+    /// way; `pieces` has what there is of it.
+    pub(crate) fn part(
+        &self,
+        tag: u32,
+        usage: PayloadUse,
+        from: u64,
+        len: u64,
+        pieces: &mut Vec<libc::iovec>,
+    ) -> bool {
+        let found = self.each(tag, usage, from, len, |piece| {
+            pieces.push(libc::iovec { iov_base: piece.pointer.cast(), iov_len: piece.len });
+        });
+        found == len
+    }
+
+    /// Calls `each` with the pieces of a part, in order, and returns their bytes.
+    fn each(
+        &self,
+        tag: u32,
+        usage: PayloadUse,
+        from: u64,
+        len: u64,
+        mut each: impl FnMut(Piece),
+    ) -> u64 {
+        let Some(slot) = self.slots.get(tag as usize).filter(|slot| slot.usage == usage) else {
+            return 0;
+        };
+        let (mut skip, mut left) = (from, len);
+        for piece in &slot.pieces {
+            let there = piece.len as u64;
+            if skip >= there {
+                skip -= there;
+                continue;
+            }
+            let now = left.min(there - skip);
+            if now == 0 {
+                break;
+            }
+            // SAFETY: `skip` is less than the piece's length.
+            let pointer = unsafe { piece.pointer.add(skip as usize) };
+            each(Piece { pointer, len: now as usize });
+            left -= now;
+            skip = 0;
+        }
+        len - left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(bytes: &mut [u8], usage: PayloadUse, lens: &[usize]) -> PayloadTable {
+        let mut table = PayloadTable::new(2, 4, Arc::new(()));
+        let start = bytes.as_mut_ptr();
+        let mut from = 0;
+        let pieces = lens.iter().map(|&len| {
+            // SAFETY: tests give lengths within `bytes`.
+            let pointer = unsafe { start.add(from) };
+            from += len;
+            Piece { pointer, len }
+        });
+        // SAFETY: `bytes` outlives the table in every test here, and is looked at again
+        // only when the table is used no more.
+        unsafe { table.set(1, usage, pieces) };
+        table
+    }
+
+    #[test]
+    fn a_part_is_cut_out_of_the_pieces_and_never_longer_than_they_are() {
+        let mut bytes = [7; 10];
+        let start = bytes.as_mut_ptr() as usize;
+        let table = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
+        let part = |from, len| {
+            let mut pieces = Vec::new();
+            let whole = table.part(1, PayloadUse::Source, from, len, &mut pieces);
+            let places: Vec<_> =
+                pieces.iter().map(|of| (of.iov_base as usize - start, of.iov_len)).collect();
+            (whole, places)
+        };
+        assert_eq!(table.bytes(1), 8);
+        assert_eq!(part(0, 8), (true, vec![(0, 3), (3, 5)]));
+        assert_eq!(part(2, 2), (true, vec![(2, 1), (3, 1)]));
+        assert_eq!(part(3, 5), (true, vec![(3, 5)]));
+        assert_eq!(part(6, 3), (false, vec![(6, 2)]));
+        assert_eq!(part(u64::MAX, 1), (false, vec![]));
+        let mut none = Vec::new();
+        assert!(!table.part(1, PayloadUse::Destination, 0, 1, &mut none));
+        assert!(!table.part(9, PayloadUse::Source, 0, 1, &mut none) && none.is_empty());
+    }
+
+    #[test]
+    fn bytes_are_copied_through_the_pieces_the_way_the_payload_goes() {
+        let mut bytes = *b"0123456789";
+        let source = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
+        let mut into = [0; 4];
+        assert!(source.copy_out(1, 2, &mut into));
+        assert_eq!(&into, b"2345");
+        assert!(!source.copy_out(1, 6, &mut into), "it has 8 bytes");
+        assert_eq!(&into, b"6745");
+        assert!(!source.copy_in(1, 0, b"xy"), "it is read only");
+        drop(source);
+        let destination = table(&mut bytes, PayloadUse::Destination, &[3, 0, 5]);
+        assert!(destination.copy_in(1, 2, b"abc"));
+        assert!(!destination.copy_in(1, 7, b"de"));
+        assert!(!destination.copy_out(1, 0, &mut into));
+        drop(destination);
+        assert_eq!(&bytes, b"01abc56d89");
+    }
+
+    #[test]
+    fn zeros_go_to_destinations_and_to_no_byte_beside_the_part() {
+        let mut bytes = [7; 6];
+        table(&mut bytes, PayloadUse::Destination, &[2, 4]).zero(1, 1, 3);
+        assert_eq!(bytes, [7, 0, 0, 0, 7, 7]);
+        table(&mut bytes, PayloadUse::Source, &[6]).zero(1, 0, 6);
+        assert_eq!(bytes, [7, 0, 0, 0, 7, 7]);
+    }
+}
