@@ -1,0 +1,157 @@
+//! Memory for the payloads of one connection.
+#![allow(unsafe_code, reason = "maps memory that the kernel reads and writes")]
+
+use core::ffi::c_void;
+use std::io;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// Bytes of a chunk. A multiple of every block size, so that chunks are aligned.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+
+/// Chunks of a connection: together as much as two of the longest payloads.
+pub(crate) const CHUNKS: u32 = 1024;
+
+/// Bytes of a small chunk: most requests' payloads. They lie side by side, because what
+/// lies a power of two apart shares its place in a CPU's cache.
+pub(crate) const SMALL_BYTES: usize = 4 << 10;
+
+/// Small chunks of a connection; their numbers are behind those of the others.
+const SMALL_CHUNKS: u32 = 256;
+
+/// The memory of a connection's chunks. The kernel gives it pages when they are first
+/// touched.
+pub(crate) struct Memory {
+    start: *mut c_void,
+}
+
+// SAFETY: it is memory and nothing else; who may touch which chunk is for [`Pool`] and those
+// to say who take chunks from it.
+unsafe impl Send for Memory {}
+// SAFETY: as above; nothing here hands out a reference.
+unsafe impl Sync for Memory {}
+
+const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_BYTES * SMALL_CHUNKS as usize;
+
+impl Memory {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: the kernel chooses an address where nothing is.
+        let start = unsafe { mmap_anonymous(core::ptr::null_mut(), BYTES, protection, flags) }?;
+        Ok(Self { start })
+    }
+
+    /// Where a chunk begins.
+    pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
+        let small = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
+        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small as usize * SMALL_BYTES;
+        // SAFETY: the offset is within the mapping.
+        unsafe { self.start.cast::<u8>().add(offset) }
+    }
+
+    /// Part of a chunk, to be filled by its owner.
+    ///
+    /// # Safety
+    /// Nobody else has access to the chunk meanwhile, and `from + len` is at most its
+    /// length.
+    #[allow(clippy::mut_from_ref, reason = "chunks are apart; the caller owns this one")]
+    pub(crate) unsafe fn part(&self, chunk: u32, from: usize, len: usize) -> &mut [u8] {
+        // SAFETY: within the mapping, by the caller's promise, and nobody else's.
+        unsafe { core::slice::from_raw_parts_mut(self.chunk(chunk).add(from), len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nobody has a pointer into it any more:
+        // all who had one held this memory.
+        let _ = unsafe { munmap(self.start, BYTES) };
+    }
+}
+
+/// Chunks that nobody uses. The last one given back is the next one given out, because its
+/// lines may still be near.
+pub(crate) struct Pool {
+    free: Vec<u32>,
+    small: Vec<u32>,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        let small = (CHUNKS..CHUNKS + SMALL_CHUNKS).rev().collect();
+        Self { free: (0..CHUNKS).rev().collect(), small }
+    }
+
+    /// Takes chunks for that many bytes; `false`, and none taken, if there are not as many.
+    pub(crate) fn take(&mut self, bytes: u64, chunks: &mut Vec<u32>) -> bool {
+        if (1..=SMALL_BYTES as u64).contains(&bytes) {
+            if let Some(chunk) = self.small.pop() {
+                chunks.push(chunk);
+                return true;
+            }
+        }
+        let count = usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
+        let Some(from) = self.free.len().checked_sub(count) else { return false };
+        chunks.extend(self.free.drain(from..).rev());
+        true
+    }
+
+    pub(crate) fn give_back(&mut self, chunks: &mut Vec<u32>) {
+        for chunk in chunks.drain(..) {
+            let kind = if chunk < CHUNKS { &mut self.free } else { &mut self.small };
+            kind.push(chunk);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
+        let mut pool = Pool::new();
+        let (mut some, mut others) = (Vec::new(), Vec::new());
+        assert!(pool.take(CHUNK_BYTES as u64 * 1000 + 1, &mut some));
+        assert!(!pool.take(CHUNK_BYTES as u64 * 24, &mut others) && others.is_empty());
+        assert!(pool.take(CHUNK_BYTES as u64 * 23, &mut others));
+        let mut all = [some.clone(), others].concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..CHUNKS));
+        pool.give_back(&mut some);
+        assert!(pool.take(CHUNK_BYTES as u64 * 1001, &mut some));
+    }
+
+    #[test]
+    fn what_is_small_has_small_chunks_and_others_when_they_are_gone() {
+        let mut pool = Pool::new();
+        let (mut some, mut last) = (Vec::new(), Vec::new());
+        assert!(pool.take(0, &mut some) && some.is_empty());
+        for _ in 0..SMALL_CHUNKS {
+            assert!(pool.take(SMALL_BYTES as u64, &mut some));
+        }
+        assert!(some.iter().all(|&chunk| chunk >= CHUNKS));
+        assert!(pool.take(1, &mut last) && last.pop().unwrap() < CHUNKS);
+        let hot = *some.last().unwrap();
+        pool.give_back(&mut some);
+        assert!(pool.take(512, &mut some) && some == [hot]);
+        assert!(pool.take(SMALL_BYTES as u64 + 1, &mut last) && last[0] < CHUNKS);
+    }
+
+    #[test]
+    fn chunks_are_apart_and_aligned() {
+        let memory = Memory::new().unwrap();
+        assert_eq!(memory.chunk(0) as usize % 4096, 0);
+        assert_eq!(memory.chunk(5) as usize - memory.chunk(4) as usize, CHUNK_BYTES);
+        assert_eq!(memory.chunk(CHUNKS) as usize - memory.chunk(CHUNKS - 1) as usize, CHUNK_BYTES);
+        let smalls = memory.chunk(CHUNKS + 3) as usize - memory.chunk(CHUNKS + 2) as usize;
+        assert_eq!(smalls, SMALL_BYTES);
+        let ends = [(CHUNKS - 1, CHUNK_BYTES), (CHUNKS + SMALL_CHUNKS - 1, SMALL_BYTES)];
+        for (last, bytes) in ends {
+            // SAFETY: nobody else is here.
+            let part = unsafe { memory.part(last, bytes - 4, 4) };
+            part.copy_from_slice(&[1, 2, 3, 4]);
+            assert_eq!(part, [1, 2, 3, 4]);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! A client's connection after its handshake, as a queue of a disk.
+
+use std::any::Any;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use suimon_image::ByteRange;
+use suimon_nbd::{
+    ByteRange as NbdRange, Command, Extent, ExtentState, NbdError, Negotiated, REPLY_BYTES_MAX,
+    Refused, Request, STATUS_BYTES_MIN, Transmission,
+};
+use suimon_ports::{
+    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, PortFault,
+    Wakeup,
+};
+use suimon_uring::{PayloadTable, PayloadUse, Piece};
+
+use crate::input::{Event, Input, InputError};
+use crate::output::{Output, Sending};
+use crate::pool::{CHUNK_BYTES, CHUNKS, Memory, Pool, SMALL_BYTES};
+use crate::server::Ticket;
+use crate::slot::{Slot, disk_op, payload_bytes};
+
+/// Requests of a connection that are under way at most; what comes more stays in its
+/// socket.
+pub const REQUESTS_MAX: u32 = 256;
+
+/// Bytes of an extent in the longer of both framings.
+const STATUS_EXTENT_BYTES: usize = 16;
+
+/// Bytes of replies that the socket takes before the client reads them: the whole depth of
+/// most clients, so that sending seldom has to wait.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// Replies that a client has not read, beyond which nothing more is taken from it.
+const REPLIES_MAX: usize = 1024;
+
+/// A client's connection, as a queue of a disk. Dropping it closes the connection.
+pub struct NbdQueue {
+    socket: OwnedFd,
+    /// Readable when there is something to do for the socket.
+    wake: OwnedFd,
+    watched: epoll::EventFlags,
+    transmission: Transmission,
+    memory: Arc<Memory>,
+    pool: Pool,
+    table: PayloadTable,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    input: Input,
+    output: Output,
+    is_blocked: bool,
+    /// A request for whose payload there is no memory yet.
+    waiting: Option<Request>,
+    /// Requests that are to be flushed.
+    to_flush: Vec<u32>,
+    spare_lists: Vec<Vec<u32>>,
+    _ticket: Option<Ticket>,
+}
+
+impl NbdQueue {
+    /// The connection on `socket` after this handshake; `rest` was read behind it.
+    ///
+    /// # Errors
+    /// Memory or descriptors are short.
+    pub fn new(
+        socket: impl Into<OwnedFd>,
+        negotiated: &Negotiated,
+        rest: Vec<u8>,
+    ) -> std::io::Result<Self> {
+        let socket: OwnedFd = socket.into();
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        // The system may allow less.
+        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
+        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let watched = epoll::EventFlags::IN;
+        epoll::add(&wake, &socket, epoll::EventData::new_u64(0), watched)?;
+        let memory = Arc::new(Memory::new()?);
+        Ok(Self {
+            socket,
+            wake,
+            watched,
+            transmission: Transmission::new(negotiated),
+            table: PayloadTable::new(REQUESTS_MAX, 4, Arc::clone(&memory) as _),
+            memory,
+            pool: Pool::new(),
+            slots: (0..REQUESTS_MAX).map(|_| None).collect(),
+            free: (0..REQUESTS_MAX).rev().collect(),
+            input: Input::new(rest),
+            output: Output::default(),
+            is_blocked: false,
+            waiting: None,
+            to_flush: Vec::new(),
+            spare_lists: Vec::new(),
+            _ticket: None,
+        })
+    }
+
+    /// As long as it lives, it counts as a connection of its server.
+    pub(crate) fn counted_by(self, ticket: Ticket) -> Self {
+        Self { _ticket: Some(ticket), ..self }
+    }
+
+    /// Whether something more may be taken from the client now.
+    fn has_room(&self) -> bool {
+        !self.free.is_empty() && self.output.len() < REPLIES_MAX
+    }
+
+    /// Whether the client has not got all its answers.
+    #[cfg(test)]
+    pub(crate) fn has_replies(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// The next request that is ready to be carried out; `None` if there is none now.
+    fn take(&mut self) -> Result<Option<DiskRequest>, InputError> {
+        if let Some(tag) = self.to_flush.pop() {
+            let range = ByteRange::new(0, 0);
+            return Ok(range.map(|range| DiskRequest { tag, op: DiskOp::Flush, range }));
+        }
+        while self.has_room() {
+            if let Some(request) = self.waiting {
+                let Some(chunks) = self.chunks(payload_bytes(&request)) else {
+                    return Ok(None);
+                };
+                self.waiting = None;
+                if request.payload_bytes > 0 {
+                    self.input.expect(request, chunks);
+                } else if let Some(begun) = self.begin(request, chunks) {
+                    return Ok(Some(begun));
+                }
+            }
+            match self.input.next(&self.socket, &self.memory, &self.transmission)? {
+                Event::Nothing => return Ok(None),
+                Event::Header(request) => self.waiting = Some(request),
+                Event::Whole(arrived) => {
+                    let (request, chunks) = (arrived.request, arrived.chunks);
+                    let begun = match request.command {
+                        Command::BlockStatusOf { .. } => self.begin_named(request, chunks),
+                        _ => self.begin(request, chunks),
+                    };
+                    if begun.is_some() {
+                        return Ok(begun);
+                    }
+                }
+                Event::Refused(refused) => {
+                    self.refuse(&refused);
+                }
+                Event::Disconnect => return Err(InputError::Left),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Chunks for a payload; `None` if there are too few now. No payload needs more than
+    /// there are.
+    fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
+        let mut chunks = self.spare_lists.pop().unwrap_or_default();
+        if self.pool.take(bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64), &mut chunks) {
+            return Some(chunks);
+        }
+        self.spare_lists.push(chunks);
+        None
+    }
+
+    fn free_chunks(&mut self, mut chunks: Vec<u32>) {
+        self.pool.give_back(&mut chunks);
+        self.spare_lists.push(chunks);
+    }
+
+    fn refuse(&mut self, refused: &Refused) {
+        self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
+    }
+
+    /// Begins a request whose payload says what it is about.
+    #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
+    fn begin_named(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
+        let bytes = request.payload_bytes as usize;
+        let judged = chunks.first().map(|&chunk| {
+            // SAFETY: the request was not handed on, so nobody else has its chunk, and its
+            // payload of a few bytes fits into it.
+            let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
+            self.transmission.handle_contexts(request, payload)
+        });
+        self.free_chunks(chunks);
+        match judged? {
+            Ok(request) => self.begin(request, Vec::new()),
+            Err(refused) => {
+                self.refuse(&refused);
+                None
+            }
+        }
+    }
+
+    /// Gives a request a tag. What is not for the disk is answered.
+    fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
+        let wanted = disk_op(&request.command);
+        let (Some((op, range)), Some(tag)) = (wanted, wanted.and_then(|_| self.free.pop())) else {
+            self.output.push(REPLY_BYTES_MAX, |out| request.reply_to.done(out).ok(), Vec::new(), 0);
+            self.free_chunks(chunks);
+            return None;
+        };
+        let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
+        self.describe(tag, usage, payload_bytes(&request), &chunks);
+        let is_to_flush = matches!(request.command, Command::Trim { fua: true, .. });
+        if let Some(slot) = self.slots.get_mut(tag as usize) {
+            *slot = Some(Slot { request, chunks, extents: Vec::new(), is_to_flush });
+        }
+        Some(DiskRequest { tag, op, range })
+    }
+
+    #[allow(unsafe_code, reason = "says where a payload lies")]
+    fn describe(&mut self, tag: u32, usage: PayloadUse, bytes: u64, chunks: &[u32]) {
+        let memory = &self.memory;
+        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let pieces = chunks.iter().map(|&chunk| {
+            let len = left.min(CHUNK_BYTES);
+            left -= len;
+            Piece { pointer: memory.chunk(chunk), len }
+        });
+        // SAFETY: the chunks lie in the memory that the table holds, and are this request's
+        // until it is answered; references into them exist before and after, not meanwhile.
+        unsafe { self.table.set(tag, usage, pieces) };
+    }
+
+    fn answer(&mut self, slot: Slot, outcome: DiskOutcome) {
+        let Slot { request, chunks, extents, .. } = slot;
+        let to = request.reply_to;
+        let error = match outcome {
+            DiskOutcome::Done => None,
+            DiskOutcome::Failed => Some((NbdError::Io, "the disk failed")),
+            DiskOutcome::NoSpace => Some((NbdError::Nospc, "no space is left for the disk")),
+            DiskOutcome::Unsupported => Some((NbdError::Notsup, "that would not be faster")),
+            DiskOutcome::ReadOnly => Some((NbdError::Perm, "the disk is read-only")),
+        };
+        if let Some((error, why)) = error {
+            self.output.push(REPLY_BYTES_MAX, |out| to.error(error, why, out).ok(), Vec::new(), 0);
+        } else if let Command::Read { range, .. } = request.command {
+            let head = self.read_head(&request, range);
+            let bytes = usize::try_from(range.length).unwrap_or(0);
+            return self.output.push(REPLY_BYTES_MAX, head, chunks, bytes);
+        } else if let Command::BlockStatus { range, one } = request.command {
+            let room = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
+            let transmission = self.transmission;
+            let told = |out: &mut [u8]| {
+                let mut reply = transmission.block_status(to, range, one, out).ok()?;
+                extents.into_iter().map(extent).all(|extent| reply.push(extent));
+                Some(reply.finish())
+            };
+            self.output.push(room, told, Vec::new(), 0);
+        } else {
+            self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
+        }
+        self.free_chunks(chunks);
+    }
+
+    /// Encodes the head of a read's only piece.
+    fn read_head(
+        &self,
+        request: &Request,
+        range: NbdRange,
+    ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
+        let whole = core::iter::empty();
+        let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, whole);
+        move |out| chunks.next()?.encode_head(out).ok()
+    }
+
+    /// Makes the wake descriptor watch for what there is room for.
+    fn watch(&mut self) -> Result<(), Errno> {
+        let mut wanted = epoll::EventFlags::empty();
+        wanted.set(epoll::EventFlags::IN, self.has_room() && self.waiting.is_none());
+        wanted.set(epoll::EventFlags::OUT, self.is_blocked);
+        if wanted != self.watched {
+            epoll::modify(&self.wake, &self.socket, epoll::EventData::new_u64(0), wanted)?;
+            self.watched = wanted;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), Errno> {
+        let (pool, spare) = (&mut self.pool, &mut self.spare_lists);
+        let sending = self.output.send(&self.socket, &self.memory, |mut chunks| {
+            pool.give_back(&mut chunks);
+            spare.push(chunks);
+        })?;
+        self.is_blocked = sending == Sending::Blocked;
+        Ok(())
+    }
+}
+
+impl DiskQueue for NbdQueue {
+    fn tags(&self) -> u32 {
+        REQUESTS_MAX
+    }
+
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+        self.input.begin_turn();
+        if self.is_blocked {
+            self.send().map_err(|errno| gone(&errno))?;
+        }
+        for taken in 0..max {
+            match self.take() {
+                Ok(Some(request)) => requests.push(request),
+                Ok(None) => return Ok(taken),
+                Err(InputError::Left) => {
+                    let detail = "the client has left".to_owned();
+                    return Err(PortFault { kind: FaultKind::Gone, detail });
+                }
+                Err(InputError::LostSync(error)) => {
+                    return Err(PortFault { kind: FaultKind::Hostile, detail: error.to_string() });
+                }
+                Err(error) => return Err(gone(&error)),
+            }
+        }
+        Ok(max)
+    }
+
+    fn payloads(&self) -> &dyn Any {
+        &self.table
+    }
+
+    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
+        self.table.zero(tag, from, len);
+    }
+
+    fn tell_allocation(&mut self, tag: u32, extents: &[AllocatedExtent]) {
+        if let Some(Some(slot)) = self.slots.get_mut(tag as usize) {
+            slot.extents.extend_from_slice(extents);
+        }
+    }
+
+    fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
+        let Some(place) = self.slots.get_mut(tag as usize) else { return };
+        let Some(mut slot) = place.take() else { return };
+        if slot.is_to_flush && outcome == DiskOutcome::Done {
+            slot.is_to_flush = false;
+            *place = Some(slot);
+            self.to_flush.push(tag);
+            return;
+        }
+        self.free.push(tag);
+        self.answer(slot, outcome);
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        self.send().map_err(|errno| gone(&errno))
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        let can_take = self.has_room() && self.waiting.is_none() && self.input.has_bytes();
+        if !self.to_flush.is_empty() || can_take || self.watch().is_err() {
+            return Wakeup::Pending;
+        }
+        Wakeup::Armed
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        true
+    }
+}
+
+/// In the words of `base:allocation`.
+fn extent(of: AllocatedExtent) -> Extent {
+    let state = match of.allocation {
+        Allocation::Data => ExtentState::DATA,
+        Allocation::Hole => ExtentState::HOLE | ExtentState::ZERO,
+    };
+    Extent { length: of.len, state }
+}
+
+fn gone(error: &impl ToString) -> PortFault {
+    PortFault { kind: FaultKind::Gone, detail: error.to_string() }
+}

@@ -1,0 +1,265 @@
+//! A connection, from the client's end of its socket.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_image::ByteRange;
+use suimon_nbd::{Export, ExportSpec, Features, Framing, Negotiated};
+use suimon_ports::{
+    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, Wakeup,
+};
+use suimon_uring::PayloadTable;
+
+use crate::NbdQueue;
+use crate::pool::{CHUNK_BYTES, CHUNKS};
+
+const SIZE: u64 = 1 << 30;
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const DISCONNECT: u16 = 2;
+const TRIM: u16 = 4;
+const FUA: u16 = 1;
+
+/// A connection with simple replies, and the client's end of it.
+fn connection() -> (NbdQueue, UnixStream) {
+    connection_with(Framing::Simple)
+}
+
+fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
+    let has_chunks = framing.has_chunks();
+    let mut features =
+        Features { flush: true, fua: true, trim: true, write_zeroes: true, ..Features::default() };
+    features.allocation = has_chunks;
+    let spec = ExportSpec { name: "disk".to_owned(), size: SIZE, features, ..Default::default() };
+    let export = Export::new(spec).unwrap();
+    let flags = export.flags(framing, has_chunks);
+    let negotiated = Negotiated { export, flags, framing, base_allocation: has_chunks, tls: false };
+    let (ours, client) = UnixStream::pair().unwrap();
+    (NbdQueue::new(ours, &negotiated, Vec::new()).unwrap(), client)
+}
+
+/// A request's header (section "Request message" of the protocol).
+fn header(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(len.to_be_bytes());
+    bytes
+}
+
+fn received(queue: &mut NbdQueue) -> Vec<DiskRequest> {
+    let mut requests = Vec::new();
+    queue.receive(32, &mut requests).unwrap();
+    requests
+}
+
+fn is_readable(queue: &NbdQueue) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let fd = queue.wake_fd();
+    poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&now)).unwrap() == 1
+}
+
+/// Error and cookie of a simple reply.
+fn reply(client: &mut UnixStream) -> (u32, u64) {
+    let mut bytes = [0; 16];
+    client.read_exact(&mut bytes).unwrap();
+    assert_eq!(bytes[..4], 0x6744_6698_u32.to_be_bytes());
+    let error = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
+    (error, u64::from_be_bytes(bytes[8..].try_into().unwrap()))
+}
+
+#[test]
+fn a_request_in_pieces_is_one_request_and_its_answer_bears_its_cookie() {
+    let (mut queue, mut client) = connection();
+    let bytes = [header(FUA, WRITE, 7, 4096, 70_000), vec![3; 70_000]].concat();
+    for piece in bytes.chunks(9_999) {
+        assert!(received(&mut queue).is_empty());
+        client.write_all(piece).unwrap();
+    }
+    let requests = received(&mut queue);
+    let range = ByteRange::new(4096, 70_000).unwrap();
+    let [DiskRequest { tag, op: DiskOp::Write { is_durable: true }, range: found }] = requests[..]
+    else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(found, range);
+    queue.complete(tag, DiskOutcome::NoSpace);
+    queue.flush().unwrap();
+    assert_eq!(reply(&mut client), (28, 7));
+}
+
+#[test]
+fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
+    // Longer than what is taken ahead, and than what is handed to the kernel at once.
+    let lens = [512, 4096, 6 << 20, 4096, 300 << 10, 1024, 65_536, 32 << 10, 4608];
+    let payload = |of: usize, len: usize| -> Vec<u8> {
+        (0..len).map(|at| (at ^ (at >> 9) ^ (of * 41)) as u8).collect()
+    };
+    let (mut queue, mut client) = connection();
+    let sender = std::thread::spawn(move || {
+        for (of, &len) in lens.iter().enumerate() {
+            client.write_all(&header(0, WRITE, of as u64, 0, len as u32)).unwrap();
+            client.write_all(&payload(of, len)).unwrap();
+        }
+        client
+    });
+    let mut found = 0;
+    while found < lens.len() {
+        for request in received(&mut queue) {
+            let len = lens[found];
+            assert_eq!(request.range.len(), len as u64);
+            let mut bytes = vec![0; len];
+            let table = queue.payloads().downcast_ref::<PayloadTable>().unwrap();
+            assert!(table.copy_out(request.tag, 0, &mut bytes));
+            assert!(bytes == payload(found, len), "number {found}");
+            queue.complete(request.tag, DiskOutcome::Done);
+            found += 1;
+        }
+    }
+    queue.flush().unwrap();
+    let mut client = sender.join().unwrap();
+    for of in 0..lens.len() as u64 {
+        assert_eq!(reply(&mut client), (0, of));
+    }
+}
+
+#[test]
+fn a_client_that_names_its_contexts_is_told_of_as_much_as_was_found_out() {
+    let (mut queue, mut client) = connection_with(Framing::Extended);
+    // Sections "Extended request message" and "NBD_CMD_BLOCK_STATUS": the payload has the
+    // length of the range, and the numbers of contexts; 1 is what was selected.
+    let ask = |cookie: u64, len: u64, context: u32| {
+        let mut bytes = 0x21e4_1c71_u32.to_be_bytes().to_vec();
+        bytes.extend((1_u16 << 5).to_be_bytes());
+        bytes.extend(7_u16.to_be_bytes());
+        bytes.extend([cookie, 8192, 12, len].map(u64::to_be_bytes).concat());
+        bytes.extend(context.to_be_bytes());
+        bytes
+    };
+    client.write_all(&[ask(1, 1 << 20, 9), ask(2, 1 << 20, 1)].concat()).unwrap();
+    let requests = received(&mut queue);
+    let [DiskRequest { tag, op: DiskOp::Status { is_first_only: false }, range }] = requests[..]
+    else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(range, ByteRange::new(8192, 1 << 20).unwrap());
+    let extents = [
+        AllocatedExtent { allocation: Allocation::Data, len: 4096 },
+        AllocatedExtent { allocation: Allocation::Hole, len: 512 },
+    ];
+    queue.tell_allocation(tag, &extents);
+    queue.complete(tag, DiskOutcome::Done);
+    queue.flush().unwrap();
+    // Kind, cookie and payload of a chunk (section "Extended reply chunk message").
+    let mut chunk = || {
+        let mut head = [0; 32];
+        client.read_exact(&mut head).unwrap();
+        let payload = u64::from_be_bytes(head[24..].try_into().unwrap());
+        let mut bytes = vec![0; payload as usize];
+        client.read_exact(&mut bytes).unwrap();
+        (u16::from_be_bytes([head[6], head[7]]), head[15], bytes)
+    };
+    let (kind, cookie, error) = chunk();
+    assert_eq!((kind, cookie, &error[..4]), (0x8001, 1, &[0, 0, 0, 22][..]));
+    let told: Vec<u8> = [4096, 0, 512, 3_u64].map(u64::to_be_bytes).concat();
+    let expected = [&[0, 0, 0, 1, 0, 0, 0, 2], &told[..]].concat();
+    assert_eq!(chunk(), (6, 2, expected));
+}
+
+#[test]
+fn what_makes_no_sense_ends_the_connection_and_is_blamed_on_the_client() {
+    let (mut queue, mut client) = connection();
+    client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
+    client.write_all(&[0xff; 28]).unwrap();
+    let mut requests = Vec::new();
+    let fault = queue.receive(32, &mut requests).unwrap_err();
+    assert_eq!((fault.kind, requests.len()), (FaultKind::Hostile, 1), "{fault}");
+}
+
+#[test]
+fn a_client_that_leaves_with_or_without_a_word_is_gone() {
+    for bytes in [header(0, DISCONNECT, 1, 0, 0), Vec::new(), header(0, WRITE, 1, 0, 512)] {
+        let (mut queue, mut client) = connection();
+        client.write_all(&bytes).unwrap();
+        drop(client);
+        // What was sent comes first, then that nothing more does.
+        let fault = (0..2).find_map(|_| queue.receive(32, &mut Vec::new()).err()).unwrap();
+        assert_eq!(fault.kind, FaultKind::Gone);
+    }
+}
+
+#[test]
+fn a_trim_that_is_to_be_durable_is_flushed_before_it_is_answered() {
+    let (mut queue, mut client) = connection();
+    client.write_all(&header(FUA, TRIM, 5, 0, 4096)).unwrap();
+    let trim = received(&mut queue);
+    assert_eq!(trim[0].op, DiskOp::Discard);
+    queue.complete(trim[0].tag, DiskOutcome::Done);
+    assert_eq!(queue.arm(), Wakeup::Pending, "there is more to do");
+    let flush = received(&mut queue);
+    assert_eq!((flush[0].op, flush[0].tag), (DiskOp::Flush, trim[0].tag));
+    queue.complete(flush[0].tag, DiskOutcome::Done);
+    queue.flush().unwrap();
+    assert_eq!(reply(&mut client), (0, 5));
+}
+
+#[test]
+fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some() {
+    const LEN: u32 = 8 << 20;
+    let (mut queue, mut client) = connection();
+    let fits = CHUNKS as usize * CHUNK_BYTES / LEN as usize;
+    for cookie in 0..fits as u64 + 3 {
+        client.write_all(&header(0, READ, cookie, 0, LEN)).unwrap();
+    }
+    let mut under_way = received(&mut queue);
+    assert_eq!(under_way.len(), fits);
+    assert!(received(&mut queue).is_empty());
+    // It sleeps, though the client has asked for more.
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert!(!is_readable(&queue));
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).unwrap();
+        bytes.len()
+    });
+    let mut served = 0;
+    while served < fits + 3 {
+        for request in under_way.drain(..) {
+            queue.zero_payload(request.tag, 0, LEN.into());
+            queue.complete(request.tag, DiskOutcome::Done);
+            served += 1;
+        }
+        queue.flush().unwrap();
+        under_way = received(&mut queue);
+    }
+    while !queue_is_sent(&mut queue) {
+        std::thread::yield_now();
+    }
+    drop(queue);
+    assert_eq!(reader.join().unwrap(), (fits + 3) * (16 + LEN as usize));
+}
+
+fn queue_is_sent(queue: &mut NbdQueue) -> bool {
+    // Nothing is asked for any more, so what is received is nothing.
+    assert!(received(queue).is_empty());
+    queue.arm() == Wakeup::Armed && !queue.has_replies()
+}
+
+#[test]
+fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
+    let (mut queue, mut client) = connection();
+    client.write_all(&header(0, READ, 1, 0, 4 << 20)).unwrap();
+    let read = received(&mut queue)[0];
+    queue.complete(read.tag, DiskOutcome::Done);
+    queue.flush().unwrap();
+    assert!(queue.has_replies(), "no socket holds as much");
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert!(!is_readable(&queue));
+    // All that is on its way to the client.
+    client.set_nonblocking(true).unwrap();
+    while client.read(&mut [0; 1 << 16]).is_ok() {}
+    assert!(is_readable(&queue), "the client has read");
+}
