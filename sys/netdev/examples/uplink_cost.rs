@@ -69,7 +69,14 @@ struct End {
 fn open(devices: &NetDevices, device: &str, driver: UplinkDriver, port: u32) -> Result<End> {
     let (queues, port) = (Arc::new(Shelf::default()), PortId(port));
     let offload = OffloadSwitches::default();
-    let spec = UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None, offload };
+    let spec = UplinkSpec {
+        device: device.to_owned(),
+        driver,
+        queue_pairs: 1,
+        mtu: None,
+        host_addresses: Vec::new(),
+        offload,
+    };
     let opened = devices.open_uplink(port, &spec, queues.clone(), Arc::new(Silent))?;
     let source = queues.sources.lock().unwrap().remove(&port).context("a source")?;
     let sink = queues.sinks.lock().unwrap().remove(&port).context("a sink")?;

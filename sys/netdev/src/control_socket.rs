@@ -1,8 +1,9 @@
 //! The way of a device's control frames: LACPDUs come and go past the switch.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_frame::{MacAddr, ethertype};
@@ -11,7 +12,7 @@ use suimon_ports::{
     ControlSocket, DeviceError,
 };
 
-use crate::control_filter::slow_protocols;
+use crate::control_filter::{Kept, slow_protocols};
 use crate::explain::host;
 use crate::link::Link;
 use crate::raw_socket::RawSocket;
@@ -29,24 +30,55 @@ const TYPE_AT: usize = 12;
 pub(crate) struct DeviceControlSocket {
     device: String,
     index: u32,
-    socket: RawSocket,
+    ears: Ears,
     room: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
     /// Heard of so far; the kernel forgets what it has told.
     lost: u64,
+}
+
+/// What is no PDU waits apart from what is one, so that a flood of the former does not
+/// take the latter's room.
+struct Ears {
+    /// Sends too.
+    whole: RawSocket,
+    spoiled: RawSocket,
+    /// Readable when one of them is.
+    ready: OwnedFd,
+}
+
+impl Ears {
+    fn open(index: u32) -> io::Result<Self> {
+        let whole = bound_socket(index, Kept::Whole)?;
+        whole
+            .set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY)
+            .or_else(|_| whole.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED))?;
+        whole.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
+        let spoiled = bound_socket(index, Kept::Spoiled)?;
+        let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for socket in [&whole, &spoiled] {
+            epoll::add(&ready, socket.fd(), EventData::new_u64(0), EventFlags::IN)?;
+        }
+        Ok(Self { whole, spoiled, ready })
+    }
+
+    /// What is read first comes first.
+    fn all(&self) -> [&RawSocket; 2] {
+        [&self.whole, &self.spoiled]
+    }
 }
 
 impl DeviceControlSocket {
     /// # Errors
     /// There is no such device, it is none of Ethernet, or this user may not.
     pub(crate) fn open(device: &str) -> Result<Self, DeviceError> {
-        let (index, socket) = open(device)?;
+        let (index, ears) = open(device)?;
         let room = Box::new([0; CONTROL_FRAME_BYTES_MAX]);
-        Ok(Self { device: device.to_owned(), index, socket, room, lost: 0 })
+        Ok(Self { device: device.to_owned(), index, ears, room, lost: 0 })
     }
 
     /// `Err` if the device is gone.
     fn check(&self) -> Result<(), ControlError> {
-        match self.socket.is_orphaned() {
+        match self.ears.whole.is_orphaned() {
             Ok(false) => Ok(()),
             Ok(true) => Err(ControlError::Gone { device: self.device.clone() }),
             Err(cause) => Err(self.refused("looking at", &cause.to_string())),
@@ -58,38 +90,36 @@ impl DeviceControlSocket {
     }
 
     fn transmit(&self, ethertype: u16, frame: &[u8]) -> Result<(), Errno> {
-        let sent = self.socket.send(self.index, ethertype, frame);
+        let sent = self.ears.whole.send(self.index, ethertype, frame);
         sent.map_err(|cause| Errno::from_io_error(&cause).unwrap_or(Errno::IO))
     }
 
     fn add_lost(&mut self) {
-        // `struct tpacket_stats`: frames, and those of them that found no room.
-        let told = self.socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        if let Ok([_, _, _, _, a, b, c, d]) = told {
-            self.lost = self.lost.saturating_add(u32::from_ne_bytes([a, b, c, d]).into());
+        for socket in self.ears.all() {
+            // `struct tpacket_stats`: frames, and those of them that found no room.
+            let told = socket.option(libc::SOL_PACKET, libc::PACKET_STATISTICS);
+            if let Ok([_, _, _, _, a, b, c, d]) = told {
+                self.lost = self.lost.saturating_add(u32::from_ne_bytes([a, b, c, d]).into());
+            }
         }
     }
 }
 
-fn open(device: &str) -> Result<(u32, RawSocket), DeviceError> {
+fn open(device: &str) -> Result<(u32, Ears), DeviceError> {
     let index = Link::new(device)?.ethernet_index()?;
-    let socket = bound_socket(index).map_err(|cause| {
+    let ears = Ears::open(index).map_err(|cause| {
         host("device", &format!("opening a control socket on device {device}"), &cause)
     })?;
-    Ok((index, socket))
+    Ok((index, ears))
 }
 
-fn bound_socket(index: u32) -> io::Result<RawSocket> {
+fn bound_socket(index: u32, kept: Kept) -> io::Result<RawSocket> {
     let socket = RawSocket::new()?;
     // Before it is bound: nothing reaches it past the filter.
-    socket.attach_filter(&slow_protocols())?;
+    socket.attach_filter(&slow_protocols(kept))?;
     socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
     socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES)?;
-    socket
-        .set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY)
-        .or_else(|_| socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED))?;
     socket.bind(index, ethertype::SLOW)?;
-    socket.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
     Ok(socket)
 }
 
@@ -98,21 +128,28 @@ impl ControlSocket for DeviceControlSocket {
         &mut self,
         take: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<AfterTurn, ControlError> {
-        for _ in 0..CONTROL_FRAMES_PER_TURN {
-            let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-            match recv(self.socket.fd(), &mut self.room[..], flags) {
-                Ok((len, wire_bytes)) => {
-                    let bytes = self.room.get(..len).unwrap_or_default();
-                    take(ControlFrame { bytes, wire_bytes });
+        let mut turns = 0..CONTROL_FRAMES_PER_TURN;
+        for socket in self.ears.all() {
+            while !turns.is_empty() {
+                let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+                match recv(socket.fd(), &mut self.room[..], flags) {
+                    Ok((len, wire_bytes)) => {
+                        let bytes = self.room.get(..len).unwrap_or_default();
+                        take(ControlFrame { bytes, wire_bytes });
+                    }
+                    Err(Errno::AGAIN) => break,
+                    Err(Errno::INTR) => {}
+                    // The device was set down, and may have gone afterwards. Told once.
+                    Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => self.check()?,
+                    Err(errno) => return Err(self.refused("receiving from", &errno.to_string())),
                 }
-                Err(Errno::AGAIN) => return self.check().map(|()| AfterTurn::Wait),
-                Err(Errno::INTR) => {}
-                // The device was set down, and may have gone afterwards. Told once.
-                Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => self.check()?,
-                Err(errno) => return Err(self.refused("receiving from", &errno.to_string())),
+                turns.next();
             }
         }
-        Ok(AfterTurn::Pause)
+        if turns.is_empty() {
+            return Ok(AfterTurn::Pause);
+        }
+        self.check().map(|()| AfterTurn::Wait)
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<(), ControlError> {
@@ -140,7 +177,7 @@ impl ControlSocket for DeviceControlSocket {
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.socket.fd().as_fd()
+        self.ears.ready.as_fd()
     }
 
     fn lost(&mut self) -> u64 {
@@ -149,9 +186,9 @@ impl ControlSocket for DeviceControlSocket {
     }
 
     fn reopen(&mut self) -> Result<(), DeviceError> {
-        let (index, socket) = open(&self.device)?;
+        let (index, ears) = open(&self.device)?;
         self.add_lost();
-        (self.index, self.socket) = (index, socket);
+        (self.index, self.ears) = (index, ears);
         Ok(())
     }
 }

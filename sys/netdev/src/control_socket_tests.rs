@@ -239,6 +239,55 @@ fn a_flood_gives_few_frames_a_turn_and_the_rest_is_lost_and_counted() {
     assert_eq!(receive_until(&mut near, &last).len(), 1);
 }
 
+/// A LACPDU and a Marker PDU as far as lengths go: those of the TLVs (IEEE 802.1AX-2014,
+/// 6.4.2.3 and 6.5.3.3) and that of the whole.
+fn whole_pdus() -> [Vec<u8>; 2] {
+    let with = |subtype, lengths: &[(usize, u8)]| {
+        let mut frame = slow_frame(subtype, 1);
+        lengths.iter().for_each(|(at, length)| frame[*at] = *length);
+        frame
+    };
+    [with(1, &[(17, 20), (37, 20), (57, 16)]), with(2, &[(17, 16)])]
+}
+
+#[test]
+fn a_flood_of_what_is_no_pdu_leaves_room_for_those_that_are() {
+    let bench = Bench::new();
+    for end in ["near0", "far0"] {
+        bench.netns.run(&format!("ip link set {end} mtu 9000"));
+    }
+    let [lacpdu, marker] = whole_pdus();
+    let spoiled = |frame: &[u8], at: usize| {
+        let mut frame = frame.to_vec();
+        frame[at] ^= 1;
+        frame
+    };
+    let mut long = lacpdu.clone();
+    long.resize(1515, 0);
+    let kinds = [
+        lacpdu[..15].to_vec(),
+        lacpdu[..123].to_vec(),
+        long,
+        spoiled(&lacpdu, 17),
+        spoiled(&lacpdu, 37),
+        spoiled(&lacpdu, 57),
+        marker[..123].to_vec(),
+        spoiled(&marker, 17),
+    ];
+    for kind in &kinds {
+        let mut near = bench.control();
+        bench.send(&vec![kind.clone(); 500]);
+        bench.send(&[lacpdu.clone(), marker.clone()]);
+        let mut taken = Vec::new();
+        assert!(wait_readable(&near));
+        near.receive(&mut |frame| taken.push(frame.bytes.to_vec())).unwrap();
+        assert_eq!(taken[..2], [lacpdu.clone(), marker.clone()]);
+        // What is no PDU is heard of all the same, in what a turn has left.
+        assert_eq!(taken.len(), CONTROL_FRAMES_PER_TURN);
+        assert!(taken[2..].iter().all(|frame| frame == kind));
+    }
+}
+
 #[test]
 fn a_downed_device_is_no_end() {
     let bench = Bench::new();

@@ -199,8 +199,15 @@ pub(crate) fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)>
 
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
-/// `ETH_FLAG_RXVLAN`.
-const TAKES_TAGS_OUT: u32 = 1 << 8;
+
+/// A feature of a device that `ETHTOOL_SFLAGS` switches.
+#[derive(Clone, Copy)]
+pub(crate) struct Feature(u32);
+
+/// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: takes VLAN tags out of the frames it receives.
+pub(crate) const TAKES_TAGS_OUT: Feature = Feature(1 << 8);
+/// `ntuple-filters`, `ETH_FLAG_NTUPLE`: heeds flow rules.
+pub(crate) const HEEDS_FLOW_RULES: Feature = Feature(1 << 27);
 
 /// `struct ethtool_value`.
 #[repr(C)]
@@ -209,21 +216,26 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Whether a device takes VLAN tags out of the frames it receives (`rx-vlan-offload`).
+/// Whether a device does this now.
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn takes_tags_out(fd: BorrowedFd<'_>, device: &str) -> io::Result<bool> {
-    Ok(flags(fd, device)? & TAKES_TAGS_OUT != 0)
+pub(crate) fn has_feature(fd: BorrowedFd<'_>, device: &str, of: Feature) -> io::Result<bool> {
+    Ok(flags(fd, device)? & of.0 != 0)
 }
 
 /// Says whether a device is to do so.
 ///
 /// # Errors
 /// The errno of the call; `EINVAL` or `EOPNOTSUPP` if it cannot be changed.
-pub(crate) fn set_takes_tags_out(fd: BorrowedFd<'_>, device: &str, on: bool) -> io::Result<()> {
-    let others = flags(fd, device)? & !TAKES_TAGS_OUT;
-    let data = if on { others | TAKES_TAGS_OUT } else { others };
+pub(crate) fn set_feature(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    of: Feature,
+    on: bool,
+) -> io::Result<()> {
+    let others = flags(fd, device)? & !of.0;
+    let data = if on { others | of.0 } else { others };
     let mut value = EthtoolValue { cmd: ETHTOOL_SFLAGS, data };
     // SAFETY: ETHTOOL_SFLAGS reads an EthtoolValue.
     unsafe { ethtool(fd, device, &mut value) }
@@ -237,9 +249,13 @@ fn flags(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
 }
 
 /// # Safety
-/// `T` is what the command in its first four bytes reads and writes.
-unsafe fn ethtool<T>(fd: BorrowedFd<'_>, device: &str, command: &mut T) -> io::Result<()> {
-    let address = core::ptr::from_mut(command).expose_provenance();
+/// `command` is what the command in its first four bytes reads and writes.
+pub(crate) unsafe fn ethtool<T: ?Sized>(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    command: &mut T,
+) -> io::Result<()> {
+    let address = core::ptr::from_mut(command).cast::<u8>().expose_provenance();
     let mut request = IfRequest::new(device).with(address.to_ne_bytes());
     // SAFETY: the request's data begins with a pointer to what this command takes, by
     // this function's contract, and it outlives the call.

@@ -38,6 +38,8 @@ mod control_socket;
 mod device_query;
 mod ethtool;
 mod explain;
+mod flow_calls;
+mod flow_rules;
 mod gather;
 mod ioctl;
 mod kernel_path;
@@ -59,9 +61,15 @@ mod watch;
 mod watched_link;
 mod xdp;
 
+// What is shared with the fuzz targets knows this crate by its name.
+#[cfg(test)]
+extern crate self as suimon_netdev;
+
 #[cfg(test)]
 mod testing;
 
 pub use net_devices::NetDevices;
 pub use packet_queue::{PacketSink, PacketSource};
 pub use tap_queue::{TapSink, TapSource};
+#[cfg(any(test, feature = "on-memory"))]
+pub use xdp::XdpOnMemory;

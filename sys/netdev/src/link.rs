@@ -1,7 +1,7 @@
 //! Settings of a network device, in the calling thread's namespace.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -51,6 +51,11 @@ impl Link {
     /// A socket of the namespace in which this was made, to ask about devices.
     pub(crate) fn socket(&self) -> Result<OwnedFd, DeviceError> {
         self.socket.try_clone().map_err(|cause| host("device", "opening a socket", &cause))
+    }
+
+    /// Its name, and a socket to ask about it.
+    pub(crate) fn asked(&self) -> (BorrowedFd<'_>, &str) {
+        (self.socket.as_fd(), &self.name)
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -172,13 +177,13 @@ impl Link {
 
     /// Whether it takes VLAN tags out of what it receives.
     pub(crate) fn takes_tags_out(&self) -> Result<bool, DeviceError> {
-        ioctl::takes_tags_out(self.socket.as_fd(), &self.name)
+        ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT)
             .map_err(|cause| self.explain("asking for the features of", &cause))
     }
 
     /// Says whether it is to do so.
     pub(crate) fn set_takes_tags_out(&self, on: bool) -> Result<(), DeviceError> {
-        ioctl::set_takes_tags_out(self.socket.as_fd(), &self.name, on)
+        ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT, on)
             .map_err(|cause| self.explain("switching rx-vlan-offload of", &cause))
     }
 

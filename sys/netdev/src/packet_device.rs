@@ -125,6 +125,7 @@ impl PortDevice for PacketDevice {
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
             kernel_path: None,
             xdp: None,
+            steering: None,
         }
     }
 

@@ -163,6 +163,7 @@ impl PortDevice for TapDevice {
                 Err(reason) => KernelPathState::Unavailable { reason: reason.clone() },
             }),
             xdp: None,
+            steering: None,
         }
     }
 

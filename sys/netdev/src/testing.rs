@@ -107,7 +107,14 @@ impl Drop for Cable {
 
 pub(crate) fn uplink_spec(device: &str, driver: UplinkDriver) -> UplinkSpec {
     let offload = OffloadSwitches::default();
-    UplinkSpec { device: device.to_owned(), driver, queue_pairs: 1, mtu: None, offload }
+    UplinkSpec {
+        device: device.to_owned(),
+        driver,
+        queue_pairs: 1,
+        mtu: None,
+        host_addresses: Vec::new(),
+        offload,
+    }
 }
 
 pub(crate) fn mac(last: u8) -> MacAddr {

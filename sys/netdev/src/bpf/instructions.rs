@@ -26,6 +26,7 @@ pub(crate) enum Register {
     R2 = 2,
     R3 = 3,
     R4 = 4,
+    R5 = 5,
     /// Kept across calls.
     R6 = 6,
     R7 = 7,

@@ -15,6 +15,7 @@ const MAP_UPDATE: libc::c_int = 2;
 const MAP_DELETE: libc::c_int = 3;
 const PROGRAM_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_UPDATE: libc::c_int = 29;
 const NO_PREALLOCATION: u32 = 1;
 /// `BPF_F_XDP_HAS_FRAGS`.
 const TAKES_FRAGMENTS: u32 = 1 << 5;
@@ -70,6 +71,15 @@ struct LinkPlace {
     device: u32,
     kind: u32,
     flags: u32,
+}
+
+/// `union bpf_attr` for another program of a link.
+#[repr(C)]
+struct LinkProgram {
+    link: u32,
+    program: u32,
+    flags: u32,
+    expected_program: u32,
 }
 
 /// How a map is made.
@@ -214,6 +224,17 @@ pub(crate) fn attach_xdp(
     let fd = unsafe { bpf(LINK_CREATE, &mut place) }?;
     // SAFETY: the kernel has just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has another program run where that of a link did, from one frame to the next.
+///
+/// # Errors
+/// The kernel's words; `EINVAL` if the programs are of different kinds.
+pub(crate) fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (link, program) = (link.as_raw_fd() as u32, program.as_raw_fd() as u32);
+    let mut change = LinkProgram { link, program, flags: 0, expected_program: 0 };
+    // SAFETY: for this command the kernel reads a `LinkProgram`, which has no pointers.
+    unsafe { bpf(LINK_UPDATE, &mut change) }.map(drop)
 }
 
 /// # Safety

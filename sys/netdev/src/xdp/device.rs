@@ -10,14 +10,17 @@ use rustix::io::Errno;
 use suimon_frame::Offloads;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
-    UplinkSpec, XdpHook, XdpState,
+    SteeringRule, UplinkSpec, XdpHook, XdpState,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
+use super::flow_table::DeviceFlowTable;
+use super::kept::HostAddresses;
 use super::observer::LossObserver;
 use super::program::{Attached, is_taken};
 use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
 use super::socket::{Place, RECEIVE_HEADROOM, Receiver, Sender, Shape, Step, XdpSocket};
+use super::steering::Steering;
 use crate::bpf;
 use crate::explain::{error, host};
 use crate::kernel_path::requests::Settings;
@@ -54,6 +57,7 @@ pub(crate) struct XdpDevice {
     held: HeldDevices,
     /// Whether the device took tags out of frames before.
     took_tags_out: bool,
+    steering: Steering<DeviceFlowTable>,
     /// `None` once it is being closed.
     attached: Option<Attached>,
     /// Has the device receive frames for all addresses while it is open.
@@ -85,9 +89,10 @@ impl XdpDevice {
         let promiscuous = RawSocket::new()
             .and_then(|socket| socket.add_membership(index, None).map(|()| socket))
             .map_err(|cause| opening(spec, &cause))?;
+        let rules = DeviceFlowTable::new(Link::new(&spec.device)?);
         let took_tags_out = keep_tags(&link)?;
         let sockets =
-            open_sockets(spec, index, mtu).inspect_err(|_| restore(&link, took_tags_out))?;
+            open_sockets(spec, &link, index, mtu).inspect_err(|_| restore(&link, took_tags_out))?;
         let Sockets { attached, opened, shape } = sockets;
         let device: Arc<str> = spec.device.as_str().into();
         let state = state(&attached, &opened, shape);
@@ -105,6 +110,7 @@ impl XdpDevice {
             queue_host.attach_source(id(Direction::Ingress), Box::new(source));
             queues.push(queue);
         }
+        let steering = Steering::new(rules, spec.queue_pairs.max(1));
         held.get().insert(index);
         Ok(Self {
             port,
@@ -118,6 +124,7 @@ impl XdpDevice {
             host: queue_host,
             held: held.clone(),
             took_tags_out,
+            steering,
             attached: Some(attached),
             _promiscuous: promiscuous,
         })
@@ -201,10 +208,23 @@ fn shape(mtu: u16, copies: bool) -> Shape {
     Shape { chunk_bytes, multi_buffer: !fits(chunk_bytes), copies }
 }
 
-fn open_sockets(spec: &UplinkSpec, index: u32, mtu: u16) -> Result<Sockets, DeviceError> {
+/// What the host has on the device. The device's own address is asked for anew: it may
+/// change.
+fn host_addresses(spec: &UplinkSpec, link: &Link) -> Result<HostAddresses, DeviceError> {
+    let mac = link.address()?.unwrap_or_default();
+    Ok(HostAddresses { mac, ips: spec.host_addresses.clone() })
+}
+
+fn open_sockets(
+    spec: &UplinkSpec,
+    link: &Link,
+    index: u32,
+    mtu: u16,
+) -> Result<Sockets, DeviceError> {
     let several = shape(mtu, false).multi_buffer;
     let queues = u32::from(spec.queue_pairs.max(1));
-    let attached = Attached::new(index, queues, several).map_err(|cause| {
+    let host = host_addresses(spec, link)?;
+    let attached = Attached::new(index, queues, several, host).map_err(|cause| {
         if is_taken(&cause) { taken(&spec.device, 0) } else { opening(spec, &cause) }
     })?;
     let shape = shape(mtu, attached.hook == bpf::XdpHook::Generic);
@@ -321,16 +341,30 @@ impl PortDevice for XdpDevice {
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
             kernel_path: None,
             xdp: Some(XdpState { lost_frames: lost.fold(0, u64::saturating_add), ..self.state }),
+            steering: Some(self.steering.state()),
         }
+    }
+
+    fn steer(&mut self, rules: &[SteeringRule]) {
+        self.steering.set(rules);
     }
 
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let PortSpec::Uplink(to) = to else { return Ok(false) };
-        let live = UplinkSpec { mtu: to.mtu, offload: to.offload, ..self.spec.clone() };
+        let live = UplinkSpec {
+            mtu: to.mtu,
+            host_addresses: to.host_addresses.clone(),
+            offload: to.offload,
+            ..self.spec.clone()
+        };
         // An MTU for which chunks are the wrong ones.
         let fits = to.mtu.is_none_or(|mtu| shape(mtu, self.shape.copies) == self.shape);
         if live != *to || !fits {
             return Ok(false);
+        }
+        if let Some(attached) = &mut self.attached {
+            let host = host_addresses(to, &self.link)?;
+            attached.set_host(host).map_err(|cause| opening(to, &cause))?;
         }
         if let Some(mtu) = to.mtu {
             self.link.set_mtu(mtu)?;

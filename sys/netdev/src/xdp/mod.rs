@@ -24,14 +24,30 @@
 //! - Whatever address and length a ring says, nothing outside of a chunk is touched.
 
 mod device;
+mod flow_table;
+mod kept;
 mod memory;
 mod observer;
+#[cfg(any(test, feature = "on-memory"))]
+mod on_memory;
 mod program;
 mod queue;
 mod ring;
+mod ring_cells;
 mod socket;
+mod steering;
 
 pub(crate) use device::{HeldDevices, XdpDevice, probe};
+#[cfg(any(test, feature = "on-memory"))]
+pub use on_memory::XdpOnMemory;
 
+#[cfg(test)]
+mod corpus_tests;
+/// As for virtqueues.
+#[cfg(test)]
+#[path = "../../../ring/src/interleaving.rs"]
+mod interleaving;
+#[cfg(test)]
+mod kept_tests;
 #[cfg(test)]
 mod tests;

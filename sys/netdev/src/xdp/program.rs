@@ -1,7 +1,7 @@
 //! The program that gives a device's frames to the sockets.
 //!
 //! ```text
-//!            frame ──▶ slow protocol or LLDP? ──yes──▶ the kernel's stack
+//!            frame ──▶ for the link or the host? ─yes─▶ the kernel's stack   (`kept`)
 //!                             │ no
 //!                             ▼
 //!                 socket of this receive queue? ──no──▶ the kernel's stack
@@ -9,17 +9,14 @@
 //!                             ▼
 //!                         the switch
 //! ```
-//!
-//! LACPDUs and Marker PDUs (EtherType 0x8809) are for the control sockets of teams, and
-//! LLDP (0x88cc) for whoever speaks it on this host: both concern the link, and no switch
-//! forwards them (IEEE 802.1Q-2022, Table 8-1).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::bpf::instructions::{Assembler, If, Instruction, Register, Width};
+use super::kept::{HostAddresses, Registers, sort_out};
+use crate::bpf::instructions::{Assembler, Instruction, Register, Width};
 use crate::bpf::{self, Kind, Map, Purpose, XdpHook};
 
 // `struct xdp_md`, linux/bpf.h.
@@ -32,24 +29,13 @@ const TO_THE_STACK: i32 = 2;
 /// `bpf_redirect_map`.
 const REDIRECT_MAP: i32 = 51;
 
-const ETHERTYPE_AT: i16 = 12;
-const ETHERNET_BYTES: i32 = 14;
-/// What stays with the kernel.
-const OF_THE_LINK: [[u8; 2]; 2] = [[0x88, 0x09], [0x88, 0xcc]];
-
-fn instructions(sockets: i32) -> Vec<Instruction> {
-    use Register::{R0, R1, R2, R3, R4};
+fn instructions(sockets: i32, host: &HostAddresses) -> Vec<Instruction> {
+    use Register::{R0, R1, R2, R3, R4, R5};
     let mut p = Assembler::default();
     let pass = p.label();
     p.load(Width::Word, R2, R1, DATA);
     p.load(Width::Word, R3, R1, DATA_END);
-    p.copy(R4, R2);
-    p.add(R4, ETHERNET_BYTES);
-    p.jump_if_registers(R4, If::Greater, R3, pass);
-    p.load(Width::Half, R4, R2, ETHERTYPE_AT);
-    for ethertype in OF_THE_LINK {
-        p.jump_if(R4, If::Equal, u16::from_ne_bytes(ethertype).into(), pass);
-    }
+    sort_out(&mut p, &Registers { start: R2, end: R3, scratch: [R4, R5] }, host, pass);
     p.load(Width::Word, R2, R1, RECEIVE_QUEUE);
     p.map(R1, sockets);
     p.set(R3, TO_THE_STACK);
@@ -67,8 +53,10 @@ pub(super) struct Attached {
     sockets: Map<4, 4>,
     /// In whose driver it runs, or not.
     pub(super) hook: XdpHook,
-    _link: OwnedFd,
-    _program: OwnedFd,
+    link: OwnedFd,
+    program: OwnedFd,
+    host: HostAddresses,
+    takes_fragments: bool,
 }
 
 impl Attached {
@@ -77,10 +65,14 @@ impl Attached {
     ///
     /// # Errors
     /// The kernel's words. `EBUSY` or `EEXIST`: the device has another program.
-    pub(super) fn new(index: u32, queues: u32, takes_fragments: bool) -> io::Result<Self> {
+    pub(super) fn new(
+        index: u32,
+        queues: u32,
+        takes_fragments: bool,
+        host: HostAddresses,
+    ) -> io::Result<Self> {
         let sockets = Map::new(Kind::Sockets, queues)?;
-        let program =
-            bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor()))?;
+        let program = load(&sockets, takes_fragments, &host)?;
         let attach = |hook| bpf::attach_xdp(program.as_fd(), index, hook);
         let (hook, link) = match attach(XdpHook::Driver) {
             Ok(link) => (XdpHook::Driver, link),
@@ -90,7 +82,7 @@ impl Attached {
                 (XdpHook::Generic, attach(XdpHook::Generic)?)
             }
         };
-        Ok(Self { sockets, hook, _link: link, _program: program })
+        Ok(Self { sockets, hook, link, program, host, takes_fragments })
     }
 
     /// Gives the frames of a receive queue to a socket.
@@ -100,6 +92,24 @@ impl Attached {
     pub(super) fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.sockets.set(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
     }
+
+    /// From the next frame on the host has these addresses.
+    ///
+    /// # Errors
+    /// The kernel's words; then nothing changed.
+    pub(super) fn set_host(&mut self, host: HostAddresses) -> io::Result<()> {
+        if host != self.host {
+            let program = load(&self.sockets, self.takes_fragments, &host)?;
+            bpf::replace_program(self.link.as_fd(), program.as_fd())?;
+            self.program = program;
+            self.host = host;
+        }
+        Ok(())
+    }
+}
+
+fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io::Result<OwnedFd> {
+    bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
 }
 
 /// Whether an attempt to attach says that the device has another program.

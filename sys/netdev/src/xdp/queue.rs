@@ -183,6 +183,8 @@ pub(super) struct XdpSink {
     sender: Sender,
     /// Chunks that no frame lies in.
     free: Vec<u64>,
+    /// Chunks there are.
+    chunks: usize,
     /// The device was down when it was asked last.
     is_down: bool,
     discarded: u64,
@@ -190,15 +192,17 @@ pub(super) struct XdpSink {
 
 impl XdpSink {
     pub(super) fn new(queue: Arc<XdpQueue>, sender: Sender) -> Self {
-        let free = sender.area.chunks().collect();
-        Self { queue, sender, free, is_down: false, discarded: 0 }
+        let free: Vec<u64> = sender.area.chunks().collect();
+        let chunks = free.len();
+        Self { queue, sender, free, chunks, is_down: false, discarded: 0 }
     }
 
-    /// Takes back the chunks of frames that were sent.
+    /// Takes back the chunks of frames that were sent, and never more than there are.
     fn reclaim(&mut self) {
         let sent = self.sender.completion.look();
         for nth in 0..sent {
             let address = self.sender.completion.peek(nth);
+            let address = address.filter(|_| self.free.len() < self.chunks);
             if let Some(chunk) = address.and_then(|at| self.sender.area.chunk_of(at)) {
                 self.free.push(chunk);
             }
@@ -321,3 +325,7 @@ impl FrameSink for XdpSink {
         self.discarded
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::memory::{Area, Mapping, areas};
-use super::ring::{Consumer, Entry, Producer};
+use super::ring::{Consumer, Producer};
+use super::ring_cells::{Entry, MappedCells};
 use crate::raw_socket::{get_option, set_option};
 
 /// Chunks that wait to be received into, and entries of the rings they go round in.
@@ -81,6 +82,18 @@ pub(super) struct Receiver {
     pub(super) area: Area,
 }
 
+impl Receiver {
+    /// Gives the kernel all chunks of the area to receive into.
+    pub(super) fn new(fill: Producer<u64>, rx: Consumer<xdp_desc>, area: Area) -> Self {
+        let mut receiver = Self { fill, rx, area };
+        for chunk in receiver.area.chunks() {
+            receiver.fill.push(chunk);
+        }
+        receiver.fill.submit();
+        receiver
+    }
+}
+
 /// What sends.
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -93,6 +106,16 @@ pub(super) struct Sender {
 }
 
 impl Sender {
+    pub(super) fn new(
+        tx: Producer<xdp_desc>,
+        completion: Consumer<u64>,
+        area: Area,
+        chunk_bytes: usize,
+        headroom: usize,
+    ) -> Self {
+        Self { tx, completion, area, chunk_bytes, headroom }
+    }
+
     /// Most bytes of a frame in one chunk.
     #[inline]
     pub(super) fn piece_bytes(&self) -> usize {
@@ -129,17 +152,18 @@ impl XdpSocket {
         let options = options.map(u32::from_ne_bytes).map_err(at(Step::Bind))?;
         let zero_copy = options & libc::XDP_OPTIONS_ZEROCOPY != 0;
         let [receiving, sending] = areas(umem, shape.chunk_bytes, RECEIVE_CHUNKS as usize);
-        let mut receiver = Receiver { fill, rx, area: receiving };
-        for chunk in receiver.area.chunks() {
-            receiver.fill.push(chunk);
-        }
-        receiver.fill.submit();
+        let receiver = Receiver::new(fill, rx, receiving);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
-        let chunk_bytes = shape.chunk_bytes;
-        let sender = Sender { tx, completion, area: sending, chunk_bytes, headroom };
+        let sender = Sender::new(tx, completion, sending, shape.chunk_bytes, headroom);
         // With zero-copy it is for the driver to do, and not all look at what is asked.
         let completes_checksums = has_metadata && !zero_copy;
         Ok((Self { fd, zero_copy, completes_checksums }, receiver, sender))
+    }
+
+    /// Not a socket of the kernel's: what is said to it goes to `fd`.
+    #[cfg(any(test, feature = "on-memory"))]
+    pub(super) fn on(fd: OwnedFd) -> Self {
+        Self { fd, zero_copy: false, completes_checksums: false }
     }
 
     /// The descriptor: readable when a frame waits.
@@ -231,10 +255,10 @@ fn rings(fd: BorrowedFd<'_>) -> io::Result<Rings> {
     let completion_map =
         map::<u64>(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion, SEND_CHUNKS)?;
     Ok((
-        Producer::new(fill_map, &fill, RECEIVE_CHUNKS)?,
-        Consumer::new(rx_map, &rx, RECEIVE_CHUNKS)?,
-        Producer::new(tx_map, &tx, SEND_CHUNKS)?,
-        Consumer::new(completion_map, &completion, SEND_CHUNKS)?,
+        Producer::new(MappedCells::new(fill_map, &fill, RECEIVE_CHUNKS)?),
+        Consumer::new(MappedCells::new(rx_map, &rx, RECEIVE_CHUNKS)?),
+        Producer::new(MappedCells::new(tx_map, &tx, SEND_CHUNKS)?),
+        Consumer::new(MappedCells::new(completion_map, &completion, SEND_CHUNKS)?),
     ))
 }
 

@@ -4,13 +4,14 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use suimon_frame::{Checksum, Frame, FrameBatch, Sum, VlanId, VlanTag, VnetHeader};
+use suimon_frame::{Checksum, Frame, FrameBatch, MacAddr, Sum, VlanId, VlanTag, VnetHeader};
 use suimon_ports::{
     ControlSocket, DeviceErrorKind, DeviceNotice, DeviceStatus, FaultKind, FrameSink, FrameSource,
     OffloadSwitches, PortDevice, PortSpec, Sent, UplinkDriver, UplinkSpec, XdpHook, XdpState,
 };
 use suimon_quantity::PortId;
 
+use super::kept::HostAddresses;
 use super::program::Attached;
 use crate::NetDevices;
 use crate::control_socket::DeviceControlSocket;
@@ -19,17 +20,22 @@ use crate::packet_queue::{PacketSink, PacketSource};
 use crate::testing::*;
 use std::sync::Arc;
 
-struct Bench {
-    device: Option<Box<dyn PortDevice>>,
-    source: Box<dyn FrameSource>,
+pub(super) struct Bench {
+    pub(super) device: Option<Box<dyn PortDevice>>,
+    pub(super) source: Box<dyn FrameSource>,
     sink: Box<dyn FrameSink>,
     notices: Receiver<(PortId, DeviceNotice)>,
     far_source: PacketSource,
-    far_sink: PacketSink,
-    spec: UplinkSpec,
+    pub(super) far_sink: PacketSink,
+    pub(super) spec: UplinkSpec,
     devices: NetDevices,
     shelf: Arc<Shelf>,
     cable: Cable,
+}
+
+/// The host has no addresses.
+fn nobody() -> HostAddresses {
+    HostAddresses { mac: MacAddr::default(), ips: Vec::new() }
 }
 
 fn spec(near: &str, mtu: Option<u16>) -> UplinkSpec {
@@ -37,7 +43,7 @@ fn spec(near: &str, mtu: Option<u16>) -> UplinkSpec {
 }
 
 impl Bench {
-    fn new(mtu: Option<u16>) -> Self {
+    pub(super) fn new(mtu: Option<u16>) -> Self {
         Self::on(Cable::new(), mtu)
     }
 
@@ -78,7 +84,7 @@ impl Bench {
         }
     }
 
-    fn status(&self) -> DeviceStatus {
+    pub(super) fn status(&self) -> DeviceStatus {
         self.device.as_ref().unwrap().status()
     }
 
@@ -382,7 +388,7 @@ fn the_program_goes_with_the_device_and_another_program_is_respected() {
     assert_eq!(bench.shelf.count(1), 0);
 
     let index = Link::new(&near).unwrap().index().unwrap();
-    let anothers = Attached::new(index, 1, false).unwrap();
+    let anothers = Attached::new(index, 1, false, nobody()).unwrap();
     let (observer, _notices) = Notices::new();
     let open = || {
         let shelf = Arc::new(Shelf::default());

@@ -1,0 +1,101 @@
+//! The calls about flow rules and about where other frames arrive (linux/ethtool.h), each
+//! bound to what it takes.
+#![allow(unsafe_code, reason = "ioctl has no safe form for these requests")]
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::flow_rules::{FlowRequest, table, table_request};
+use crate::ioctl::ethtool;
+
+/// A request that takes one `struct ethtool_rxnfc`.
+#[derive(Clone, Copy)]
+pub(crate) struct FlowOp(u32);
+
+/// `ETHTOOL_GRXCLSRLCNT`: how many rules there are.
+pub(crate) const COUNT: FlowOp = FlowOp(0x2e);
+/// `ETHTOOL_GRXCLSRULE`: the rule at a location.
+pub(crate) const READ: FlowOp = FlowOp(0x2f);
+/// `ETHTOOL_SRXCLSRLDEL`: takes the rule at a location away.
+pub(crate) const REMOVE: FlowOp = FlowOp(0x31);
+/// `ETHTOOL_SRXCLSRLINS`: has a rule.
+pub(crate) const INSERT: FlowOp = FlowOp(0x32);
+
+const ALL_LOCATIONS: u32 = 0x30;
+/// Rules of a device that are looked at.
+const LOCATIONS_MAX: u32 = 1 << 16;
+
+/// # Errors
+/// The errno of the call; `EOPNOTSUPP` if the device takes no rules.
+pub(crate) fn flow(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    op: FlowOp,
+    mut request: FlowRequest,
+) -> io::Result<FlowRequest> {
+    set_command(&mut request.0, op.0);
+    // SAFETY: each `FlowOp` reads and writes one `struct ethtool_rxnfc`, which has the
+    // size of a `FlowRequest`; the one command that writes more behind it is none of them.
+    unsafe { ethtool(fd, device, &mut request.0) }?;
+    Ok(request)
+}
+
+/// The locations of `count` rules, and how many places a device has for rules.
+///
+/// # Errors
+/// As [`flow`]; `EMSGSIZE` if there are more.
+pub(crate) fn flow_table(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    count: u32,
+) -> io::Result<(Vec<u32>, u64)> {
+    let mut request = table_request(count.min(LOCATIONS_MAX));
+    set_command(&mut request, ALL_LOCATIONS);
+    // SAFETY: ETHTOOL_GRXCLSRLALL reads and writes a `struct ethtool_rxnfc` and writes
+    // behind its fields as many locations as it says there is room for.
+    unsafe { ethtool(fd, device, request.as_mut_slice()) }?;
+    table(&request).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+const GET_SPREADING: u32 = 0x38;
+const SET_SPREADING: u32 = 0x39;
+const SPREADING_MAX: u32 = 1 << 16;
+
+/// How many entries a device's table has that spreads frames over receive queues by a
+/// hash: `ETHTOOL_GRXFHINDIR`.
+///
+/// # Errors
+/// The errno of the call; `EOPNOTSUPP` if it has none.
+pub(crate) fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
+    // `struct ethtool_rxfh_indir` without entries asks for their number.
+    let mut request = [GET_SPREADING, 0];
+    // SAFETY: ETHTOOL_GRXFHINDIR with a size of 0 reads and writes these two numbers.
+    unsafe { ethtool(fd, device, &mut request) }?;
+    let [_, entries] = request;
+    Ok(entries)
+}
+
+/// Gives that table as many entries as it has, over and over these queues; with none the
+/// device's own: `ETHTOOL_SRXFHINDIR`.
+///
+/// # Errors
+/// The errno of the call.
+pub(crate) fn set_spreading(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    entries: u32,
+    queues: &[u16],
+) -> io::Result<()> {
+    let entries = if queues.is_empty() { 0 } else { entries.min(SPREADING_MAX) };
+    let queues = queues.iter().copied().map(u32::from).cycle().take(entries as usize);
+    let mut request: Vec<u32> = [SET_SPREADING, entries].into_iter().chain(queues).collect();
+    // SAFETY: ETHTOOL_SRXFHINDIR reads two numbers and as many entries as the second says,
+    // which are there: an empty cycle has no entries and says so.
+    unsafe { ethtool(fd, device, request.as_mut_slice()) }
+}
+
+fn set_command(request: &mut [u8], command: u32) {
+    if let Some(first) = request.first_chunk_mut() {
+        *first = command.to_ne_bytes();
+    }
+}

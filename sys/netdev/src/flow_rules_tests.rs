@@ -1,0 +1,99 @@
+//! What is asked for is what ethtool(8) asks for, recorded; what it and others asked for is
+//! told apart.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const OF_BOTH: &[u8; REQUEST_BYTES] =
+    include_bytes!("../testdata/ethtool_rule_address_and_vlan.bin");
+const OF_ADDRESS: &[u8; REQUEST_BYTES] = include_bytes!("../testdata/ethtool_rule_address.bin");
+
+fn rule(vlan: Option<u16>) -> FlowRule {
+    let mac = MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
+    FlowRule { mac, vlan: vlan.map(|vlan| VlanId::new(vlan).unwrap()), queue: 3 }
+}
+
+/// What ethtool(8) 6.1 asks for with `-N DEVICE flow-type ether dst 52:54:00:12:34:56 vlan
+/// 0x00a5 m 0xf000 action 3 loc 7`, and without `vlan 0x00a5 m 0xf000`. Its masks have the
+/// bits that are to be ignored. The 12 bytes behind the command mean nothing here; it
+/// leaves in them what was in its memory.
+#[test]
+fn a_request_is_the_one_that_ethtool_makes() {
+    for (vlan, recorded) in [(Some(0xa5), OF_BOTH), (None, OF_ADDRESS)] {
+        let mut request = FlowRequest::insert(&rule(vlan), 7);
+        let command = 0x32_u32.to_ne_bytes();
+        request.0[..4].copy_from_slice(&command);
+        assert_eq!(request.0[..4], recorded[..4]);
+        assert_eq!(request.0[FLOW_TYPE_AT..], recorded[FLOW_TYPE_AT..], "{vlan:?}");
+        assert_eq!(FlowRequest(*recorded).rule(), Some(rule(vlan)));
+        assert_eq!(FlowRequest(*recorded).location(), 7);
+    }
+}
+
+#[test]
+fn rules_of_another_form_are_not_taken_for_ours() {
+    let ours = FlowRequest::insert(&rule(Some(5)), 1);
+    assert!(ours.rule().is_some());
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut other = ours;
+        other.0[at..at + bytes.len()].copy_from_slice(bytes);
+        other.rule()
+    };
+    // Another kind of flow; an additional address; only with a context of its own.
+    for kind in [0x01_u32, 0x0d, 0x12 | 1 << 31 | 1 << 30, 0x12 | 1 << 31 | 1 << 29] {
+        assert_eq!(changed(FLOW_TYPE_AT, &kind.to_ne_bytes()), None, "{kind:#x}");
+    }
+    // A part of an address, a source and a type besides, a VLAN's priority, data.
+    assert_eq!(changed(MASK_AT, &[0xff, 0xff, 0xff, 0, 0, 0]), None);
+    assert_eq!(changed(MASK_AT + 6, &[0xff; 6]), None);
+    assert_eq!(changed(MASK_AT + 12, &[0xff; 2]), None);
+    assert_eq!(changed(MASK_EXTENSION_AT + TCI_AT, &[0xe0, 0]), None);
+    assert_eq!(changed(MASK_EXTENSION_AT + EXTENSION_BYTES - 1, &[1]), None);
+    // To be dropped, to wake the machine, to a function's queue, to a group of stations.
+    for queue in [u64::MAX, u64::MAX - 1, 1 << 32 | 2] {
+        assert_eq!(changed(QUEUE_AT, &queue.to_ne_bytes()), None, "{queue:#x}");
+    }
+    assert_eq!(changed(HEADER_AT, &[1]), None);
+    // What is not matched may be anything.
+    assert_eq!(changed(HEADER_AT + 6, &[9; 8]), ours.rule());
+    let unextended = changed(FLOW_TYPE_AT, &ETHER_FLOW.to_ne_bytes());
+    assert_eq!(unextended, Some(rule(None)), "what is not extended looks at no VLAN");
+}
+
+#[test]
+fn a_table_is_read_as_far_as_it_goes() {
+    let mut answer = table_request(3);
+    assert_eq!(answer.len(), LOCATIONS_AT + 12);
+    answer[DATA_AT..DATA_AT + 8].copy_from_slice(&16_u64.to_ne_bytes());
+    for (at, location) in [(0, 15_u32), (4, 4), (8, 9)] {
+        let at = LOCATIONS_AT + at;
+        answer[at..at + 4].copy_from_slice(&location.to_ne_bytes());
+    }
+    assert_eq!(table(&answer), Some((vec![15, 4, 9], 16)));
+    answer[COUNT_AT..COUNT_AT + 4].copy_from_slice(&2_u32.to_ne_bytes());
+    assert_eq!(table(&answer), Some((vec![15, 4], 16)));
+    answer[COUNT_AT..COUNT_AT + 4].copy_from_slice(&u32::MAX.to_ne_bytes());
+    assert_eq!(table(&answer).unwrap().0.len(), 3);
+    assert_eq!(table(&answer[..100]), None);
+    assert_eq!(table_request(0).len(), REQUEST_BYTES);
+}
+
+proptest! {
+    #[test]
+    fn every_rule_comes_back(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, at: u32) {
+        let mac = MacAddr::new(mac);
+        let rule = FlowRule { mac, vlan: VlanId::new(vlan), queue };
+        let request = FlowRequest::insert(&rule, at);
+        prop_assert_eq!(request.rule(), mac.is_station().then_some(rule));
+        prop_assert_eq!(request.location(), at);
+    }
+
+    #[test]
+    fn no_answer_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = table(&bytes);
+        if let Some(first) = bytes.first_chunk() {
+            let _ = FlowRequest(*first).rule();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which frames of an AF_XDP uplink stay with the host.
+//!
+//! LACPDUs and Marker PDUs (EtherType 0x8809) are for the control sockets of teams, and
+//! LLDP (0x88cc) for whoever speaks it on this host: both concern the link, and no switch
+//! forwards them (IEEE 802.1Q-2022, Table 8-1).
+//!
+//! If the host has addresses on the device, so do frames to the device's own MAC address,
+//! ARP that asks for one of them (RFC 826), and neighbour solicitations for one of them
+//! (RFC 4861, section 4.3). With a VLAN tag they are the switch's: the addresses are
+//! those of the device itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use suimon_frame::MacAddr;
+
+use crate::bpf::instructions::{Assembler, If, Label, Register, Width};
+
+const ETHERTYPE_AT: i16 = 12;
+const ETHERNET_BYTES: i32 = 14;
+/// What stays with the host in any case.
+const OF_THE_LINK: [u16; 2] = [0x8809, 0x88cc];
+
+const ARP: u16 = 0x0806;
+/// Of an ARP packet for IPv4, whose end is that of this field.
+const ARP_TARGET_AT: i16 = 38;
+
+const IPV6: u16 = 0x86dd;
+const NEXT_HEADER_AT: i16 = 20;
+const ICMPV6: i32 = 58;
+const ICMPV6_TYPE_AT: i16 = 54;
+const NEIGHBOUR_SOLICITATION: i32 = 135;
+const SOLICITED_AT: i16 = 62;
+
+/// What the host has on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HostAddresses {
+    pub(super) mac: MacAddr,
+    pub(super) ips: Vec<IpAddr>,
+}
+
+/// Which register has what.
+pub(super) struct Registers {
+    /// The frame's first byte.
+    pub(super) start: Register,
+    /// Behind its last one.
+    pub(super) end: Register,
+    /// For the EtherType, and for what is looked at.
+    pub(super) scratch: [Register; 2],
+}
+
+/// Appends what jumps to `kept` with a frame that stays with the host, and goes on behind
+/// it with others.
+pub(super) fn sort_out(p: &mut Assembler, of: &Registers, host: &HostAddresses, kept: Label) {
+    let others = p.label();
+    let Registers { start, scratch: [ethertype, scratch], .. } = *of;
+    holds(p, of, ETHERNET_BYTES, kept);
+    p.load(Width::Half, ethertype, start, ETHERTYPE_AT);
+    for one in OF_THE_LINK {
+        p.jump_if(ethertype, If::Equal, on_wire(one), kept);
+    }
+    if !host.ips.is_empty() {
+        equals(p, of, 0, &host.mac.octets(), kept);
+        let (v4, v6) = by_version(&host.ips);
+        let after_arp = p.label();
+        p.jump_if(ethertype, If::NotEqual, on_wire(ARP), after_arp);
+        holds(p, of, i32::from(ARP_TARGET_AT) + 4, others);
+        v4.iter().for_each(|ip| equals(p, of, ARP_TARGET_AT, &ip.octets(), kept));
+        p.jump(others);
+        p.place(after_arp);
+        p.jump_if(ethertype, If::NotEqual, on_wire(IPV6), others);
+        holds(p, of, i32::from(SOLICITED_AT) + 16, others);
+        p.load(Width::Byte, scratch, start, NEXT_HEADER_AT);
+        p.jump_if(scratch, If::NotEqual, ICMPV6, others);
+        p.load(Width::Byte, scratch, start, ICMPV6_TYPE_AT);
+        p.jump_if(scratch, If::NotEqual, NEIGHBOUR_SOLICITATION, others);
+        v6.iter().for_each(|ip| equals(p, of, SOLICITED_AT, &ip.octets(), kept));
+    }
+    p.place(others);
+}
+
+fn by_version(ips: &[IpAddr]) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for ip in ips {
+        match ip {
+            IpAddr::V4(ip) => v4.push(*ip),
+            IpAddr::V6(ip) => v6.push(*ip),
+        }
+    }
+    (v4, v6)
+}
+
+/// Jumps if the frame has fewer bytes.
+fn holds(p: &mut Assembler, of: &Registers, bytes: i32, otherwise: Label) {
+    let scratch = of.scratch[1];
+    p.copy(scratch, of.start);
+    p.add(scratch, bytes);
+    p.jump_if_registers(scratch, If::Greater, of.end, otherwise);
+}
+
+/// Jumps if these bytes are in the frame.
+fn equals(p: &mut Assembler, of: &Registers, at: i16, bytes: &[u8], then: Label) {
+    let differs = p.label();
+    for (pair, at) in bytes.chunks_exact(2).zip((at..).step_by(2)) {
+        let pair = pair.iter().fold(0, |word, byte| word << 8 | u16::from(*byte));
+        p.load(Width::Half, of.scratch[1], of.start, at);
+        p.jump_if(of.scratch[1], If::NotEqual, on_wire(pair), differs);
+    }
+    p.jump(then);
+    p.place(differs);
+}
+
+/// What a load of two bytes has of a field with this value.
+fn on_wire(value: u16) -> i32 {
+    i32::from(value.to_be())
+}

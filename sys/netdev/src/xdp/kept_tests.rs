@@ -1,0 +1,118 @@
+//! Which frames reach the switch, while the program runs in the kernel.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use suimon_frame::{Frame, FrameBatch, MacAddr, VlanId, VlanTag};
+use suimon_ports::{FrameSink, PortSpec, UplinkSpec};
+
+use super::tests::Bench;
+use crate::testing::{is_ours, mac, plain_frame, wait_readable};
+
+const HOST_V4: [u8; 4] = [192, 0, 2, 7];
+const OTHER_V4: [u8; 4] = [192, 0, 2, 8];
+const HOST_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 7];
+/// Of the same solicited-node group.
+const OTHER_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xaa, 0xbb, 7];
+const BROADCAST: MacAddr = MacAddr::new([0xff; 6]);
+const SOLICITED: MacAddr = MacAddr::new([0x33, 0x33, 0xff, 0xaa, 0xbb, 7]);
+
+/// A frame to an address, with these bytes from its EtherType on.
+fn frame(to: MacAddr, rest: &[u8]) -> Frame {
+    let mut frame = plain_frame(100);
+    let bytes = frame.bytes_mut();
+    bytes[..6].copy_from_slice(&to.octets());
+    bytes[12..12 + rest.len()].copy_from_slice(rest);
+    frame
+}
+
+fn arp(target: [u8; 4]) -> Frame {
+    let mut rest = vec![0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1];
+    rest.extend([2, 0, 0, 0, 0, 2, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
+    rest.extend(target);
+    frame(BROADCAST, &rest)
+}
+
+fn icmpv6(kind: u8, target: [u8; 16]) -> Frame {
+    let mut rest = vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255];
+    rest.extend([0xfd; 32]);
+    rest.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+    rest.extend(target);
+    frame(SOLICITED, &rest)
+}
+
+fn short(mut frame: Frame, bytes: usize) -> Frame {
+    let cut = frame.bytes_mut()[..bytes].to_vec();
+    frame.fill(&cut);
+    frame
+}
+
+impl Bench {
+    /// Whether a frame from the far end reaches the switch: it does before one that is
+    /// sent behind it, or not at all.
+    fn reaches_the_switch(&mut self, frame: &Frame) -> bool {
+        let last = plain_frame(99);
+        self.far_sink.transmit(frame).unwrap();
+        self.far_sink.transmit(&last).unwrap();
+        let limit = Instant::now() + Duration::from_secs(5);
+        let (mut batch, mut seen) = (FrameBatch::new(), Vec::new());
+        while seen.last().is_none_or(|bytes| bytes != last.bytes()) {
+            assert!(Instant::now() < limit, "the last one did not come");
+            wait_readable(self.source.as_ref(), 50);
+            batch.clear();
+            self.source.receive(&mut batch).unwrap();
+            let ours = batch.frames().iter().filter(|frame| is_ours(frame));
+            seen.extend(ours.map(|frame| frame.bytes().to_vec()));
+        }
+        seen.iter().any(|bytes| bytes == frame.bytes())
+    }
+
+    fn give_host(&mut self, ips: &[IpAddr]) {
+        let spec = UplinkSpec { host_addresses: ips.to_vec(), ..self.spec.clone() };
+        assert!(self.device.as_mut().unwrap().change(&PortSpec::Uplink(spec)).unwrap());
+    }
+}
+
+#[test]
+fn the_host_gets_what_is_for_its_addresses_and_the_switch_the_rest() {
+    let mut bench = Bench::new(None);
+    let own = bench.status().mac.unwrap();
+    let mut tagged = arp(HOST_V4);
+    tagged.meta.tag = Some(VlanTag::of(VlanId::new(7).unwrap()));
+    let of_the_host =
+        [frame(own, &[0x88, 0xb5]), frame(own, &[0x08, 0x00]), arp(HOST_V4), icmpv6(135, HOST_V6)];
+    let of_the_switch = [
+        frame(mac(1), &[0x08, 0x00]),
+        frame(BROADCAST, &[0x08, 0x00]),
+        arp(OTHER_V4),
+        icmpv6(135, OTHER_V6),
+        icmpv6(136, HOST_V6),
+        tagged,
+        // Ends in the field that would tell.
+        short(arp(HOST_V4), 41),
+        short(icmpv6(135, HOST_V6), 77),
+    ];
+    let all = [HOST_V4.into(), HOST_V6.into(), IpAddr::from([192, 0, 2, 9])];
+    for ips in [&[][..], &all, &all[1..2], &[]] {
+        bench.give_host(ips);
+        for (nth, frame) in of_the_switch.iter().enumerate() {
+            assert!(bench.reaches_the_switch(frame), "{ips:?}: {nth}");
+        }
+        let kept = [!ips.is_empty(), !ips.is_empty(), ips.contains(&all[0]), !ips.is_empty()];
+        for (nth, (frame, kept)) in of_the_host.iter().zip(kept).enumerate() {
+            assert_eq!(bench.reaches_the_switch(frame), !kept, "{ips:?}: {nth}");
+        }
+    }
+}
+
+#[test]
+fn as_many_addresses_as_a_host_may_have_are_accepted_by_the_kernel() {
+    let mut bench = Bench::new(Some(9000));
+    let all: Vec<IpAddr> = (0..16).map(|n| [0xfd00, 0, 0, 0, 0, 0, 0, n].into()).collect();
+    bench.give_host(&all);
+    let mut last = [0; 16];
+    (last[0], last[15]) = (0xfd, 15);
+    assert!(!bench.reaches_the_switch(&icmpv6(135, last)));
+    last[15] = 16;
+    assert!(bench.reaches_the_switch(&icmpv6(135, last)));
+}

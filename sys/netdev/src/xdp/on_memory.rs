@@ -1,0 +1,96 @@
+//! An AF_XDP queue whose rings and chunks lie in a file: whoever judges the queue plays
+//! the kernel by reading and writing that.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use suimon_frame::Offloads;
+use suimon_ports::{FrameSink, FrameSource};
+
+use super::memory::{Mapping, areas};
+use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
+use super::ring::{Consumer, Producer};
+use super::ring_cells::{Entry, MappedCells};
+use super::socket::{Receiver, Sender, XdpSocket};
+
+/// The queue, and where in the file what lies. A ring has its indices and flags at
+/// [`XdpOnMemory::PRODUCER_AT`] and so on from its own beginning.
+pub struct XdpOnMemory {
+    /// What receives.
+    pub source: Box<dyn FrameSource>,
+    /// What sends.
+    pub sink: Box<dyn FrameSink>,
+}
+
+impl XdpOnMemory {
+    /// Chunks that are received into, and entries of each ring. As many chunks behind them
+    /// are sent from.
+    pub const CHUNKS: u32 = 8;
+    /// Bytes of a chunk.
+    pub const CHUNK_BYTES: usize = 2048;
+    /// Bytes in a chunk before a frame that is sent.
+    pub const SEND_HEADROOM: usize = 24;
+    /// Where the RX ring begins.
+    pub const RX_AT: u64 = 0;
+    /// Where the fill ring begins.
+    pub const FILL_AT: u64 = 0x1000;
+    /// Where the TX ring begins.
+    pub const TX_AT: u64 = 0x2000;
+    /// Where the completion ring begins.
+    pub const COMPLETION_AT: u64 = 0x3000;
+    /// Where the first chunk begins.
+    pub const CHUNKS_AT: u64 = 0x4000;
+    /// The index behind the last entry, in a ring.
+    pub const PRODUCER_AT: u64 = 0;
+    /// The index of the first entry, in a ring.
+    pub const CONSUMER_AT: u64 = 64;
+    /// Its flags, in a ring.
+    pub const FLAGS_AT: u64 = 128;
+    /// Its entries, in a ring.
+    pub const ENTRIES_AT: u64 = 192;
+    /// Length of the file.
+    pub const BYTES: u64 = Self::CHUNKS_AT + 2 * Self::CHUNKS as u64 * Self::CHUNK_BYTES as u64;
+
+    /// The queue over `file`, for frames of this MTU. `called` takes the calls that wake a
+    /// kernel.
+    ///
+    /// # Errors
+    /// The file could not be mapped.
+    pub fn open(file: BorrowedFd<'_>, called: OwnedFd, mtu: u16) -> io::Result<Self> {
+        let (source, sink) = Self::parts(file, called, mtu)?;
+        Ok(Self { source: Box::new(source), sink: Box::new(sink) })
+    }
+
+    pub(super) fn parts(
+        file: BorrowedFd<'_>,
+        called: OwnedFd,
+        mtu: u16,
+    ) -> io::Result<(XdpSource, XdpSink)> {
+        let fill = Producer::new(ring(file, Self::FILL_AT)?);
+        let rx = Consumer::new(ring(file, Self::RX_AT)?);
+        let tx = Producer::new(ring(file, Self::TX_AT)?);
+        let completion = Consumer::new(ring(file, Self::COMPLETION_AT)?);
+        let bytes = 2 * Self::CHUNKS as usize * Self::CHUNK_BYTES;
+        let umem = Mapping::ring(file, Self::CHUNKS_AT, bytes)?;
+        let [receiving, sending] = areas(umem, Self::CHUNK_BYTES, Self::CHUNKS as usize);
+        let device: Arc<str> = "memory".into();
+        let socket = XdpSocket::on(called);
+        let queue = XdpQueue::new(socket, device, Offloads::NONE, frame_bytes(mtu));
+        let queue = Arc::new(queue);
+        let receiver = Receiver::new(fill, rx, receiving);
+        let sender = Sender::new(tx, completion, sending, Self::CHUNK_BYTES, Self::SEND_HEADROOM);
+        Ok((XdpSource::new(Arc::clone(&queue), receiver), XdpSink::new(queue, sender)))
+    }
+}
+
+fn ring<T: Entry>(file: BorrowedFd<'_>, at: u64) -> io::Result<MappedCells<T>> {
+    let places = libc::xdp_ring_offset {
+        producer: XdpOnMemory::PRODUCER_AT,
+        consumer: XdpOnMemory::CONSUMER_AT,
+        flags: XdpOnMemory::FLAGS_AT,
+        desc: XdpOnMemory::ENTRIES_AT,
+    };
+    let map = Mapping::ring(file, at, 0x1000)?;
+    MappedCells::new(map, &places, XdpOnMemory::CHUNKS)
+}

@@ -1,0 +1,146 @@
+//! A ring in memory that is shared with the kernel.
+#![allow(unsafe_code, reason = "rings are memory shared with the kernel")]
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+use std::io;
+
+use super::memory::Mapping;
+use super::ring::RingCells;
+
+/// What rings carry: any bytes are an entry.
+pub(super) trait Entry: Copy {}
+
+/// The address of a chunk.
+impl Entry for u64 {}
+/// A piece of a frame.
+impl Entry for libc::xdp_desc {}
+
+/// A mapped ring.
+#[derive(Debug)]
+pub(super) struct MappedCells<T> {
+    map: Mapping,
+    producer: usize,
+    consumer: usize,
+    flags: usize,
+    entries: usize,
+    /// Entries, less one: a power of two, less one.
+    mask: u32,
+    of: PhantomData<T>,
+}
+
+impl<T: Entry> MappedCells<T> {
+    /// # Errors
+    /// What the kernel says of the ring's places does not fit the mapping.
+    pub(super) fn new(
+        map: Mapping,
+        places: &libc::xdp_ring_offset,
+        entries: u32,
+    ) -> io::Result<Self> {
+        let place = |at: u64, bytes: usize, alignment: usize| {
+            let at = usize::try_from(at).ok()?;
+            let fits = at.checked_add(bytes)? <= map.bytes() && at % alignment == 0;
+            fits.then_some(at)
+        };
+        let word = |at| place(at, size_of::<u32>(), align_of::<u32>());
+        let entry_bytes = (entries as usize).saturating_mul(size_of::<T>());
+        let found = (|| {
+            let producer = word(places.producer)?;
+            let (consumer, flags) = (word(places.consumer)?, word(places.flags)?);
+            Some((producer, consumer, flags, place(places.desc, entry_bytes, align_of::<T>())?))
+        })();
+        let (Some((producer, consumer, flags, first)), true) = (found, entries.is_power_of_two())
+        else {
+            return Err(io::Error::other("the kernel's ring is not where it says it is"));
+        };
+        let mask = entries - 1;
+        Ok(Self { map, producer, consumer, flags, entries: first, mask, of: PhantomData })
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: `new` saw that the word lies in the mapping, aligned; both sides of a
+        // ring use it as an atomic only, and it lives as long as the mapping.
+        unsafe { AtomicU32::from_ptr(self.map.start().as_ptr().add(at).cast()) }
+    }
+
+    #[inline]
+    fn entry(&self, index: u32) -> *mut T {
+        let place = (index & self.mask) as usize;
+        // SAFETY: `new` saw that all entries lie in the mapping, aligned.
+        unsafe { self.map.start().as_ptr().add(self.entries).cast::<T>().add(place) }
+    }
+}
+
+impl<T: Entry> RingCells<T> for MappedCells<T> {
+    #[inline]
+    fn len(&self) -> u32 {
+        self.mask + 1
+    }
+
+    #[inline]
+    fn producer(&self) -> u32 {
+        self.word(self.producer).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn set_producer(&self, index: u32) {
+        self.word(self.producer).store(index, Ordering::Release);
+    }
+
+    #[inline]
+    fn consumer(&self) -> u32 {
+        self.word(self.consumer).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn set_consumer(&self, index: u32) {
+        self.word(self.consumer).store(index, Ordering::Release);
+    }
+
+    #[inline]
+    fn wants_wakeup(&self) -> bool {
+        self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+
+    #[inline]
+    fn full_barrier(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn read(&self, index: u32) -> T {
+        // SAFETY: the place lies in the ring, aligned, and any bytes are an entry. Nobody
+        // in this process writes there while `self` is borrowed. The kernel may, where it
+        // breaks the protocol; then what is read is what lay there at some moment.
+        unsafe { self.entry(index).read_volatile() }
+    }
+
+    #[inline]
+    fn write(&mut self, index: u32, entry: T) {
+        // SAFETY: the place lies in the ring, aligned; nobody in this process reads or
+        // writes there, for this is borrowed mutably.
+        unsafe { self.entry(index).write_volatile(entry) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_whose_places_are_wrong_are_refused() {
+        const PLACES: libc::xdp_ring_offset =
+            libc::xdp_ring_offset { producer: 0, consumer: 64, desc: 128, flags: 8 };
+        let refused = |places, entries| {
+            let map = Mapping::anonymous(4096).unwrap();
+            MappedCells::<u64>::new(map, &places, entries).is_err()
+        };
+        assert!(!refused(PLACES, 8));
+        assert!(refused(PLACES, 7) && refused(PLACES, 0) && refused(PLACES, 1 << 20));
+        for wrong in [2, 4093, 4096, u64::MAX, u64::MAX - 3] {
+            assert!(refused(libc::xdp_ring_offset { producer: wrong, ..PLACES }, 8));
+            assert!(refused(libc::xdp_ring_offset { desc: wrong, ..PLACES }, 8));
+        }
+    }
+}

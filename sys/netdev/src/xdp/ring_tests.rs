@@ -1,0 +1,243 @@
+//! Rings whose other end is played here: by hand, by another thread, and in every
+//! interleaving of both sides. What the kernel's side does is written after its
+//! `net/xdp/xsk_queue.h`, and of a driver's after `include/net/xdp_sock_drv.h`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::*;
+use crate::xdp::interleaving::{CELLS, Processor, check, explore};
+
+/// A ring that two threads may share.
+#[derive(Clone)]
+struct Shared(Arc<Cells>);
+
+struct Cells {
+    producer: AtomicU32,
+    consumer: AtomicU32,
+    is_asleep: AtomicU32,
+    entries: Vec<AtomicU64>,
+}
+
+impl Shared {
+    fn new(len: usize, start: u32) -> Self {
+        Self(Arc::new(Cells {
+            producer: start.into(),
+            consumer: start.into(),
+            is_asleep: 0.into(),
+            entries: (0..len).map(|_| AtomicU64::new(0)).collect(),
+        }))
+    }
+
+    fn entry(&self, index: u32) -> &AtomicU64 {
+        &self.0.entries[index as usize % self.0.entries.len()]
+    }
+}
+
+impl RingCells<u64> for Shared {
+    fn len(&self) -> u32 {
+        self.0.entries.len() as u32
+    }
+    fn producer(&self) -> u32 {
+        self.0.producer.load(Ordering::Acquire)
+    }
+    fn set_producer(&self, index: u32) {
+        self.0.producer.store(index, Ordering::Release);
+    }
+    fn consumer(&self) -> u32 {
+        self.0.consumer.load(Ordering::Acquire)
+    }
+    fn set_consumer(&self, index: u32) {
+        self.0.consumer.store(index, Ordering::Release);
+    }
+    fn wants_wakeup(&self) -> bool {
+        self.0.is_asleep.load(Ordering::Relaxed) != 0
+    }
+    fn full_barrier(&self) {
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+    fn read(&self, index: u32) -> u64 {
+        self.entry(index).load(Ordering::Relaxed)
+    }
+    fn write(&mut self, index: u32, entry: u64) {
+        self.entry(index).store(entry, Ordering::Relaxed);
+    }
+}
+
+const ENTRIES: u32 = 8;
+
+#[test]
+fn a_full_ring_takes_nothing_and_indices_run_over() {
+    let start = u32::MAX - 3;
+    let cells = Shared::new(ENTRIES as usize, start);
+    let mut ring = Producer::new(cells.clone());
+    for entry in 0..u64::from(ENTRIES) {
+        assert!(ring.push(entry));
+    }
+    assert!(!ring.push(99));
+    assert_eq!(cells.producer(), start, "nothing was submitted");
+    ring.submit();
+    assert_eq!(cells.producer(), 4);
+    // The kernel takes three.
+    cells.set_consumer(start.wrapping_add(3));
+    assert_eq!((ring.waiting(), ring.room()), (5, 3));
+    assert!(!ring.needs_wakeup());
+    cells.0.is_asleep.store(1, Ordering::Relaxed);
+    assert!(ring.needs_wakeup());
+}
+
+#[test]
+fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
+    let mut cells = Shared::new(ENTRIES as usize, u32::MAX);
+    let mut ring = Consumer::new(cells.clone());
+    for nth in 0..ENTRIES {
+        cells.write(u32::MAX.wrapping_add(nth), nth.into());
+    }
+    cells.set_producer(4);
+    assert_eq!((ring.peek(0), ring.look()), (None, 5));
+    let seen: Vec<_> = (0..6).map_while(|nth| ring.peek(nth)).collect();
+    assert_eq!(seen, [0, 1, 2, 3, 4]);
+    ring.release(2);
+    assert_eq!((ring.peek(0), ring.peek(3)), (Some(2), None));
+    ring.release(100);
+    assert_eq!(cells.consumer(), 4);
+    // An index that no kernel would write.
+    cells.set_producer(4_000_000);
+    assert_eq!(ring.look(), ENTRIES);
+}
+
+/// Two real threads, on whatever memory model this machine has.
+#[test]
+fn all_entries_pass_between_two_threads_in_order() {
+    const COUNT: u64 = 200_000;
+    let cells = Shared::new(64, u32::MAX - 1000);
+    let (mut producer, mut consumer) = (Producer::new(cells.clone()), Consumer::new(cells));
+    let pushes = std::thread::spawn(move || {
+        let mut next = 0;
+        while next < COUNT {
+            while next < COUNT && producer.push(next.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+                next += 1;
+            }
+            producer.submit();
+            std::thread::yield_now();
+        }
+    });
+    let mut seen = 0_u64;
+    while seen < COUNT {
+        let there = consumer.look();
+        for nth in 0..there {
+            let expected = seen.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            assert_eq!(consumer.peek(nth), Some(expected), "{seen}");
+            seen += 1;
+        }
+        consumer.release(there);
+        std::thread::yield_now();
+    }
+    pushes.join().unwrap();
+}
+
+const PRODUCER: usize = 0;
+const CONSUMER: usize = 1;
+const ASLEEP: usize = 2;
+const ENTRY: usize = 3;
+
+/// A ring of one entry, in the memory of the machine on which everything is tried.
+impl RingCells<u32> for &Processor {
+    fn len(&self) -> u32 {
+        1
+    }
+    fn producer(&self) -> u32 {
+        self.load(PRODUCER)
+    }
+    fn set_producer(&self, index: u32) {
+        self.store(PRODUCER, index);
+    }
+    fn consumer(&self) -> u32 {
+        self.load(CONSUMER)
+    }
+    fn set_consumer(&self, index: u32) {
+        self.store(CONSUMER, index);
+    }
+    fn wants_wakeup(&self) -> bool {
+        self.load(ASLEEP) != 0
+    }
+    fn full_barrier(&self) {
+        self.barrier();
+    }
+    fn read(&self, _index: u32) -> u32 {
+        self.load(ENTRY)
+    }
+    fn write(&mut self, _index: u32, entry: u32) {
+        self.store(ENTRY, entry);
+    }
+}
+
+/// Nothing in the ring; the kernel is at work.
+const EMPTY: [u32; CELLS] = [0; CELLS];
+
+/// Returns whether the kernel has to be woken.
+fn submits(processor: &Processor) -> bool {
+    let mut ring = Producer::<u32, _>::new(processor);
+    ring.push(7);
+    ring.submit();
+    ring.needs_wakeup()
+}
+
+/// `xsk_set_tx_need_wakeup`, and then what there is to send: a driver looks once more after
+/// it has said so. Returns whether it found the entry.
+fn kernel_goes_to_sleep(processor: &Processor) -> bool {
+    processor.store(ASLEEP, 1);
+    processor.barrier();
+    processor.load(PRODUCER) != 0
+}
+
+#[test]
+fn no_interleaving_leaves_an_entry_to_a_kernel_that_sleeps() {
+    check(EMPTY, submits, kernel_goes_to_sleep, |wakes, found| !wakes && !found);
+}
+
+/// The ring is full: 11 waits in it.
+const FULL: [u32; CELLS] = [1, 0, 0, 11, 0, 0];
+
+/// Pushes 22 behind it, if there is room when it looks.
+fn pushes(processor: &Processor) -> bool {
+    let mut ring = Producer::<u32, _>::new(processor);
+    let has_room = ring.push(22);
+    ring.submit();
+    has_room
+}
+
+/// Takes what is there, twice. Whether it was what was pushed.
+fn takes_two(processor: &Processor) -> bool {
+    let mut ring = Consumer::<u32, _>::new(processor);
+    let mut expected = [11, 22].into_iter();
+    (0..2).all(|_| {
+        let there = ring.look();
+        let is_right = (0..there).all(|nth| ring.peek(nth) == expected.next());
+        ring.release(there);
+        is_right
+    })
+}
+
+/// As above, but gives an entry back before it reads it.
+fn takes_two_wrongly(processor: &Processor) -> bool {
+    let mut ring = Consumer::<u32, _>::new(processor);
+    let mut expected = [11, 22].into_iter();
+    (0..2).all(|_| {
+        let there = ring.look();
+        ring.cells.set_consumer(ring.next.wrapping_add(there));
+        let is_right = (0..there).all(|nth| ring.peek(nth) == expected.next());
+        ring.release(there);
+        is_right
+    })
+}
+
+#[test]
+fn no_interleaving_shows_an_entry_before_it_is_written_or_after_it_is_given_back() {
+    let is_wrong = |_pushed, is_right: bool| !is_right;
+    let found = explore(FULL, true, pushes, takes_two, is_wrong);
+    assert!(found.executions > 500, "{found:?}");
+    assert_eq!(found.losses, 0, "{found:?}");
+    let found = explore(FULL, true, pushes, takes_two_wrongly, is_wrong);
+    assert!(found.losses > 0, "the search is too weak to prove anything: {found:?}");
+}

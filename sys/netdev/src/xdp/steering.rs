@@ -1,0 +1,153 @@
+//! Which receive queue the frames of a NIC arrive on: rules in the device's table, kept in
+//! step with what is wanted.
+//!
+//! The switch decides by what is in a frame, not by where it arrived. So a rule that comes
+//! late, is wrong or is missing costs the NIC its queue, and nothing else.
+//!
+//! Lifecycle: [`Steering::new`] takes away what a process before this one has left: every
+//! rule of the form that is made here, for a device with our program is the switch's.
+//! [`Steering::set`] follows what is wanted. Dropping it takes all of it back.
+
+use std::collections::BTreeSet;
+
+use suimon_ports::{SteeringRule, SteeringState};
+
+use super::flow_table::{FlowError, FlowTable};
+use crate::flow_rules::FlowRule;
+
+/// See the module.
+pub(super) struct Steering<T: FlowTable> {
+    table: T,
+    /// Receive queues of the device.
+    queues: u16,
+    wanted: Vec<SteeringRule>,
+    held: Vec<Held>,
+    /// The queues that other frames are kept to; all, as the driver has it, if empty.
+    spread_over: Vec<u16>,
+    is_exclusive: bool,
+    refusal: Option<FlowError>,
+}
+
+/// A rule that the device has.
+struct Held {
+    location: u32,
+    rule: FlowRule,
+    /// What it is there for, which may be more than it looks at.
+    wanted: SteeringRule,
+}
+
+impl<T: FlowTable> Steering<T> {
+    pub(super) fn new(mut table: T, queues: u16) -> Self {
+        let left = table.rules().unwrap_or_default();
+        for (location, rule) in &left {
+            match table.remove(*location) {
+                Ok(()) => tracing::info!(?rule, "took a flow rule away that was left behind"),
+                Err(error) => tracing::warn!(?rule, %error, "a flow rule was left behind"),
+            }
+        }
+        if !left.is_empty() {
+            // Who left them may have kept other frames off their queues.
+            let _ = table.spread(&[]);
+        }
+        let (wanted, held) = (Vec::new(), Vec::new());
+        let (spread_over, is_exclusive) = (Vec::new(), false);
+        Self { table, queues, wanted, held, spread_over, is_exclusive, refusal: None }
+    }
+
+    /// Has these rules and no others, as far as the device takes them. What it refused is
+    /// tried again when something else is wanted.
+    pub(super) fn set(&mut self, wanted: &[SteeringRule]) {
+        if wanted != self.wanted {
+            self.wanted = wanted.to_vec();
+            self.follow();
+        }
+    }
+
+    /// How it stands.
+    pub(super) fn state(&self) -> SteeringState {
+        let in_effect = |held: &Held| SteeringRule { vlan: held.rule.vlan, ..held.wanted };
+        let mut rules: Vec<SteeringRule> = self.held.iter().map(in_effect).collect();
+        rules.sort_by_key(|rule| rule.queue);
+        let refusal = self.refusal.map(|error| error.to_string());
+        SteeringState { rules, is_exclusive: self.is_exclusive, refusal }
+    }
+
+    fn follow(&mut self) {
+        self.refusal = None;
+        self.remove_unwanted();
+        let wanted = self.wanted.iter().copied();
+        let missing: Vec<SteeringRule> = wanted
+            .filter(|rule| rule.queue < self.queues)
+            .filter(|rule| !self.held.iter().any(|held| held.wanted == *rule))
+            .collect();
+        for rule in missing {
+            let Err(error) = self.add(rule) else { continue };
+            self.refusal.get_or_insert(error);
+            if matches!(error, FlowError::Unsupported(_) | FlowError::Full) {
+                break;
+            }
+        }
+        self.keep_others_off();
+    }
+
+    /// What cannot be taken away is tried again the next time.
+    fn remove_unwanted(&mut self) {
+        let Self { table, wanted, held, .. } = self;
+        held.retain(|held| {
+            if wanted.contains(&held.wanted) {
+                return true;
+            }
+            let removed = table.remove(held.location);
+            if let Err(error) = removed {
+                tracing::warn!(rule = ?held.rule, %error, "a flow rule could not be taken away");
+            }
+            removed.is_err()
+        });
+    }
+
+    fn add(&mut self, wanted: SteeringRule) -> Result<(), FlowError> {
+        let SteeringRule { mac, vlan, queue, .. } = wanted;
+        let rule = FlowRule { mac, vlan, queue };
+        let any_vlan = FlowRule { vlan: None, ..rule };
+        let mut inserted = self.table.insert(&rule).map(|location| (location, rule));
+        let refuses = matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::Form(_)));
+        if refuses && vlan.is_some() {
+            if self.held.iter().any(|held| held.rule.mac == mac) {
+                return Err(FlowError::Ambiguous);
+            }
+            inserted = self.table.insert(&any_vlan).map(|location| (location, any_vlan));
+        }
+        let (location, rule) = inserted?;
+        self.held.push(Held { location, rule, wanted });
+        Ok(())
+    }
+
+    fn keep_others_off(&mut self) {
+        let taken: BTreeSet<u16> = self.held.iter().map(|held| held.rule.queue).collect();
+        let others: Vec<u16> = if taken.is_empty() {
+            Vec::new()
+        } else {
+            (0..self.queues).filter(|queue| !taken.contains(queue)).collect()
+        };
+        if others != self.spread_over {
+            match self.table.spread(&others) {
+                Ok(()) => self.spread_over.clone_from(&others),
+                Err(error) => {
+                    tracing::info!(%error, "other frames arrive on the queues of flow rules too");
+                }
+            }
+        }
+        self.is_exclusive = !others.is_empty() && others == self.spread_over;
+    }
+}
+
+impl<T: FlowTable> Drop for Steering<T> {
+    fn drop(&mut self) {
+        self.wanted.clear();
+        self.follow();
+    }
+}
+
+#[cfg(test)]
+#[path = "steering_tests.rs"]
+mod tests;

@@ -1,0 +1,224 @@
+//! Devices that take rules, some, or none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+use suimon_frame::{MacAddr, VlanId};
+use suimon_ports::UplinkSpec;
+use suimon_quantity::PortId;
+
+use super::*;
+use crate::NetDevices;
+use crate::testing::{Cable, Notices, Shelf, uplink_spec};
+
+/// What a device has, also after whoever set it is gone.
+#[derive(Clone, Default)]
+struct Device(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    rules: BTreeMap<u32, FlowRule>,
+    spread: Vec<u16>,
+    room: usize,
+    refuses: Option<FlowError>,
+    refuses_vlans: bool,
+    refuses_to_spread: bool,
+    refuses_to_remove: bool,
+    calls: usize,
+}
+
+impl Device {
+    fn with_room(room: usize) -> Self {
+        let device = Self::default();
+        device.change(|inner| inner.room = room);
+        device
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        change(&mut self.0.lock().unwrap())
+    }
+
+    /// Queue, VLAN of each rule, by place.
+    fn rules(&self) -> Vec<(u16, Option<u16>)> {
+        let brief = |rule: &FlowRule| (rule.queue, rule.vlan.map(VlanId::get));
+        self.change(|inner| inner.rules.values().map(brief).collect())
+    }
+
+    fn spread(&self) -> Vec<u16> {
+        self.change(|inner| inner.spread.clone())
+    }
+
+    fn calls(&self) -> usize {
+        self.change(|inner| inner.calls)
+    }
+}
+
+impl FlowTable for Device {
+    fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError> {
+        self.change(|inner| Ok(inner.rules.iter().map(|(at, rule)| (*at, *rule)).collect()))
+    }
+
+    fn insert(&mut self, rule: &FlowRule) -> Result<u32, FlowError> {
+        self.change(|inner| {
+            inner.calls += 1;
+            if let Some(error) = inner.refuses {
+                return Err(error);
+            }
+            if rule.vlan.is_some() && inner.refuses_vlans {
+                return Err(FlowError::Form(Errno::INVAL));
+            }
+            let free = (0..inner.room as u32).find(|at| !inner.rules.contains_key(at));
+            let at = free.ok_or(FlowError::Full)?;
+            inner.rules.insert(at, *rule);
+            Ok(at)
+        })
+    }
+
+    fn remove(&mut self, location: u32) -> Result<(), FlowError> {
+        self.change(|inner| {
+            inner.calls += 1;
+            if inner.refuses_to_remove {
+                return Err(FlowError::Host(Errno::IO));
+            }
+            inner.rules.remove(&location).map(drop).ok_or(FlowError::Host(Errno::NOENT))
+        })
+    }
+
+    fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError> {
+        self.change(|inner| {
+            inner.calls += 1;
+            if inner.refuses_to_spread {
+                return Err(FlowError::Unsupported(Errno::OPNOTSUPP));
+            }
+            inner.spread = queues.to_vec();
+            Ok(())
+        })
+    }
+}
+
+fn rule(nic: u32, vlan: Option<u16>, queue: u16) -> SteeringRule {
+    let mac = MacAddr::new([2, 0, 0, 0, 0, nic as u8]);
+    SteeringRule { port: PortId(nic), mac, vlan: vlan.and_then(VlanId::new), queue }
+}
+
+#[test]
+fn rules_follow_what_is_wanted_and_go_with_the_uplink() {
+    let device = Device::with_room(8);
+    let mut steering = Steering::new(device.clone(), 4);
+    let (web, db) = (rule(1, Some(10), 1), rule(2, None, 2));
+    steering.set(&[web, db]);
+    assert_eq!(device.rules(), [(1, Some(10)), (2, None)]);
+    assert_eq!(device.spread(), [0, 3], "other frames stay off");
+    let state = SteeringState { rules: vec![web, db], is_exclusive: true, refusal: None };
+    assert_eq!(steering.state(), state);
+    let calls = device.calls();
+    steering.set(&[web, db]);
+    assert_eq!(device.calls(), calls, "nothing is asked of the device again");
+    // Another VLAN, another address, one NIC less and one more.
+    let moved = rule(1, Some(11), 1);
+    steering.set(&[moved, db]);
+    assert_eq!(device.rules(), [(1, Some(11)), (2, None)]);
+    let readdressed = SteeringRule { mac: MacAddr::new([2, 0, 0, 0, 9, 9]), ..moved };
+    steering.set(&[readdressed, rule(3, None, 3)]);
+    assert_eq!(steering.state().rules, [readdressed, rule(3, None, 3)]);
+    assert_eq!((device.rules().len(), device.spread()), (2, vec![0, 2]));
+    steering.set(&[]);
+    assert_eq!((device.rules(), device.spread()), (vec![], vec![]));
+    assert_eq!(steering.state(), SteeringState::default());
+    steering.set(&[web]);
+    drop(steering);
+    assert_eq!((device.rules(), device.spread()), (vec![], vec![]));
+}
+
+#[test]
+fn what_a_killed_process_left_is_taken_away() {
+    let device = Device::with_room(8);
+    let mut killed = Steering::new(device.clone(), 4);
+    killed.set(&[rule(1, None, 1), rule(2, None, 3)]);
+    std::mem::forget(killed);
+    assert_eq!((device.rules().len(), device.spread().len()), (2, 2));
+    let steering = Steering::new(device.clone(), 4);
+    assert_eq!((device.rules(), device.spread()), (vec![], vec![]));
+    assert_eq!(steering.state(), SteeringState::default());
+}
+
+#[test]
+fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
+    let device = Device::with_room(8);
+    device.change(|inner| inner.refuses = Some(FlowError::Unsupported(Errno::OPNOTSUPP)));
+    let mut steering = Steering::new(device.clone(), 4);
+    steering.set(&[rule(1, None, 1), rule(2, None, 2), rule(3, None, 3)]);
+    assert_eq!((device.calls(), device.rules()), (1, vec![]));
+    let state = steering.state();
+    assert!(state.rules.is_empty() && !state.is_exclusive);
+    let told = "takes no flow rules by destination address (Operation not supported";
+    assert!(state.refusal.unwrap().contains(told));
+    // It may be another device's firmware meanwhile.
+    device.change(|inner| inner.refuses = None);
+    steering.set(&[rule(1, None, 1)]);
+    assert_eq!(steering.state().rules, [rule(1, None, 1)]);
+    assert_eq!(steering.state().refusal, None);
+}
+
+#[test]
+fn a_full_table_leaves_the_others_without_a_queue() {
+    let device = Device::with_room(1);
+    let mut steering = Steering::new(device.clone(), 4);
+    steering.set(&[rule(1, None, 1), rule(2, None, 2)]);
+    let state = steering.state();
+    assert_eq!(state.rules, [rule(1, None, 1)]);
+    assert!(state.refusal.unwrap().contains("room for no more"));
+    assert_eq!(device.spread(), [0, 2, 3], "a queue without a rule is for all");
+}
+
+#[test]
+fn a_device_that_looks_at_no_vlans_steers_by_address() {
+    let device = Device::with_room(8);
+    device.change(|inner| inner.refuses_vlans = true);
+    let mut steering = Steering::new(device.clone(), 4);
+    steering.set(&[rule(1, Some(10), 1)]);
+    assert_eq!(device.rules(), [(1, None)]);
+    assert_eq!(steering.state().rules, [rule(1, None, 1)]);
+    assert_eq!(steering.state().refusal, None);
+    // The same address in another VLAN is another NIC's.
+    let twin = SteeringRule { port: PortId(2), queue: 2, ..rule(1, Some(20), 2) };
+    steering.set(&[rule(1, Some(10), 1), twin]);
+    assert_eq!(device.rules(), [(1, None)]);
+    assert!(steering.state().refusal.unwrap().contains("look at no VLANs"));
+}
+
+#[test]
+fn queues_that_are_not_there_and_failures_to_undo_do_no_harm() {
+    let device = Device::with_room(8);
+    let mut steering = Steering::new(device.clone(), 2);
+    device.change(|inner| inner.refuses_to_spread = true);
+    steering.set(&[rule(1, None, 1), rule(2, None, 2)]);
+    assert_eq!(device.rules(), [(1, None)], "the device has two queues");
+    assert!(!steering.state().is_exclusive);
+    device.change(|inner| inner.refuses_to_remove = true);
+    steering.set(&[]);
+    assert_eq!(steering.state().rules.len(), 1, "it is still there, and is told");
+    device.change(|inner| inner.refuses_to_remove = false);
+    drop(steering);
+    assert_eq!(device.rules(), []);
+}
+
+/// The kernel's own words, from a device whose driver has no rules.
+#[test]
+fn a_veth_refuses_and_carries_on() {
+    let cable = Cable::with_queues("numtxqueues 3 numrxqueues 3", "");
+    let spec = UplinkSpec {
+        queue_pairs: 3,
+        ..uplink_spec(&cable.near, suimon_ports::UplinkDriver::AfXdp)
+    };
+    let (devices, shelf) = (NetDevices::new().unwrap(), Arc::new(Shelf::default()));
+    let (observer, _notices) = Notices::new();
+    let mut device = devices.open_uplink(PortId(1), &spec, shelf, observer).unwrap();
+    assert_eq!(device.status().steering, Some(SteeringState::default()));
+    device.steer(&[rule(1, Some(10), 1), rule(2, None, 2)]);
+    let state = device.status().steering.unwrap();
+    assert!(state.rules.is_empty() && !state.is_exclusive);
+    let told = "takes no flow rules by destination address (Operation not supported";
+    assert!(state.refusal.as_ref().unwrap().contains(told), "{state:?}");
+}
