@@ -13,6 +13,9 @@ const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 /// that is gone. `linux/sockios.h`.
 const SIOCGIFNAME: u32 = 0x8910;
 
+/// `linux/io_uring.h`.
+const IORING_REGISTER_FILES_UPDATE: u32 = 6;
+
 /// What every thread of a Rust program needs: memory, locks, clocks, the way out.
 fn of_any_thread() -> Vec<Call> {
     let mut calls = [
@@ -75,7 +78,16 @@ pub(crate) fn of_processors() -> Vec<Call> {
             libc::SYS_epoll_pwait,
             libc::SYS_epoll_pwait2,
             libc::SYS_timerfd_settime,
-            // Packet sockets.
+            // I/O on files of disks. The ring was made by the control plane, and is
+            // restricted to files that it was given (`sys/uring`).
+            libc::SYS_io_uring_enter,
+            // Files in memory, how long a file is, and where its holes are.
+            libc::SYS_preadv,
+            libc::SYS_pwritev2,
+            libc::SYS_fdatasync,
+            libc::SYS_lseek,
+            libc::SYS_fstat,
+            // Packet sockets, and NBD clients.
             libc::SYS_recvmsg,
             libc::SYS_recvmmsg,
             libc::SYS_sendmsg,
@@ -88,6 +100,9 @@ pub(crate) fn of_processors() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, SIOCGIFNAME)]]));
+    // A disk's file, which is open, is put into the ring's table, or out of it.
+    let files = vec![When::Is(1, IORING_REGISTER_FILES_UPDATE)];
+    calls.push(Call::when(libc::SYS_io_uring_register, vec![files]));
     // Only memory of its own: no file of which a descriptor lies about is mapped.
     // The handler of SIGBUS puts such memory where a guest's file was cut short.
     let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];

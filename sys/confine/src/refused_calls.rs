@@ -23,8 +23,8 @@ const FAMILIES: [libc::c_int; 6] =
 
 /// Commands of `bpf` (linux/bpf.h) with which the control plane tells the kernel what it
 /// may move itself or is to give to AF_XDP sockets: maps are made, read and written,
-/// programs are loaded, and linked to devices.
-const BPF_COMMANDS: [u32; 6] = [0, 1, 2, 3, 5, 28];
+/// programs are loaded, linked to devices, and replaced there.
+const BPF_COMMANDS: [u32; 7] = [0, 1, 2, 3, 5, 28, 29];
 
 /// Calls that are refused, whatever their arguments.
 const ALWAYS: &[i64] = &[
@@ -91,9 +91,6 @@ const ALWAYS: &[i64] = &[
     // Parts of the kernel that are large and not needed.
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
