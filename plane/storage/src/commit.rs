@@ -1,0 +1,145 @@
+//! Makes a disk durable, one commit after another.
+
+use std::io;
+
+use suimon_image::{CommitOutcome, Step};
+use suimon_ports::{DiskOutcome, FileOp};
+
+use crate::disk::{Obstacle, RunningCommit};
+use crate::token::Purpose;
+use crate::transfer::outcome_of;
+use crate::work::StorageWork;
+
+/// Metadata that may wait for the next flush, in bytes. Beyond it a commit begins by
+/// itself, so that a flush never has much to do.
+const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
+
+impl StorageWork {
+    /// Begins a commit for those who wait for one, unless one is under way.
+    pub(crate) fn begin_commit(&mut self, disk_number: usize) {
+        let Some(disk) = self.disks.get_mut(disk_number).filter(|disk| disk.commit.is_none())
+        else {
+            return;
+        };
+        if disk.obstacle == Some(Obstacle::Commit) {
+            disk.obstacle = Some(Obstacle::CommitUnderWay);
+        }
+        let waiters = std::mem::take(&mut disk.waiters);
+        let steps = disk.own().image.begin_commit();
+        disk.commit = Some(RunningCommit {
+            is_of_image: steps.is_some(),
+            steps: steps
+                .map_or_else(|| [Step::Flush, Step::Durable].into(), |commit| commit.steps.into()),
+            waiters,
+            offset: None,
+        });
+        disk.tally.commits += 1;
+        self.run_commit(disk_number);
+    }
+
+    /// Begins a commit if much has changed since the last.
+    pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
+        let is_due = self
+            .disks
+            .get(disk_number)
+            .is_some_and(|disk| disk.layers[0].image.uncommitted_bytes() > UNCOMMITTED_BYTES_MAX);
+        if is_due {
+            self.begin_commit(disk_number);
+        }
+    }
+
+    /// Does steps until one has to be waited for.
+    fn run_commit(&mut self, disk_number: usize) {
+        loop {
+            let Some(disk) = self.disks.get_mut(disk_number) else { return };
+            let file = disk.layers[0].file;
+            let Some(commit) = &mut disk.commit else { return };
+            if commit.steps.front() == Some(&Step::Durable) {
+                commit.steps.pop_front();
+                let waiters = std::mem::take(&mut commit.waiters);
+                for number in waiters {
+                    self.answer(number, DiskOutcome::Done);
+                }
+                continue;
+            }
+            // A step is handed over for good, so there must be room for it.
+            if !commit.steps.is_empty() && self.io.under_way() >= self.io.capacity() {
+                return self.commits_to_run.push(disk_number);
+            }
+            commit.offset = commit.steps.front().and_then(offset_of);
+            let op = match commit.steps.pop_front() {
+                None => return self.end_commit(disk_number, Ok(())),
+                Some(Step::Durable) => continue,
+                Some(Step::Write { offset, bytes }) => FileOp::WriteBytes { offset, bytes },
+                Some(Step::Extend { len }) => FileOp::Extend { len },
+                Some(Step::Zero(range)) => FileOp::Zero { range, may_unmap: true },
+                Some(Step::Flush) => FileOp::Flush,
+            };
+            if !self.io.submit(file, op, Purpose::Commit(disk_number).token()) {
+                let full = io::Error::other("the I/O has no room, though it said so");
+                return self.end_commit(disk_number, Err(full));
+            }
+            return;
+        }
+    }
+
+    /// Goes on with commits for whose next step there was no room.
+    pub(crate) fn run_waiting_commits(&mut self) {
+        for disk_number in std::mem::take(&mut self.commits_to_run) {
+            self.run_commit(disk_number);
+        }
+    }
+
+    /// A step has ended.
+    pub(crate) fn handle_step(&mut self, disk_number: usize, outcome: io::Result<()>) {
+        match outcome {
+            Ok(()) => self.run_commit(disk_number),
+            Err(error) => self.end_commit(disk_number, Err(error)),
+        }
+    }
+
+    fn end_commit(&mut self, disk_number: usize, outcome: io::Result<()>) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let Some(commit) = disk.commit.take() else { return };
+        if commit.is_of_image {
+            let ended = if outcome.is_ok() { CommitOutcome::Done } else { CommitOutcome::Failed };
+            disk.own().image.handle_commit(ended);
+        }
+        let is_awaited = disk.obstacle == Some(Obstacle::CommitUnderWay);
+        if is_awaited {
+            disk.obstacle = None;
+            self.restless.push(disk_number);
+        }
+        if let Err(error) = outcome {
+            if is_awaited {
+                self.give_up_first(disk_number, outcome_of(&error));
+            }
+            for number in commit.waiters {
+                self.answer(number, outcome_of(&error));
+            }
+            let at = commit.offset;
+            self.tell(disk_number, at, format!("its metadata cannot be made durable: {error}"));
+            if let Some(disk) = self.disks.get_mut(disk_number) {
+                disk.has_failed_commit = true;
+            }
+        }
+        let is_wanted = self.disks.get(disk_number).is_some_and(|disk| {
+            !disk.waiters.is_empty() || disk.obstacle == Some(Obstacle::Commit)
+        });
+        if is_wanted {
+            self.begin_commit(disk_number);
+        } else {
+            self.end_disk(disk_number);
+        }
+    }
+}
+
+/// Where a step is in the file.
+fn offset_of(step: &Step) -> Option<u64> {
+    match step {
+        Step::Write { offset, .. } => Some(*offset),
+        Step::Zero(range) => Some(range.offset()),
+        Step::Extend { len } => Some(*len),
+        Step::Flush | Step::Durable => None,
+    }
+}

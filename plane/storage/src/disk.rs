@@ -1,0 +1,207 @@
+//! A disk, as its processor sees it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use suimon_image::{ByteRange, Image, Step};
+use suimon_ports::{DiskFile, DiskQueue, FileSlot};
+use suimon_quantity::StoreId;
+use suimon_storage_qos::DiskSlot;
+
+use crate::notices::Told;
+use crate::tally::DiskCounts;
+
+/// One image of a disk, with its file.
+pub struct DiskLayer {
+    /// Says where bytes are.
+    pub image: Box<dyn Image>,
+    /// Where they are.
+    pub file: Arc<dyn DiskFile>,
+}
+
+/// What a disk consists of.
+pub struct DiskSpec {
+    /// Its own image, then the parent's, and so on; parents are only read. Not empty.
+    pub layers: Vec<DiskLayer>,
+}
+
+/// A disk that was not taken.
+pub struct NotAdded {
+    /// Why.
+    pub error: std::io::Error,
+    /// The disk.
+    pub spec: DiskSpec,
+}
+
+impl std::fmt::Debug for NotAdded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+/// Where a disk is in Storage QoS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskPlace {
+    /// The store that it is on.
+    pub store: StoreId,
+    /// Its place in the store's scheduler.
+    pub slot: DiskSlot,
+}
+
+/// The same, by the store's number on the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) store: usize,
+    pub(crate) slot: DiskSlot,
+}
+
+/// Whether a disk is in service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    On,
+    /// Its files are given back when nothing of it is under way and all is durable.
+    Suspending,
+    /// It has no files, and its queues are not read.
+    Suspended,
+}
+
+/// One image with its file in the processor's I/O.
+pub(crate) struct Layer {
+    pub(crate) image: Box<dyn Image>,
+    /// What it was opened on; given back with the image.
+    pub(crate) source: Arc<dyn DiskFile>,
+    pub(crate) file: FileSlot,
+    pub(crate) can_punch: bool,
+}
+
+/// A queue of a disk.
+pub(crate) struct Queue {
+    pub(crate) queue: Box<dyn DiskQueue>,
+    /// The disk's number.
+    pub(crate) disk: usize,
+    /// Requests of it that are not answered.
+    pub(crate) under_way: usize,
+    /// Whether answers were given that were not made visible.
+    pub(crate) has_answers: bool,
+    /// Whether its descriptor is waited for instead of it being polled.
+    pub(crate) is_waiting: bool,
+    /// Polls in a row that brought nothing.
+    pub(crate) empty_polls: u32,
+    /// Requests of it that wait for their store.
+    pub(crate) held: u32,
+    /// The disk's.
+    pub(crate) place: Option<Place>,
+    /// The disk is not in service.
+    pub(crate) is_stopped: bool,
+    /// It is not read for now, and its descriptor is not waited for.
+    pub(crate) is_paused: bool,
+    /// Its descriptor is not watched.
+    pub(crate) is_unwatched: bool,
+    /// It is to be given back, or is broken: nothing more is taken from it.
+    pub(crate) is_closing: bool,
+}
+
+/// Whether somebody has the disk to himself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alone {
+    /// Nobody wants to.
+    No,
+    /// This request waits until the others have ended.
+    Waiting(usize),
+    /// This request is being carried out.
+    Request(usize),
+}
+
+/// What must happen before anything else of a disk is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// This range of this layer's file is read, for its image.
+    Metadata(usize, ByteRange),
+    /// A commit has to be begun, and to end.
+    Commit,
+    /// The commit that is under way has to end.
+    CommitUnderWay,
+}
+
+/// A commit that is under way.
+pub(crate) struct RunningCommit {
+    /// Steps that were not begun; without any at the start, the file is flushed.
+    pub(crate) steps: VecDeque<Step>,
+    /// Whether the image was asked for it.
+    pub(crate) is_of_image: bool,
+    /// Requests that are answered when it is durable.
+    pub(crate) waiters: Vec<usize>,
+    /// Where in the file the step is that is under way.
+    pub(crate) offset: Option<u64>,
+}
+
+/// A disk.
+pub(crate) struct Disk {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) place: Option<Place>,
+    /// Requests that wait for their store, in the order in which they came.
+    pub(crate) held: VecDeque<usize>,
+    pub(crate) service: Service,
+    /// How many queues it has.
+    pub(crate) queues: usize,
+    /// Requests that move payload.
+    pub(crate) moving: usize,
+    /// Requests that wait to be translated, in the order in which they came.
+    pub(crate) parked: VecDeque<usize>,
+    pub(crate) alone: Alone,
+    /// What must happen before anything else is translated.
+    pub(crate) obstacle: Option<Obstacle>,
+    pub(crate) commit: Option<RunningCommit>,
+    /// Requests that are answered when the next commit is durable.
+    pub(crate) waiters: Vec<usize>,
+    /// Whether a commit has failed; who closes the disk does not wait for another.
+    pub(crate) has_failed_commit: bool,
+    /// It is to be given back when nothing of it is under way.
+    pub(crate) is_closing: bool,
+    pub(crate) tally: DiskCounts,
+    /// Faults of it.
+    pub(crate) told: Told,
+}
+
+impl Disk {
+    pub(crate) fn new(layers: Vec<Layer>, place: Option<Place>) -> Self {
+        Self {
+            layers,
+            place,
+            held: VecDeque::new(),
+            service: Service::On,
+            queues: 0,
+            moving: 0,
+            parked: VecDeque::new(),
+            alone: Alone::No,
+            obstacle: None,
+            commit: None,
+            waiters: Vec::new(),
+            has_failed_commit: false,
+            is_closing: false,
+            tally: DiskCounts::default(),
+            told: Told::default(),
+        }
+    }
+
+    /// The disk's own image.
+    pub(crate) fn own(&mut self) -> &mut Layer {
+        &mut self.layers[0]
+    }
+
+    /// Whether nothing changes where its bytes are.
+    pub(crate) fn is_linear(&self) -> bool {
+        self.layers[0].image.linear_offset().is_some()
+    }
+
+    /// Whether nothing of it is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.moving == 0
+            && self.parked.is_empty()
+            && self.alone == Alone::No
+            && self.obstacle.is_none()
+            && self.commit.is_none()
+            && self.waiters.is_empty()
+            && self.held.is_empty()
+    }
+}

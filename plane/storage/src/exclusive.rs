@@ -1,0 +1,147 @@
+//! Frees space and makes zeros.
+
+use suimon_image::{ByteRange, Extent, ImageError, Place};
+use suimon_ports::{DiskOp, DiskOutcome};
+
+use crate::disk::{Alone, Disk};
+use crate::request::{Part, PartAction};
+use crate::resolve::{Resolved, Scratch, obstacle};
+use crate::work::StorageWork;
+
+impl StorageWork {
+    /// A discard or zeros were asked for.
+    pub(crate) fn begin_freeing(&mut self, number: usize) {
+        let Some(request) = self.requests.get(number) else { return };
+        let (op, range, disk_number) = (request.op, request.range, request.disk);
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let can_punch = disk.layers[0].can_punch;
+        let Some(start) = disk.layers[0].image.linear_offset() else {
+            if is_only_if_fast(op) && !can_punch {
+                return self.answer(number, DiskOutcome::Unsupported);
+            }
+            disk.parked.push_back(number);
+            return self.restless.push(disk_number);
+        };
+        // Whether it may be written at all is for the image to say.
+        let mut extents = std::mem::take(&mut self.scratch.extents);
+        extents.clear();
+        let placed = disk.own().image.place_write(range, &mut extents);
+        self.scratch.extents = extents;
+        if let Err(error) = placed {
+            let outcome = self.refuse(disk_number, &error);
+            return self.answer(number, outcome);
+        }
+        let may_unmap = match op {
+            // Bytes that need not be kept may be.
+            DiskOp::Discard if !can_punch => return self.answer(number, DiskOutcome::Done),
+            _ if is_only_if_fast(op) && !can_punch => {
+                return self.answer(number, DiskOutcome::Unsupported);
+            }
+            DiskOp::WriteZeroes { may_unmap, .. } => may_unmap,
+            _ => true,
+        };
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.moving += 1;
+        let file = disk.layers[0].file;
+        let action = PartAction::Zero { may_unmap };
+        let offset = start.saturating_add(range.offset());
+        self.scratch.parts.clear();
+        self.scratch.parts.push(Part { request: number, file, offset, len: range.len(), action });
+        self.send(number);
+    }
+
+    /// Frees space for a request that has the disk to itself. `false`: something
+    /// must happen first.
+    pub(crate) fn free_alone(&mut self, number: usize) -> bool {
+        let Some(request) = self.requests.get_mut(number) else { return true };
+        let (op, range, disk_number) = (request.op, request.range, request.disk);
+        let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        request.pieces.clear();
+        let freed = free(disk, number, op, range, &mut self.scratch, &mut request.pieces);
+        match freed {
+            Err(error) => {
+                disk.alone = Alone::No;
+                give_up(disk, &mut request.pieces);
+                let outcome = self.refuse(disk_number, &error);
+                self.answer(number, outcome);
+            }
+            Ok(Resolved::Not(obstacle)) => {
+                // All will be asked again.
+                give_up(disk, &mut request.pieces);
+                self.meet(disk_number, obstacle);
+                return false;
+            }
+            Ok(Resolved::Ready) => {
+                disk.alone = Alone::Request(number);
+                disk.moving += 1;
+                self.send(number);
+            }
+        }
+        true
+    }
+}
+
+/// Lets go of what was placed and is not written.
+fn give_up(disk: &mut Disk, pieces: &mut Vec<ByteRange>) {
+    for piece in pieces.drain(..) {
+        disk.own().image.handle_failed(piece);
+    }
+}
+
+/// Whether nothing is to be done where zeros would have to be written.
+fn is_only_if_fast(op: DiskOp) -> bool {
+    matches!(op, DiskOp::WriteZeroes { only_if_fast: true, .. })
+}
+
+/// Frees what can be freed; what must read as zeros and was not freed becomes parts, and
+/// pieces of the disk that are written.
+fn free(
+    disk: &mut Disk,
+    request: usize,
+    op: DiskOp,
+    range: ByteRange,
+    scratch: &mut Scratch,
+    pieces: &mut Vec<ByteRange>,
+) -> Result<Resolved, ImageError> {
+    scratch.parts.clear();
+    let file = disk.layers[0].file;
+    let image = &mut disk.own().image;
+    let mut kept = Vec::new();
+    let may_unmap = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { may_unmap: true, .. });
+    if may_unmap {
+        if let Some(obstacle) = obstacle(0, image.discard(range, &mut kept)?) {
+            return Ok(Resolved::Not(obstacle));
+        }
+    } else {
+        kept.push(range);
+    }
+    if op == DiskOp::Discard {
+        return Ok(Resolved::Ready);
+    }
+    for range in kept {
+        let mut there: Vec<Extent> = Vec::new();
+        if let Some(obstacle) = obstacle(0, image.locate(range, &mut there)?) {
+            return Ok(Resolved::Not(obstacle));
+        }
+        let mut rest = range;
+        for Extent { place, len } in there {
+            let (here, next) = rest.split_at(len);
+            rest = next;
+            if place == Place::Zero && may_unmap {
+                continue;
+            }
+            scratch.extents.clear();
+            if let Some(obstacle) = obstacle(0, image.place_write(here, &mut scratch.extents)?) {
+                return Ok(Resolved::Not(obstacle));
+            }
+            pieces.push(here);
+            for &Extent { place, len } in &scratch.extents {
+                if let Place::File(offset) = place {
+                    let action = PartAction::Zero { may_unmap: false };
+                    scratch.parts.push(Part { request, file, offset, len, action });
+                }
+            }
+        }
+    }
+    Ok(Resolved::Ready)
+}

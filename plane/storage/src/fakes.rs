@@ -1,0 +1,332 @@
+//! What tests drive disks with: a client's queue, and I/O on files in memory that ends in
+//! any order.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use suimon_image::testing::{FileOp as Change, MemoryFile};
+use suimon_image::{FileError, ImageFile};
+use suimon_ports::{
+    DiskFile, DiskOutcome, DiskQueue, DiskRequest, FileDone, FileFacts, FileIo, FileOp, FileSlot,
+    PayloadPart, PortFault, Wakeup,
+};
+
+/// Numbers that look random and are the same each time.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        // Steele and others, SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end.max(1)
+    }
+}
+
+/// A file in memory that a disk can have.
+pub(crate) struct FakeFile {
+    memory: Mutex<MemoryFile>,
+    can_punch: bool,
+}
+
+impl FakeFile {
+    pub(crate) fn new(file: MemoryFile) -> Arc<Self> {
+        Arc::new(Self { memory: Mutex::new(file), can_punch: true })
+    }
+
+    /// A file without holes.
+    pub(crate) fn solid(file: MemoryFile) -> Arc<Self> {
+        Arc::new(Self { memory: Mutex::new(file), can_punch: false })
+    }
+
+    pub(crate) fn memory(&self) -> MutexGuard<'_, MemoryFile> {
+        self.memory.lock().unwrap()
+    }
+}
+
+impl ImageFile for FakeFile {
+    fn len(&self) -> Result<u64, FileError> {
+        self.memory().len()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        self.memory().read_at(offset, bytes)
+    }
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.memory().write_at(offset, bytes)
+    }
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        self.memory().set_len(len)
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        self.memory().zero(offset, len)
+    }
+    fn flush(&self) -> Result<(), FileError> {
+        self.memory().flush()
+    }
+}
+
+impl DiskFile for FakeFile {
+    fn facts(&self) -> FileFacts {
+        FileFacts {
+            len: self.memory().len().unwrap(),
+            is_direct: false,
+            alignment: 1,
+            is_block_device: false,
+            can_punch: self.can_punch,
+        }
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Payloads by tag.
+pub(crate) type Payloads = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// A client: what it asks, and what it was answered.
+#[derive(Default)]
+pub(crate) struct Client {
+    pub(crate) asks: VecDeque<DiskRequest>,
+    pub(crate) answers: Vec<(u32, DiskOutcome)>,
+    /// Answers that it cannot see yet.
+    unseen: Vec<(u32, DiskOutcome)>,
+    pub(crate) fault: Option<PortFault>,
+}
+
+/// Its queue.
+pub(crate) struct FakeQueue {
+    pub(crate) client: Arc<Mutex<Client>>,
+    pub(crate) payloads: Payloads,
+    fd: File,
+}
+
+impl FakeQueue {
+    pub(crate) fn new(tags: usize) -> Self {
+        Self {
+            client: Arc::default(),
+            payloads: Arc::new(Mutex::new(vec![Vec::new(); tags])),
+            fd: File::open("/dev/null").unwrap(),
+        }
+    }
+}
+
+impl DiskQueue for FakeQueue {
+    fn tags(&self) -> u32 {
+        self.payloads.lock().unwrap().len() as u32
+    }
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+        let mut client = self.client.lock().unwrap();
+        let count = client.asks.len().min(max);
+        requests.extend(client.asks.drain(..count));
+        client.fault.clone().map_or(Ok(count), Err)
+    }
+    fn payloads(&self) -> &dyn Any {
+        &self.payloads
+    }
+    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
+        let (from, len) = (from as usize, len as usize);
+        self.payloads.lock().unwrap()[tag as usize][from..from + len].fill(0);
+    }
+    fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
+        self.client.lock().unwrap().unseen.push((tag, outcome));
+    }
+    fn flush(&mut self) -> Result<(), PortFault> {
+        let mut client = self.client.lock().unwrap();
+        let unseen = std::mem::take(&mut client.unseen);
+        client.answers.extend(unseen);
+        Ok(())
+    }
+    fn arm(&mut self) -> Wakeup {
+        let is_empty = self.client.lock().unwrap().asks.is_empty();
+        if is_empty { Wakeup::Armed } else { Wakeup::Pending }
+    }
+    fn disarm(&mut self) {}
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+}
+
+enum Effect {
+    Nothing,
+    ReadInto { offset: u64, payloads: Payloads, tag: u32, from: usize, len: usize },
+    ReadBytes { offset: u64, len: usize },
+    Write { offset: u64, bytes: Vec<u8>, is_durable: bool },
+    Change(Change),
+}
+
+struct Pending {
+    file: FileSlot,
+    token: u64,
+    effect: Effect,
+}
+
+/// What goes wrong.
+#[derive(Default)]
+pub(crate) struct Trouble {
+    /// Of each so many operations one fails; 0 for none.
+    pub(crate) one_in: u64,
+    pub(crate) kind: Option<io::ErrorKind>,
+    /// Operations end only while this is so.
+    pub(crate) is_stalled: bool,
+}
+
+/// I/O whose operations take effect, and end, in any order. A flush makes durable what
+/// has ended when it is begun, and nothing more.
+pub(crate) struct FakeIo {
+    files: Vec<Option<Arc<dyn DiskFile>>>,
+    pending: Vec<Pending>,
+    capacity: usize,
+    dice: Dice,
+    pub(crate) trouble: Arc<Mutex<Trouble>>,
+    fd: File,
+}
+
+impl FakeIo {
+    pub(crate) fn new(seed: u64, capacity: usize) -> Self {
+        Self {
+            files: Vec::new(),
+            pending: Vec::new(),
+            capacity,
+            dice: Dice(seed),
+            trouble: Arc::default(),
+            fd: File::open("/dev/null").unwrap(),
+        }
+    }
+
+    fn file(&self, slot: FileSlot) -> &FakeFile {
+        self.files[slot.0 as usize].as_ref().unwrap().as_any().downcast_ref().unwrap()
+    }
+
+    fn carry_out(&self, pending: &Pending) -> Vec<u8> {
+        let memory = self.file(pending.file).memory();
+        let read = |offset: u64, len: usize| {
+            let bytes = memory.bytes();
+            let start = (offset as usize).min(bytes.len());
+            let mut found = bytes[start..(start + len).min(bytes.len())].to_vec();
+            found.resize(len, 0);
+            found
+        };
+        match &pending.effect {
+            Effect::Nothing => Vec::new(),
+            Effect::ReadBytes { offset, len } => read(*offset, *len),
+            Effect::ReadInto { offset, payloads, tag, from, len } => {
+                let found = read(*offset, *len);
+                payloads.lock().unwrap()[*tag as usize][*from..*from + *len]
+                    .copy_from_slice(&found);
+                Vec::new()
+            }
+            Effect::Write { offset, bytes, is_durable } => {
+                memory.write_at(*offset, bytes).unwrap();
+                if *is_durable {
+                    memory.flush().unwrap();
+                }
+                Vec::new()
+            }
+            Effect::Change(change) => {
+                match change {
+                    Change::Write { offset, bytes } => memory.write_at(*offset, bytes).unwrap(),
+                    Change::SetLen(len) if memory.len().unwrap() < *len => {
+                        memory.set_len(*len).unwrap();
+                    }
+                    Change::SetLen(_) => {}
+                    Change::Zero { offset, len } => memory.zero(*offset, *len).unwrap(),
+                    Change::Flush => memory.flush().unwrap(),
+                }
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn payloads(part: &PayloadPart<'_>) -> Payloads {
+    Arc::clone(part.payloads.downcast_ref::<Payloads>().unwrap())
+}
+
+impl FileIo for FakeIo {
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+    fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
+        self.files.push(Some(file));
+        Ok(FileSlot(self.files.len() as u32 - 1))
+    }
+    fn remove_file(&mut self, slot: FileSlot) {
+        assert!(self.pending.iter().all(|pending| pending.file != slot), "it is in use");
+        assert!(self.files[slot.0 as usize].take().is_some());
+    }
+    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+        if self.pending.len() >= self.capacity {
+            return false;
+        }
+        let effect = match op {
+            FileOp::Read { offset, to } => Effect::ReadInto {
+                offset,
+                payloads: payloads(&to),
+                tag: to.tag,
+                from: to.from as usize,
+                len: to.len as usize,
+            },
+            FileOp::Write { offset, from, is_durable } => {
+                let (start, len) = (from.from as usize, from.len as usize);
+                let payloads = payloads(&from);
+                let bytes =
+                    payloads.lock().unwrap()[from.tag as usize][start..start + len].to_vec();
+                Effect::Write { offset, bytes, is_durable }
+            }
+            FileOp::ReadBytes(range) => {
+                Effect::ReadBytes { offset: range.offset(), len: range.len() as usize }
+            }
+            FileOp::WriteBytes { offset, bytes } => Effect::Change(Change::Write { offset, bytes }),
+            FileOp::Flush => {
+                self.file(file).memory().flush().unwrap();
+                Effect::Nothing
+            }
+            FileOp::Zero { range, may_unmap: _ } => {
+                Effect::Change(Change::Zero { offset: range.offset(), len: range.len() })
+            }
+            FileOp::Extend { len } => Effect::Change(Change::SetLen(len)),
+        };
+        self.pending.push(Pending { file, token, effect });
+        true
+    }
+    fn kick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+        if self.trouble.lock().unwrap().is_stalled {
+            return 0;
+        }
+        let count = self.dice.below(self.pending.len() as u64 + 1);
+        for _ in 0..count {
+            let which = self.dice.below(self.pending.len() as u64) as usize;
+            let pending = self.pending.swap_remove(which);
+            let trouble = self.trouble.lock().unwrap();
+            let kind = trouble.kind.filter(|_| self.dice.below(trouble.one_in) == 0);
+            drop(trouble);
+            let outcome = match kind {
+                Some(kind) => Err(kind.into()),
+                None => Ok(self.carry_out(&pending)),
+            };
+            done.push(FileDone { token: pending.token, outcome });
+        }
+        count as usize
+    }
+    fn under_way(&self) -> usize {
+        self.pending.len()
+    }
+    fn arm(&mut self) -> Wakeup {
+        if self.pending.is_empty() { Wakeup::Armed } else { Wakeup::Pending }
+    }
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

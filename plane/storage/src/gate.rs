@@ -1,0 +1,237 @@
+//! Lets requests go when their store says so.
+//!
+//! What a request counts as
+//! - A read or a write counts by its bytes.
+//! - Zeros count as a write of as many bytes, because the device may have to write them;
+//!   not if their space may be given back and the file can have holes.
+//! - A flush, a discard and zeros that become a hole count as one operation: they move no
+//!   payload, but each costs the device something, and none may be had without limit.
+//!
+//! What is closed does not wait for its maximum. Its requests are let through at once, and
+//! stay in the store's queue as what the disk owes; until that is paid nothing more is
+//! taken from the disk's queues. So a disk is ahead of its maximum by what its queues may
+//! have waiting at most, however often they come and go, and what it does in sum is as if
+//! it had waited.
+
+use core::time::Duration;
+
+use suimon_ports::DiskOp;
+use suimon_quantity::Time;
+use suimon_storage_qos::{Next, Submitted};
+
+use crate::disk::{Disk, Place};
+use crate::notices::StorageNotice;
+use crate::request::Request;
+use crate::work::{REQUESTS_MAX, StorageWork};
+
+impl StorageWork {
+    /// A request was taken: it begins, or waits for its store.
+    #[inline]
+    pub(crate) fn admit(&mut self, number: usize) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let disk_number = request.disk;
+        let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin(number) };
+        let Some(Place { store, slot }) = disk.place else { return self.begin(number) };
+        let Some(of) = self.stores.get_mut(store) else { return self.begin(number) };
+        let bytes = counted_bytes(disk, request);
+        request.bytes = bytes;
+        match of.submit(self.now, slot, bytes, u32::try_from(disk_number).unwrap_or(u32::MAX)) {
+            Ok(Submitted::Dispatch) => request.is_charged = true,
+            Ok(Submitted::Waits) => {
+                disk.held.push_back(number);
+                self.held += 1;
+                if let Some(of) = self.queues.get_mut(request.queue) {
+                    of.held += 1;
+                }
+                return;
+            }
+            // The disk was removed from its store, which has no say in it any more. Full
+            // it is not: nothing is taken from a queue for which there is no room.
+            Err(_) => {}
+        }
+        self.begin(number);
+    }
+
+    /// Lets requests go, as far as their stores allow it now; whether there were any.
+    pub(crate) fn let_go(&mut self) -> bool {
+        let mut any = false;
+        for store in self.stores.numbers() {
+            any |= self.let_go_of(store);
+        }
+        any
+    }
+
+    fn let_go_of(&mut self, store: usize) -> bool {
+        let (now, mut any) = (self.now, false);
+        let Some(of) = self.stores.get_mut(store) else { return false };
+        of.exchange(now, self.processor, &mut self.outbox);
+        while self.begun() < REQUESTS_MAX {
+            let Some(of) = self.stores.get_mut(store).filter(|of| of.waiting > 0) else { break };
+            let Next::Dispatch { disk: slot, tag } = of.poll(now) else { break };
+            any = true;
+            if !of.handle_let_go(now, slot) {
+                self.begin_first(tag as usize);
+            } else if !of.is_owed(slot) {
+                self.resume_place(Place { store, slot });
+            }
+        }
+        let Some(of) = self.stores.get_mut(store) else { return any };
+        let room = of.spec.waiting_max.saturating_sub(of.waiting) as usize;
+        let starved: Vec<usize> = of.starved.drain(..room.min(of.starved.len())).collect();
+        if any {
+            of.exchange(now, self.processor, &mut self.outbox);
+        }
+        starved.into_iter().for_each(|queue| self.resume_queue(queue));
+        any
+    }
+
+    /// Begins the first request of a disk that waits for its store.
+    fn begin_first(&mut self, disk: usize) {
+        let first = self.disks.get_mut(disk).and_then(|disk| disk.held.pop_front());
+        let Some(number) = first else { return };
+        self.held -= 1;
+        let Some(request) = self.requests.get_mut(number) else { return };
+        request.is_charged = true;
+        let queue = request.queue;
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.held -= 1;
+        }
+        self.resume_queue(queue);
+        self.begin(number);
+    }
+
+    /// A disk's requests that wait do not wait for their store any more. If the store lets
+    /// them go later, they are `owed` until then.
+    pub(crate) fn let_through(&mut self, disk_number: usize, is_owed: bool) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let through = core::mem::take(&mut disk.held);
+        if through.is_empty() {
+            return;
+        }
+        self.held -= through.len();
+        if let Some(Place { store, slot }) = disk.place {
+            if let Some(of) = self.stores.get_mut(store) {
+                if is_owed {
+                    let bytes = |number: &usize| self.requests.get(*number).map(|of| of.bytes);
+                    of.owed.entry(slot).or_default().extend(through.iter().filter_map(bytes));
+                } else {
+                    let count = u32::try_from(through.len()).unwrap_or(u32::MAX);
+                    of.waiting = of.waiting.saturating_sub(count);
+                }
+            }
+        }
+        for number in through {
+            let queue = self.requests.get(number).map(|request| request.queue);
+            if let Some(of) = queue.and_then(|queue| self.queues.get_mut(queue)) {
+                of.held -= 1;
+            }
+            self.begin(number);
+        }
+    }
+
+    /// A request was answered; its store hears of it, if it is to.
+    #[inline]
+    pub(crate) fn tell_store(&mut self, place: Option<Place>, request: &Request) {
+        if !request.is_charged {
+            return;
+        }
+        let Some(Place { store, slot }) = place else { return };
+        let Some(of) = self.stores.get_mut(store) else { return };
+        let latency = request.moved.since(request.sent);
+        let latency = Some(latency).filter(|latency| *latency > Duration::ZERO);
+        of.handle_answered(self.now, slot, request.bytes, latency);
+    }
+
+    /// Requests that are under way and do not wait for their store.
+    pub(crate) fn begun(&self) -> usize {
+        self.requests.len() - self.held
+    }
+
+    /// How many requests may be taken from a queue. It is asked of each queue in each turn,
+    /// so it looks at no disk.
+    #[inline]
+    pub(crate) fn room(&self, number: usize) -> usize {
+        let room = REQUESTS_MAX - self.begun().min(REQUESTS_MAX);
+        let Some(queue) = self.queues.get(number).filter(|of| !of.is_stopped) else { return 0 };
+        let Some(Place { store, slot }) = queue.place else { return room };
+        match self.stores.get(store) {
+            Some(of) if of.is_owed(slot) => 0,
+            Some(of) => room.min(of.room(queue.held)),
+            None => room,
+        }
+    }
+
+    /// Does not read a queue, nor wait for it, until there is room for what it may bring.
+    pub(crate) fn pause_queue(&mut self, number: usize) {
+        if self.begun() >= REQUESTS_MAX {
+            return;
+        }
+        let Some(queue) = self.queues.get_mut(number) else { return };
+        queue.is_paused = true;
+        let store = queue.place.and_then(|place| self.stores.get_mut(place.store));
+        if let Some(of) = store.filter(|of| queue.held == 0 && of.waiting >= of.spec.waiting_max) {
+            of.starved.push_back(number);
+        }
+    }
+
+    /// Reads a queue again that was paused.
+    pub(crate) fn resume_queue(&mut self, number: usize) {
+        let Some(of) = self.queues.get_mut(number).filter(|of| of.is_paused) else { return };
+        of.is_paused = false;
+        of.empty_polls = 0;
+        if core::mem::take(&mut of.is_unwatched) {
+            self.to_watch.push(number);
+        }
+        self.active.push(number);
+    }
+
+    /// Reads a disk's queues again that were paused.
+    pub(crate) fn resume_queues(&mut self, disk: usize) {
+        for number in self.queues.numbers() {
+            if self.queues.get(number).is_some_and(|of| of.disk == disk) {
+                self.resume_queue(number);
+            }
+        }
+    }
+
+    /// The same of a place's queues.
+    pub(crate) fn resume_place(&mut self, place: Place) {
+        for number in self.queues.numbers() {
+            if self.queues.get(number).is_some_and(|of| of.place == Some(place)) {
+                self.resume_queue(number);
+            }
+        }
+    }
+
+    /// When something is to be done although nothing comes and nothing ends.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
+        stores.filter_map(|of| of.next_deadline()).min()
+    }
+
+    /// Looks at what was delivered, where it is time to.
+    pub(crate) fn observe(&mut self) {
+        for number in self.stores.numbers() {
+            let Some(of) = self.stores.get_mut(number) else { continue };
+            let store = of.id;
+            for event in of.observe(self.now) {
+                self.notices.push(StorageNotice::Qos { store, event });
+            }
+        }
+    }
+}
+
+/// The bytes by which a request counts; 0: as one operation.
+#[inline]
+fn counted_bytes(disk: &Disk, request: &Request) -> u32 {
+    let counts = match request.op {
+        DiskOp::Read | DiskOp::Write { .. } => true,
+        DiskOp::WriteZeroes { may_unmap: true, .. } => {
+            !disk.layers.first().is_some_and(|own| own.can_punch)
+        }
+        DiskOp::WriteZeroes { .. } => true,
+        DiskOp::Flush | DiskOp::Discard | DiskOp::Status { .. } => false,
+    };
+    if counts { u32::try_from(request.range.len()).unwrap_or(u32::MAX) } else { 0 }
+}

@@ -1,0 +1,280 @@
+//! Making a disk.
+
+use std::sync::Arc;
+
+use suimon_image::{ImageError, ImageFile};
+use suimon_ports::{FileName, FileUse, StoreFault, StoreFiles};
+use suimon_vhd::{BLOCK_SIZE_DEFAULT, NewDisk, NewSize, NewVhd, Parent, ParentLocator};
+use suimon_vhdx::NewImage;
+
+use super::draft::Draft;
+use super::error::{DiskError, DiskFault};
+use super::layer::{Identity, LayerOptions, OpenLayer, Opened};
+use super::locate_parent::relative_path;
+use super::plan::{DiskFormat, DiskKind, DiskPlan};
+use super::{Seeds, vhd_time};
+
+/// What is usual for a VHDX image, by the specification.
+const VHDX_BLOCK_DEFAULT: u64 = 32 << 20;
+
+/// What a new image says of its parent.
+#[derive(Clone, Debug)]
+pub(crate) enum ParentClaim {
+    Vhd(Parent),
+    Vhdx(suimon_vhdx::ParentLocator),
+}
+
+/// What is needed of a parent to make a child.
+#[derive(Clone, Debug)]
+pub(crate) struct MakingParent {
+    pub(crate) claim: ParentClaim,
+    size: u64,
+    block_bytes: Option<u64>,
+    logical_sector: u32,
+}
+
+/// A new image, all of it decided.
+pub(crate) struct Making {
+    pub(crate) format: DiskFormat,
+    pub(crate) kind: DiskKind,
+    pub(crate) size: u64,
+    pub(crate) block_bytes: u64,
+    pub(crate) logical_sector: u32,
+    pub(crate) physical_sector: u32,
+    pub(crate) claim: Option<ParentClaim>,
+    /// Another disk's, whose content it will have; else a new one is drawn.
+    pub(crate) identity: Identity,
+}
+
+/// Whether a plan's file is there.
+///
+/// # Errors
+/// Something else is there, or the system said no.
+pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError> {
+    match files.status(plan.named()?) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_missing() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the file of a disk as a plan says. It has its name only when it is whole and
+/// durable; after a crash or an error nothing is there, or a file that
+/// [`sweep`](super::sweep) removes.
+///
+/// # Errors
+/// The plan is not possible; there is a file of that name, or a directory is missing; the
+/// parent cannot be opened; the store is full, or the system said no.
+pub fn create(
+    files: &Arc<dyn StoreFiles>,
+    plan: &DiskPlan,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), DiskError> {
+    plan.check()?;
+    let name = plan.named()?;
+    if exists(files.as_ref(), plan)? {
+        return Err(plan.error(StoreFault::Exists));
+    }
+    // Kept open, so that nobody changes it meanwhile.
+    let parent = open_parent(files.as_ref(), plan, seeds)?;
+    let of_parent = match &parent {
+        Some(parent) => Some(parent_of(files.as_ref(), parent, name)?),
+        None => None,
+    };
+    let making = decide(plan, of_parent)?;
+    refuse_too_large(files.as_ref(), &making).map_err(|fault| plan.error(fault))?;
+    Draft::new(files, name, plan.unit())
+        .and_then(|draft| {
+            make(files.as_ref(), &draft, &making, seeds)?;
+            draft.publish()
+        })
+        .map_err(|error| {
+            if error.is_missing() {
+                let allowed = "a name in a directory that is there: make the directory";
+                return plan.refuse("file", &plan.label(), allowed);
+            }
+            DiskError { file: plan.label(), ..error }.or_full()
+        })
+}
+
+/// Setting aside more than there is would fill the store, if only for a moment, and other
+/// disks with it.
+pub(crate) fn refuse_too_large(files: &dyn StoreFiles, making: &Making) -> Result<(), DiskFault> {
+    if making.kind != DiskKind::Fixed {
+        return Ok(());
+    }
+    let free_bytes = files.space().map_err(|error| error.fault)?.free_bytes;
+    if free_bytes < making.size { Err(StoreFault::Full.into()) } else { Ok(()) }
+}
+
+fn make(
+    files: &dyn StoreFiles,
+    draft: &Draft,
+    making: &Making,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), DiskError> {
+    let failed = |error| DiskError::new(draft.name(), error);
+    write_image(draft.file()?.as_ref(), making, seeds).map_err(failed)?;
+    if making.kind == DiskKind::Fixed {
+        files.reserve(draft.name())?;
+    }
+    Ok(())
+}
+
+fn open_parent(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut Seeds<'_>,
+) -> Result<Option<OpenLayer>, DiskError> {
+    if plan.kind != DiskKind::Differencing {
+        return Ok(None);
+    }
+    let Some(parent) = &plan.parent else {
+        let allowed = "the name of its parent's file";
+        let value = "missing".to_owned();
+        return Err(plan.error(DiskFault::Plan { field: "parent", value, allowed }));
+    };
+    let options = LayerOptions {
+        format: plan.format,
+        used: FileUse::Read,
+        unit: plan.unit(),
+        sectors: (plan.logical_sector, plan.physical_sector),
+    };
+    match OpenLayer::open(files, parent, options, seeds) {
+        Err(error) if error.is_missing() => {
+            Err(plan.error(DiskFault::ParentMissing { tried: parent.to_string() }))
+        }
+        other => other.map(Some),
+    }
+}
+
+/// What a child named `child` says of this parent.
+pub(crate) fn parent_of(
+    files: &dyn StoreFiles,
+    parent: &OpenLayer,
+    child: &FileName,
+) -> Result<MakingParent, DiskError> {
+    let path = relative_path(child, &parent.name);
+    let claim = match &parent.image {
+        Opened::Vhdx(image) => {
+            let linkage = image.data_write_guid();
+            let locator = suimon_vhdx::ParentLocator::new(linkage).with_relative_path(&path);
+            ParentClaim::Vhdx(locator)
+        }
+        Opened::Vhd(image) => ParentClaim::Vhd(Parent {
+            unique_id: image.footer().unique_id,
+            modified: parent.modified(files)?,
+            name: parent.name.last().to_owned(),
+            locators: vec![ParentLocator::WindowsRelative(path)],
+        }),
+        Opened::Raw(_) => {
+            let allowed = "an image of format vhd or vhdx";
+            let value = "raw".to_owned();
+            let fault = DiskFault::Plan { field: "parent", value, allowed };
+            return Err(DiskError::new(&parent.name, fault));
+        }
+    };
+    let shape = parent.shape();
+    Ok(MakingParent {
+        claim,
+        size: shape.size,
+        block_bytes: parent.block_bytes(),
+        logical_sector: shape.logical_sector,
+    })
+}
+
+/// What a plan leaves open is decided.
+pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Making, DiskError> {
+    let refuse =
+        |field, value: String, allowed| Err(plan.error(DiskFault::Plan { field, value, allowed }));
+    let of_parent = parent.as_ref().map(|parent| parent.size);
+    let Some(size) = plan.size.or(of_parent) else {
+        return refuse("size", "missing".to_owned(), "the disk's size, as the file is to be made");
+    };
+    plan.check_size(size)?;
+    if let Some(parent) = &parent {
+        if parent.logical_sector != plan.logical_sector {
+            return Err(plan.error(DiskFault::Differs {
+                field: "logical_sector",
+                planned: plan.logical_sector.to_string(),
+                found: format!("{} in the parent", parent.logical_sector),
+            }));
+        }
+        if size < parent.size || (plan.format == DiskFormat::Vhd && size != parent.size) {
+            let allowed = "the parent's, with format vhdx also more";
+            return refuse("size", size.to_string(), allowed);
+        }
+    }
+    let usual = match plan.format {
+        DiskFormat::Vhdx => VHDX_BLOCK_DEFAULT,
+        _ => BLOCK_SIZE_DEFAULT.into(),
+    };
+    let of_parent = parent.as_ref().and_then(|parent| parent.block_bytes);
+    Ok(Making {
+        format: plan.format,
+        kind: plan.kind,
+        size,
+        block_bytes: plan.block_bytes.or(of_parent).unwrap_or(usual),
+        logical_sector: plan.logical_sector,
+        physical_sector: plan.physical_sector,
+        claim: parent.map(|parent| parent.claim),
+        identity: Identity::None,
+    })
+}
+
+/// Writes a new image into an empty file, and makes it durable.
+pub(crate) fn write_image(
+    file: &dyn ImageFile,
+    making: &Making,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), ImageError> {
+    match (making.format, &making.claim) {
+        (DiskFormat::Raw | DiskFormat::PassThrough, _) => file
+            .set_len(making.size)
+            .and_then(|()| file.flush())
+            .map_err(|error| ImageError::new("file", 0, error)),
+        (DiskFormat::Vhd, claim) => {
+            let block_size = u32::try_from(making.block_bytes).unwrap_or(u32::MAX);
+            let disk = match (making.kind, claim) {
+                (_, Some(ParentClaim::Vhd(parent))) => {
+                    NewDisk::Differencing { block_size, parent: parent.clone() }
+                }
+                (DiskKind::Fixed, _) => NewDisk::Fixed,
+                _ => NewDisk::Dynamic { block_size },
+            };
+            let image = NewVhd {
+                disk,
+                size: making.size,
+                size_told: NewSize::Exact,
+                unique_id: match making.identity {
+                    Identity::Vhd(kept) => kept,
+                    _ => (seeds.random)(),
+                },
+                created: vhd_time(seeds.now_unix_s),
+            };
+            image.create(file).map(|_| ())
+        }
+        (DiskFormat::Vhdx, claim) => {
+            let parent = match claim {
+                Some(ParentClaim::Vhdx(locator)) => Some(locator.clone()),
+                _ => None,
+            };
+            let (disk_id, data_write) = match making.identity {
+                Identity::Vhdx { disk, content } => (disk, content),
+                _ => (seeds.guid(), seeds.guid()),
+            };
+            let image = NewImage {
+                size: making.size,
+                block_bytes: making.block_bytes,
+                logical_sector: making.logical_sector,
+                physical_sector: making.physical_sector,
+                is_fixed: making.kind == DiskKind::Fixed,
+                parent,
+                file_write: seeds.guid(),
+                data_write,
+                disk_id,
+            };
+            image.create(file)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is wrong with a disk's files.
+
+use suimon_image::ImageError;
+use suimon_ports::{FileName, StoreFault, StoreFileError};
+use thiserror::Error;
+
+/// What kind of thing is wrong with a disk.
+#[derive(Debug, Error)]
+pub enum DiskFault {
+    /// The plan asks for something that is not possible.
+    #[error("{field} is {value}: allowed is {allowed}")]
+    Plan {
+        /// Which part of the plan.
+        field: &'static str,
+        /// What it says.
+        value: String,
+        /// What would be accepted.
+        allowed: &'static str,
+    },
+    /// The plan says something else than the image.
+    #[error(
+        "{field} is {planned} in the configuration and {found} in the image: change the one, or convert the other"
+    )]
+    Differs {
+        /// Which part of the plan.
+        field: &'static str,
+        /// What the plan says.
+        planned: String,
+        /// What the image says.
+        found: String,
+    },
+    /// Its parent is not there.
+    #[error("its parent is missing, tried {tried}: put it there, or name it as the disk's parent")]
+    ParentMissing {
+        /// Names under which it was looked for; none is in the store if this is empty.
+        tried: String,
+    },
+    /// The parent is another disk than the child was made over.
+    #[error(
+        "{field} names its parent {expected}, but {parent} is {found}: it is another disk, find the right one"
+    )]
+    ParentIsAnother {
+        /// The field of the child.
+        field: &'static str,
+        /// The file that was found.
+        parent: FileName,
+        /// What the child expects.
+        expected: String,
+        /// What the parent says of itself.
+        found: String,
+    },
+    /// The parent was changed after the child was made.
+    #[error(
+        "{field} says that its parent is as of {expected}, but {parent} is as of {found}: {hint}"
+    )]
+    ParentChanged {
+        /// The field of the child.
+        field: &'static str,
+        /// The parent's file.
+        parent: FileName,
+        /// What the child expects.
+        expected: String,
+        /// What was found.
+        found: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A file is its own ancestor.
+    #[error("{file} is its own ancestor: one of the files in between was exchanged, restore it")]
+    ParentCycle {
+        /// The file that came again.
+        file: FileName,
+    },
+    /// Other disks would change with a parent that a child is merged into.
+    #[error(
+        "it is the parent of {child} too, which would change with it: merge or convert that first"
+    )]
+    OtherChildren {
+        /// Another child's file.
+        child: FileName,
+    },
+    /// There are too many layers.
+    #[error("it has more than {max} layers: merge some of them")]
+    TooManyLayers {
+        /// How many are opened.
+        max: usize,
+    },
+    /// The image is broken.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A file could not be used.
+    #[error(transparent)]
+    Store(#[from] StoreFault),
+}
+
+/// What is wrong with a disk, and with which of its files.
+#[derive(Debug, Error)]
+#[error("{file}: {fault}")]
+pub struct DiskError {
+    /// The file's name in the store.
+    pub file: String,
+    /// What is wrong.
+    #[source]
+    pub fault: Box<DiskFault>,
+}
+
+impl DiskError {
+    /// Something is wrong with a file.
+    #[must_use]
+    pub fn new(file: impl Into<String>, fault: impl Into<DiskFault>) -> Self {
+        Self { file: file.into(), fault: Box::new(fault.into()) }
+    }
+
+    /// Whether the disk's own file is not there, so that it may be made.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(*self.fault, DiskFault::Store(StoreFault::Missing))
+    }
+
+    /// Whether the store is full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        match self.fault.as_ref() {
+            DiskFault::Store(StoreFault::Full) => true,
+            DiskFault::Image(error) => match &error.fault {
+                suimon_image::ImageFault::File(error) => is_full(error),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// A full store is told as such, wherever it was noticed.
+    pub(crate) fn or_full(self) -> Self {
+        if self.is_full() { Self::new(self.file, StoreFault::Full) } else { self }
+    }
+}
+
+/// Whether an error says that the file system has no room.
+fn is_full(error: &suimon_image::FileError) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    match error {
+        suimon_image::FileError::System(error) => {
+            matches!(error.kind(), StorageFull | QuotaExceeded)
+        }
+        suimon_image::FileError::End { .. } => false,
+    }
+}
+
+impl From<StoreFileError> for DiskError {
+    fn from(error: StoreFileError) -> Self {
+        Self::new(error.file, error.fault)
+    }
+}

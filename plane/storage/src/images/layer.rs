@@ -1,0 +1,169 @@
+//! One image with its file.
+
+use std::sync::Arc;
+
+use suimon_image::{Image, ImageError, Linear, Shape};
+use suimon_ports::{DiskFile, FileName, FileUse, StoreFiles};
+use suimon_vhd::{Access, DiskType, OpenOptions, SizeRule, Vhd};
+use suimon_vhdx::{Guid, Kind, Vhdx};
+
+use super::error::DiskError;
+use super::plan::{DiskFormat, DiskKind};
+use super::{Seeds, vhd_time};
+use crate::disk::DiskLayer;
+
+/// An opened image, by its format.
+pub(crate) enum Opened {
+    Raw(Linear),
+    Vhd(Box<Vhd>),
+    Vhdx(Box<Vhdx>),
+}
+
+/// An opened image with its file.
+pub(crate) struct OpenLayer {
+    pub(crate) name: FileName,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) image: Opened,
+}
+
+/// What tells a disk from others, and its content from what it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    None,
+    Vhd([u8; 16]),
+    Vhdx { disk: Guid, content: Guid },
+}
+
+/// How a file is opened as an image.
+#[derive(Clone, Copy)]
+pub(crate) struct LayerOptions {
+    pub(crate) format: DiskFormat,
+    pub(crate) used: FileUse,
+    pub(crate) unit: u32,
+    /// What a raw file has; other images tell.
+    pub(crate) sectors: (u32, u32),
+}
+
+impl OpenLayer {
+    /// Opens a file as an image.
+    pub(crate) fn open(
+        files: &dyn StoreFiles,
+        name: &FileName,
+        options: LayerOptions,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<Self, DiskError> {
+        let file = files.open(name, options.used, options.unit)?;
+        Self::on(file, name, options, None, seeds)
+    }
+
+    /// Takes an opened file as an image. With `content` a VHDX image that is opened for
+    /// writing keeps being that content for its children: what they read will not change.
+    pub(crate) fn on(
+        file: Arc<dyn DiskFile>,
+        name: &FileName,
+        options: LayerOptions,
+        content: Option<Guid>,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<Self, DiskError> {
+        let image = open_image(file.as_ref(), options, content, seeds);
+        let image = image.map_err(|error| DiskError::new(name, error))?;
+        Ok(Self { name: name.clone(), file, image })
+    }
+
+    /// What tells the disk and its content from others.
+    pub(crate) fn identity(&self) -> Identity {
+        match &self.image {
+            Opened::Raw(_) => Identity::None,
+            Opened::Vhd(image) => Identity::Vhd(image.footer().unique_id),
+            Opened::Vhdx(image) => {
+                Identity::Vhdx { disk: image.disk_id(), content: image.data_write_guid() }
+            }
+        }
+    }
+
+    /// When bytes take space; of a raw file, that is not known.
+    pub(crate) fn kind(&self) -> Option<DiskKind> {
+        match &self.image {
+            Opened::Raw(_) => None,
+            Opened::Vhd(image) => Some(match image.footer().disk_type {
+                DiskType::Fixed => DiskKind::Fixed,
+                DiskType::Dynamic => DiskKind::Dynamic,
+                DiskType::Differencing => DiskKind::Differencing,
+            }),
+            Opened::Vhdx(image) => Some(match image.kind() {
+                Kind::Fixed => DiskKind::Fixed,
+                Kind::Dynamic => DiskKind::Dynamic,
+                Kind::Differencing => DiskKind::Differencing,
+            }),
+        }
+    }
+
+    /// What a guest sees.
+    pub(crate) fn shape(&self) -> Shape {
+        match &self.image {
+            Opened::Raw(image) => image.shape(),
+            Opened::Vhd(image) => Image::shape(image.as_ref()),
+            Opened::Vhdx(image) => Image::shape(image.as_ref()),
+        }
+    }
+
+    /// Bytes of a block, if the image has blocks.
+    pub(crate) fn block_bytes(&self) -> Option<u64> {
+        match &self.image {
+            Opened::Vhdx(image) => Some(image.block_bytes()),
+            _ => Some(self.shape().block).filter(|block| *block != 0),
+        }
+    }
+
+    /// For the engine.
+    pub(crate) fn into_layer(self) -> DiskLayer {
+        let image: Box<dyn Image> = match self.image {
+            Opened::Raw(image) => Box::new(image),
+            Opened::Vhd(image) => image,
+            Opened::Vhdx(image) => image,
+        };
+        DiskLayer { image, file: self.file }
+    }
+
+    /// Closes an image that was opened for writing.
+    pub(crate) fn close(self) -> Result<(), DiskError> {
+        let name = self.name.clone();
+        let DiskLayer { image, file } = self.into_layer();
+        image.close(file.as_ref()).map_err(|error| DiskError::new(&name, error).or_full())
+    }
+
+    /// When the file was last changed, as VHD counts.
+    pub(crate) fn modified(&self, files: &dyn StoreFiles) -> Result<u32, DiskError> {
+        Ok(vhd_time(files.status(&self.name)?.modified_unix_s))
+    }
+}
+
+fn open_image(
+    file: &dyn DiskFile,
+    options: LayerOptions,
+    content: Option<Guid>,
+    seeds: &mut Seeds<'_>,
+) -> Result<Opened, ImageError> {
+    let is_read_only = options.used == FileUse::Read;
+    match options.format {
+        DiskFormat::Raw | DiskFormat::PassThrough => {
+            let (logical_sector, physical_sector) = options.sectors;
+            let len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
+            // Part of a sector at the end is nobody's.
+            let size = len - len % u64::from(logical_sector.max(1));
+            let shape = Shape { size, logical_sector, physical_sector, block: 0 };
+            Ok(Opened::Raw(Linear::new(shape, 0, is_read_only)))
+        }
+        DiskFormat::Vhd => {
+            let access = if is_read_only { Access::Read } else { Access::Write };
+            let options = OpenOptions { access, size: SizeRule::Creator };
+            Ok(Opened::Vhd(Box::new(Vhd::open(file, options)?)))
+        }
+        DiskFormat::Vhdx if is_read_only => Ok(Opened::Vhdx(Box::new(Vhdx::open_read_only(file)?))),
+        DiskFormat::Vhdx => {
+            let mut guids = seeds.write_guids();
+            guids.data_write = content.unwrap_or(guids.data_write);
+            Ok(Opened::Vhdx(Box::new(Vhdx::open(file, &guids)?)))
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Where an image says that its parent is, and whether a file is that parent.
+
+use suimon_ports::{FileName, StoreFiles};
+use suimon_vhd::{Parent, ParentLocator, ParentMismatch};
+
+use super::error::{DiskError, DiskFault};
+use super::layer::{OpenLayer, Opened};
+use super::unix_time;
+
+/// A name under which a parent is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) name: FileName,
+    /// Only the last part of the path was taken, which another file may have too.
+    pub(crate) is_guess: bool,
+}
+
+/// Names under which the parent of a layer is looked for, the best first: relative to the
+/// child; then, for paths of other systems, beside the child.
+pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
+    let mut found: Vec<Candidate> = Vec::new();
+    let mut add = |name: Option<FileName>, is_guess| {
+        if let Some(name) = name.filter(|name| found.iter().all(|other| other.name != *name)) {
+            found.push(Candidate { name, is_guess });
+        }
+    };
+    let (relative, elsewhere) = paths(&child.image);
+    for path in relative {
+        add(relative_to(&child.name, path), false);
+    }
+    for path in elsewhere {
+        let last = path.rsplit(['\\', '/']).next().unwrap_or(path);
+        add(child.name.sibling(last).ok(), true);
+    }
+    found
+}
+
+/// Paths that are relative to the child, and others.
+fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
+    match image {
+        Opened::Raw(_) => (Vec::new(), Vec::new()),
+        Opened::Vhdx(image) => image.parent_locator().map_or_else(Default::default, |locator| {
+            let elsewhere = locator.volume_path().into_iter().chain(locator.absolute_win32_path());
+            (locator.relative_path().into_iter().collect(), elsewhere.collect())
+        }),
+        Opened::Vhd(image) => image.parent().map_or_else(Default::default, |parent| {
+            let relative = parent.locators.iter().filter_map(|locator| match locator {
+                ParentLocator::WindowsRelative(path) => Some(path.as_str()),
+                _ => None,
+            });
+            let absolute = parent.locators.iter().filter_map(|locator| match locator {
+                ParentLocator::WindowsAbsolute(path) => Some(path.as_str()),
+                _ => None,
+            });
+            let elsewhere = core::iter::once(parent.name.as_str()).chain(absolute);
+            (relative.collect(), elsewhere.collect())
+        }),
+    }
+}
+
+/// A relative path of Windows as a name in the store; `None` if it leads out of it, or is
+/// not relative.
+fn relative_to(child: &FileName, path: &str) -> Option<FileName> {
+    let mut parts: Vec<&str> = child.folder().map_or_else(Vec::new, |f| f.split('/').collect());
+    if path.starts_with(['\\', '/']) || path.contains(':') {
+        return None;
+    }
+    for part in path.split(['\\', '/']) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    FileName::new(&parts.join("/")).ok()
+}
+
+/// The path of a file from another's directory, in the syntax of Windows.
+pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
+    let split = |name: &FileName| -> Vec<String> {
+        name.folder().map_or_else(Vec::new, |f| f.split('/').map(str::to_owned).collect())
+    };
+    let (from, to) = (split(child), split(parent));
+    let shared = from.iter().zip(&to).take_while(|(from, to)| from == to).count();
+    let mut parts = vec!["..".to_owned(); from.len() - shared];
+    if parts.is_empty() {
+        parts.push(".".to_owned());
+    }
+    parts.extend(to.into_iter().skip(shared));
+    parts.push(parent.last().to_owned());
+    parts.join("\\")
+}
+
+/// Whether `parent` is the disk over which `child` was made, unchanged since.
+pub(crate) fn verify(
+    files: &dyn StoreFiles,
+    child: &OpenLayer,
+    parent: &OpenLayer,
+) -> Result<(), DiskError> {
+    let judged = match (&child.image, &parent.image) {
+        (Opened::Vhd(of_child), Opened::Vhd(of_parent)) => {
+            let Some(claim) = of_child.parent() else { return Ok(()) };
+            judge_vhd(claim, of_parent.footer().unique_id, parent.modified(files)?, &parent.name)
+        }
+        (Opened::Vhdx(of_child), Opened::Vhdx(of_parent)) => {
+            let Some(locator) = of_child.parent_locator() else { return Ok(()) };
+            let found = of_parent.data_write_guid();
+            if locator.is_linked_to(found) {
+                return Ok(());
+            }
+            let expected = locator.linkage().map_or_else(String::new, |guid| guid.to_string());
+            Err(DiskFault::ParentChanged {
+                field: "parent_linkage",
+                parent: parent.name.clone(),
+                expected: format!("DataWriteGuid {expected}"),
+                found: found.to_string(),
+                hint: "it is another disk or was written to since, restore the one that was \
+                       there when this disk was made"
+                    .to_owned(),
+            })
+        }
+        _ => return Ok(()),
+    };
+    judged.map_err(|fault| DiskError::new(&child.name, fault))
+}
+
+/// Whether `layer` names `parent`, by its name and by what it is.
+pub(crate) fn is_child_of(layer: &OpenLayer, parent: &OpenLayer) -> bool {
+    let is_linked = match (&layer.image, &parent.image) {
+        (Opened::Vhd(child), Opened::Vhd(parent)) => {
+            child.parent().is_some_and(|claim| claim.unique_id == parent.footer().unique_id)
+        }
+        (Opened::Vhdx(child), Opened::Vhdx(parent)) => child
+            .parent_locator()
+            .is_some_and(|locator| locator.is_linked_to(parent.data_write_guid())),
+        _ => false,
+    };
+    is_linked && candidates(layer).iter().any(|candidate| candidate.name == parent.name)
+}
+
+fn judge_vhd(
+    claim: &Parent,
+    unique_id: [u8; 16],
+    modified: u32,
+    parent: &FileName,
+) -> Result<(), DiskFault> {
+    let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    match claim.check(unique_id, modified) {
+        Ok(()) => Ok(()),
+        // Programs that do not know the time write none.
+        Err(ParentMismatch::Modified { expected: 0, .. }) => Ok(()),
+        Err(ParentMismatch::UniqueId) => Err(DiskFault::ParentIsAnother {
+            field: "Parent Unique ID",
+            parent: parent.clone(),
+            expected: hex(claim.unique_id),
+            found: hex(unique_id),
+        }),
+        Err(ParentMismatch::Modified { expected, found }) => {
+            let (expected, found) = (unix_time(expected), unix_time(found));
+            Err(DiskFault::ParentChanged {
+                field: "Parent Time Stamp",
+                parent: parent.clone(),
+                expected: format!("second {expected} of Unix"),
+                found: format!("second {found}"),
+                hint: format!(
+                    "if it was written to, restore it; if it was only copied, give it its time \
+                     back: touch -d @{expected} {parent}"
+                ),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_windows_are_names_in_the_store_or_nothing() {
+        for (child, path, expected) in [
+            ("c", r".\p", Some("p")),
+            ("c", "p", Some("p")),
+            ("a/c", r"..\b\p", Some("b/p")),
+            ("a/b/c", r"..\..\p", Some("p")),
+            ("a/c", r"..\..\p", None),
+            ("c", r"..\p", None),
+            ("c", r"C:\p", None),
+            ("c", r"\p", None),
+            ("c", "/etc/passwd", None),
+            ("c", r".\a:b", None),
+            ("a/c", r"..", None),
+            ("c", "", None),
+        ] {
+            let child = FileName::new(child).unwrap();
+            let found = relative_to(&child, path);
+            assert_eq!(found.as_ref().map(FileName::as_str), expected, "{child} {path}");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_leads_back() {
+        for (child, parent, expected) in [
+            ("c", "p", r".\p"),
+            ("a/c", "p", r"..\p"),
+            ("c", "a/p", r".\a\p"),
+            ("a/b/c", "a/d/e/p", r"..\d\e\p"),
+        ] {
+            let (child, parent) = (FileName::new(child).unwrap(), FileName::new(parent).unwrap());
+            let path = relative_path(&child, &parent);
+            assert_eq!(path, expected);
+            assert_eq!(relative_to(&child, &path), Some(parent));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Opening a disk with its parents.
+
+use suimon_image::{Linear, Shape};
+use suimon_ports::{FileName, FileUse, StoreFiles};
+
+use super::Seeds;
+use super::error::{DiskError, DiskFault};
+use super::layer::{LayerOptions, OpenLayer};
+use super::locate_parent::{Candidate, candidates, verify};
+use super::plan::{DiskFormat, DiskKind, DiskPlan};
+use crate::disk::{DiskLayer, DiskSpec};
+
+/// Layers that a disk may have, its own image with them.
+pub const LAYERS_MAX: usize = 64;
+
+/// A disk that is open.
+pub struct OpenedDisk {
+    /// For the engine, which gives it back for [`close`].
+    pub spec: DiskSpec,
+    /// What a guest sees.
+    pub shape: Shape,
+    /// Bytes that the disk's own file takes of the store; all of a block device.
+    pub allocated_bytes: u64,
+    /// The files: its own, then the parent's, and so on. Empty for a block device.
+    pub layers: Vec<FileName>,
+}
+
+/// Opens a disk as a plan says, and locks its files. Nothing is made: if the disk's file is
+/// not there, the error says so ([`DiskError::is_missing`]). The size in the plan is not
+/// compared; whoever asked for another resizes.
+///
+/// An image that was not closed is repaired as its format has it. A VHDX image that is
+/// opened for writing is another one for its children from then on, as the specification
+/// has it.
+///
+/// # Errors
+/// The plan is not possible, or is not what the image is; a file is missing, in use, or
+/// broken; a parent is missing, another one, or was changed. Nothing stays open.
+pub fn open(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut Seeds<'_>,
+) -> Result<OpenedDisk, DiskError> {
+    plan.check()?;
+    if plan.format == DiskFormat::PassThrough {
+        return open_device(files, plan);
+    }
+    let layers = open_layers(files, plan, seeds)?;
+    let names: Vec<FileName> = layers.iter().map(|layer| layer.name.clone()).collect();
+    let shape = layers.first().map(OpenLayer::shape);
+    let (Some(shape), Some(name)) = (shape, names.first()) else {
+        return Err(plan.error(suimon_ports::StoreFault::Missing));
+    };
+    let allocated_bytes = files.status(name)?.allocated_bytes;
+    let spec = DiskSpec { layers: layers.into_iter().map(OpenLayer::into_layer).collect() };
+    Ok(OpenedDisk { spec, shape, allocated_bytes, layers: names })
+}
+
+/// Closes a disk that the engine has given back, so that its file needs no repair. `label`
+/// names it in an error.
+///
+/// # Errors
+/// The file could not be written. The image is as after a crash, which is as good.
+pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
+    let Some(DiskLayer { image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
+    image.close(file.as_ref()).map_err(|error| DiskError::new(label, error).or_full())
+}
+
+fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
+    let used = if plan.is_read_only { FileUse::Read } else { FileUse::Write };
+    let file = files.open_device(used, plan.unit())?;
+    let len = file.facts().len;
+    let shape = Shape {
+        size: len - len % u64::from(plan.logical_sector),
+        logical_sector: plan.logical_sector,
+        physical_sector: plan.physical_sector,
+        block: 0,
+    };
+    let image = Box::new(Linear::new(shape, 0, plan.is_read_only));
+    let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
+    Ok(OpenedDisk { spec, shape, allocated_bytes: len, layers: Vec::new() })
+}
+
+/// Opens the disk's own image as the plan says, and its parents for reading.
+pub(crate) fn open_layers(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut Seeds<'_>,
+) -> Result<Vec<OpenLayer>, DiskError> {
+    let options = LayerOptions {
+        format: plan.format,
+        used: if plan.is_read_only { FileUse::Read } else { FileUse::Write },
+        unit: plan.unit(),
+        sectors: (plan.logical_sector, plan.physical_sector),
+    };
+    let own = OpenLayer::open(files, plan.named()?, options, seeds)?;
+    let mut layers = vec![own];
+    let opened = agree(plan, &layers)
+        .and_then(|()| add_parents(files, &mut layers, plan.parent.as_ref(), options, seeds));
+    match opened {
+        Ok(()) => Ok(layers),
+        Err(error) => {
+            // It was not used. If it cannot be closed, it is as after a crash.
+            if let Some(own) = layers.into_iter().next().filter(|_| !plan.is_read_only) {
+                let _ = own.close();
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Whether the image is what the plan says.
+fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
+    let Some(own) = layers.first() else { return Ok(()) };
+    let differs = |field, planned: String, found: String| {
+        Err(plan.error(DiskFault::Differs { field, planned, found }))
+    };
+    if let Some(found) = own.kind().filter(|found| *found != plan.kind) {
+        return differs("kind", plan.kind.word().to_owned(), found.word().to_owned());
+    }
+    let (planned, found) = (plan.logical_sector, own.shape().logical_sector);
+    if planned != found {
+        return differs("logical_sector", planned.to_string(), found.to_string());
+    }
+    if own.shape().size == 0 {
+        return differs("size", "at least a sector".to_owned(), "0".to_owned());
+    }
+    Ok(())
+}
+
+fn add_parents(
+    files: &dyn StoreFiles,
+    layers: &mut Vec<OpenLayer>,
+    named: Option<&FileName>,
+    own: LayerOptions,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), DiskError> {
+    let options = LayerOptions { used: FileUse::Read, ..own };
+    let mut named = named.cloned();
+    while let Some(child) = layers.last() {
+        if child.kind() != Some(DiskKind::Differencing) {
+            break;
+        }
+        let failed = |fault| DiskError::new(&child.name, fault);
+        if layers.len() == LAYERS_MAX {
+            return Err(failed(DiskFault::TooManyLayers { max: LAYERS_MAX }));
+        }
+        let tried = match named.take() {
+            Some(name) => vec![Candidate { name, is_guess: false }],
+            None => candidates(child),
+        };
+        let is_layer = |name: &FileName| layers.iter().any(|layer| layer.name == *name);
+        if let Some(again) = tried.iter().find(|tried| !tried.is_guess && is_layer(&tried.name)) {
+            return Err(failed(DiskFault::ParentCycle { file: again.name.clone() }));
+        }
+        let tried: Vec<Candidate> =
+            tried.into_iter().filter(|tried| !is_layer(&tried.name)).collect();
+        let parent = find_parent(files, &child.name, &tried, options, seeds)?;
+        verify(files, child, &parent)?;
+        let (of_child, of_parent) = (child.shape().logical_sector, parent.shape().logical_sector);
+        if of_parent > of_child {
+            return Err(failed(DiskFault::Differs {
+                field: "LogicalSectorSize",
+                planned: format!("{of_child} in the child"),
+                found: format!("{of_parent} in its parent {}", parent.name),
+            }));
+        }
+        layers.push(parent);
+    }
+    Ok(())
+}
+
+/// The first of the names under which there is a file.
+fn find_parent(
+    files: &dyn StoreFiles,
+    child: &FileName,
+    tried: &[Candidate],
+    options: LayerOptions,
+    seeds: &mut Seeds<'_>,
+) -> Result<OpenLayer, DiskError> {
+    for candidate in tried {
+        match OpenLayer::open(files, &candidate.name, options, seeds) {
+            Err(error) if error.is_missing() => {}
+            other => return other,
+        }
+    }
+    let names: Vec<&str> = tried.iter().map(|tried| tried.name.as_str()).collect();
+    let tried =
+        if names.is_empty() { "no name in this store".to_owned() } else { names.join(", ") };
+    Err(DiskError::new(child, DiskFault::ParentMissing { tried }))
+}

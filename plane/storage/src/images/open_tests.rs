@@ -1,0 +1,335 @@
+//! Disks are made whole or not at all, and parents are what the child names, or an error
+//! that says what they are instead.
+
+use std::sync::Arc;
+
+use suimon_image::testing::Fate;
+use suimon_ports::testing::MemoryStore;
+use suimon_ports::{FileName, FileUse, StoreFiles};
+
+use super::draft::Draft;
+use super::*;
+
+const MB: u64 = 1 << 20;
+const NOW: u64 = 1_700_000_000;
+
+pub(crate) fn name(name: &str) -> FileName {
+    FileName::new(name).unwrap()
+}
+
+/// A plan that can be made.
+pub(crate) fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
+    DiskPlan {
+        format,
+        kind,
+        file: Some(name(file)),
+        size: (kind != DiskKind::Differencing).then_some(3 * MB),
+        parent: None,
+        is_read_only: false,
+        logical_sector: 512,
+        physical_sector: 4096,
+        block_bytes: (format == DiskFormat::Vhdx).then_some(MB),
+    }
+}
+
+pub(crate) fn child(format: DiskFormat, file: &str, parent: &str) -> DiskPlan {
+    DiskPlan { parent: Some(name(parent)), ..plan(format, DiskKind::Differencing, file) }
+}
+
+/// Runs with seeds that are numbers in order.
+pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
+    let mut next = first;
+    let mut random = || {
+        next += 1;
+        next.to_be_bytes()
+    };
+    run(&mut Seeds { random: &mut random, now_unix_s: NOW })
+}
+
+fn made(files: &Arc<dyn StoreFiles>, plan: &DiskPlan, first: u128) -> Result<(), DiskError> {
+    seeded(first, |seeds| create(files, plan, seeds))
+}
+
+fn opened(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
+    seeded(900, |seeds| open(files, plan, seeds))
+}
+
+fn store() -> (MemoryStore, Arc<dyn StoreFiles>) {
+    let store = MemoryStore::default();
+    store.set_time(NOW);
+    (store.clone(), Arc::new(store))
+}
+
+fn formats() -> Vec<DiskPlan> {
+    use DiskFormat::{Raw, Vhd, Vhdx};
+    use DiskKind::{Dynamic, Fixed};
+    [(Raw, Fixed), (Raw, Dynamic), (Vhd, Fixed), (Vhd, Dynamic), (Vhdx, Fixed), (Vhdx, Dynamic)]
+        .map(|(format, kind)| plan(format, kind, "disk"))
+        .into()
+}
+
+/// What an error says is wrong, in one word.
+fn fault<T>(result: Result<T, DiskError>) -> String {
+    let text = format!("{:?}", result.err().expect("an error").fault);
+    let word = text.trim_start_matches("Store(");
+    word.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_is_made_opens_with_its_size() {
+    for plan in formats() {
+        let (store, files) = store();
+        assert!(opened(files.as_ref(), &plan).err().unwrap().is_missing());
+        assert!(!exists(files.as_ref(), &plan).unwrap());
+        made(&files, &plan, 1).unwrap();
+        assert!(exists(files.as_ref(), &plan).unwrap());
+        assert_eq!(fault(made(&files, &plan, 1)), "Exists");
+        let disk = opened(files.as_ref(), &plan).unwrap();
+        assert_eq!((disk.shape.size, disk.layers.len()), (3 * MB, 1), "{plan:?}");
+        assert_eq!((disk.shape.logical_sector, disk.shape.physical_sector), (512, 4096));
+        assert_eq!(fault(opened(files.as_ref(), &plan)), "InUse");
+        close(disk.spec, "disk").unwrap();
+        let reader = DiskPlan { is_read_only: true, ..plan };
+        let (_one, _other) = (opened(&store, &reader).unwrap(), opened(&store, &reader).unwrap());
+        assert_eq!(store.files().len(), 1);
+    }
+}
+
+#[test]
+fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
+    for plan in formats() {
+        let (store, files) = store();
+        made(&files, &plan, 1).unwrap();
+        let ops = store.ops().len();
+        for begun in 0..=ops {
+            for of_all in [Fate::Kept, Fate::Lost, Fate::Torn(0x5555_5555_5555_5555)] {
+                let crashed = store.crashed(begun, || of_all);
+                let swept = sweep(&crashed).unwrap();
+                let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
+                match opened(files.as_ref(), &plan) {
+                    Ok(disk) => assert_eq!((disk.shape.size, begun), (3 * MB, ops), "{plan:?}"),
+                    Err(error) => {
+                        assert!(error.is_missing() && begun < ops, "{begun} {plan:?}: {error}");
+                        assert!(crashed.files().is_empty(), "{begun}: {swept:?}");
+                        made(&files, &plan, 1).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_store_is_told_and_nothing_stays() {
+    for plan in formats() {
+        for room in 0.. {
+            let (store, files) = store();
+            store.set_room(Some(room));
+            match made(&files, &plan, 1) {
+                Ok(()) => break,
+                Err(error) => {
+                    assert!(error.is_full() && error.file == "disk", "{room}: {error}");
+                    let text = error.to_string();
+                    assert!(text.contains("free space") || text.contains("full"), "{text}");
+                    assert!(store.files().is_empty(), "{room}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
+    let (store, files) = store();
+    let plan = plan(DiskFormat::Vhdx, DiskKind::Dynamic, "sub/disk");
+    let draft = Draft::name_for(&name("sub/disk")).unwrap();
+    drop(files.create(&draft, 1).unwrap());
+    made(&files, &plan, 1).unwrap();
+    assert_eq!(store.files().keys().cloned().collect::<Vec<_>>(), [name("sub/disk")]);
+    let making = files.create(&draft, 1).unwrap();
+    assert!(sweep(files.as_ref()).unwrap().is_empty());
+    let another = DiskPlan { file: Some(name("sub/disk")), ..plan };
+    files.remove(&name("sub/disk")).unwrap();
+    assert_eq!(fault(made(&files, &another, 1)), "InUse");
+    drop(making);
+    assert_eq!(sweep(files.as_ref()).unwrap(), [draft]);
+}
+
+#[test]
+fn plans_that_are_not_possible_say_what_would_be() {
+    use DiskFormat::{PassThrough, Raw, Vhd, Vhdx};
+    use DiskKind::{Differencing, Dynamic, Fixed};
+    let (_, files) = store();
+    let with = |format, kind, change: &dyn Fn(&mut DiskPlan)| {
+        let mut plan = plan(format, kind, "disk");
+        change(&mut plan);
+        plan
+    };
+    for (field, plan) in [
+        ("size", with(Raw, Fixed, &|plan| plan.size = None)),
+        ("size", with(Raw, Fixed, &|plan| plan.size = Some(0))),
+        ("size", with(Raw, Fixed, &|plan| plan.size = Some(513))),
+        ("size", with(Raw, Fixed, &|plan| plan.size = Some(u64::MAX - 511))),
+        ("size", with(Vhd, Dynamic, &|plan| plan.size = Some((2040 << 30) + 512))),
+        ("size", with(Vhdx, Dynamic, &|plan| plan.size = Some((64 << 40) + 512))),
+        ("size", with(Vhdx, Dynamic, &|plan| (plan.logical_sector, plan.size) = (4096, Some(512)))),
+        ("logical_sector", with(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
+        ("logical_sector", with(Vhd, Fixed, &|plan| plan.logical_sector = 4096)),
+        ("physical_sector", with(Raw, Fixed, &|plan| plan.physical_sector = 0)),
+        (
+            "physical_sector",
+            with(Raw, Fixed, &|plan| (plan.logical_sector, plan.physical_sector) = (4096, 512)),
+        ),
+        ("block_bytes", with(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),
+        ("block_bytes", with(Vhd, Dynamic, &|plan| plan.block_bytes = Some(4 * MB))),
+        ("block_bytes", with(Vhdx, Dynamic, &|plan| plan.block_bytes = Some(3 * MB))),
+        ("kind", with(Raw, Differencing, &|_| {})),
+        ("kind", with(PassThrough, Dynamic, &|plan| plan.file = None)),
+        ("file", with(PassThrough, Fixed, &|_| {})),
+        ("file", with(Raw, Fixed, &|plan| plan.file = None)),
+        ("parent", with(Vhd, Dynamic, &|plan| plan.parent = Some(name("p")))),
+        ("parent", with(Vhd, Differencing, &|plan| plan.parent = Some(name("disk")))),
+        ("parent", with(Vhd, Differencing, &|_| {})),
+    ] {
+        let error = made(&files, &plan, 1).unwrap_err();
+        assert!(
+            matches!(&*error.fault, DiskFault::Plan { field: of, .. } if *of == field),
+            "{field}: {error}"
+        );
+    }
+}
+
+#[test]
+fn an_image_that_is_not_as_planned_is_refused() {
+    let (_, files) = store();
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let dynamic = plan(format, DiskKind::Dynamic, format.word());
+        made(&files, &dynamic, 1).unwrap();
+        let fixed = DiskPlan { kind: DiskKind::Fixed, ..dynamic.clone() };
+        assert_eq!(fault(opened(files.as_ref(), &fixed)), "Differs");
+        let other = match format {
+            DiskFormat::Vhd => DiskFormat::Vhdx,
+            _ => DiskFormat::Vhd,
+        };
+        let other = DiskPlan { format: other, block_bytes: None, ..dynamic.clone() };
+        assert_eq!(fault(opened(files.as_ref(), &other)), "Image");
+        if format == DiskFormat::Vhdx {
+            let sectors = DiskPlan { logical_sector: 4096, ..dynamic.clone() };
+            assert_eq!(fault(opened(files.as_ref(), &sectors)), "Differs");
+        }
+        // Whatever was refused is not held.
+        opened(files.as_ref(), &dynamic).unwrap();
+    }
+}
+
+/// A store with `base`, `sub/mid` over it and `top` over that.
+fn chain(format: DiskFormat) -> (MemoryStore, Arc<dyn StoreFiles>) {
+    let (store, files) = store();
+    made(&files, &plan(format, DiskKind::Dynamic, "base"), 1).unwrap();
+    made(&files, &child(format, "sub/mid", "base"), 100).unwrap();
+    made(&files, &child(format, "top", "sub/mid"), 200).unwrap();
+    (store, files)
+}
+
+#[test]
+fn a_chain_is_found_by_what_its_images_say() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (store, files) = chain(format);
+        let top = child(format, "top", "sub/mid");
+        for plan in [top.clone(), DiskPlan { parent: None, ..top }] {
+            let disk = opened(files.as_ref(), &plan).unwrap();
+            assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("base")]);
+            assert_eq!(disk.shape.size, 3 * MB);
+            // Parents are shared, and nobody writes to them.
+            assert!(store.open(&name("base"), FileUse::Read, 1).is_ok());
+            assert!(store.open(&name("base"), FileUse::Write, 1).is_err());
+            close(disk.spec, "top").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_parent_that_is_missing_changed_or_another_is_named() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let top = DiskPlan { parent: None, ..child(format, "top", "sub/mid") };
+        let (_, files) = chain(format);
+        files.rename(&name("base"), &name("elsewhere")).unwrap();
+        let error = opened(files.as_ref(), &top).err().unwrap();
+        assert_eq!(error.file, "sub/mid");
+        assert!(error.to_string().contains("its parent is missing, tried base"), "{error}");
+        // The child is not held, and opens when its parent is back.
+        files.rename(&name("elsewhere"), &name("base")).unwrap();
+        opened(files.as_ref(), &top).unwrap();
+
+        let (store, files) = chain(format);
+        store.set_time(NOW + 60);
+        let base = opened(files.as_ref(), &plan(format, DiskKind::Dynamic, "base")).unwrap();
+        let file = &base.spec.layers[0].file;
+        let mut bytes = [0; 512];
+        file.read_at(0, &mut bytes).unwrap();
+        file.write_at(0, &bytes).unwrap();
+        close(base.spec, "base").unwrap();
+        let error = opened(files.as_ref(), &top).err().unwrap();
+        assert_eq!(error.file, "sub/mid");
+        assert!(matches!(*error.fault, DiskFault::ParentChanged { .. }), "{error}");
+
+        let (store, files) = chain(format);
+        files.remove(&name("base")).unwrap();
+        store.set_time(NOW);
+        made(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
+        let found = fault(opened(files.as_ref(), &top));
+        let expected = if format == DiskFormat::Vhd { "ParentIsAnother" } else { "ParentChanged" };
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (_, files) = chain(format);
+        files.remove(&name("base")).unwrap();
+        files.rename(&name("sub/mid"), &name("sub/x")).unwrap();
+        made(&files, &plan(format, DiskKind::Dynamic, "sub/base"), 1).unwrap();
+        made(&files, &child(format, "sub/mid", "sub/base"), 100).unwrap();
+        // It calls its parent by the name that it now has itself.
+        files.replace(&name("sub/mid"), &name("sub/base")).unwrap();
+        let own = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
+        assert_eq!(fault(opened(files.as_ref(), &own)), "ParentCycle");
+        let (_, files) = store();
+        made(&files, &plan(format, DiskKind::Dynamic, "0"), 1).unwrap();
+        for number in 1..=LAYERS_MAX {
+            let plan = child(format, &number.to_string(), &(number - 1).to_string());
+            made(&files, &plan, 1 + number as u128 * 10).unwrap();
+        }
+        let longest = LAYERS_MAX - 1;
+        let last = |number: usize| child(format, &number.to_string(), &(number - 1).to_string());
+        // To write to a parent ends its children, so the child is first.
+        assert_eq!(fault(opened(files.as_ref(), &last(LAYERS_MAX))), "TooManyLayers");
+        let disk = opened(files.as_ref(), &last(longest)).unwrap();
+        assert_eq!(disk.layers.len(), LAYERS_MAX);
+    }
+}
+
+#[test]
+fn paths_of_an_image_lead_nowhere_but_to_the_store() {
+    use suimon_vhd::{NewDisk, NewSize, NewVhd, Parent, ParentLocator};
+    let (_, files) = store();
+    let hostile = [r"..\..\etc\passwd", r"\etc\passwd", r"C:\p", "/etc/passwd", "a:b", r".."];
+    let mut locators: Vec<_> =
+        hostile.iter().map(|path| ParentLocator::WindowsRelative((*path).to_owned())).collect();
+    // The last part is the child's own name.
+    locators.push(ParentLocator::WindowsAbsolute(r"C:\elsewhere\top".to_owned()));
+    let parent = Parent { unique_id: [7; 16], modified: 0, name: "../x".to_owned(), locators };
+    let image = NewVhd {
+        disk: NewDisk::Differencing { block_size: 2 << 20, parent },
+        size: 3 * MB,
+        size_told: NewSize::Exact,
+        unique_id: [8; 16],
+        created: 0,
+    };
+    image.create(files.create(&name("top"), 512).unwrap().as_ref()).unwrap();
+    let top = DiskPlan { parent: None, ..child(DiskFormat::Vhd, "top", "x") };
+    let error = opened(files.as_ref(), &top).err().unwrap();
+    // Of `../x` the last part is looked for beside the child.
+    assert!(error.to_string().contains("its parent is missing, tried x:"), "{error}");
+}

@@ -1,0 +1,190 @@
+//! Looks for what is wrong with a disk.
+
+use suimon_image::{ByteRange, ImageError};
+use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_vhd::{Severity, SizeRule};
+
+use super::still_disk::{Depth, StillDisk, Whereabouts};
+use super::{DiskJob, JobProgress, STEP_BYTES};
+use crate::images::{DiskError, DiskFault, DiskFormat, DiskPlan, Seeds, close, open};
+
+/// Findings that a report has; more are counted.
+const FINDINGS_MAX: usize = 1000;
+
+/// Stretches without payload that a step looks at.
+const STRETCHES_PER_STEP: usize = 64;
+
+/// Something that is wrong.
+#[derive(Debug)]
+pub struct CheckFinding {
+    /// Whether content may be lost or wrong. Else opening the disk for writing repairs it.
+    pub is_damage: bool,
+    /// Which file, which field, and what.
+    pub error: DiskError,
+}
+
+/// What a check has found.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// What is wrong, in the order in which it was found.
+    pub findings: Vec<CheckFinding>,
+    /// Findings beyond those that are listed.
+    pub findings_left_off: u64,
+    /// Bytes of the disk's own file that nothing refers to: compacting gives them back.
+    pub unused_bytes: u64,
+    /// Bytes of payload that were read, in all layers.
+    pub read_bytes: u64,
+}
+
+impl CheckReport {
+    /// Whether content may be lost or wrong.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.is_damage)
+    }
+
+    fn add(&mut self, is_damage: bool, error: DiskError) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(CheckFinding { is_damage, error });
+        } else {
+            self.findings_left_off = self.findings_left_off.saturating_add(1);
+        }
+    }
+}
+
+/// Looks at the structures of a disk's image when it begins, and reads all payload in
+/// steps, through its parents. Nothing is written; [`repair`] does that.
+pub struct CheckJob {
+    disk: Option<StillDisk>,
+    at: u64,
+    report: CheckReport,
+}
+
+impl CheckJob {
+    /// Looks at the structures, and opens the disk for reading.
+    ///
+    /// # Errors
+    /// The plan is not possible, or the file is missing or in use. A disk that cannot be
+    /// opened for another reason is a finding.
+    pub fn begin(
+        files: &dyn StoreFiles,
+        plan: &DiskPlan,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<Self, DiskError> {
+        plan.check()?;
+        let mut report = CheckReport::default();
+        if let Some(name) = &plan.file {
+            check_structures(files, plan, name, &mut report)?;
+        }
+        let reading = DiskPlan { is_read_only: true, ..plan.clone() };
+        let disk = match open(files, &reading, seeds) {
+            Ok(disk) => Some(StillDisk::from(disk)),
+            Err(error) if matches!(*error.fault, DiskFault::Store(_)) => return Err(error),
+            // It was found already, with what else there is.
+            Err(error) if is_own(&error, plan) && report.is_damaged() => None,
+            Err(error) => {
+                report.add(true, error);
+                None
+            }
+        };
+        Ok(Self { disk, at: 0, report })
+    }
+
+    /// What was found until now; all of it when the job is done.
+    #[must_use]
+    pub const fn report(&self) -> &CheckReport {
+        &self.report
+    }
+
+    /// Reads the payload of a stretch.
+    fn read(
+        disk: &mut StillDisk,
+        range: ByteRange,
+        report: &mut CheckReport,
+    ) -> Result<(), DiskError> {
+        let mut bytes = Vec::new();
+        for (range, place) in disk.pieces(range, Depth::All)? {
+            let Whereabouts::File { layer, offset } = place else { continue };
+            for (_, piece) in range.blocks(STEP_BYTES) {
+                let offset = offset.saturating_add(piece.offset() - range.offset());
+                bytes.resize(usize::try_from(piece.len()).unwrap_or(0), 0);
+                if let Err(error) = disk.read(layer, offset, &mut bytes) {
+                    report.add(true, error);
+                }
+                report.read_bytes = report.read_bytes.saturating_add(piece.len());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does what a disk needs that was not closed, or has lost one of two copies of something:
+/// opens it for writing and closes it. Damage, of which there is no copy, is not repaired.
+///
+/// # Errors
+/// It is damaged, in use, not as planned, or cannot be written.
+pub fn repair(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), DiskError> {
+    let disk = open(files, &DiskPlan { is_read_only: false, ..plan.clone() }, seeds)?;
+    close(disk.spec, &plan.label())
+}
+
+fn is_own(error: &DiskError, plan: &DiskPlan) -> bool {
+    error.file == plan.label() && matches!(*error.fault, DiskFault::Image(_))
+}
+
+fn check_structures(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    name: &FileName,
+    report: &mut CheckReport,
+) -> Result<(), DiskError> {
+    let file = files.open(name, FileUse::Read, plan.unit())?;
+    let found = |error: ImageError| DiskError::new(name, error);
+    match plan.format {
+        DiskFormat::Raw | DiskFormat::PassThrough => {}
+        DiskFormat::Vhd => {
+            let of_format = suimon_vhd::check(file.as_ref(), SizeRule::Creator);
+            report.unused_bytes = of_format.unused_bytes;
+            report.findings_left_off = of_format.findings_left_off;
+            for finding in of_format.findings {
+                report.add(finding.severity == Severity::Damage, found(finding.error));
+            }
+        }
+        DiskFormat::Vhdx => {
+            let of_format = suimon_vhdx::check(file.as_ref());
+            report.unused_bytes = of_format.unused_bytes;
+            report.findings_left_off = of_format.more_faults;
+            for fault in of_format.faults {
+                report.add(true, found(fault));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl DiskJob for CheckJob {
+    fn step(&mut self) -> Result<JobProgress, DiskError> {
+        let Some(disk) = &mut self.disk else {
+            return Ok(JobProgress { done_bytes: 0, total_bytes: 0, is_done: true });
+        };
+        let (total_bytes, stretch) = (disk.size(), disk.stretch().min(STEP_BYTES));
+        let read_before = self.report.read_bytes;
+        for _ in 0..STRETCHES_PER_STEP {
+            let rest = total_bytes.saturating_sub(self.at);
+            let Some(range) = ByteRange::new(self.at, rest.min(stretch)) else { break };
+            if range.is_empty() || self.report.read_bytes > read_before {
+                break;
+            }
+            if let Err(error) = Self::read(disk, range, &mut self.report) {
+                self.report.add(true, error);
+            }
+            self.at = range.end();
+        }
+        let is_done = self.at >= total_bytes;
+        Ok(JobProgress { done_bytes: self.at, total_bytes, is_done })
+    }
+}

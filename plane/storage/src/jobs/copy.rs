@@ -1,0 +1,294 @@
+//! Compacts and converts: both write the disk's content into a new image.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use suimon_image::ByteRange;
+use suimon_ports::{FileName, FileUse, StoreFiles};
+
+use super::still_disk::{Depth, StillDisk, Whereabouts};
+use super::{DiskJob, JobProgress, STEP_BYTES};
+use crate::images::{
+    DiskError, DiskKind, DiskPlan, Draft, Identity, LayerOptions, Making, OpenLayer, Seeds, decide,
+    open, open_layers, parent_of, refuse_too_large, write_image,
+};
+
+/// Stretches without payload that a step looks at.
+const STRETCHES_PER_STEP: usize = 64;
+
+/// Zeros of this length are left out of an image that reads as zeros: what file systems
+/// allocate.
+const GRAIN: usize = 4096;
+
+/// Copies the content of a disk onto another, in steps.
+pub(super) struct Copy {
+    pub(super) source: StillDisk,
+    pub(super) target: StillDisk,
+    depth: Depth,
+    /// Whether the target may read as something else where the source has zeros.
+    zeros_matter: bool,
+    pieces: VecDeque<(ByteRange, Whereabouts)>,
+    at: u64,
+    buffer: Vec<u8>,
+}
+
+impl Copy {
+    /// All of the source, onto a target that reads as zeros.
+    pub(super) fn all(source: StillDisk, target: StillDisk) -> Self {
+        Self::new(source, target, Depth::All, false)
+    }
+
+    /// What the source has itself, over what the target has or will read from a parent.
+    pub(super) fn own(source: StillDisk, target: StillDisk) -> Self {
+        Self::new(source, target, Depth::Own, true)
+    }
+
+    fn new(source: StillDisk, target: StillDisk, depth: Depth, zeros_matter: bool) -> Self {
+        let pieces = VecDeque::new();
+        Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
+    }
+
+    /// Bytes of the source that are done, and of how many.
+    pub(super) fn progress(&self, is_done: bool) -> JobProgress {
+        JobProgress { done_bytes: self.at, total_bytes: self.source.size(), is_done }
+    }
+
+    /// Copies some; whether that was the last.
+    pub(super) fn step(&mut self) -> Result<bool, DiskError> {
+        let mut moved = 0;
+        for _ in 0..STRETCHES_PER_STEP {
+            if self.pieces.is_empty() {
+                let rest = self.source.size().saturating_sub(self.at);
+                let stretch = self.source.stretch();
+                let Some(next) = ByteRange::new(self.at, rest.min(stretch)) else { break };
+                if next.is_empty() {
+                    return Ok(true);
+                }
+                self.pieces = self.source.pieces(next, self.depth)?.into();
+            }
+            while let Some((range, place)) = self.pieces.pop_front() {
+                moved += self.copy_piece(range, place)?;
+                if moved >= STEP_BYTES {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Copies a piece, or its beginning; returns how many bytes were moved.
+    fn copy_piece(&mut self, range: ByteRange, place: Whereabouts) -> Result<u64, DiskError> {
+        let Whereabouts::File { layer, offset } = place else {
+            if self.zeros_matter && place == Whereabouts::Zero {
+                self.target.write_zeros(range)?;
+            }
+            self.at = range.end();
+            return Ok(0);
+        };
+        let (here, rest) = range.split_at(STEP_BYTES);
+        if !rest.is_empty() {
+            let offset = offset.saturating_add(here.len());
+            self.pieces.push_front((rest, Whereabouts::File { layer, offset }));
+        }
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.resize(usize::try_from(here.len()).unwrap_or(0), 0);
+        self.source.read(layer, offset, &mut bytes)?;
+        if !self.zeros_matter {
+            self.write_without_zeros(here, &bytes)?;
+        } else if is_zeros(&bytes) {
+            self.target.write_zeros(here)?;
+        } else {
+            self.target.write(here, &bytes)?;
+        }
+        self.buffer = bytes;
+        self.at = here.end();
+        Ok(here.len())
+    }
+
+    /// Writes the stretches of bytes that are not zeros.
+    fn write_without_zeros(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
+        let grains: Vec<bool> = bytes.chunks(GRAIN).map(is_zeros).collect();
+        let mut at = 0;
+        for run in grains.chunk_by(|one, next| one == next) {
+            let from = at * GRAIN;
+            at += run.len();
+            let part = bytes.get(from..bytes.len().min(at * GRAIN)).unwrap_or_default();
+            let place = ByteRange::new(range.offset() + from as u64, part.len() as u64);
+            if let (Some(false), Some(place)) = (run.first(), place) {
+                self.target.write(place, part)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_zeros(bytes: &[u8]) -> bool {
+    let words = bytes.chunks_exact(16);
+    words.remainder().iter().all(|byte| *byte == 0) && words.into_iter().all(|word| word == [0; 16])
+}
+
+/// Writes a disk's content into a new image: another format or kind, or the same without
+/// what is zeros. Nobody writes to the disk meanwhile. A crash, an error or dropping the
+/// job leaves the disk as it was; it is begun anew then.
+pub struct CopyJob {
+    files: Arc<dyn StoreFiles>,
+    /// `None` once it is closed.
+    copy: Option<Copy>,
+    draft: Option<Draft>,
+    is_reserved: bool,
+    /// It takes the place of the disk's file, and that was last changed then.
+    replaced_unix_s: Option<u64>,
+    done: JobProgress,
+}
+
+impl CopyJob {
+    /// Converts a disk, with all its parents, into a new one. Without a size, the new disk
+    /// has the old one's.
+    ///
+    /// # Errors
+    /// A plan is not possible, the new disk is there already or has a parent or less room,
+    /// or the old one cannot be opened.
+    pub fn convert(
+        files: &Arc<dyn StoreFiles>,
+        source: &DiskPlan,
+        target: &DiskPlan,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<Self, DiskError> {
+        target.check()?;
+        if target.kind == DiskKind::Differencing {
+            let allowed = "fixed or dynamic: what is converted has no parent";
+            return Err(target.refuse("kind", &target.kind.word(), allowed));
+        }
+        if crate::images::exists(files.as_ref(), target)? {
+            return Err(target.error(suimon_ports::StoreFault::Exists));
+        }
+        let reading = DiskPlan { is_read_only: true, ..source.clone() };
+        let source = StillDisk::from(open(files.as_ref(), &reading, seeds)?);
+        let size = target.size.unwrap_or(source.size());
+        if size < source.size() {
+            return Err(target.refuse("size", &size, "the converted disk's, or more"));
+        }
+        let making = decide(&DiskPlan { size: Some(size), ..target.clone() }, None)?;
+        refuse_too_large(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
+        let draft = Draft::new(files, target.named()?, target.unit())?;
+        let image = new_image(&draft, target, &making, seeds)?;
+        let copy = Copy::all(source, StillDisk::from(vec![image]));
+        Ok(Self::new(files, copy, draft, target.kind, None))
+    }
+
+    /// Compacts a dynamic or differencing disk: a new image without blocks of zeros takes
+    /// the old one's place. To children it is the same disk, unchanged.
+    ///
+    /// # Errors
+    /// The plan is not possible or the disk is fixed, or it cannot be opened.
+    pub fn compact(
+        files: &Arc<dyn StoreFiles>,
+        plan: &DiskPlan,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<Self, DiskError> {
+        plan.check()?;
+        if plan.kind == DiskKind::Fixed {
+            let allowed = "dynamic or differencing: a fixed disk has all of its space, always";
+            return Err(plan.refuse("kind", &plan.kind.word(), allowed));
+        }
+        let reading = DiskPlan { is_read_only: true, ..plan.clone() };
+        let layers = open_layers(files.as_ref(), &reading, seeds)?;
+        let name = plan.named()?;
+        let Some(own) = layers.first() else {
+            return Err(plan.error(suimon_ports::StoreFault::Missing));
+        };
+        let parent = layers.get(1).map(|parent| parent_of(files.as_ref(), parent, name));
+        let modified = files.status(name)?.modified_unix_s;
+        let shape = own.shape();
+        let same = DiskPlan {
+            size: Some(shape.size),
+            block_bytes: own.block_bytes(),
+            physical_sector: shape.physical_sector,
+            ..plan.clone()
+        };
+        let mut making = decide(&same, parent.transpose()?)?;
+        making.identity = own.identity();
+        let draft = Draft::new(files, name, plan.unit())?;
+        let image = new_image(&draft, &same, &making, seeds)?;
+        let target = StillDisk::from(vec![image]);
+        let source = StillDisk::from(layers);
+        let copy = match plan.kind {
+            DiskKind::Differencing => Copy::own(source, target),
+            _ => Copy::all(source, target),
+        };
+        Ok(Self::new(files, copy, draft, plan.kind, Some(modified)))
+    }
+
+    fn new(
+        files: &Arc<dyn StoreFiles>,
+        copy: Copy,
+        draft: Draft,
+        kind: DiskKind,
+        replaced_unix_s: Option<u64>,
+    ) -> Self {
+        let done = copy.progress(true);
+        Self {
+            files: Arc::clone(files),
+            copy: Some(copy),
+            draft: Some(draft),
+            is_reserved: kind == DiskKind::Fixed,
+            replaced_unix_s,
+            done: JobProgress { done_bytes: done.total_bytes, ..done },
+        }
+    }
+
+    /// The file that is being made.
+    #[must_use]
+    pub fn draft_name(&self) -> Option<&FileName> {
+        self.draft.as_ref().map(Draft::name)
+    }
+
+    fn finish(&mut self) -> Result<JobProgress, DiskError> {
+        let Some(Copy { source, target, .. }) = self.copy.take() else { return Ok(self.done) };
+        target.close()?;
+        let Some(draft) = self.draft.take() else { return Ok(self.done) };
+        if self.is_reserved {
+            self.files.reserve(draft.name())?;
+        }
+        match self.replaced_unix_s {
+            Some(modified) => {
+                // Children of VHD tell by it that nothing has changed.
+                self.files.set_modified(draft.name(), modified)?;
+                draft.replace()?;
+            }
+            None => draft.publish()?,
+        }
+        drop(source);
+        Ok(self.done)
+    }
+}
+
+impl DiskJob for CopyJob {
+    fn step(&mut self) -> Result<JobProgress, DiskError> {
+        let Some(copy) = &mut self.copy else { return Ok(self.done) };
+        if copy.step()? { self.finish() } else { Ok(copy.progress(false)) }
+    }
+}
+
+/// Makes the image in the draft, and opens it.
+fn new_image(
+    draft: &Draft,
+    plan: &DiskPlan,
+    making: &Making,
+    seeds: &mut Seeds<'_>,
+) -> Result<OpenLayer, DiskError> {
+    let file = draft.file()?;
+    write_image(file.as_ref(), making, seeds)
+        .map_err(|error| DiskError::new(draft.name(), error).or_full())?;
+    let content = match making.identity {
+        Identity::Vhdx { content, .. } => Some(content),
+        _ => None,
+    };
+    let options = LayerOptions {
+        format: plan.format,
+        used: FileUse::Write,
+        unit: plan.unit(),
+        sectors: (plan.logical_sector, plan.physical_sector),
+    };
+    OpenLayer::on(Arc::clone(file), draft.name(), options, content, seeds)
+}

@@ -1,0 +1,150 @@
+//! A crash, a full store or a dropped job leaves a disk that opens with its content.
+
+use suimon_image::testing::Fate;
+use suimon_ports::FileName;
+
+use super::tests::{BASE, Bench, CHILD, MB, compact, convert, kinds, merge, model, plan_of_parent};
+use super::*;
+use crate::images::open_tests::{name, plan, seeded};
+use crate::images::{DiskFormat, DiskKind, sweep};
+
+/// Runs a job, crashes it after each of its changes, and looks at what is left: after what
+/// is done when a store is opened, the disk has its content; and again after the job is
+/// done from there.
+fn crash_everywhere(
+    bench: &Bench,
+    job: impl Fn(&Bench) -> Result<(), DiskError>,
+    is_good: impl Fn(&Bench, bool),
+) {
+    bench.store.forget();
+    job(bench).unwrap();
+    let ops = bench.store.ops().len();
+    let stride = (ops / 16).max(1);
+    let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+    for begun in (0..ops).filter(|begun| begun % stride == 0 || ops - begun < 12 || *begun < 12) {
+        // Near the end, where a file gets its name, all that can become of changes.
+        let modes = if ops - begun < 8 { 0..3 } else { begun % 3..begun % 3 + 1 };
+        for mode in modes {
+            let crashed = Bench::on(bench.store.crashed(begun, || match mode {
+                0 => Fate::Kept,
+                1 => Fate::Lost,
+                _ => {
+                    bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                    [Fate::Kept, Fate::Lost, Fate::Torn(bits)][(bits >> 60) as usize % 3]
+                }
+            }));
+            sweep(crashed.files.as_ref()).unwrap();
+            recover_merges(crashed.files.as_ref()).unwrap();
+            is_good(&crashed, false);
+            match job(&crashed) {
+                Ok(()) => is_good(&crashed, true),
+                // What was done is not done again.
+                Err(error) => assert!(error.to_string().contains("already"), "{begun}: {error}"),
+            }
+            let left = |file: &FileName| file.last().starts_with('.');
+            assert!(!crashed.store.files().keys().any(left), "{begun}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_of_a_copy_leaves_the_disk() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (bench, top) = Bench::with_child(format);
+        let content = model(&[&BASE, &CHILD], 3 * MB);
+        let to = plan(format, DiskKind::Fixed, "new");
+        crash_everywhere(
+            &bench,
+            |bench| convert(bench, &top, &to),
+            |bench, is_done| {
+                assert!(bench.read(&top) == content);
+                let is_there = bench.store.files().contains_key(&name("new"));
+                assert!(is_there || !is_done);
+                if is_there {
+                    assert!(bench.read(&to) == content);
+                }
+            },
+        );
+        let (bench, top) = Bench::with_child(format);
+        crash_everywhere(
+            &bench,
+            |bench| compact(bench, &top),
+            |bench, _| {
+                assert!(bench.read(&top) == content);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_crash_of_a_merge_leaves_the_disk() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (bench, top) = Bench::with_child(format);
+        let content = model(&[&BASE, &CHILD], 3 * MB);
+        crash_everywhere(
+            &bench,
+            |bench| merge(bench, &top),
+            |bench, is_done| {
+                assert!(bench.read(&top) == content);
+                if is_done {
+                    assert!(bench.read(&plan_of_parent(&top)) == content);
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn a_crash_of_a_resize_or_a_snapshot_leaves_the_disk() {
+    for plan in kinds() {
+        let bench = Bench::new();
+        bench.make(&plan, 1);
+        bench.fill(&plan, &BASE);
+        let size = 6 * MB;
+        let job = |bench: &Bench| {
+            seeded(600, |seeds| resize(bench.files.as_ref(), &plan, size as u64, seeds)).map(|_| ())
+        };
+        crash_everywhere(&bench, job, |bench, is_done| {
+            let found = bench.read(&plan);
+            assert!(found.len() == size || (found.len() == 3 * MB && !is_done));
+            assert!(found == model(&[&BASE], found.len()), "{}", plan.label());
+        });
+    }
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (bench, top) = Bench::with_child(format);
+        let job = |bench: &Bench| {
+            seeded(300, |seeds| snapshot(&bench.files, &top, name("next"), seeds)).map(|_| ())
+        };
+        crash_everywhere(&bench, job, |bench, _| {
+            assert!(bench.read(&top) == model(&[&BASE, &CHILD], 3 * MB));
+        });
+    }
+}
+
+#[test]
+fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (bench, top) = Bench::with_child(format);
+        let content = model(&[&BASE, &CHILD], 3 * MB);
+        let before = bench.store.files();
+        drop(seeded(1, |seeds| CopyJob::compact(&bench.files, &top, seeds)).unwrap());
+        assert!(bench.store.files() == before);
+        drop(seeded(1, |seeds| MergeJob::begin(&bench.files, &top, seeds)).unwrap());
+        assert!(bench.read(&top) == content);
+        assert_eq!(bench.store.files().len(), 2);
+        for work in [compact, merge] {
+            for room in (0..).step_by(7) {
+                let (bench, top) = Bench::with_child(format);
+                bench.store.set_room(Some(room));
+                let outcome = work(&bench, &top);
+                bench.store.set_room(None);
+                assert!(bench.read(&top) == content, "{room}");
+                assert_eq!(bench.store.files().len(), 2, "{room}");
+                match outcome {
+                    Ok(()) => break,
+                    Err(error) => assert!(error.is_full(), "{room}: {error}"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Writes what a child has into its parent.
+//!
+//! While that goes on, and when it has ended, the disk over both reads as before: what the
+//! parent is given is what the child has in the same places. So nothing has to be undone
+//! after a crash. A VHDX parent stays the content that the child is linked to. A VHD parent
+//! is told by the time of its last change, which has to be given back; until then a note
+//! beside it has the time.
+
+use std::sync::Arc;
+
+use suimon_image::ImageError;
+use suimon_ports::{DiskFile, FileName, FileUse, StoreFault, StoreFiles};
+use suimon_vhd::SizeRule;
+
+use super::copy::Copy;
+use super::{DiskJob, JobProgress};
+use crate::images::{
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, Identity, LayerOptions, OpenLayer,
+    Seeds, is_child_of, open_layers,
+};
+
+/// How names of notes end; they begin with a dot.
+const NOTE_ENDING: &str = ".suimon-merge";
+
+/// Bytes of a note: a number of seconds.
+const NOTE_BYTES_MAX: u64 = 20;
+
+/// Merges a child into its parent, in steps. When it is done, the disk is the parent's
+/// image; the child, which reads the same, is needed no more. Nobody has one of them open
+/// meanwhile.
+///
+/// After a crash, [`recover_merges`] makes the disk one that opens, with its content; the
+/// merge is begun anew.
+pub struct MergeJob {
+    files: Arc<dyn StoreFiles>,
+    merged: DiskPlan,
+    /// `None` once it is closed.
+    copy: Option<Copy>,
+    /// The note beside a VHD parent, locked.
+    note: Option<(FileName, Arc<dyn DiskFile>)>,
+    done: JobProgress,
+}
+
+impl MergeJob {
+    /// Begins. `plan` is the child's.
+    ///
+    /// # Errors
+    /// The plan is not one of a child; the disk cannot be opened or is in use; the parent
+    /// has other children in this store, by their names `*.vhd`, `*.avhd`, `*.vhdx` and
+    /// `*.avhdx`; or the parent cannot be given the child's size.
+    pub fn begin(
+        files: &Arc<dyn StoreFiles>,
+        plan: &DiskPlan,
+        seeds: &mut Seeds<'_>,
+    ) -> Result<Self, DiskError> {
+        plan.check()?;
+        if plan.kind != DiskKind::Differencing {
+            let allowed = "differencing: only a disk with a parent can be merged";
+            return Err(plan.refuse("kind", &plan.kind.word(), allowed));
+        }
+        let reading = DiskPlan { is_read_only: true, ..plan.clone() };
+        if let Some(parent) = &plan.parent {
+            recover(files.as_ref(), &note_name(parent)?)?;
+        }
+        let mut layers = open_layers(files.as_ref(), &reading, seeds)?.into_iter();
+        let (Some(child), Some(parent)) = (layers.next(), layers.next()) else {
+            return Err(plan.error(DiskFault::ParentMissing { tried: String::new() }));
+        };
+        let options = LayerOptions {
+            format: plan.format,
+            used: FileUse::Read,
+            unit: plan.unit(),
+            sectors: (plan.logical_sector, plan.physical_sector),
+        };
+        refuse_siblings(files.as_ref(), &child, &parent, options, seeds)?;
+        let (size, before, identity) = (child.shape().size, parent.shape().size, parent.identity());
+        let name = parent.name.clone();
+        let merged = DiskPlan {
+            kind: parent.kind().unwrap_or(DiskKind::Fixed),
+            file: Some(name.clone()),
+            parent: layers.next().map(|grandparent| grandparent.name),
+            ..plan.clone()
+        };
+        // It is opened again, for writing.
+        drop((parent, layers));
+        let note = match plan.format {
+            DiskFormat::Vhd => Some(write_note(files, &name)?),
+            _ => None,
+        };
+        let total_bytes = size;
+        let mut job = Self {
+            files: Arc::clone(files),
+            merged,
+            copy: None,
+            note,
+            done: JobProgress { done_bytes: total_bytes, total_bytes, is_done: true },
+        };
+        let file = files.open(&name, FileUse::Write, plan.unit())?;
+        if size > before {
+            enlarge(file.as_ref(), plan.format, size, identity, seeds)
+                .map_err(|error| DiskError::new(&name, error).or_full())?;
+        }
+        let content = match identity {
+            Identity::Vhdx { content, .. } => Some(content),
+            _ => None,
+        };
+        let options = LayerOptions { used: FileUse::Write, ..options };
+        let target = OpenLayer::on(file, &name, options, content, seeds)?;
+        job.copy = Some(Copy::own(vec![child].into(), vec![target].into()));
+        Ok(job)
+    }
+
+    /// What the disk is when the job is done: its parent, with that one's kind and parent.
+    #[must_use]
+    pub const fn merged(&self) -> &DiskPlan {
+        &self.merged
+    }
+
+    /// Closes the parent, and makes it what the child knows.
+    fn end(&mut self) -> Result<(), DiskError> {
+        let closed = match self.copy.take() {
+            Some(copy) => copy.target.close(),
+            None => Ok(()),
+        };
+        // Also if it could not be closed: it is as after a crash, and the child's parent.
+        let noted = match self.note.take() {
+            Some((note, file)) => settle(self.files.as_ref(), &note, file.as_ref()),
+            None => Ok(()),
+        };
+        closed.and(noted)
+    }
+}
+
+impl DiskJob for MergeJob {
+    fn step(&mut self) -> Result<JobProgress, DiskError> {
+        let Some(copy) = &mut self.copy else { return Ok(self.done) };
+        if !copy.step()? {
+            return Ok(copy.progress(false));
+        }
+        self.end()?;
+        Ok(self.done)
+    }
+}
+
+impl Drop for MergeJob {
+    fn drop(&mut self) {
+        // What does not succeed here, `recover_merges` does.
+        let _ = self.end();
+    }
+}
+
+/// Another child of the parent would change without knowing it, and one of the child's own
+/// is left without it.
+fn refuse_siblings(
+    files: &dyn StoreFiles,
+    child: &OpenLayer,
+    parent: &OpenLayer,
+    options: LayerOptions,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), DiskError> {
+    let endings = match options.format {
+        DiskFormat::Vhdx => [".vhdx", ".avhdx"],
+        _ => [".vhd", ".avhd"],
+    };
+    for ending in endings {
+        for name in files.names(ending)? {
+            if name == child.name || name == parent.name {
+                continue;
+            }
+            // One that is open for writing has the parent locked; one that is broken, or of
+            // another format, is nobody's child.
+            let Ok(other) = OpenLayer::open(files, &name, options, seeds) else { continue };
+            for of in [parent, child] {
+                if is_child_of(&other, of) {
+                    let fault = DiskFault::OtherChildren { child: name };
+                    return Err(DiskError::new(&of.name, fault));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn enlarge(
+    file: &dyn DiskFile,
+    format: DiskFormat,
+    size: u64,
+    identity: Identity,
+    seeds: &mut Seeds<'_>,
+) -> Result<(), ImageError> {
+    match (format, identity) {
+        (DiskFormat::Vhdx, Identity::Vhdx { content, .. }) => {
+            let guids = suimon_vhdx::WriteGuids { data_write: content, ..seeds.write_guids() };
+            suimon_vhdx::resize(file, size, &guids)
+        }
+        _ => suimon_vhd::resize(file, size, SizeRule::Creator).map(|_| ()),
+    }
+}
+
+fn note_name(parent: &FileName) -> Result<FileName, DiskError> {
+    let last = parent.last();
+    parent.sibling(&format!(".{last}{NOTE_ENDING}")).map_err(|bad| {
+        let value = format!("{last} ({bad})");
+        let allowed = "a name that leaves room for 14 bytes";
+        DiskError::new(parent, DiskFault::Plan { field: "parent", value, allowed })
+    })
+}
+
+/// Writes down when the parent was changed; durable before it is changed again.
+fn write_note(
+    files: &Arc<dyn StoreFiles>,
+    parent: &FileName,
+) -> Result<(FileName, Arc<dyn DiskFile>), DiskError> {
+    let name = note_name(parent)?;
+    recover(files.as_ref(), &name)?;
+    let modified = files.status(parent)?.modified_unix_s;
+    let draft = Draft::new(files, &name, 1)?;
+    draft.write(modified.to_string().as_bytes())?;
+    draft.publish()?;
+    let file = files.open(&name, FileUse::Write, 1)?;
+    Ok((name, file))
+}
+
+/// Does what a note says, and removes it.
+fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Result<(), DiskError> {
+    let last = note.last();
+    let of = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
+    let parent = of.and_then(|of| note.sibling(of).ok());
+    let failed = |error| DiskError::new(note, ImageError::new("file", 0, error));
+    let len = file.len().map_err(failed)?.min(NOTE_BYTES_MAX);
+    let mut text = vec![0; usize::try_from(len).unwrap_or(0)];
+    file.read_at(0, &mut text).map_err(failed)?;
+    let modified = core::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+    if let (Some(parent), Some(modified)) = (parent, modified) {
+        match files.set_modified(&parent, modified) {
+            Err(error) if !error.is_missing() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(files.remove(note)?)
+}
+
+/// Does what a note says, if there is one that nobody has.
+fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
+    match files.open(note, FileUse::Write, 1) {
+        Ok(file) => settle(files, note, file.as_ref()).map(|()| true),
+        Err(error) if error.is_missing() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes disks open again whose merge was cut off by a crash: they have the content that
+/// they had. Done when a store is opened, before its disks are. Returns the notes that were
+/// found.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn recover_merges(files: &dyn StoreFiles) -> Result<Vec<FileName>, DiskError> {
+    let mut found = Vec::new();
+    let notes = files.names(NOTE_ENDING)?;
+    for note in notes.into_iter().filter(|note| note.last().starts_with('.')) {
+        match recover(files, &note) {
+            Ok(true) => found.push(note),
+            Ok(false) => {}
+            Err(error) => match *error.fault {
+                DiskFault::Store(StoreFault::InUse { .. }) => {}
+                _ => return Err(error),
+            },
+        }
+    }
+    Ok(found)
+}

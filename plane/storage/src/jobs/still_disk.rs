@@ -1,0 +1,236 @@
+//! A disk that nobody serves: one question at a time, and each is waited for.
+
+use suimon_image::{
+    ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFault, ImageFile, Located,
+    Place,
+};
+
+use crate::disk::DiskLayer;
+use crate::images::{DiskError, OpenLayer, OpenedDisk};
+
+/// Metadata that is not durable, beyond which it is made so.
+const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
+
+/// Questions asked again before an image is taken for broken: more than a range has blocks.
+const ANSWERS_MAX: usize = 1 << 20;
+
+/// Where bytes of a disk are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// In a layer's file.
+    File { layer: usize, offset: u64 },
+    /// Nowhere: zeros.
+    Zero,
+    /// In a layer that was not asked.
+    Parent,
+}
+
+/// Which layers are asked where bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// The disk's own.
+    Own,
+    /// All of them.
+    All,
+}
+
+/// A disk that nobody serves.
+pub(crate) struct StillDisk {
+    layers: Vec<DiskLayer>,
+    names: Vec<String>,
+}
+
+impl From<OpenedDisk> for StillDisk {
+    fn from(disk: OpenedDisk) -> Self {
+        let names = disk.layers.iter().map(String::from).collect();
+        Self { layers: disk.spec.layers, names }
+    }
+}
+
+impl From<Vec<OpenLayer>> for StillDisk {
+    fn from(layers: Vec<OpenLayer>) -> Self {
+        let names = layers.iter().map(|layer| String::from(&layer.name)).collect();
+        Self { layers: layers.into_iter().map(OpenLayer::into_layer).collect(), names }
+    }
+}
+
+impl StillDisk {
+    /// Bytes of the disk.
+    pub(crate) fn size(&self) -> u64 {
+        self.layers.first().map_or(0, |layer| layer.image.shape().size)
+    }
+
+    /// Bytes that are looked at together: whole blocks, of which a range has few.
+    pub(crate) fn stretch(&self) -> u64 {
+        let block = self.layers.first().map_or(0, |layer| layer.image.shape().block);
+        block.max(super::STEP_BYTES)
+    }
+
+    fn error(&self, layer: usize, error: ImageError) -> DiskError {
+        let name = self.names.get(layer).map_or("device", String::as_str);
+        DiskError::new(name, error).or_full()
+    }
+
+    fn layer(&mut self, number: usize) -> Result<&mut DiskLayer, DiskError> {
+        if number >= self.layers.len() {
+            return Err(self.error(0, ImageError::new("parent", 0, ImageFault::Missing)));
+        }
+        Ok(&mut self.layers[number])
+    }
+
+    /// Where the bytes of a range are, in order and without gaps.
+    pub(crate) fn pieces(
+        &mut self,
+        range: ByteRange,
+        depth: Depth,
+    ) -> Result<Vec<(ByteRange, Whereabouts)>, DiskError> {
+        let mut found = Vec::new();
+        let mut open = vec![(0, range)];
+        while let Some((number, range)) = open.pop() {
+            let size = self.layer(number)?.image.shape().size.max(range.offset());
+            // What is behind a parent's end is zeros.
+            let (inside, behind) = range.split_at(size - range.offset());
+            let mut extents: Vec<Extent> = Vec::new();
+            if !inside.is_empty() {
+                self.ask(number, |image| image.locate(inside, &mut extents))?;
+            }
+            let mut below = Vec::new();
+            let mut rest = inside;
+            for Extent { place, len } in extents {
+                let (here, next) = rest.split_at(len);
+                rest = next;
+                match place {
+                    Place::File(offset) => {
+                        found.push((here, Whereabouts::File { layer: number, offset }));
+                    }
+                    Place::Zero => found.push((here, Whereabouts::Zero)),
+                    Place::Parent if depth == Depth::Own => {
+                        found.push((here, Whereabouts::Parent));
+                    }
+                    Place::Parent => below.push((number + 1, here)),
+                }
+            }
+            if !behind.is_empty() {
+                found.push((behind, Whereabouts::Zero));
+            }
+            open.append(&mut below);
+        }
+        found.sort_unstable_by_key(|(range, _)| range.offset());
+        Ok(found)
+    }
+
+    /// Fills `bytes` from a layer's file. What is behind the file's end is zeros.
+    pub(crate) fn read(
+        &mut self,
+        layer: usize,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), DiskError> {
+        let file = &self.layer(layer)?.file;
+        read_past_end(file.as_ref(), offset, bytes)
+            .map_err(|error| self.error(layer, ImageError::new("payload", offset, error)))
+    }
+
+    /// Writes to the disk's own image.
+    pub(crate) fn write(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
+        let mut extents: Vec<Extent> = Vec::new();
+        self.ask(0, |image| image.place_write(range, &mut extents))?;
+        let DiskLayer { image, file } = self.layer(0)?;
+        let mut rest = bytes;
+        let write = || {
+            for Extent { place, len } in extents {
+                let Place::File(offset) = place else {
+                    return Err(ImageError::new("payload", range.offset(), ImageFault::Missing));
+                };
+                let (here, next) = rest.split_at(usize::try_from(len).unwrap_or(0).min(rest.len()));
+                rest = next;
+                file.write_at(offset, here)
+                    .map_err(|error| ImageError::new("payload", offset, error))?;
+            }
+            image.handle_written(range);
+            Ok(image.uncommitted_bytes())
+        };
+        match write() {
+            Ok(uncommitted) if uncommitted > UNCOMMITTED_BYTES_MAX => self.commit(0),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.error(0, error)),
+        }
+    }
+
+    /// Makes a range of the disk's own image read as zeros; whole blocks are freed where
+    /// the format can.
+    pub(crate) fn write_zeros(&mut self, range: ByteRange) -> Result<(), DiskError> {
+        let mut kept = Vec::new();
+        if self.layer(0)?.image.linear_offset().is_some() {
+            kept.push(range);
+        } else {
+            self.ask(0, |image| {
+                kept.clear();
+                image.discard(range, &mut kept)
+            })?;
+        }
+        let zeros = vec![0; usize::try_from(range.len().min(super::STEP_BYTES)).unwrap_or(0)];
+        for piece in kept.into_iter().flat_map(|kept| kept.blocks(super::STEP_BYTES)) {
+            let len = usize::try_from(piece.1.len()).unwrap_or(0);
+            self.write(piece.1, zeros.get(..len).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Closes the disk's own image, which was open for writing.
+    pub(crate) fn close(mut self) -> Result<(), DiskError> {
+        let DiskLayer { image, file } = self.layers.remove(0);
+        image.close(file.as_ref()).map_err(|error| self.error(0, error))
+    }
+
+    fn commit(&mut self, number: usize) -> Result<(), DiskError> {
+        let DiskLayer { image, file } = self.layer(number)?;
+        let done = match image.begin_commit() {
+            None => file.flush(),
+            Some(commit) => {
+                let done = commit.carry_out(file.as_ref());
+                let outcome =
+                    if done.is_ok() { CommitOutcome::Done } else { CommitOutcome::Failed };
+                image.handle_commit(outcome);
+                done
+            }
+        };
+        done.map_err(|error| self.error(number, ImageError::new("commit", 0, error)))
+    }
+
+    /// Asks a layer's image until it can answer.
+    fn ask(
+        &mut self,
+        number: usize,
+        mut question: impl FnMut(&mut dyn Image) -> Result<Located, ImageError>,
+    ) -> Result<(), DiskError> {
+        for _ in 0..ANSWERS_MAX {
+            let layer = self.layer(number)?;
+            let wanted = match question(layer.image.as_mut()) {
+                Ok(Located::Ready) => return Ok(()),
+                Ok(Located::NeedCommit) => {
+                    self.commit(number)?;
+                    continue;
+                }
+                Ok(Located::Need(wanted)) => wanted,
+                Err(error) => return Err(self.error(number, error)),
+            };
+            let mut bytes = vec![0; usize::try_from(wanted.len()).unwrap_or(0)];
+            let read = layer
+                .file
+                .read_at(wanted.offset(), &mut bytes)
+                .map_err(|error| ImageError::new("metadata", wanted.offset(), error))
+                .and_then(|()| layer.image.handle_metadata(wanted, &bytes));
+            read.map_err(|error| self.error(number, error))?;
+        }
+        let fault = ImageFault::Value { value: ANSWERS_MAX as u64, allowed: "fewer questions" };
+        Err(self.error(number, ImageError::new("metadata", 0, fault)))
+    }
+}
+
+fn read_past_end(file: &dyn ImageFile, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+    let there = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let (read, zeros) = bytes.split_at_mut(there.min(bytes.len()));
+    zeros.fill(0);
+    if read.is_empty() { Ok(()) } else { file.read_at(offset, read) }
+}

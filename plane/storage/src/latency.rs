@@ -1,0 +1,114 @@
+//! How long requests took: counts by ranges of time that are alike in proportion.
+
+/// Ranges into which each doubling of time is divided: what is read from the counts is at
+/// most a sixteenth too high.
+const PER_DOUBLING_SHIFT: u32 = 4;
+const PER_DOUBLING: u64 = 1 << PER_DOUBLING_SHIFT;
+/// The shortest time that is told from none, in nanoseconds, as a power of two.
+const UNIT_SHIFT: u32 = 8;
+/// Doublings above the first ranges, which are a unit each: up to 68 seconds.
+const DOUBLINGS: u64 = 24;
+const RANGES: usize = (PER_DOUBLING * (DOUBLINGS + 1)) as usize;
+
+/// What latencies were, in nanoseconds. All 0: there were none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latencies {
+    /// Half of the requests took no longer; a sixteenth too high at most.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer; a sixteenth too high at most.
+    pub p99_ns: u64,
+    /// None took longer.
+    pub max_ns: u64,
+}
+
+/// Counts of latencies. All memory is taken when it is made: 3200 bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct LatencyCounts {
+    counts: Box<[u64; RANGES]>,
+    max_ns: u64,
+}
+
+impl Default for LatencyCounts {
+    fn default() -> Self {
+        Self { counts: Box::new([0; RANGES]), max_ns: 0 }
+    }
+}
+
+impl LatencyCounts {
+    #[inline]
+    pub(crate) fn count(&mut self, ns: u64) {
+        if let Some(count) = self.counts.get_mut(range_of(ns)) {
+            *count += 1;
+        }
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    pub(crate) fn latencies(&self) -> Latencies {
+        let all: u64 = self.counts.iter().sum();
+        let (p50_ns, p99_ns) = (self.quantile(all, 50), self.quantile(all, 99));
+        Latencies { p50_ns, p99_ns, max_ns: self.max_ns }
+    }
+
+    /// What `percent` of `all` did not exceed.
+    fn quantile(&self, all: u64, percent: u64) -> u64 {
+        let rank = (u128::from(all) * u128::from(percent)).div_ceil(100);
+        let mut below = 0u128;
+        for (range, count) in self.counts.iter().enumerate() {
+            below += u128::from(*count);
+            if *count > 0 && below >= rank {
+                return end_of(range).min(self.max_ns);
+            }
+        }
+        0
+    }
+}
+
+/// In which range a latency is; the last has all that are longer.
+#[inline]
+fn range_of(ns: u64) -> usize {
+    let units = ns >> UNIT_SHIFT;
+    let doublings = (units | 1).ilog2().saturating_sub(PER_DOUBLING_SHIFT);
+    let within = units >> doublings;
+    let range = u64::from(doublings) * PER_DOUBLING + within;
+    usize::try_from(range).unwrap_or(usize::MAX).min(RANGES - 1)
+}
+
+/// The longest latency of a range.
+fn end_of(range: usize) -> u64 {
+    let range = range as u64;
+    let doublings = (range / PER_DOUBLING).saturating_sub(1);
+    let within = range - doublings * PER_DOUBLING;
+    ((within + 1) << (doublings + u64::from(UNIT_SHIFT))) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_each_other_and_are_narrow() {
+        let mut begin = 0;
+        for range in 0..RANGES {
+            let end = end_of(range);
+            assert_eq!((range_of(begin), range_of(end)), (range, range));
+            assert!(end - begin < 256 || (end - begin) <= begin / 16, "{begin} to {end}");
+            begin = end + 1;
+        }
+        assert!(begin > 60_000_000_000);
+        assert_eq!(range_of(u64::MAX), RANGES - 1);
+    }
+
+    #[test]
+    fn quantiles_are_as_counted() {
+        let mut counts = LatencyCounts::default();
+        assert_eq!(counts.latencies(), Latencies::default());
+        for us in 1..=1000 {
+            counts.count(us * 1000);
+        }
+        let Latencies { p50_ns, p99_ns, max_ns } = counts.latencies();
+        assert!((500_000..=500_000 * 17 / 16).contains(&p50_ns), "{p50_ns}");
+        assert!((990_000..=1_000_000).contains(&p99_ns), "{p99_ns}");
+        assert_eq!(max_ns, 1_000_000);
+        assert!(size_of_val(&*counts.counts) * 5 <= 16 << 10, "of a disk's five kinds");
+    }
+}

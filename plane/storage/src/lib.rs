@@ -1,0 +1,110 @@
+//! Disks on a processor: what happens to a request between its queue and the file.
+//!
+//! [`StorageWork`] is one processor's part: it takes requests from queues
+//! ([`DiskQueue`](suimon_ports::DiskQueue)), asks images
+//! ([`Image`](suimon_image::Image)) where the bytes are, lets them be moved
+//! ([`FileIo`](suimon_ports::FileIo)), and answers. Disks on a store ask Storage QoS
+//! ([`suimon_storage_qos`]) when each request may begin.
+//!
+//! - [`images`]: opens and makes disks of a store; [`jobs`]: checks, resizes, compacts,
+//!   converts and merges them. Both are for control threads.
+//! - [`StoragePlane`]: all processors' disks, for control threads.
+//!
+//! What [`StorageWork`] does not do: it owns no thread and never waits (a processor drives it), opens
+//! no file, and knows no format, ring or protocol. It decides no limits, and which
+//! processor has a store's budget is said by whoever drives all of them
+//! ([`StorageWork::set_store_role`]); it carries no mail itself.
+//!
+//! Life of a request
+//! ```text
+//! receive ──► its store: now, or later ──► begin
+//!
+//! begin ───┬─ read, write ──► translate ──► parts ──► all moved ─┬──► answered
+//!          │                    ▲    │                           │
+//!          │      metadata read ┘    └ layers of parents         │ durable, in a
+//!          │                                                     │ dynamic image
+//!          ├─ flush ─────────────────────────► commit ◄──────────┘
+//!          │                                     └── durable ───────► answered
+//!          ├─ status ──► extents of all layers, or of the file ──► told and answered
+//!          └─ discard, zeros ──► alone on its disk, if space is freed ──► answered
+//! ```
+//!
+//! Invariants
+//! - Each request is answered once, whatever fails.
+//! - A flush is answered when everything that was answered before it came is durable.
+//! - Of a disk one commit is under way at a time; flushes that come meanwhile share the
+//!   next.
+//! - Space is freed only when no other request of the disk is under way; those that come
+//!   meanwhile wait, and are begun in the order in which they came.
+//! - Requests of a disk begin in the order in which they came. Over any window they count
+//!   as at most what the disk's maximum allows
+//!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) and one
+//!   request; and, once until it is paid for, what waited when a queue was closed or the
+//!   disk suspended. Where several processors use the store, it is what the maximum carries
+//!   in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and while three messages travel besides;
+//!   a budget that moves adds nothing to that.
+//! - What waits for one disk's maximum keeps no other disk's queue from being read; what
+//!   has no room to wait stays in its queue.
+//! - Requests under way are bounded ([`REQUESTS_MAX`]); none costs an allocation once as
+//!   many have been under way, unless the image allocates, or is differencing. Those that
+//!   wait are bounded by their store
+//!   ([`StoreSpec::waiting_max`](suimon_storage_qos::StoreSpec::waiting_max)). Notices are
+//!   bounded ([`NOTICES_MAX`]).
+#![forbid(unsafe_code)]
+
+mod commit;
+mod disk;
+mod exclusive;
+#[cfg(test)]
+mod fakes;
+mod gate;
+pub mod images;
+pub mod jobs;
+#[cfg(test)]
+mod kinds;
+mod latency;
+mod mail;
+mod notices;
+mod plane;
+mod plane_stores;
+mod plane_suspend;
+#[cfg(test)]
+mod plane_suspend_tests;
+#[cfg(test)]
+mod qos_bench;
+#[cfg(test)]
+mod qos_roles_tests;
+#[cfg(test)]
+mod qos_tests;
+mod queue_key;
+mod request;
+mod resident;
+mod resolve;
+mod service;
+#[cfg(test)]
+mod service_tests;
+mod slab;
+mod status;
+#[cfg(test)]
+mod status_tests;
+mod store;
+mod stores;
+mod tally;
+mod token;
+mod told;
+mod transfer;
+mod work;
+#[cfg(test)]
+mod work_tests;
+
+pub use disk::{DiskLayer, DiskPlace, DiskSpec, NotAdded};
+pub use latency::Latencies;
+pub use mail::StorageMail;
+pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};
+pub use plane::{DiskView, PlaneError, StoragePlane, StoreView};
+pub use plane_suspend::NotResumed;
+pub use queue_key::QueueKey;
+pub use store::{StoreRole, StoreStatus};
+pub use tally::{DiskTally, OpTally};
+pub use told::PlaneNotice;
+pub use work::{REQUESTS_MAX, StorageWork};

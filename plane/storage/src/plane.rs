@@ -1,0 +1,478 @@
+//! The control plane's handle on all disks: which processor has which disk, and the way
+//! there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use suimon_ports::{DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker};
+use suimon_quantity::{DiskId, ProcessorId, StoreId};
+use thiserror::Error;
+
+use crate::disk::{DiskPlace, DiskSpec};
+use crate::plane_stores::{Mailbox, PlaneStore};
+use crate::queue_key::{QueueKey, Which};
+use crate::resident::{Command, Resident, Taken};
+use crate::store::StoreStatus;
+use crate::tally::DiskTally;
+use crate::told::{PlaneNotice, Told};
+
+/// How often it is looked whether a processor that ends has returned what it was lent,
+/// and how long between two looks.
+const SETTLES_MAX: usize = 100;
+const SETTLES_EVERY: Duration = Duration::from_millis(10);
+
+/// Why something could not be done with a disk.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlaneError {
+    /// There is none with this number.
+    #[error("there is no such disk in service")]
+    NoSuchDisk,
+    /// One with this number is in service.
+    #[error("the disk is in service already")]
+    InService,
+    /// There is no store with this number, or it does not know the disk.
+    #[error("there is no such store, or it has no limits for the disk")]
+    NoSuchStore,
+    /// There is nobody to serve it.
+    #[error("no processor runs that could serve the disk")]
+    NoProcessor,
+    /// The system has no I/O for a processor.
+    #[error("a processor has no io_uring: {0}; see `kernel.io_uring_disabled` and RLIMIT_NOFILE")]
+    Io(io::Error),
+    /// The processor's I/O does not take a file.
+    #[error("a processor cannot use the disk's file: {0}")]
+    File(io::Error),
+    /// Somebody has it suspended.
+    #[error("the disk is suspended: something is being done to its files")]
+    Suspended,
+    /// What its image changed could not be written; it is in service, and a notice says why.
+    #[error("the disk's file could not be written, so that it stays in service as it is")]
+    NotDurable,
+    /// The disk could not be given to another processor, nor back; it is out of service.
+    #[error("the disk could not be moved and is out of service: {0}")]
+    Lost(io::Error),
+}
+
+/// What a disk has done, and where.
+#[derive(Clone, Debug)]
+pub struct DiskView {
+    /// Which.
+    pub disk: DiskId,
+    /// The processor that serves it.
+    pub processor: ProcessorId,
+    /// Clients of other protocols than a VM's ring.
+    pub clients: usize,
+    /// Its counters.
+    pub tally: DiskTally,
+}
+
+/// What a processor does for a store.
+#[derive(Clone, Debug)]
+pub struct StoreView {
+    /// Which.
+    pub store: StoreId,
+    /// The processor.
+    pub processor: ProcessorId,
+    /// What it does.
+    pub status: StoreStatus,
+    /// What the store's disks get, where its budget is.
+    pub flows: Vec<suimon_storage_qos::DiskView>,
+}
+
+/// What a processor has to show.
+#[derive(Default)]
+pub(crate) struct Looked {
+    pub(crate) disks: Vec<DiskView>,
+    pub(crate) stores: Vec<StoreView>,
+}
+
+/// All disks of a host in service. Clones are handles on the same.
+///
+/// Processors come and go by [`ProcessorWorks`], queues of disks by [`DiskQueueHost`] and
+/// [`StoragePlane::attach_client`].
+#[derive(Clone)]
+pub struct StoragePlane(pub(crate) Arc<Inner>);
+
+/// Locks are taken in this order: a disk's, that of stores, the others. Processors take
+/// none. Whoever waits for a processor holds a disk's or that of stores.
+pub(crate) struct Inner {
+    io: Arc<dyn FileIoSource>,
+    pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
+    ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
+    disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
+    told: Arc<Told>,
+    clients: AtomicU64,
+}
+
+/// The way to one processor.
+pub(crate) struct Way {
+    commands: Sender<Command>,
+    waker: Arc<dyn Waker>,
+    mailbox: Arc<Mailbox>,
+    has_io: AtomicBool,
+}
+
+/// A disk and who has it; `None`: nobody any more.
+pub(crate) struct Record {
+    pub(crate) owner: Mutex<Option<ProcessorId>>,
+    /// Its files are with whoever suspended it. Changed by who holds `owner`.
+    pub(crate) is_suspended: AtomicBool,
+}
+
+impl Way {
+    pub(crate) fn tell(&self, command: Command) {
+        // Who is gone is found out by the next who asks.
+        let _ = self.commands.send(command);
+        self.waker.wake();
+    }
+
+    pub(crate) fn ask<T>(
+        &self,
+        command: impl FnOnce(Sender<T>) -> Command,
+    ) -> Result<T, PlaneError> {
+        let (reply, answer) = channel();
+        self.tell(command(reply));
+        answer.recv().map_err(|_| PlaneError::NoProcessor)
+    }
+}
+
+impl StoragePlane {
+    /// Without disks and processors.
+    #[must_use]
+    pub fn new(io: Arc<dyn FileIoSource>) -> Self {
+        Self(Arc::new(Inner {
+            io,
+            stores: Mutex::default(),
+            ways: Mutex::default(),
+            disks: Mutex::default(),
+            told: Arc::new(Told::default()),
+            clients: AtomicU64::new(0),
+        }))
+    }
+
+    /// Takes a disk into service, on the processor with the fewest disks. It has the limits
+    /// that were proposed for it on its store, or none if it is on none.
+    ///
+    /// # Errors
+    /// It is in service, nobody can serve it, its files cannot be used, or its store does
+    /// not know it.
+    pub fn add_disk(
+        &self,
+        disk: DiskId,
+        spec: DiskSpec,
+        store: Option<StoreId>,
+    ) -> Result<(), PlaneError> {
+        let place = match store {
+            None => None,
+            Some(store) => {
+                let slot = self.slot(store, disk).ok_or(PlaneError::NoSuchStore)?;
+                Some(DiskPlace { store, slot })
+            }
+        };
+        let record =
+            Arc::new(Record { owner: Mutex::new(None), is_suspended: AtomicBool::new(false) });
+        let mut owner = lock(&record.owner);
+        match lock(&self.0.disks).entry(disk) {
+            std::collections::btree_map::Entry::Occupied(_) => return Err(PlaneError::InService),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(Arc::clone(&record));
+            }
+        }
+        let added = self.calmest(&[]).ok_or(PlaneError::NoProcessor).and_then(|to| {
+            self.give(to, disk, Taken { spec, place, queues: Vec::new() })
+                .map_err(|(error, _)| error)?;
+            Ok(to)
+        });
+        match added {
+            Ok(to) => {
+                *owner = Some(to);
+                Ok(())
+            }
+            Err(error) => {
+                lock(&self.0.disks).remove(&disk);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a disk out of service: its queues are closed when what was taken from them is
+    /// answered, and everything is durable. Its own image, the first, is to be closed
+    /// ([`Image::close`](suimon_image::Image::close)). One that is suspended has no images.
+    ///
+    /// # Errors
+    /// It is not in service.
+    pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        let record = self.record(disk)?;
+        let mut owner = lock(&record.owner);
+        let from = owner.take().ok_or(PlaneError::NoSuchDisk)?;
+        lock(&self.0.disks).remove(&disk);
+        self.take(from, disk).map(|taken| taken.spec)
+    }
+
+    /// Hands a disk with all its queues to another processor. Clients find a pause.
+    ///
+    /// # Errors
+    /// There is no such disk or processor, the disk is suspended, or its files cannot be
+    /// used there; then it stays where it was.
+    pub fn move_disk(&self, disk: DiskId, to: ProcessorId) -> Result<(), PlaneError> {
+        let record = self.record(disk)?;
+        let mut owner = lock(&record.owner);
+        let from = owner.ok_or(PlaneError::NoSuchDisk)?;
+        if from == to {
+            return Ok(());
+        }
+        if record.is_suspended.load(Ordering::Relaxed) {
+            return Err(PlaneError::Suspended);
+        }
+        self.way(to).ok_or(PlaneError::NoProcessor)?;
+        let taken = self.take(from, disk)?;
+        let Err((error, taken)) = self.give(to, disk, taken) else {
+            *owner = Some(to);
+            return Ok(());
+        };
+        let back = taken.map(|taken| self.give(from, disk, *taken));
+        if !matches!(back, Some(Ok(()))) {
+            *owner = None;
+            lock(&self.0.disks).remove(&disk);
+            return Err(PlaneError::Lost(io::Error::other(error.to_string())));
+        }
+        Err(error)
+    }
+
+    /// Gives a disk a client's connection, which ends by itself. Its number among the
+    /// disk's clients comes back.
+    ///
+    /// # Errors
+    /// There is no such disk.
+    pub fn attach_client(
+        &self,
+        disk: DiskId,
+        queue: Box<dyn DiskQueue>,
+    ) -> Result<u64, PlaneError> {
+        let number = self.0.clients.fetch_add(1, Ordering::Relaxed);
+        self.attach_queue(disk, QueueKey::Client(number), queue)?;
+        Ok(number)
+    }
+
+    /// Ends the connections of a disk's clients, as [`DiskQueueHost::detach_disk`] ends its
+    /// rings.
+    pub fn detach_clients(&self, disk: DiskId) {
+        self.detach_queues(disk, Which::Clients);
+    }
+
+    /// What all disks have done, ascending.
+    #[must_use]
+    pub fn disks(&self) -> Vec<DiskView> {
+        let mut views: Vec<DiskView> = self.look().into_iter().flat_map(|of| of.disks).collect();
+        views.sort_by_key(|view| view.disk);
+        views
+    }
+
+    /// What all processors do for stores, ascending by store and processor.
+    #[must_use]
+    pub fn stores(&self) -> Vec<StoreView> {
+        let mut views: Vec<StoreView> = self.look().into_iter().flat_map(|of| of.stores).collect();
+        views.sort_by_key(|view| (view.store, view.processor));
+        views
+    }
+
+    fn look(&self) -> Vec<Looked> {
+        let slots = lock(&self.0.stores).iter().map(|(id, of)| (*id, of.slots())).collect();
+        let slots = Arc::new(slots);
+        let (reply, answers) = channel();
+        for way in lock(&self.0.ways).values() {
+            way.tell(Command::View(Arc::clone(&slots), reply.clone()));
+        }
+        drop(reply);
+        answers.into_iter().collect()
+    }
+
+    /// The next notice, oldest first.
+    #[must_use]
+    pub fn poll_notice(&self) -> Option<PlaneNotice> {
+        self.0.told.poll()
+    }
+
+    pub(crate) fn way(&self, id: ProcessorId) -> Option<Arc<Way>> {
+        lock(&self.0.ways).get(&id).map(Arc::clone)
+    }
+
+    pub(crate) fn record(&self, disk: DiskId) -> Result<Arc<Record>, PlaneError> {
+        lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
+    }
+
+    /// The processor with the fewest disks that is none of these.
+    fn calmest(&self, besides: &[ProcessorId]) -> Option<ProcessorId> {
+        let mut disks: BTreeMap<ProcessorId, usize> =
+            lock(&self.0.ways).keys().map(|id| (*id, 0)).collect();
+        disks.retain(|id, _| !besides.contains(id));
+        let records: Vec<Arc<Record>> = lock(&self.0.disks).values().map(Arc::clone).collect();
+        for record in records {
+            // Who is being moved just now is not counted.
+            let Ok(owner) = record.owner.try_lock() else { continue };
+            if let Some(count) = owner.and_then(|owner| disks.get_mut(&owner)) {
+                *count += 1;
+            }
+        }
+        disks.into_iter().min_by_key(|(id, count)| (*count, *id)).map(|(id, _)| id)
+    }
+
+    /// Gives a processor a disk. What it cannot take comes back if it can.
+    fn give(
+        &self,
+        to: ProcessorId,
+        disk: DiskId,
+        taken: Taken,
+    ) -> Result<(), (PlaneError, Option<Box<Taken>>)> {
+        let back = |error: PlaneError, taken: Taken| (error, Some(Box::new(taken)));
+        let Some(way) = self.way(to) else { return Err(back(PlaneError::NoProcessor, taken)) };
+        let store = taken.place.map(|place| place.store);
+        let joined = self.equip(&way).and_then(|()| store.map_or(Ok(()), |of| self.join(of, to)));
+        if let Err(error) = joined {
+            return Err(back(error, taken));
+        }
+        let answer = way.ask(|reply| Command::AddDisk { disk, taken, reply });
+        let given = match answer {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(not_taken)) => Err((PlaneError::File(not_taken.error), not_taken.taken)),
+            Err(error) => Err((error, None)),
+        };
+        if let (Some(store), Err(_)) = (store, &given) {
+            self.leave(store, to);
+        }
+        given
+    }
+
+    /// Sees to it that a processor has I/O.
+    fn equip(&self, way: &Way) -> Result<(), PlaneError> {
+        if way.has_io.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let io = self.0.io.open().map_err(PlaneError::Io)?;
+        way.ask(|reply| Command::Equip(io, reply))?.map_err(PlaneError::Io)?;
+        way.has_io.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes a disk with its queues from a processor.
+    fn take(&self, from: ProcessorId, disk: DiskId) -> Result<Taken, PlaneError> {
+        let way = self.way(from).ok_or(PlaneError::NoProcessor)?;
+        let taken = way.ask(|reply| Command::Take(disk, reply))??;
+        if let Some(place) = taken.place {
+            self.leave(place.store, from);
+        }
+        Ok(taken)
+    }
+
+    /// Tells all processors who there is.
+    fn introduce(&self) {
+        let ways = lock(&self.0.ways);
+        let peers = ways.iter().map(|(id, way)| (*id, Arc::clone(&way.mailbox))).collect();
+        let peers = Arc::new(peers);
+        for way in ways.values() {
+            way.tell(Command::Peers(Arc::clone(&peers)));
+        }
+    }
+
+    fn attach_queue(
+        &self,
+        disk: DiskId,
+        key: QueueKey,
+        queue: Box<dyn DiskQueue>,
+    ) -> Result<(), PlaneError> {
+        let record = self.record(disk)?;
+        let owner = lock(&record.owner);
+        let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        way.tell(Command::AddQueue(disk, key, queue));
+        Ok(())
+    }
+
+    /// Takes queues of a disk back.
+    fn detach_queues(&self, disk: DiskId, which: Which) {
+        let Ok(record) = self.record(disk) else { return };
+        let owner = lock(&record.owner);
+        let Some(way) = owner.and_then(|owner| self.way(owner)) else { return };
+        let _ = way.ask(|reply| Command::Detach(disk, which, reply));
+    }
+
+    /// Waits until a processor has returned what stores have lent it.
+    fn wait_for_settled(&self, processor: ProcessorId) {
+        for _ in 0..SETTLES_MAX {
+            let stores = self.stores();
+            let has_loans = stores.iter().any(|view| view.processor == processor);
+            if !has_loans {
+                return;
+            }
+            std::thread::sleep(SETTLES_EVERY);
+        }
+        tracing::warn!(%processor, "a processor ends before it has returned what it was lent");
+    }
+
+    fn disks_of(&self, processor: ProcessorId) -> Vec<DiskId> {
+        let records: Vec<(DiskId, Arc<Record>)> =
+            lock(&self.0.disks).iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
+        let of_it = |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
+        records.into_iter().filter(of_it).map(|(id, _)| id).collect()
+    }
+}
+
+impl DiskQueueHost for StoragePlane {
+    fn attach(&self, disk: DiskId, index: u16, queue: Box<dyn DiskQueue>) {
+        if let Err(error) = self.attach_queue(disk, QueueKey::Ring(index), queue) {
+            tracing::warn!(?disk, index, %error, "a ring came too late");
+        }
+    }
+
+    fn detach(&self, disk: DiskId, index: u16) {
+        self.detach_queues(disk, Which::One(QueueKey::Ring(index)));
+    }
+
+    fn detach_disk(&self, disk: DiskId) {
+        self.detach_queues(disk, Which::Rings);
+    }
+}
+
+impl ProcessorWorks for StoragePlane {
+    fn begin(&self, processor: ProcessorId, waker: Arc<dyn Waker>) -> Box<dyn ProcessorWork> {
+        let (commands, receiver): (_, Receiver<Command>) = channel();
+        let mailbox = Arc::new(Mailbox::new(Arc::clone(&waker)));
+        let resident =
+            Resident::new(processor, receiver, Arc::clone(&self.0.told), Arc::clone(&mailbox));
+        let way = Way { commands, waker, mailbox, has_io: AtomicBool::new(false) };
+        lock(&self.0.ways).insert(processor, Arc::new(way));
+        self.introduce();
+        Box::new(resident)
+    }
+
+    fn retire(&self, processors: &[ProcessorId]) {
+        for processor in processors {
+            for disk in self.disks_of(*processor) {
+                let moved = self
+                    .calmest(processors)
+                    .ok_or(PlaneError::NoProcessor)
+                    .and_then(|to| self.move_disk(disk, to));
+                if let Err(error) = moved {
+                    tracing::error!(?disk, %processor, %error, "a disk stays with a processor that ends");
+                }
+            }
+        }
+        for processor in processors {
+            self.wait_for_settled(*processor);
+            lock(&self.0.ways).remove(processor);
+        }
+        self.introduce();
+    }
+
+    fn end(&self) {
+        lock(&self.0.ways).clear();
+    }
+}
+
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,206 @@
+//! Stores, as the control plane has them: their limits, and which processors take part.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crossbeam_queue::ArrayQueue;
+use suimon_ports::Waker;
+use suimon_quantity::{ProcessorId, StoreId};
+use suimon_storage_qos::{
+    Capability, Change, DiskSlot, Promises, Proposal, Refusal, Store, StoreSpec,
+};
+
+use crate::mail::StorageMail;
+use crate::plane::{PlaneError, StoragePlane, lock};
+use crate::resident::Command;
+use crate::store::StoreRole;
+
+/// Mail that a processor has not read, at most. What is beyond waits with its sender.
+const MAIL_MAX: usize = 1024;
+
+/// The ways of mail to other processors.
+pub(crate) type Peers = Arc<BTreeMap<ProcessorId, Arc<Mailbox>>>;
+
+/// Mail for one processor.
+pub(crate) struct Mailbox {
+    mail: ArrayQueue<(ProcessorId, StorageMail)>,
+    waker: Arc<dyn Waker>,
+}
+
+impl Mailbox {
+    pub(crate) fn new(waker: Arc<dyn Waker>) -> Self {
+        Self { mail: ArrayQueue::new(MAIL_MAX), waker }
+    }
+
+    /// Puts mail in, or gives it back if there is no room.
+    pub(crate) fn send(&self, from: ProcessorId, mail: StorageMail) -> Result<(), StorageMail> {
+        self.mail.push((from, mail)).map_err(|(_, mail)| mail)?;
+        self.waker.wake();
+        Ok(())
+    }
+
+    pub(crate) fn poll(&self) -> Option<(ProcessorId, StorageMail)> {
+        self.mail.pop()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mail.is_empty()
+    }
+}
+
+/// A store and who takes part in it.
+pub(crate) struct PlaneStore {
+    spec: StoreSpec,
+    limits: Store,
+    /// Who has the budget; nobody while no disk is in service.
+    home: Option<ProcessorId>,
+    /// Disks in service, by processor.
+    disks: BTreeMap<ProcessorId, usize>,
+}
+
+impl PlaneStore {
+    pub(crate) fn slots(&self) -> Vec<DiskSlot> {
+        self.limits.disks().filter_map(|disk| self.limits.slot(disk)).collect()
+    }
+}
+
+impl StoragePlane {
+    /// Has a store, without disks yet; one that is there without disks in service gets
+    /// this specification.
+    ///
+    /// # Errors
+    /// It has disks in service.
+    pub fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError> {
+        let mut stores = lock(&self.0.stores);
+        if let Some(of) = stores.get_mut(&store) {
+            if !of.disks.is_empty() {
+                return Err(PlaneError::InService);
+            }
+            of.spec = spec;
+            return Ok(());
+        }
+        let limits = Store::new(Capability::Unknown);
+        let of = PlaneStore { spec, limits, home: None, disks: BTreeMap::new() };
+        stores.insert(store, of);
+        Ok(())
+    }
+
+    /// Has a store no more.
+    ///
+    /// # Errors
+    /// It has disks in service.
+    pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
+        let mut stores = lock(&self.0.stores);
+        if stores.get(&store).is_some_and(|of| !of.disks.is_empty()) {
+            return Err(PlaneError::InService);
+        }
+        stores.remove(&store);
+        Ok(())
+    }
+
+    /// What a store can do is known, or known better.
+    pub fn set_capability(&self, store: StoreId, capability: Capability) {
+        let mut stores = lock(&self.0.stores);
+        let Some(of) = stores.get_mut(&store) else { return };
+        let change = of.limits.set_capability(capability);
+        self.tell_all(store, of, &[change]);
+    }
+
+    /// Changes limits of a store's disks, all or none of these; in effect at once. `force`:
+    /// although more is promised than the store can keep.
+    ///
+    /// # Errors
+    /// What is wrong with them, or that too much would be promised. Nothing was changed.
+    pub fn propose(
+        &self,
+        store: StoreId,
+        proposals: &[Proposal],
+        force: bool,
+    ) -> Result<(), Refusal> {
+        let mut stores = lock(&self.0.stores);
+        let Some(of) = stores.get_mut(&store) else { return Ok(()) };
+        let changes = of.limits.propose(proposals, force)?;
+        self.tell_all(store, of, &changes);
+        Ok(())
+    }
+
+    /// What a store promises.
+    #[must_use]
+    pub fn promises(&self, store: StoreId) -> Option<Promises> {
+        lock(&self.0.stores).get(&store).map(|of| of.limits.promises())
+    }
+
+    /// A disk's place in its store, once it has limits there.
+    #[must_use]
+    pub fn slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
+        lock(&self.0.stores).get(&store)?.limits.slot(disk)
+    }
+
+    fn tell_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
+        for way in of.disks.keys().filter_map(|processor| self.way(*processor)) {
+            way.tell(Command::Change(store, changes.to_vec()));
+        }
+    }
+
+    /// A processor is about to take a disk of a store.
+    pub(crate) fn join(&self, store: StoreId, to: ProcessorId) -> Result<(), PlaneError> {
+        let mut stores = lock(&self.0.stores);
+        let of = stores.get_mut(&store).ok_or(PlaneError::NoSuchStore)?;
+        if let Some(disks) = of.disks.get_mut(&to) {
+            *disks += 1;
+            return Ok(());
+        }
+        let role = match of.home {
+            None => StoreRole::Sole,
+            Some(home) => {
+                // Before anybody borrows.
+                self.set_role(store, home, StoreRole::Home);
+                StoreRole::Away(home)
+            }
+        };
+        let way = self.way(to).ok_or(PlaneError::NoProcessor)?;
+        let (spec, changes) = (of.spec.clone(), of.limits.changes());
+        let _ = way.ask(|reply| Command::Join { store, spec, role, changes, reply });
+        of.home.get_or_insert(to);
+        of.disks.insert(to, 1);
+        Ok(())
+    }
+
+    /// A processor has given a disk of a store away.
+    pub(crate) fn leave(&self, store: StoreId, from: ProcessorId) {
+        let mut stores = lock(&self.0.stores);
+        let Some(of) = stores.get_mut(&store) else { return };
+        let Some(disks) = of.disks.get_mut(&from) else { return };
+        *disks -= 1;
+        if *disks > 0 {
+            return;
+        }
+        of.disks.remove(&from);
+        let others: Vec<ProcessorId> = of.disks.keys().copied().collect();
+        if of.home == Some(from) {
+            of.home = others.first().copied();
+            if let Some(home) = of.home {
+                // The budget goes there, and the others borrow from it there.
+                self.set_role(store, from, StoreRole::Away(home));
+                for other in others.iter().filter(|other| **other != home) {
+                    self.set_role(store, *other, StoreRole::Away(home));
+                }
+            }
+        }
+        if let Some(way) = self.way(from) {
+            way.tell(Command::Leave(store));
+        }
+        if let (Some(home), [alone]) = (of.home, &others[..]) {
+            if home == *alone {
+                self.set_role(store, home, StoreRole::Sole);
+            }
+        }
+    }
+
+    /// Returns when the processor knows.
+    fn set_role(&self, store: StoreId, processor: ProcessorId, role: StoreRole) {
+        if let Some(way) = self.way(processor) {
+            let _ = way.ask(|reply| Command::Role(store, role, reply));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Disks that pause, by way of the plane, on a thread of their own.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_image::{ImageFile, Linear, Shape};
+use suimon_ports::{
+    DiskOp, DiskOutcome, DiskRequest, FileIo, FileIoSource, ProcessorWorks, Wait, Waker, Watches,
+};
+use suimon_quantity::{DiskId, ProcessorId, Time};
+
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue};
+use crate::kinds::KINDS;
+use crate::work_tests::{SIZE, WRITE, range};
+use crate::{DiskLayer, DiskSpec, PlaneError, StoragePlane};
+
+struct Source;
+
+impl FileIoSource for Source {
+    fn open(&self) -> io::Result<Box<dyn FileIo>> {
+        Ok(Box::new(FakeIo::new(7, 16)))
+    }
+}
+
+/// A processor that never sleeps needs to wait for nothing.
+struct Sleepless;
+
+impl Wait for Sleepless {
+    fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn unwatch(&mut self, _: BorrowedFd<'_>) {}
+    fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
+        Ok(())
+    }
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+    fn cpu_time(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+struct NoWaker;
+
+impl Waker for NoWaker {
+    fn wake(&self) {}
+}
+
+/// Processors that run until it ends.
+struct Processors {
+    ended: Arc<AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Processors {
+    fn start(plane: &StoragePlane, count: u16) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let threads = (0..count).map(|number| {
+            let mut work = plane.begin(ProcessorId(number), Arc::new(NoWaker));
+            let ended = Arc::clone(&ended);
+            std::thread::spawn(move || {
+                let mut now = Time::ZERO;
+                while !ended.load(Ordering::Relaxed) {
+                    now = now + Duration::from_micros(1);
+                    // As if whoever asks told it, each time.
+                    (0..4).for_each(|queue| work.wake(queue));
+                    work.poll(now, &mut Watches::new(&mut Sleepless));
+                }
+            })
+        });
+        Self { threads: threads.collect(), ended }
+    }
+}
+
+impl Drop for Processors {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+const DISK: DiskId = DiskId(3);
+
+fn ask(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
+    client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range: range(offset, 512) });
+}
+
+fn answer(client: &Mutex<Client>) -> (u32, DiskOutcome) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(answer) = client.lock().unwrap().answers.pop() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "no answer");
+        std::thread::yield_now();
+    }
+}
+
+fn close(spec: DiskSpec) {
+    for DiskLayer { image, file } in spec.layers {
+        image.close(&*file).unwrap();
+    }
+}
+
+#[test]
+fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
+    let plane = StoragePlane::new(Arc::new(Source));
+    let processors = Processors::start(&plane, 2);
+    let raw = KINDS[0];
+    let memory = (raw.create)();
+    let image = (raw.open)(&memory);
+    let file = FakeFile::new(memory);
+    let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
+    plane.add_disk(DISK, DiskSpec { layers: vec![layer] }, None).unwrap();
+    let queue = FakeQueue::new(4);
+    let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
+    for payload in payloads.lock().unwrap().iter_mut() {
+        *payload = vec![9; 512];
+    }
+    plane.attach_client(DISK, Box::new(queue)).unwrap();
+    ask(&client, 0, WRITE, 0);
+    assert_eq!(answer(&client), (0, DiskOutcome::Done));
+
+    let spec = plane.suspend_disk(DISK).unwrap();
+    assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
+    for other in [ProcessorId(0), ProcessorId(1)] {
+        // One of them has it, which is no move.
+        assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
+    }
+    let late = FakeQueue::new(4);
+    let late_client = Arc::clone(&late.client);
+    late.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![8; 512]);
+    plane.attach_client(DISK, Box::new(late)).unwrap();
+    ask(&client, 1, WRITE, SIZE);
+    ask(&late_client, 2, WRITE, 512);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
+    close(spec);
+
+    file.memory().set_len(SIZE * 2).unwrap();
+    let shape = Shape { size: SIZE * 2, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let layer = DiskLayer { image: Box::new(Linear::new(shape, 0, false)), file: file.clone() };
+    plane.resume_disk(DISK, DiskSpec { layers: vec![layer] }).unwrap();
+    assert_eq!(answer(&client), (1, DiskOutcome::Done));
+    assert_eq!(answer(&late_client), (2, DiskOutcome::Done));
+    assert_eq!(file.memory().bytes()[SIZE as usize..][..512], [9; 512]);
+    assert_eq!(file.memory().bytes()[512..1024], [8; 512]);
+    close(plane.take_disk(DISK).unwrap());
+    drop(processors);
+}
+
+#[test]
+fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
+    let plane = StoragePlane::new(Arc::new(Source));
+    let processors = Processors::start(&plane, 1);
+    assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::NoSuchDisk)));
+    let raw = KINDS[0];
+    let memory = (raw.create)();
+    let layer = DiskLayer { image: (raw.open)(&memory), file: FakeFile::new(memory) };
+    plane.add_disk(DISK, DiskSpec { layers: vec![layer] }, None).unwrap();
+    let refused = plane.resume_disk(DISK, DiskSpec { layers: Vec::new() }).unwrap_err();
+    assert!(refused.spec.is_some(), "it is in service");
+    let spec = plane.suspend_disk(DISK).unwrap();
+    let refused = plane.resume_disk(DISK, DiskSpec { layers: Vec::new() }).unwrap_err();
+    assert!(refused.spec.is_some());
+    close(spec);
+    assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
+    assert!(plane.disks().is_empty());
+    drop(processors);
+}

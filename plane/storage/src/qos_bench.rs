@@ -1,0 +1,423 @@
+//! Processors with disks on one modelled device, in virtual time: nothing happens but at
+//! moments that a client, the device, a message or a deadline asks for.
+
+use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use suimon_image::{ByteRange, FileError, ImageFile, Linear, Shape};
+use suimon_ports::{
+    DiskFile, DiskOp, DiskRequest, FileDone, FileFacts, FileIo, FileOp, FileSlot, Wakeup,
+};
+use suimon_quantity::{DiskId, Iops, ProcessorId, StoreId, Time};
+use suimon_storage_qos::{
+    Assignment, CATCH_UP, Capability, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
+};
+
+use crate::fakes::{Client, Dice, FakeQueue, Payloads};
+use crate::{DiskLayer, DiskPlace, DiskSpec, StorageMail, StorageWork, StoreRole};
+
+pub(crate) const STORE: StoreId = StoreId(7);
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// A message takes at most so long.
+pub(crate) const DELAY_MAX_NS: u64 = 50_000;
+const DISK_BYTES: u64 = 1 << 30;
+
+/// A file without bytes: what is moved does not matter here.
+struct Hollow(u32);
+
+impl ImageFile for Hollow {
+    fn len(&self) -> Result<u64, FileError> {
+        Ok(DISK_BYTES)
+    }
+    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<(), FileError> {
+        Ok(())
+    }
+    fn write_at(&self, _: u64, _: &[u8]) -> Result<(), FileError> {
+        Ok(())
+    }
+    fn set_len(&self, _: u64) -> Result<(), FileError> {
+        Ok(())
+    }
+    fn zero(&self, _: u64, _: u64) -> Result<(), FileError> {
+        Ok(())
+    }
+    fn flush(&self) -> Result<(), FileError> {
+        Ok(())
+    }
+}
+
+impl DiskFile for Hollow {
+    fn facts(&self) -> FileFacts {
+        FileFacts {
+            len: DISK_BYTES,
+            is_direct: false,
+            alignment: 1,
+            is_block_device: false,
+            can_punch: true,
+        }
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A device that serves so many requests at a time, and the others in turn.
+pub(crate) struct Device {
+    pub(crate) now: u64,
+    pub(crate) service_ns: u64,
+    /// When each of its servers is free.
+    servers: BinaryHeap<Reverse<u64>>,
+    /// When what was begun, by disk: operations.
+    pub(crate) begun: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// Of which queue what was begun, by the address of its payloads.
+    order: Vec<(usize, u32)>,
+}
+
+impl Device {
+    /// Operations of a disk that were begun in a window.
+    pub(crate) fn count(&self, disk: u32, from: u64, until: u64) -> u64 {
+        let within = |(at, _): &&(u64, u64)| (from..until).contains(at);
+        self.begun.get(&disk).map_or(0, |of| of.iter().filter(within).map(|of| of.1).sum())
+    }
+
+    /// By how much, over any window, more was begun by these disks together than the rate
+    /// carries.
+    pub(crate) fn excess(&self, disks: &[u32], rate: u64, since: u64) -> f64 {
+        let mut all: Vec<(u64, u64)> =
+            disks.iter().filter_map(|disk| self.begun.get(disk)).flatten().copied().collect();
+        all.retain(|(at, _)| *at >= since);
+        all.sort_unstable();
+        let (mut sum, mut least, mut most) = (0.0f64, f64::MAX, 0.0f64);
+        for (at, cost) in all {
+            let carried = rate as f64 * at as f64 / SECOND as f64;
+            least = least.min(sum - carried);
+            sum += cost as f64;
+            most = most.max(sum - carried - least);
+        }
+        most
+    }
+}
+
+struct DeviceIo {
+    device: Arc<Mutex<Device>>,
+    files: Vec<u32>,
+    pending: BTreeMap<(u64, u64), u64>,
+    next: u64,
+    fd: File,
+}
+
+impl FileIo for DeviceIo {
+    fn capacity(&self) -> usize {
+        4096
+    }
+    fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
+        self.files.push(file.as_any().downcast_ref::<Hollow>().unwrap().0);
+        Ok(FileSlot(self.files.len() as u32 - 1))
+    }
+    fn remove_file(&mut self, _: FileSlot) {}
+    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+        let mut device = self.device.lock().unwrap();
+        let bytes = match op {
+            FileOp::Read { to: part, .. } | FileOp::Write { from: part, .. } => {
+                let of = part.payloads.downcast_ref::<Payloads>().unwrap();
+                device.order.push((Arc::as_ptr(of) as usize, part.tag));
+                part.len
+            }
+            _ => 0,
+        };
+        let cost = Normalization::default().cost(bytes as u32);
+        let now = device.now;
+        let disk = self.files[file.0 as usize];
+        device.begun.entry(disk).or_default().push((now, cost.into()));
+        let Reverse(free) = device.servers.pop().unwrap();
+        let done = free.max(now) + device.service_ns;
+        device.servers.push(Reverse(done));
+        self.pending.insert((done, self.next), token);
+        self.next += 1;
+        true
+    }
+    fn kick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+        let now = self.device.lock().unwrap().now;
+        let before = done.len();
+        while let Some(first) = self.pending.first_entry().filter(|first| first.key().0 <= now) {
+            done.push(FileDone { token: first.remove(), outcome: Ok(Vec::new()) });
+        }
+        done.len() - before
+    }
+    fn under_way(&self) -> usize {
+        self.pending.len()
+    }
+    fn arm(&mut self) -> Wakeup {
+        Wakeup::Armed
+    }
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// What a disk's client does: keeps so many requests of this kind outstanding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) op: DiskOp,
+    pub(crate) bytes: u64,
+    pub(crate) depth: u32,
+}
+
+impl Load {
+    pub(crate) fn reads(bytes: u64, depth: u32) -> Self {
+        Self { op: DiskOp::Read, bytes, depth }
+    }
+}
+
+/// A queue with its client.
+pub(crate) struct Seat {
+    pub(crate) at: usize,
+    pub(crate) queue: usize,
+    pub(crate) client: Arc<Mutex<Client>>,
+    pub(crate) load: Option<Load>,
+    free: Vec<u32>,
+    /// Requests that were asked and not answered.
+    asked: Vec<u32>,
+    /// The address of its payloads.
+    payloads: usize,
+    /// Reads and writes that were asked and not begun, in order.
+    to_begin: VecDeque<u32>,
+    pub(crate) answered: u64,
+}
+
+/// Processors on one device.
+pub(crate) struct Bench {
+    pub(crate) works: Vec<StorageWork>,
+    pub(crate) device: Arc<Mutex<Device>>,
+    pub(crate) store: Store,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) disks: BTreeMap<u32, (usize, usize)>,
+    mail: VecDeque<(u64, usize, ProcessorId, StorageMail)>,
+    pub(crate) dice: Dice,
+    pub(crate) polls: u64,
+    pub(crate) mails: u64,
+}
+
+pub(crate) fn limits(min: u64, max: u64) -> Limits {
+    Limits { min_iops: Iops::new(min), max_iops: Iops::new(max), ..Limits::default() }
+}
+
+impl Bench {
+    /// With so many processors; the first is the store's home if there are more than one.
+    pub(crate) fn new(
+        processors: usize,
+        spec: &StoreSpec,
+        servers: usize,
+        service_ns: u64,
+    ) -> Self {
+        let device = Arc::new(Mutex::new(Device {
+            now: SECOND,
+            service_ns,
+            servers: (0..servers).map(|_| Reverse(0)).collect(),
+            begun: BTreeMap::new(),
+            order: Vec::new(),
+        }));
+        let work = |at: usize| {
+            let io = DeviceIo {
+                device: Arc::clone(&device),
+                files: Vec::new(),
+                pending: BTreeMap::new(),
+                next: 0,
+                fd: File::open("/dev/null").unwrap(),
+            };
+            let mut work = StorageWork::new(Box::new(io));
+            work.set_processor(ProcessorId(at as u16));
+            let role = match at {
+                0 if processors == 1 => StoreRole::Sole,
+                0 => StoreRole::Home,
+                _ => StoreRole::Away(ProcessorId(0)),
+            };
+            assert!(work.add_store(Time::from_ns(SECOND), STORE, spec.clone(), role));
+            work
+        };
+        Self {
+            works: (0..processors).map(work).collect(),
+            store: Store::new(Capability::Declared(10_000_000)),
+            device,
+            seats: Vec::new(),
+            disks: BTreeMap::new(),
+            mail: VecDeque::new(),
+            dice: Dice(7),
+            polls: 0,
+            mails: 0,
+        }
+    }
+
+    pub(crate) fn device(&self) -> MutexGuard<'_, Device> {
+        self.device.lock().unwrap()
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        Time::from_ns(self.device().now)
+    }
+
+    pub(crate) fn propose(&mut self, proposals: &[Proposal]) {
+        let now = self.time();
+        for change in self.store.propose(proposals, true).unwrap() {
+            self.works.iter_mut().for_each(|work| work.apply(now, STORE, change));
+        }
+    }
+
+    pub(crate) fn slot(&self, disk: u32) -> DiskSlot {
+        self.store.slot(DiskId(disk)).unwrap()
+    }
+
+    pub(crate) fn set_limits(&mut self, disk: u32, limits: Limits) {
+        self.propose(&[Proposal::Disk(DiskId(disk), Assignment::Own(limits))]);
+    }
+
+    /// Adds a disk that the store knows.
+    pub(crate) fn add_known(&mut self, at: usize, disk: u32) {
+        let place = DiskPlace { store: STORE, slot: self.slot(disk) };
+        let number = self.works[at].add_disk(spec(disk), Some(place)).unwrap();
+        self.disks.insert(disk, (at, number));
+    }
+
+    pub(crate) fn add_disk(&mut self, at: usize, disk: u32, limits: Limits) {
+        self.set_limits(disk, limits);
+        self.add_known(at, disk);
+    }
+
+    /// Gives a disk a queue and it a client.
+    pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
+        let (at, number) = self.disks[&disk];
+        let queue = FakeQueue::new(load.depth as usize);
+        let client = Arc::clone(&queue.client);
+        let payloads = Arc::as_ptr(&queue.payloads) as usize;
+        let queue = self.works[at].add_queue(number, Box::new(queue)).unwrap();
+        let free = (0..load.depth).collect();
+        let (asked, answered) = (Vec::new(), 0);
+        let load = Some(load);
+        let to_begin = VecDeque::new();
+        let seat = Seat { at, queue, client, load, free, asked, payloads, to_begin, answered };
+        self.seats.push(seat);
+        self.seats.len() - 1
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, span_ns: u64) {
+        let until = self.device().now + span_ns;
+        loop {
+            self.turn();
+            let next = self.next_event();
+            let now = self.device().now;
+            if next > until {
+                self.device().now = until;
+                return;
+            }
+            self.device().now = next.max(now + 100);
+        }
+    }
+
+    fn next_event(&self) -> u64 {
+        let deadlines = self.works.iter().filter_map(StorageWork::next_deadline);
+        let deadlines = deadlines.map(|time| time.as_ns());
+        let mail = self.mail.iter().map(|mail| mail.0);
+        let now = self.device().now;
+        // Completions: whenever a server is free, or soon if that is now.
+        let device = self.device();
+        let servers = device.servers.iter().map(|free| free.0).filter(|free| *free > now);
+        deadlines.chain(mail).chain(servers).min().unwrap_or(u64::MAX)
+    }
+
+    /// Everybody does what there is to do now.
+    fn turn(&mut self) {
+        let now = self.device().now;
+        while self.mail.front().is_some_and(|mail| mail.0 <= now) {
+            let (_, to, from, mail) = self.mail.pop_front().unwrap();
+            self.works[to].handle_mail(from, mail);
+        }
+        for _ in 0..1000 {
+            self.clients();
+            let mut has_worked = false;
+            for (at, work) in self.works.iter_mut().enumerate() {
+                has_worked |= work.poll(Time::from_ns(now));
+                self.polls += 1;
+                while let Some((to, mail)) = work.poll_mail() {
+                    self.mails += 1;
+                    let due = now + self.dice.below(DELAY_MAX_NS);
+                    // Nothing overtakes.
+                    let due = self.mail.back().map_or(due, |last| last.0.max(due));
+                    self.mail.push_back((due, usize::from(to.0), ProcessorId(at as u16), mail));
+                }
+            }
+            if !has_worked {
+                return;
+            }
+        }
+        panic!("it never rests");
+    }
+
+    fn clients(&mut self) {
+        let begun = std::mem::take(&mut self.device().order);
+        for (payloads, tag) in begun {
+            // Of a queue that is gone nobody knows the order any more.
+            let of = self.seats.iter_mut().find(|seat| seat.payloads == payloads);
+            if let Some(seat) = of {
+                assert_eq!(seat.to_begin.pop_front(), Some(tag), "out of order");
+            }
+        }
+        for seat in &mut self.seats {
+            let mut client = seat.client.lock().unwrap();
+            for (tag, outcome) in client.answers.drain(..) {
+                assert_eq!(outcome, suimon_ports::DiskOutcome::Done);
+                let asked = seat.asked.iter().position(|asked| *asked == tag);
+                seat.asked.remove(asked.expect("it is answered once"));
+                seat.free.push(tag);
+                seat.answered += 1;
+            }
+            let Some(load) = seat.load else { continue };
+            let was_idle = client.asks.is_empty();
+            while let Some(tag) = seat.free.pop() {
+                let len = if load.op == DiskOp::Flush { 0 } else { load.bytes };
+                let range = ByteRange::new(0, len).unwrap();
+                client.asks.push_back(DiskRequest { tag, op: load.op, range });
+                seat.asked.push(tag);
+                if matches!(load.op, DiskOp::Read | DiskOp::Write { .. }) {
+                    seat.to_begin.push_back(tag);
+                }
+            }
+            drop(client);
+            if was_idle {
+                self.works[seat.at].wake_queue(seat.queue);
+            }
+        }
+    }
+
+    /// Requests of all clients that were asked and not answered.
+    pub(crate) fn open(&self) -> usize {
+        self.seats.iter().map(|seat| seat.asked.len()).sum()
+    }
+
+    /// What one request and what may be made up for come to, at this rate.
+    pub(crate) fn tolerance(rate: u64, largest: u64) -> f64 {
+        (rate as f64 * CATCH_UP.as_secs_f64()) + largest as f64 + 1.0
+    }
+}
+
+pub(crate) fn spec(disk: u32) -> DiskSpec {
+    let (logical_sector, physical_sector) = (512, 4096);
+    let shape = Shape { size: DISK_BYTES, logical_sector, physical_sector, block: 0 };
+    let image = Box::new(Linear::new(shape, 0, false));
+    DiskSpec { layers: vec![DiskLayer { image, file: Arc::new(Hollow(disk)) }] }
+}
+
+/// A store that is never the bottleneck.
+pub(crate) fn deep() -> StoreSpec {
+    StoreSpec { depth_min: 256, depth_max: 256, ..StoreSpec::default() }
+}
+
+pub(crate) const MILLISECOND: u64 = 1_000_000;

@@ -1,0 +1,206 @@
+//! Storage QoS where several processors use a store.
+
+use proptest::prelude::*;
+use suimon_quantity::{DiskId, ProcessorId};
+use suimon_storage_qos::{
+    Assignment, CATCH_UP, HELD_MAX, PolicyId, PolicyKind, PolicySpec, Proposal,
+};
+
+use crate::StoreRole;
+use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
+
+/// Processors with two disks each, which all share one maximum.
+fn shared(processors: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
+    let mut bench = Bench::new(processors, &deep(), 32, 200_000);
+    let policy = PolicyId(1);
+    let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, max) };
+    bench.propose(&[Proposal::Policy(policy, spec)]);
+    let disks: Vec<u32> = (0..2 * processors as u32).collect();
+    for &disk in &disks {
+        bench.propose(&[Proposal::Disk(DiskId(disk), Assignment::Policy(policy))]);
+        bench.add_known(disk as usize % processors, disk);
+        bench.add_seat(disk, Load::reads(bytes, 16));
+    }
+    (bench, disks)
+}
+
+/// What several processors may exceed a maximum by: one scheduler's tolerance, and what the
+/// maximum carries while something is held and messages travel.
+fn late(rate: u64, largest: u64) -> f64 {
+    let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+    (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
+}
+
+#[test]
+fn the_sum_over_processors_is_exact() {
+    for processors in [2, 4] {
+        for (max, bytes) in [(1000, 4096), (4000, 65_536), (20_000, 8192)] {
+            let (mut bench, disks) = shared(processors, max, bytes);
+            let from = bench.device().now;
+            bench.run(3 * SECOND);
+            let device = bench.device();
+            let got: u64 = disks.iter().map(|disk| device.count(*disk, from, u64::MAX)).sum();
+            let excess = device.excess(&disks, max, 0);
+            assert!(excess <= late(max, bytes.div_ceil(8192)), "{processors}, {max}: {excess}");
+            assert!(got * 100 >= 3 * max * 98, "{processors}: {got} of {max}");
+        }
+    }
+}
+
+#[test]
+fn a_minimum_is_met_whichever_processor_the_disk_is_on() {
+    for processors in [2, 4] {
+        let mut bench = Bench::new(processors, &Default::default(), 8, 200_000);
+        for disk in 0..4 * processors as u32 {
+            // The one with the minimum is not at home.
+            let min = if disk == 1 { 8000 } else { 0 };
+            bench.add_disk(disk as usize % processors, disk, limits(min, 0));
+            bench.add_seat(disk, Load::reads(4096, 32));
+        }
+        bench.run(SECOND);
+        let from = bench.device().now;
+        bench.run(2 * SECOND);
+        let got = bench.device().count(1, from, u64::MAX);
+        assert!(got >= 2 * 7840, "{processors}: {got}");
+        let all: u64 = (0..16).map(|disk| bench.device().count(disk, from, u64::MAX)).sum();
+        assert!(all > 2 * 36_000, "{processors}: {all} of 80 000");
+    }
+}
+
+/// Makes a processor the home, as the control plane does.
+fn move_home(bench: &mut Bench, to: usize) {
+    let (now, home) = (bench.time(), StoreRole::Away(ProcessorId(to as u16)));
+    for (at, work) in bench.works.iter_mut().enumerate() {
+        if at != to {
+            assert!(work.set_store_role(now, STORE, home));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The budget moves again and again, under load: the maximum holds over all of it, as
+    /// if it had stayed, and nothing is lost or stuck.
+    #[test]
+    fn a_budget_that_moves_forgets_nothing(
+        processors in 2usize..5,
+        max in prop::sample::select(vec![500u64, 3000, 15_000]),
+        moves in prop::collection::vec((0usize..4, 0u64..30 * MILLISECOND), 1..12),
+        seed in any::<u64>(),
+    ) {
+        let (mut bench, disks) = shared(processors, max, 8192);
+        bench.dice.0 = seed;
+        bench.run(100 * MILLISECOND);
+        for (to, pause) in moves {
+            move_home(&mut bench, to % processors);
+            bench.run(pause);
+        }
+        bench.run(300 * MILLISECOND);
+        let home = |bench: &Bench| {
+            let roles = bench.works.iter().map(|work| work.store_status(STORE).unwrap().role);
+            roles.filter(|role| *role == StoreRole::Home).count()
+        };
+        prop_assert_eq!(home(&bench), 1);
+        let from = bench.device().now;
+        bench.run(SECOND);
+        let got: u64 =
+            disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
+        prop_assert!(got * 100 >= max * 97, "{got} of {max} afterwards");
+        let excess = bench.device().excess(&disks, max, 0);
+        prop_assert!(excess <= late(max, 1), "{excess} above {}", late(max, 1));
+        bench.seats.iter_mut().for_each(|seat| seat.load = None);
+        bench.run(2 * SECOND);
+        prop_assert_eq!(bench.open(), 0);
+        let lent: u32 =
+            bench.works.iter().map(|work| work.store_status(STORE).unwrap().in_flight).sum();
+        prop_assert_eq!(lent, 0, "lent and never returned");
+    }
+
+    /// A processor that has a store for itself shares it and has it for itself again, under
+    /// load.
+    #[test]
+    fn sharing_and_no_longer_sharing_forgets_nothing(
+        max in prop::sample::select(vec![300u64, 3000, 15_000]),
+        times in 1usize..8,
+        pause in MILLISECOND..60 * MILLISECOND,
+        seed in any::<u64>(),
+    ) {
+        let mut bench = Bench::new(1, &deep(), 32, 200_000);
+        bench.dice.0 = seed;
+        for disk in 0..2 {
+            bench.add_disk(0, disk, limits(0, max));
+            bench.add_seat(disk, Load::reads(8192, 32));
+        }
+        for _ in 0..times {
+            for role in [StoreRole::Home, StoreRole::Sole] {
+                let now = bench.time();
+                prop_assert!(bench.works[0].set_store_role(now, STORE, role));
+                bench.run(pause);
+                prop_assert_eq!(bench.works[0].store_status(STORE).unwrap().role, role);
+            }
+        }
+        let from = bench.device().now;
+        bench.run(SECOND);
+        for disk in 0..2 {
+            let got = bench.device().count(disk, from, u64::MAX);
+            prop_assert!(got * 100 >= max * 97 && got <= max + late(max, 1) as u64, "{got}");
+            let excess = bench.device().excess(&[disk], max, 0);
+            prop_assert!(excess <= late(max, 1), "{excess}");
+        }
+        prop_assert_eq!(bench.mails, 0);
+        bench.seats.iter_mut().for_each(|seat| seat.load = None);
+        bench.run(2 * SECOND);
+        prop_assert_eq!(bench.open(), 0);
+        prop_assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
+    }
+}
+
+#[test]
+fn a_processor_whose_disks_have_gone_lets_go_of_the_store() {
+    let (mut bench, disks) = shared(2, 2000, 4096);
+    bench.run(100 * MILLISECOND);
+    // The first processor's disks go; its budget goes to the other, which is alone then.
+    for disk in disks.iter().filter(|disk| *disk % 2 == 0) {
+        bench.seats[*disk as usize].load = None;
+        let (at, number) = bench.disks[disk];
+        bench.works[at].close_disk(number);
+    }
+    bench.run(100 * MILLISECOND);
+    move_home(&mut bench, 1);
+    assert!(bench.works[0].remove_store(STORE));
+    bench.run(200 * MILLISECOND);
+    assert_eq!(bench.works[0].store_status(STORE), None);
+    let now = bench.time();
+    assert!(bench.works[1].set_store_role(now, STORE, StoreRole::Sole));
+    bench.run(20 * MILLISECOND);
+    assert_eq!(bench.works[1].store_status(STORE).unwrap().role, StoreRole::Sole);
+    let (from, mails) = (bench.device().now, bench.mails);
+    bench.run(SECOND);
+    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
+    assert!((1960..=2041).contains(&got), "{got}");
+    assert_eq!(bench.mails, mails);
+}
+
+#[test]
+fn a_disk_of_another_processor_that_is_closed_pays_too() {
+    let (mut bench, _) = shared(2, 20, 4096);
+    bench.run(500 * MILLISECOND);
+    let from = bench.device().now;
+    let before: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
+    // A queue that is not at home, with 16 waiting.
+    bench.seats[1].load = None;
+    let queue = bench.seats[1].queue;
+    bench.works[1].close_queue(queue);
+    bench.run(10 * MILLISECOND);
+    assert_eq!(bench.works[1].poll_closed_queue().unwrap().0, queue);
+    bench.run(10 * SECOND);
+    let after: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
+    assert!((200..=218).contains(&(after - before)), "{} in 10 s of 20", after - before);
+    assert!(bench.device().count(1, from, u64::MAX) <= 18, "it went ahead of the others once");
+    // The store is removed there only when that is paid.
+    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.run(10 * SECOND);
+    assert_eq!(bench.open(), 0);
+    assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
+}

@@ -1,0 +1,240 @@
+//! Storage QoS on one processor.
+
+use proptest::prelude::*;
+use suimon_ports::DiskOp;
+use suimon_quantity::{DiskId, StoreId, Time};
+use suimon_storage_qos::{Event, Proposal, StoreSpec};
+
+use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
+use crate::{DiskPlace, StorageNotice, StoreRole};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the disks ask for: no maximum is exceeded in any window, and each is
+    /// reached; who has none is not held up by those who have.
+    #[test]
+    fn maximums_hold_in_every_window_and_are_reached(
+        maximums in prop::collection::vec((100u64..5000, 1u64..40, 8u32..65), 1..6),
+        seed in any::<u64>(),
+    ) {
+        let mut bench = Bench::new(1, &deep(), 32, 200_000);
+        bench.dice.0 = seed;
+        for (disk, &(max, kilobytes, depth)) in (0..).zip(&maximums) {
+            bench.add_disk(0, disk, limits(0, max));
+            bench.add_seat(disk, Load::reads(kilobytes << 10, depth));
+        }
+        let free = maximums.len() as u32;
+        bench.add_disk(0, free, limits(0, 0));
+        let seat = bench.add_seat(free, Load::reads(4096, 4));
+        let began = bench.device().now;
+        bench.run(2 * SECOND);
+        for (disk, &(max, kilobytes, _)) in (0..).zip(&maximums) {
+            let cost = kilobytes.div_ceil(8);
+            let excess = bench.device().excess(&[disk], max, 0);
+            prop_assert!(excess <= Bench::tolerance(max, cost), "{disk}: {excess}");
+            let got = bench.device().count(disk, began, began + 2 * SECOND);
+            prop_assert!(got * 100 >= 2 * max * 98 - 100 * cost, "{disk}: {got} of {max}");
+        }
+        // It alone would have 4 of 200 us.
+        prop_assert!(bench.seats[seat].answered > 38_000, "{}", bench.seats[seat].answered);
+    }
+
+    /// Little room for what waits: nothing is lost, no queue starves.
+    #[test]
+    fn queues_for_which_there_is_no_room_are_read_later(
+        waiting_max in 1u32..12,
+        queues in 2usize..12,
+        max in 1000u64..4000,
+    ) {
+        let store = StoreSpec { waiting_max, ..deep() };
+        let mut bench = Bench::new(1, &store, 32, 200_000);
+        for disk in 0..3 {
+            bench.add_disk(0, disk, limits(0, max));
+        }
+        for seat in 0..queues {
+            bench.add_seat(seat as u32 % 3, Load::reads(4096, 8));
+        }
+        bench.run(SECOND);
+        let least = bench.seats.iter().map(|seat| seat.answered).min().unwrap();
+        let mean = bench.seats.iter().map(|seat| seat.answered).sum::<u64>() / queues as u64;
+        prop_assert!(least * 3 >= mean && mean > 0, "{least} where {mean} is the mean");
+        if waiting_max as usize >= queues {
+            let fair = max / (queues as u64).div_ceil(3);
+            prop_assert!(least * 10 >= fair * 9, "{least} where {fair} is fair");
+        }
+        bench.seats.iter_mut().for_each(|seat| seat.load = None);
+        bench.run(SECOND);
+        prop_assert_eq!(bench.open(), 0);
+    }
+}
+
+#[test]
+fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
+    // 8 at a time of 200 us are 40 000 per second.
+    let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
+    bench.add_disk(0, 0, limits(10_000, 0));
+    bench.add_seat(0, Load::reads(4096, 32));
+    for disk in 1..9 {
+        bench.add_disk(0, disk, limits(0, 0));
+        bench.add_seat(disk, Load::reads(8192, 64));
+    }
+    bench.run(SECOND);
+    let from = bench.device().now;
+    bench.run(3 * SECOND);
+    let got = bench.device().count(0, from, from + 3 * SECOND);
+    assert!(got >= 29_400, "{got}");
+    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
+    let rate = view.short.per_second(view.short.delivered);
+    assert!(rate.abs_diff(10_000) < 1500, "{rate}");
+    let all: u64 = (0..9).map(|disk| bench.device().count(disk, from, from + 3 * SECOND)).sum();
+    assert!(all > 3 * 38_000, "{all}: nobody else has what is left");
+    let status = bench.works[0].store_status(STORE).unwrap();
+    assert_eq!(status.role, StoreRole::Sole);
+    assert!(status.depth >= 8 && status.latency_ns >= 200_000, "{status:?}");
+    assert_eq!(bench.mails, 0);
+}
+
+#[test]
+fn nothing_bypasses_a_maximum_by_moving_no_payload() {
+    let zeros =
+        |may_unmap| DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
+    // What is done, and what it counts as.
+    let all = [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
+    for (op, cost) in all {
+        let mut bench = Bench::new(1, &deep(), 32, 200_000);
+        bench.add_disk(0, 0, limits(0, 800));
+        let seat = bench.add_seat(0, Load { op, bytes: 128 << 10, depth: 32 });
+        bench.run(2 * SECOND);
+        let counted = bench.seats[seat].answered * cost;
+        assert!((1568..=1632 + cost).contains(&counted), "{op:?}: {counted}");
+    }
+}
+
+#[test]
+fn a_change_is_in_effect_at_once() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 100));
+    bench.add_seat(0, Load::reads(4096, 32));
+    for (max, most) in [(100, 100), (5000, 5000), (10, 10), (2000, 2000)] {
+        bench.set_limits(0, limits(0, max));
+        let from = bench.device().now;
+        bench.run(SECOND);
+        let got = bench.device().count(0, from, from + SECOND);
+        let tolerance = Bench::tolerance(max, 2) as u64;
+        assert!((most * 97 / 100 - 2..=most + tolerance).contains(&got), "{got} of {max}");
+    }
+    // What waits for a maximum that is none any more goes.
+    bench.set_limits(0, limits(0, 0));
+    let from = bench.device().now;
+    bench.run(MILLISECOND);
+    assert!(bench.device().count(0, from, u64::MAX) > 32);
+}
+
+#[test]
+fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 10));
+    bench.add_seat(0, Load::reads(4096, 128));
+    bench.run(SECOND);
+    bench.polls = 0;
+    bench.run(SECOND);
+    // Ten go, ten come back, and it is looked at twice.
+    assert!(bench.polls < 100, "{}", bench.polls);
+    assert!(bench.works[0].arm(), "it may sleep");
+    let queue = bench.seats[0].queue;
+    assert!(!bench.works[0].wake_queue(queue), "it is not to be watched");
+    assert_eq!(bench.works[0].poll_watch(), None);
+    bench.run(SECOND);
+    assert_eq!(bench.works[0].poll_watch(), Some(queue));
+}
+
+#[test]
+fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 10));
+    let first = bench.add_seat(0, Load::reads(4096, 128));
+    bench.add_seat(0, Load::reads(4096, 128));
+    bench.run(SECOND);
+    let from = bench.device().now;
+    for _ in 0..20 {
+        // Again and again somebody comes, asks for much, and leaves.
+        let (at, queue) = (bench.seats[first].at, bench.seats[first].queue);
+        bench.seats[first].load = None;
+        bench.works[at].close_queue(queue);
+        bench.run(2 * MILLISECOND);
+        assert_eq!(bench.works[at].poll_closed_queue().unwrap().0, queue);
+        bench.seats.remove(first);
+        bench.add_seat(0, Load::reads(4096, 128));
+        bench.run(10 * MILLISECOND);
+    }
+    let through = bench.device().count(0, from, u64::MAX);
+    assert!((128..=130).contains(&through), "{through}: what waited once, and no more");
+    // It pays: what it has in sum is what it may have.
+    bench.run(30 * SECOND);
+    let got = bench.device().count(0, from, u64::MAX);
+    assert!((300..=304).contains(&got), "{got} of 10 per second");
+    // The same of the disk.
+    let (at, number) = bench.disks[&0];
+    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.works[at].close_disk(number);
+    bench.run(10 * MILLISECOND);
+    assert_eq!(bench.works[at].poll_closed_disk().unwrap().0, number);
+    assert_eq!(bench.works[at].store_status(STORE).unwrap().under_way, 0);
+}
+
+#[test]
+fn a_disk_that_its_store_gives_up_waits_for_nothing() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 10));
+    bench.add_seat(0, Load::reads(4096, 64));
+    bench.run(SECOND);
+    bench.propose(&[Proposal::RemoveDisk(DiskId(0))]);
+    let before = bench.seats[0].answered;
+    bench.run(100 * MILLISECOND);
+    assert!(bench.seats[0].answered > before + 10_000);
+    assert!(!bench.works[0].remove_store(STORE), "it has a disk here");
+    let (at, number) = bench.disks[&0];
+    bench.seats[0].load = None;
+    bench.works[at].close_disk(number);
+    bench.run(100 * MILLISECOND);
+    assert_eq!(bench.open(), 0);
+    assert!(bench.works[0].remove_store(STORE));
+    assert_eq!(bench.works[0].store_status(STORE), None);
+}
+
+#[test]
+fn an_unmet_minimum_is_told() {
+    // 1000 per second are promised twice over.
+    let mut bench = Bench::new(1, &StoreSpec::default(), 1, 1_000_000);
+    for disk in 0..2 {
+        bench.add_disk(0, disk, limits(1000, 0));
+        bench.add_seat(disk, Load::reads(4096, 8));
+    }
+    bench.run(70 * SECOND);
+    let told: Vec<StorageNotice> = std::iter::from_fn(|| bench.works[0].poll_notice()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for notice in told {
+        let StorageNotice::Qos { store: STORE, event: Event::MinimumUnmet(unmet) } = notice else {
+            panic!("{notice:?}");
+        };
+        assert!(unmet.delivered_iops < 600 && unmet.entitled_iops > 900, "{unmet:?}");
+    }
+    // Nobody looks at a store that is not used.
+    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.run(2 * SECOND);
+    assert_eq!(bench.works[0].next_deadline(), None);
+}
+
+#[test]
+fn a_disk_has_a_place_that_its_store_knows_or_none() {
+    let mut bench = Bench::new(1, &deep(), 1, 200_000);
+    bench.add_disk(0, 0, limits(0, 0));
+    let slot = bench.slot(0);
+    let elsewhere = DiskPlace { store: StoreId(1), slot };
+    assert!(bench.works[0].add_disk(spec(1), Some(elsewhere)).is_err());
+    let unknown = DiskPlace { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
+    assert!(bench.works[0].add_disk(spec(1), Some(unknown)).is_err());
+    assert!(bench.works[0].add_disk(spec(1), None).is_ok());
+    assert!(!bench.works[0].add_store(Time::ZERO, STORE, deep(), StoreRole::Sole));
+}

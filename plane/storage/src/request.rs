@@ -1,0 +1,65 @@
+//! A request that is under way.
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
+use suimon_quantity::Time;
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The disk's number.
+    pub(crate) disk: usize,
+    /// The queue's number.
+    pub(crate) queue: usize,
+    pub(crate) tag: u32,
+    pub(crate) op: DiskOp,
+    pub(crate) range: ByteRange,
+    /// When it was taken.
+    pub(crate) taken: Time,
+    /// When its parts were handed to the I/O, and when all had ended; the same for those
+    /// of which nothing is read or written there.
+    pub(crate) sent: Time,
+    pub(crate) moved: Time,
+    /// Whether its store let it go, and is to hear that it was answered.
+    pub(crate) is_charged: bool,
+    /// What its store is told of its size.
+    pub(crate) bytes: u32,
+    /// Parts that have not ended.
+    pub(crate) parts: usize,
+    /// What became of it so far.
+    pub(crate) outcome: DiskOutcome,
+    /// Pieces of the disk that its parts write, if they are not its range.
+    pub(crate) pieces: Vec<ByteRange>,
+}
+
+impl Request {
+    /// Whether its answer says that it is durable.
+    pub(crate) fn is_durable(&self) -> bool {
+        matches!(
+            self.op,
+            DiskOp::Write { is_durable: true } | DiskOp::WriteZeroes { is_durable: true, .. }
+        )
+    }
+}
+
+/// What is to be done with a range of a file for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The request's number.
+    pub(crate) request: usize,
+    pub(crate) file: FileSlot,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) action: PartAction,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartAction {
+    /// Bytes go to the payload, from this byte of it on.
+    Read { to: u64 },
+    /// Bytes come from the payload, from this byte of it on.
+    Write { from: u64, is_durable: bool },
+    /// They become zeros.
+    Zero { may_unmap: bool },
+}

@@ -1,0 +1,454 @@
+//! One processor's disks on its thread: carries out what the control plane says, and gives
+//! the engine its turns.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use suimon_ports::{DiskQueue, FileIo, ProcessorWork, Watches};
+use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
+
+use crate::disk::{DiskPlace, DiskSpec, NotAdded};
+use crate::mail::StorageMail;
+use crate::notices::StorageNotice;
+use crate::plane::{DiskView, Looked, PlaneError, StoreView};
+use crate::plane_stores::{Mailbox, Peers};
+use crate::queue_key::{QueueKey, Which};
+use crate::store::StoreRole;
+use crate::tally::DiskTally;
+use crate::told::{PlaneNotice, Told};
+use crate::work::StorageWork;
+
+/// What the I/O's descriptor is watched by; queues are by their numbers.
+const IO_TOKEN: u32 = u32::MAX;
+
+/// A disk that nobody serves, with its queues.
+pub(crate) struct Taken {
+    pub(crate) spec: DiskSpec,
+    pub(crate) place: Option<DiskPlace>,
+    pub(crate) queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
+}
+
+/// A processor does not take a disk.
+pub(crate) struct NotTaken {
+    pub(crate) error: io::Error,
+    /// The disk, as far as it can be given back.
+    pub(crate) taken: Option<Box<Taken>>,
+}
+
+/// Who wants a disk, and its queues as they are given back.
+struct Taker {
+    reply: Sender<Result<Taken, PlaneError>>,
+    queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
+}
+
+/// What the control plane asks of a processor.
+pub(crate) enum Command {
+    /// The processor gets I/O, before its first disk.
+    Equip(Box<dyn FileIo>, Sender<io::Result<()>>),
+    AddDisk {
+        disk: DiskId,
+        taken: Taken,
+        reply: Sender<Result<(), NotTaken>>,
+    },
+    AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
+    /// Queues of a disk are to be dropped.
+    Detach(DiskId, Which, Sender<()>),
+    Take(DiskId, Sender<Result<Taken, PlaneError>>),
+    /// A disk's images and files are wanted; its queues stay.
+    Suspend(DiskId, Sender<Result<DiskSpec, PlaneError>>),
+    /// It goes on with these. What cannot be used comes back.
+    Resume(DiskId, DiskSpec, Sender<Result<(), NotAdded>>),
+    /// The processor takes part in a store.
+    Join {
+        store: StoreId,
+        spec: StoreSpec,
+        role: StoreRole,
+        changes: Vec<Change>,
+        reply: Sender<()>,
+    },
+    /// It takes part in another way.
+    Role(StoreId, StoreRole, Sender<()>),
+    /// It has no disk of the store any more.
+    Leave(StoreId),
+    /// Steps of a change of a store.
+    Change(StoreId, Vec<Change>),
+    /// Who else there is.
+    Peers(Peers),
+    /// What is done, and of these disks of stores what they get.
+    View(Arc<BTreeMap<StoreId, Vec<DiskSlot>>>, Sender<Looked>),
+}
+
+/// A disk here.
+struct Served {
+    id: DiskId,
+    place: Option<DiskPlace>,
+    /// Numbers of its queues.
+    queues: BTreeMap<QueueKey, usize>,
+    taker: Option<Taker>,
+    /// Who waits for its files.
+    suspender: Option<Sender<Result<DiskSpec, PlaneError>>>,
+}
+
+/// A queue here.
+struct Held {
+    /// Number of its disk.
+    disk: usize,
+    key: QueueKey,
+    /// Who waits for its end.
+    waiter: Option<Sender<()>>,
+}
+
+/// See the module.
+pub(crate) struct Resident {
+    processor: ProcessorId,
+    commands: Receiver<Command>,
+    told: Arc<Told>,
+    work: Option<StorageWork>,
+    disks: BTreeMap<usize, Served>,
+    queues: BTreeMap<usize, Held>,
+    /// Stores that it takes part in, or took part in.
+    stores: BTreeSet<StoreId>,
+    mailbox: Arc<Mailbox>,
+    peers: Peers,
+    /// Mail that a peer had no room for.
+    unsent: VecDeque<(ProcessorId, StorageMail)>,
+    /// Queues that are readable, and of which nothing may be taken now.
+    to_unwatch: Vec<usize>,
+    now: Time,
+}
+
+impl Resident {
+    pub(crate) fn new(
+        processor: ProcessorId,
+        commands: Receiver<Command>,
+        told: Arc<Told>,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
+        Self {
+            processor,
+            commands,
+            told,
+            work: None,
+            disks: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            stores: BTreeSet::new(),
+            mailbox,
+            peers: Peers::default(),
+            unsent: VecDeque::new(),
+            to_unwatch: Vec::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    fn number(&self, disk: DiskId) -> Option<usize> {
+        self.disks.iter().find(|(_, served)| served.id == disk).map(|(number, _)| *number)
+    }
+
+    fn handle_command(&mut self, command: Command, watches: &mut Watches<'_>) {
+        match command {
+            Command::Equip(io, reply) => {
+                let _ = reply.send(self.equip(io, watches));
+            }
+            Command::AddDisk { disk, taken, reply } => {
+                let _ = reply.send(self.add_disk(disk, taken, watches));
+            }
+            Command::AddQueue(disk, key, queue) => {
+                if let Some(number) = self.number(disk) {
+                    self.add_queue(number, key, queue, watches);
+                }
+            }
+            Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
+            Command::Take(disk, reply) => {
+                let Some(number) = self.number(disk) else {
+                    let _ = reply.send(Err(PlaneError::NoSuchDisk));
+                    return;
+                };
+                if let Some(served) = self.disks.get_mut(&number) {
+                    served.taker = Some(Taker { reply, queues: Vec::new() });
+                }
+                if let Some(work) = &mut self.work {
+                    work.close_disk(number);
+                }
+            }
+            Command::Suspend(disk, reply) => self.suspend(disk, reply),
+            Command::Resume(disk, spec, reply) => {
+                let _ = reply.send(self.resume(disk, spec));
+            }
+            Command::Join { store, spec, role, changes, reply } => {
+                if let Some(work) = &mut self.work {
+                    work.add_store(self.now, store, spec, role);
+                    changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                    self.stores.insert(store);
+                }
+                drop(reply);
+            }
+            Command::Role(store, role, reply) => {
+                if let Some(work) = &mut self.work {
+                    work.set_store_role(self.now, store, role);
+                }
+                drop(reply);
+            }
+            Command::Leave(store) => {
+                if let Some(work) = &mut self.work {
+                    work.remove_store(store);
+                }
+            }
+            Command::Change(store, changes) => {
+                if let Some(work) = &mut self.work {
+                    changes.into_iter().for_each(|change| work.apply(self.now, store, change));
+                }
+            }
+            Command::Peers(peers) => self.peers = peers,
+            Command::View(slots, reply) => {
+                let _ = reply.send(self.view(&slots));
+            }
+        }
+    }
+
+    /// Answered when the engine has let go of the disk's files.
+    fn suspend(&mut self, disk: DiskId, reply: Sender<Result<DiskSpec, PlaneError>>) {
+        let number = self.number(disk);
+        let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
+        let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
+            let _ = reply.send(Err(PlaneError::NoSuchDisk));
+            return;
+        };
+        served.suspender = Some(reply);
+        work.suspend_disk(number);
+    }
+
+    fn resume(&mut self, disk: DiskId, spec: DiskSpec) -> Result<(), NotAdded> {
+        match self.number(disk).zip(self.work.as_mut()) {
+            Some((number, work)) => work.resume_disk(number, spec),
+            None => Err(NotAdded { error: io::ErrorKind::NotFound.into(), spec }),
+        }
+    }
+
+    fn equip(&mut self, io: Box<dyn FileIo>, watches: &mut Watches<'_>) -> io::Result<()> {
+        if self.work.is_some() {
+            return Ok(());
+        }
+        watches.watch(io.wake_fd(), IO_TOKEN)?;
+        let mut work = StorageWork::new(io);
+        work.set_processor(self.processor);
+        self.work = Some(work);
+        Ok(())
+    }
+
+    fn add_disk(
+        &mut self,
+        disk: DiskId,
+        taken: Taken,
+        watches: &mut Watches<'_>,
+    ) -> Result<(), NotTaken> {
+        let Some(work) = &mut self.work else {
+            let error = io::ErrorKind::NotConnected.into();
+            return Err(NotTaken { error, taken: Some(Box::new(taken)) });
+        };
+        let Taken { spec, place, queues } = taken;
+        let number = match work.add_disk(spec, place) {
+            Ok(number) => number,
+            Err(NotAdded { error, spec }) => {
+                let taken = Some(Box::new(Taken { spec, place, queues }));
+                return Err(NotTaken { error, taken });
+            }
+        };
+        let served =
+            Served { id: disk, place, queues: BTreeMap::new(), taker: None, suspender: None };
+        self.disks.insert(number, served);
+        for (key, queue) in queues {
+            self.add_queue(number, key, queue, watches);
+        }
+        Ok(())
+    }
+
+    fn add_queue(
+        &mut self,
+        disk: usize,
+        key: QueueKey,
+        queue: Box<dyn DiskQueue>,
+        watches: &mut Watches<'_>,
+    ) {
+        let Some(work) = &mut self.work else { return };
+        let Some(served) = self.disks.get_mut(&disk) else { return };
+        let Some(number) = work.add_queue(disk, queue) else { return };
+        served.queues.insert(key, number);
+        self.queues.insert(number, Held { disk, key, waiter: None });
+        let token = u32::try_from(number).unwrap_or(IO_TOKEN);
+        let fd = work.queue_fd(number);
+        let watched = fd.map_or(Ok(()), |fd| watches.watch(fd, token));
+        if let Err(error) = watched {
+            let detail = format!("a queue cannot be waited for: {error}");
+            self.told.tell(PlaneNotice::DiskFault {
+                disk: served.id,
+                offset: None,
+                detail,
+                untold: 0,
+            });
+            work.close_queue(number);
+        }
+    }
+
+    fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
+        let served = self.number(disk).and_then(|number| self.disks.get(&number));
+        let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
+        let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
+        for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
+            // Whoever asked goes on when the last of these is dropped.
+            if let Some(held) = self.queues.get_mut(&number) {
+                held.waiter = Some(reply.clone());
+            }
+            work.close_queue(number);
+        }
+    }
+
+    fn view(&self, slots: &BTreeMap<StoreId, Vec<DiskSlot>>) -> Looked {
+        let Some(work) = &self.work else { return Looked::default() };
+        let views = self.disks.iter().map(|(number, served)| DiskView {
+            disk: served.id,
+            processor: self.processor,
+            clients: served.queues.keys().filter(|key| matches!(key, QueueKey::Client(_))).count(),
+            tally: work.tally(*number).unwrap_or_else(DiskTally::default),
+        });
+        let stores = self.stores.iter().filter_map(|store| {
+            let status = work.store_status(*store)?;
+            let slots = slots.get(store).map_or(&[][..], Vec::as_slice).iter();
+            let flows = slots.filter_map(|slot| work.disk_view(self.now, *store, *slot)).collect();
+            Some(StoreView { store: *store, processor: self.processor, status, flows })
+        });
+        Looked { disks: views.collect(), stores: stores.collect() }
+    }
+
+    /// Mail of stores goes to other processors, and comes from them. Whether any did.
+    fn exchange(&mut self) -> bool {
+        let Some(work) = &mut self.work else { return false };
+        let mut has_worked = false;
+        while let Some((from, mail)) = self.mailbox.poll() {
+            work.handle_mail(from, mail);
+            has_worked = true;
+        }
+        while let Some(mail) = work.poll_mail() {
+            self.unsent.push_back(mail);
+        }
+        while let Some((to, mail)) = self.unsent.pop_front() {
+            // What is for a processor that has ended is for nobody.
+            let Some(peer) = self.peers.get(&to) else { continue };
+            if let Err(mail) = peer.send(self.processor, mail) {
+                self.unsent.push_front((to, mail));
+                break;
+            }
+        }
+        has_worked
+    }
+
+    /// What the engine has finished with goes to whoever waits for it.
+    fn give_back(&mut self, watches: &mut Watches<'_>) {
+        let Some(work) = &mut self.work else { return };
+        while let Some((number, queue)) = work.poll_closed_queue() {
+            watches.unwatch(queue.wake_fd());
+            let Some(held) = self.queues.remove(&number) else { continue };
+            let Some(served) = self.disks.get_mut(&held.disk) else { continue };
+            served.queues.remove(&held.key);
+            match &mut served.taker {
+                Some(taker) => taker.queues.push((held.key, queue)),
+                None => drop(queue),
+            }
+            drop(held.waiter);
+        }
+        while let Some((number, spec)) = work.poll_suspended_disk() {
+            let served = self.disks.get_mut(&number);
+            let Some(reply) = served.and_then(|served| served.suspender.take()) else { continue };
+            let _ = reply.send(spec.ok_or(PlaneError::NotDurable));
+        }
+        while let Some((number, spec)) = work.poll_closed_disk() {
+            let Some(served) = self.disks.remove(&number) else { continue };
+            let (Some(taker), place) = (served.taker, served.place) else { continue };
+            let _ = taker.reply.send(Ok(Taken { spec, place, queues: taker.queues }));
+        }
+    }
+
+    fn tell(&mut self) {
+        let Some(work) = &mut self.work else { return };
+        while let Some(notice) = work.poll_notice() {
+            let id = |disk: usize| self.disks.get(&disk).map(|served| served.id);
+            let told = match notice {
+                StorageNotice::QueueFault { queue, fault } => self
+                    .queues
+                    .get(&queue)
+                    .and_then(|held| Some((id(held.disk)?, held.key)))
+                    .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
+                StorageNotice::DiskFault { disk, offset, detail, untold } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFault { disk, offset, detail, untold })
+                }
+                StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
+                StorageNotice::IoFault { detail } => {
+                    Some(PlaneNotice::IoFault { processor: self.processor, detail })
+                }
+            };
+            if let Some(told) = told {
+                self.told.tell(told);
+            }
+        }
+    }
+}
+
+impl ProcessorWork for Resident {
+    fn poll(&mut self, now: Time, watches: &mut Watches<'_>) -> bool {
+        self.now = now;
+        // Before the engine may name one of them to be watched again.
+        for queue in self.to_unwatch.drain(..) {
+            if let Some(fd) = self.work.as_ref().and_then(|work| work.queue_fd(queue)) {
+                watches.unwatch(fd);
+            }
+        }
+        let mut has_worked = false;
+        while let Ok(command) = self.commands.try_recv() {
+            self.handle_command(command, watches);
+            has_worked = true;
+        }
+        has_worked |= self.exchange();
+        let Some(work) = &mut self.work else { return has_worked };
+        has_worked |= work.poll(now);
+        while let Some(queue) = work.poll_watch() {
+            let token = u32::try_from(queue).unwrap_or(IO_TOKEN);
+            let watched = work.queue_fd(queue).map_or(Ok(()), |fd| watches.watch(fd, token));
+            if let Err(error) = watched {
+                tracing::error!(queue, %error, "a queue cannot be waited for");
+                work.close_queue(queue);
+            }
+        }
+        self.exchange();
+        // A queue may break although it brings nothing.
+        self.tell();
+        self.give_back(watches);
+        has_worked
+    }
+
+    fn wake(&mut self, token: u32) {
+        if let Some(work) = self.work.as_mut().filter(|_| token != IO_TOKEN) {
+            if !work.wake_queue(token as usize) {
+                self.to_unwatch.push(token as usize);
+            }
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.work.as_ref().is_some_and(StorageWork::has_waiting)
+    }
+
+    fn may_spin(&self) -> bool {
+        self.work.as_ref().is_some_and(StorageWork::may_spin)
+    }
+
+    fn arm(&mut self) -> bool {
+        let is_quiet = self.mailbox.is_empty() && self.unsent.is_empty();
+        self.work.as_mut().is_none_or(StorageWork::arm) && is_quiet
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.work.as_ref()?.next_deadline()
+    }
+}

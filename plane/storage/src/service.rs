@@ -1,0 +1,131 @@
+//! Takes disks out of service and puts them back, while their queues stay.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskLayer, DiskSpec, Layer, NotAdded, Service};
+use crate::work::StorageWork;
+
+impl StorageWork {
+    /// Takes nothing more from a disk's queues, lets what was taken end, and makes durable
+    /// what is not; then [`StorageWork::poll_suspended_disk`] has its images and files. Its
+    /// queues stay. Requests that wait for their store are let through at once, as when a
+    /// disk is closed.
+    pub fn suspend_disk(&mut self, disk: usize) {
+        let is_on = |of: &&mut Disk| of.service == Service::On && !of.is_closing;
+        let Some(of) = self.disks.get_mut(disk).filter(is_on) else { return };
+        of.service = Service::Suspending;
+        of.has_failed_commit = false;
+        self.stop_queues(disk, true);
+        self.let_through(disk, true);
+        self.end_disk(disk);
+    }
+
+    /// A disk that was suspended, by its number. `None`: its metadata could not be made
+    /// durable; it is in service again, and a notice says why.
+    pub fn poll_suspended_disk(&mut self) -> Option<(usize, Option<DiskSpec>)> {
+        self.suspended_disks.pop_front()
+    }
+
+    /// Goes on with a suspended disk, which may have another size or other images now. Its
+    /// queues must know the size before.
+    ///
+    /// # Errors
+    /// Its files cannot be used here, there is no such disk, or it is in service; nothing
+    /// was taken.
+    pub fn resume_disk(&mut self, disk: usize, spec: DiskSpec) -> Result<(), NotAdded> {
+        let is_suspended = |of: &Disk| of.service == Service::Suspended && !of.is_closing;
+        if !self.disks.get(disk).is_some_and(is_suspended) {
+            return Err(NotAdded { error: io::ErrorKind::NotFound.into(), spec });
+        }
+        let layers = self.take_files(spec)?;
+        let Some(of) = self.disks.get_mut(disk) else { return Ok(()) };
+        of.layers = layers;
+        self.put_in_service(disk);
+        Ok(())
+    }
+
+    fn put_in_service(&mut self, disk: usize) {
+        if let Some(of) = self.disks.get_mut(disk) {
+            of.service = Service::On;
+        }
+        self.stop_queues(disk, false);
+        self.resume_queues(disk);
+    }
+
+    fn stop_queues(&mut self, disk: usize, is_stopped: bool) {
+        for queue in self.queues.numbers() {
+            if let Some(of) = self.queues.get_mut(queue).filter(|of| of.disk == disk) {
+                of.is_stopped = is_stopped;
+            }
+        }
+    }
+
+    /// Makes files known to the I/O, all or none.
+    pub(crate) fn take_files(&mut self, spec: DiskSpec) -> Result<Vec<Layer>, NotAdded> {
+        if spec.layers.is_empty() {
+            return Err(NotAdded { error: io::ErrorKind::InvalidInput.into(), spec });
+        }
+        let mut slots = Vec::with_capacity(spec.layers.len());
+        for layer in &spec.layers {
+            match self.io.add_file(Arc::clone(&layer.file)) {
+                Ok(slot) => slots.push(slot),
+                Err(error) => {
+                    slots.into_iter().for_each(|slot| self.io.remove_file(slot));
+                    return Err(NotAdded { error, spec });
+                }
+            }
+        }
+        let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
+            let can_punch = layer.file.facts().can_punch;
+            Layer { image: layer.image, source: layer.file, file, can_punch }
+        });
+        Ok(layers.collect())
+    }
+
+    fn give_files(&mut self, layers: Vec<Layer>) -> DiskSpec {
+        let layers = layers.into_iter().map(|layer| {
+            self.io.remove_file(layer.file);
+            DiskLayer { image: layer.image, file: layer.source }
+        });
+        DiskSpec { layers: layers.collect() }
+    }
+
+    /// Lets go of a disk that is closing or to be suspended, if nothing of it is under way
+    /// and everything is durable. What cannot be made durable is given up after one
+    /// failure if it is closing; if it is to be suspended, it is not.
+    pub(crate) fn end_disk(&mut self, disk_number: usize) {
+        let Some(disk) = self.disks.get(disk_number) else { return };
+        let is_suspending = disk.service == Service::Suspending && !disk.is_closing;
+        let is_free = if disk.is_closing { disk.queues == 0 } else { is_suspending };
+        if !is_free || !disk.is_quiet() {
+            return;
+        }
+        let is_durable = disk.layers.first().is_none_or(|own| own.image.uncommitted_bytes() == 0);
+        if !is_durable && !disk.has_failed_commit {
+            return self.begin_commit(disk_number);
+        }
+        if is_suspending {
+            self.end_suspending(disk_number, is_durable);
+        } else if let Some(disk) = self.disks.remove(disk_number) {
+            let place = disk.place.and_then(|place| self.stores.get_mut(place.store));
+            if let Some(of) = place {
+                of.disks -= 1;
+            }
+            let spec = self.give_files(disk.layers);
+            self.closed_disks.push((disk_number, spec));
+        }
+    }
+
+    fn end_suspending(&mut self, number: usize, is_durable: bool) {
+        if !is_durable {
+            self.put_in_service(number);
+            return self.suspended_disks.push_back((number, None));
+        }
+        let Some(disk) = self.disks.get_mut(number) else { return };
+        disk.service = Service::Suspended;
+        let layers = core::mem::take(&mut disk.layers);
+        let spec = self.give_files(layers);
+        self.suspended_disks.push_back((number, Some(spec)));
+    }
+}

@@ -1,0 +1,247 @@
+//! Disks that go out of service and come back, and faults that are told.
+
+use std::io;
+use std::sync::Arc;
+
+use suimon_image::{Image, Linear, Shape};
+use suimon_ports::{DiskOp, DiskOutcome};
+use suimon_quantity::Time;
+
+use crate::kinds::{KINDS, Kind};
+use crate::qos_bench::{Bench as QosBench, Load, MILLISECOND, SECOND as NS, deep, limits, spec};
+use crate::work_tests::{Bench, Model, SECTOR, SIZE, WRITE, close, range};
+use crate::{DiskLayer, DiskSpec, FAULT_EVERY, NOTICES_MAX, StorageNotice};
+
+/// Polls until the disk is out of service; its queue goes on being asked.
+fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
+    bench.work.suspend_disk(bench.disk);
+    for turn in 0..10_000 {
+        for (tag, outcome) in bench.poll() {
+            assert_eq!(outcome, DiskOutcome::Done);
+            model.handle_answer(bench, tag);
+        }
+        if turn < 5 {
+            model.ask(bench);
+        }
+        if let Some((disk, spec)) = bench.work.poll_suspended_disk() {
+            assert_eq!(disk, bench.disk);
+            return spec.unwrap();
+        }
+    }
+    panic!("the disk is not given back");
+}
+
+fn run(kind: Kind, seed: u64, capacity: usize) {
+    let mut bench = Bench::new(kind, seed, capacity);
+    let mut model = Model::new(seed);
+    for turn in 0..500 {
+        for _ in 0..model.dice.below(6) {
+            model.ask(&bench);
+        }
+        for (tag, outcome) in bench.poll() {
+            assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
+            model.handle_answer(&bench, tag);
+        }
+        if turn % 50 != 49 {
+            continue;
+        }
+        let spec = suspend(&mut bench, &mut model);
+        // What was taken was answered; what is open was never taken.
+        let open = model.under_way.len() + usize::from(model.flush.is_some());
+        assert_eq!(bench.client.lock().unwrap().asks.len(), open);
+        for DiskLayer { image, file } in spec.layers {
+            image.close(&*file).unwrap();
+        }
+        for _ in 0..20 {
+            assert!(bench.poll().is_empty(), "it is not in service");
+        }
+        assert!(bench.work.arm(), "nothing is under way");
+        // Everything that was answered is in the file, which somebody else may open.
+        let image = (kind.open)(&bench.file.memory());
+        let file = Arc::clone(&bench.file) as _;
+        let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
+        bench.work.resume_disk(bench.disk, spec).unwrap();
+    }
+    for _ in 0..10_000 {
+        if model.under_way.is_empty() && model.flush.is_none() {
+            break;
+        }
+        for (tag, _) in bench.poll() {
+            model.handle_answer(&bench, tag);
+        }
+    }
+    assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
+    let found = bench.read(range(0, SIZE));
+    for (found, of) in found.chunks(SECTOR).zip(&model.sectors) {
+        assert!(found[0] == of.now || matches!(of.may_be.last(), Some(None)));
+    }
+    close(&mut bench);
+}
+
+#[test]
+fn a_disk_that_is_suspended_and_resumed_loses_nothing() {
+    for kind in KINDS {
+        for seed in 0..6 {
+            run(kind, seed, [3, 64][seed as usize % 2]);
+        }
+    }
+}
+
+fn raw(size: u64) -> Box<dyn Image> {
+    let (logical_sector, physical_sector) = (512, 4096);
+    let shape = Shape { size, logical_sector, physical_sector, block: 0 };
+    Box::new(Linear::new(shape, 0, false))
+}
+
+#[test]
+fn a_disk_may_come_back_larger() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    assert_eq!(bench.run(WRITE, range(0, 512), vec![3; 512]), DiskOutcome::Done);
+    bench.work.suspend_disk(bench.disk);
+    bench.poll();
+    let (_, given) = bench.work.poll_suspended_disk().unwrap();
+    let file = Arc::clone(&given.unwrap().layers[0].file);
+    file.set_len(2 * SIZE).unwrap();
+    let layers = vec![DiskLayer { image: raw(2 * SIZE), file: Arc::clone(&file) }];
+    bench.work.resume_disk(bench.disk, DiskSpec { layers }).unwrap();
+    let again = DiskSpec { layers: vec![DiskLayer { image: raw(SIZE), file }] };
+    assert!(bench.work.resume_disk(bench.disk, again).is_err(), "it is in service");
+    assert_eq!(bench.run(WRITE, range(SIZE, 512), vec![4; 512]), DiskOutcome::Done);
+    assert_eq!(bench.read(range(SIZE, 512)), [4; 512]);
+    assert_eq!(bench.read(range(0, 512)), [3; 512]);
+    assert_eq!(bench.work.tally(bench.disk).unwrap().writes.requests, 2, "it is the same disk");
+}
+
+#[test]
+fn a_disk_that_cannot_be_made_durable_stays_in_service() {
+    for kind in &KINDS[1..] {
+        let mut bench = Bench::new(*kind, 1, 8);
+        assert_eq!(bench.run(WRITE, range(0, 4096), vec![3; 4096]), DiskOutcome::Done);
+        bench.trouble.lock().unwrap().one_in = 1;
+        bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::Other);
+        bench.work.suspend_disk(bench.disk);
+        let told = (0..100).find_map(|_| {
+            bench.poll();
+            bench.work.poll_suspended_disk()
+        });
+        assert!(matches!(told, Some((_, None))), "{}", kind.name);
+        assert_eq!(bench.notices().len(), 1);
+        bench.trouble.lock().unwrap().kind = None;
+        assert_eq!(bench.read(range(0, 4096)), [3; 4096]);
+        // Now it can; and what is out of service can be closed.
+        bench.work.suspend_disk(bench.disk);
+        let given = (0..1000).find_map(|_| {
+            bench.poll();
+            bench.work.poll_suspended_disk()
+        });
+        assert!(given.unwrap().1.is_some());
+        bench.work.close_disk(bench.disk);
+        bench.poll();
+        let (_, closed) = bench.work.poll_closed_disk().unwrap();
+        assert!(closed.layers.is_empty());
+        assert!(bench.work.poll_closed_queue().is_some());
+    }
+}
+
+#[test]
+fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
+    let mut bench = QosBench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 20));
+    bench.add_seat(0, Load::reads(4096, 128));
+    bench.run(NS);
+    let (from, (at, disk)) = (bench.device().now, bench.disks[&0]);
+    for _ in 0..10 {
+        bench.works[at].suspend_disk(disk);
+        bench.run(2 * MILLISECOND);
+        let (_, given) = bench.works[at].poll_suspended_disk().unwrap();
+        assert_eq!(given.unwrap().layers.len(), 1);
+        let before = bench.seats[0].answered;
+        bench.run(50 * MILLISECOND);
+        assert_eq!(bench.seats[0].answered, before);
+        bench.works[at].resume_disk(disk, spec(0)).unwrap();
+        bench.run(2 * MILLISECOND);
+    }
+    let through = bench.device().count(0, from, u64::MAX);
+    assert!((64..=66).contains(&through), "{through}: what waited once, and no more");
+    bench.run(20 * NS);
+    let got = bench.device().count(0, from, u64::MAX);
+    assert!(got.abs_diff((bench.device().now - from) * 20 / NS) <= 3, "{got}");
+}
+
+#[test]
+fn faults_are_told_now_and_then_and_say_where() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    bench.trouble.lock().unwrap().one_in = 1;
+    bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::Other);
+    for _ in 0..50 {
+        assert_eq!(bench.run(DiskOp::Read, range(8192, 512), vec![0; 512]), DiskOutcome::Failed);
+    }
+    let told = bench.notices();
+    let [StorageNotice::DiskFault { disk, offset: Some(8192), untold: 0, .. }] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(*disk, bench.disk);
+    bench.now = bench.now + FAULT_EVERY;
+    bench.run(DiskOp::Read, range(12_288 + 512, 512), vec![0; 512]);
+    let told = bench.notices();
+    let [StorageNotice::DiskFault { offset: Some(12_288), untold: 49, .. }] = &told[..] else {
+        panic!("{told:?}");
+    };
+    // Nobody fetches them for a year.
+    for _ in 0..2 * NOTICES_MAX {
+        bench.now = bench.now + FAULT_EVERY;
+        bench.run(DiskOp::Read, range(0, 512), vec![0; 512]);
+    }
+    assert_eq!(bench.notices().len(), NOTICES_MAX);
+}
+
+/// The file's length when some blocks were written where the writes of others had failed.
+fn len_after_failures(kind: Kind, failures: u64) -> u64 {
+    let mut bench = Bench::new(kind, 1, 64);
+    let block = if kind.name == "dynamic VHDX" { 1 << 20 } else { 64 << 10 };
+    let write =
+        |bench: &mut Bench, at: u64| bench.run(WRITE, range(at * block, 4096), vec![1; 4096]);
+    let flush = |bench: &mut Bench| {
+        let outcome = bench.run(DiskOp::Flush, range(0, 0), Vec::new());
+        // What is freed becomes zeros when the flush has been answered.
+        (0..100).for_each(|_| drop(bench.poll()));
+        outcome
+    };
+    for at in 0..failures {
+        *bench.trouble.lock().unwrap() = crate::fakes::Trouble {
+            one_in: 1,
+            kind: Some(io::ErrorKind::Other),
+            is_stalled: false,
+        };
+        assert_eq!(write(&mut bench, at), DiskOutcome::Failed);
+        bench.trouble.lock().unwrap().kind = None;
+        assert_eq!(flush(&mut bench), DiskOutcome::Done);
+    }
+    assert_eq!(write(&mut bench, failures), DiskOutcome::Done);
+    assert_eq!(flush(&mut bench), DiskOutcome::Done);
+    // What failed is not there.
+    assert_eq!(bench.read(range(0, 4096)), vec![u8::from(failures == 0); 4096]);
+    close(&mut bench);
+    bench.file.memory().bytes().len() as u64
+}
+
+#[test]
+fn space_of_writes_that_failed_is_used_again() {
+    for kind in &KINDS[1..] {
+        assert_eq!(len_after_failures(*kind, 3), len_after_failures(*kind, 0), "{}", kind.name);
+    }
+}
+
+#[test]
+fn latencies_are_told_by_kind() {
+    let mut bench = QosBench::new(1, &deep(), 1, 1_000_000);
+    bench.add_disk(0, 0, limits(0, 0));
+    bench.add_seat(0, Load::reads(4096, 1));
+    bench.run(NS);
+    let tally = bench.works[0].tally(bench.disks[&0].1).unwrap();
+    assert!(tally.reads.requests > 900);
+    for ns in [tally.reads.latencies.p50_ns, tally.reads.latencies.max_ns] {
+        assert!((1_000_000..1_070_000).contains(&ns), "{ns}");
+    }
+    assert_eq!((tally.writes, bench.time() > Time::ZERO), (Default::default(), true));
+}

@@ -1,0 +1,62 @@
+//! Values by small numbers that are used again.
+
+/// Values by number. Numbers of values that were taken out are given again.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    places: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn insert(&mut self, value: T) -> usize {
+        if let Some(at) = self.free.pop() {
+            self.places[at] = Some(value);
+            return at;
+        }
+        self.places.push(Some(value));
+        self.places.len() - 1
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&T> {
+        self.places.get(at)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.places.get_mut(at)?.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, at: usize) -> Option<T> {
+        let value = self.places.get_mut(at)?.take()?;
+        self.free.push(at);
+        Some(value)
+    }
+
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Numbers of places, used and free.
+    pub(crate) fn numbers(&self) -> core::ops::Range<usize> {
+        0..self.places.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Slab;
+
+    #[test]
+    fn a_number_is_given_again_when_its_value_is_gone() {
+        let mut slab = Slab::default();
+        let (a, b) = (slab.insert('a'), slab.insert('b'));
+        assert_eq!((slab.remove(a), slab.remove(a), slab.get(a)), (Some('a'), None, None));
+        assert_eq!((slab.insert('c'), slab.len(), slab.get(b)), (a, 2, Some(&'b')));
+    }
+}

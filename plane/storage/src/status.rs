@@ -1,0 +1,184 @@
+//! Tells how a disk's bytes are allocated, through its layers.
+
+use suimon_image::{ByteRange, Extent, ImageError, Place};
+use suimon_ports::{AllocatedExtent, Allocation, DiskOutcome};
+
+use crate::disk::{Disk, Obstacle};
+use crate::request::Request;
+use crate::resolve::obstacle;
+use crate::work::StorageWork;
+
+/// Extents that are told at once at most; who wants to know more asks again.
+pub(crate) const EXTENTS_MAX: usize = 256;
+
+/// What an image is asked for at once, in bytes: it tells every extent of it.
+const STEP_BYTES: u64 = 16 << 20;
+
+/// How often it is asked for one request at most.
+const STEPS_MAX: usize = 1024;
+
+impl StorageWork {
+    /// Tells a request's queue how its range is allocated, from its beginning on and as far
+    /// as that was found out, and answers it. `false`: something must happen first, and it
+    /// was put back in front of those that wait.
+    pub(crate) fn tell_status(&mut self, number: usize, is_first_only: bool) -> bool {
+        let Some(&Request { disk: disk_number, queue, tag, range, .. }) = self.requests.get(number)
+        else {
+            return true;
+        };
+        let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        let mut found =
+            Found { extents: Vec::new(), max: if is_first_only { 1 } else { EXTENTS_MAX } };
+        let met = if disk.is_linear() {
+            ask_file(disk, range, &mut found).map(|()| None)
+        } else {
+            ask_images(disk, range, &mut found)
+        };
+        // What was found is an answer, so that whoever asks gets on even where an image
+        // keeps less of its metadata in memory than the range has.
+        match met {
+            Err(error) if found.extents.is_empty() => {
+                let outcome = self.refuse(disk_number, &error);
+                self.answer(number, outcome);
+            }
+            Ok(Some(obstacle)) if found.extents.is_empty() => {
+                disk.parked.push_front(number);
+                self.meet(disk_number, obstacle);
+                return false;
+            }
+            _ => {
+                if let Some(of) = self.queues.get_mut(queue) {
+                    of.queue.tell_allocation(tag, &found.extents);
+                }
+                self.answer(number, DiskOutcome::Done);
+            }
+        }
+        true
+    }
+}
+
+/// What was found out, in the order of the disk.
+pub(crate) struct Found {
+    pub(crate) extents: Vec<AllocatedExtent>,
+    pub(crate) max: usize,
+}
+
+impl Found {
+    /// Adds bytes behind the others. `false`: it has enough, and they were left out.
+    fn push(&mut self, allocation: Allocation, len: u64) -> bool {
+        let count = self.extents.len();
+        match self.extents.last_mut() {
+            _ if len == 0 => {}
+            Some(last) if last.allocation == allocation => last.len = last.len.saturating_add(len),
+            _ if count >= self.max => return false,
+            _ => self.extents.push(AllocatedExtent { allocation, len }),
+        }
+        true
+    }
+}
+
+/// Asks the file of a disk that is linear.
+pub(crate) fn ask_file(
+    disk: &mut Disk,
+    range: ByteRange,
+    found: &mut Found,
+) -> Result<(), ImageError> {
+    let layer = disk.own();
+    // Whether it is one of the disk is for the image to say.
+    layer.image.locate(range, &mut Vec::new())?;
+    let start = layer.image.linear_offset().unwrap_or(0);
+    let mut rest = range;
+    for _ in 0..found.max.saturating_mul(2) {
+        let Some(of_file) = ByteRange::new(start.saturating_add(rest.offset()), rest.len()) else {
+            break;
+        };
+        // What cannot be found out is data, which is always true enough.
+        let all = AllocatedExtent { allocation: Allocation::Data, len: rest.len() };
+        let AllocatedExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(all);
+        let len = len.clamp(1, rest.len());
+        if !found.push(allocation, len) {
+            break;
+        }
+        rest = rest.split_at(len).1;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Asks the images, from the disk's own on; what is in any of them is data.
+pub(crate) fn ask_images(
+    disk: &mut Disk,
+    range: ByteRange,
+    found: &mut Found,
+) -> Result<Option<Obstacle>, ImageError> {
+    let mut rest = range;
+    for _ in 0..STEPS_MAX {
+        let (step, behind) = rest.split_at(STEP_BYTES);
+        if step.is_empty() {
+            break;
+        }
+        let mut open = vec![Open::Ask(0, step)];
+        while let Some(next) = open.pop() {
+            let (number, range) = match next {
+                Open::Known(allocation, len) if found.push(allocation, len) => continue,
+                Open::Known(..) => return Ok(None),
+                Open::Ask(number, range) => (number, range),
+            };
+            let met = ask_image(disk, number, range, &mut open)?;
+            if met.is_some() {
+                return Ok(met);
+            }
+        }
+        rest = behind;
+    }
+    Ok(None)
+}
+
+/// What is still to be told.
+enum Open {
+    Known(Allocation, u64),
+    /// What this layer has.
+    Ask(usize, ByteRange),
+}
+
+/// Puts what a layer has of a range on the stack, the first on top.
+fn ask_image(
+    disk: &mut Disk,
+    number: usize,
+    range: ByteRange,
+    open: &mut Vec<Open>,
+) -> Result<Option<Obstacle>, ImageError> {
+    let Some(layer) = disk.layers.get_mut(number) else {
+        // Reading it fails; that is told when it is read.
+        open.push(Open::Known(Allocation::Data, range.len()));
+        return Ok(None);
+    };
+    // What is behind a parent's end is zeros.
+    let size = layer.image.shape().size.max(range.offset());
+    let (range, behind) = range.split_at(size - range.offset());
+    let mut extents: Vec<Extent> = Vec::new();
+    if !range.is_empty() {
+        let located = layer.image.locate(range, &mut extents)?;
+        if let Some(obstacle) = obstacle(number, located) {
+            return Ok(Some(obstacle));
+        }
+    }
+    open.push(Open::Known(Allocation::Hole, behind.len()));
+    let first = open.len();
+    let mut rest = range;
+    for Extent { place, len } in extents {
+        let (here, next) = rest.split_at(len);
+        rest = next;
+        open.push(match place {
+            Place::File(_) => Open::Known(Allocation::Data, here.len()),
+            Place::Zero => Open::Known(Allocation::Hole, here.len()),
+            Place::Parent => Open::Ask(number + 1, here),
+        });
+    }
+    if let Some(of_layer) = open.get_mut(first..) {
+        of_layer.reverse();
+    }
+    Ok(None)
+}

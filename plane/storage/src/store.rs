@@ -1,0 +1,451 @@
+//! A store on a processor: who decides when its requests go, and what waits for that.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use core::time::Duration;
+use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_storage_qos::{
+    Borrower, Change, DiskSlot, DiskView, Event, Next, SAMPLE, StoreBudget, StoreScheduler,
+    StoreSpec, SubmitError, Submitted,
+};
+
+use crate::mail::{Outbox, StorageMail};
+
+/// Requests of a queue that wait for their store at most, if all queues of the store can
+/// have so many. What comes more stays in the queue.
+const WAITING_PER_QUEUE_MAX: u32 = 64;
+
+/// How a processor takes part in a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreRole {
+    /// No other processor has disks of it.
+    Sole,
+    /// Its budget is here, and others borrow from it.
+    Home,
+    /// Its budget is on this processor.
+    Away(ProcessorId),
+}
+
+/// What a store does on a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreStatus {
+    /// How the processor takes part. Until it has been settled what other processors
+    /// have, one that is to be alone is [`StoreRole::Home`].
+    pub role: StoreRole,
+    /// This processor's requests that wait.
+    pub waiting: u32,
+    /// This processor's requests that were let go and not answered.
+    pub under_way: u32,
+    /// Requests of all processors that the device has, or may get at once; 0 where the
+    /// budget is elsewhere, as the next two.
+    pub in_flight: u32,
+    /// Requests that the device may have.
+    pub depth: u32,
+    /// What the device takes for a request, in nanoseconds.
+    pub latency_ns: u64,
+}
+
+/// Who decides.
+pub(crate) enum Mode {
+    Sole(Box<StoreScheduler>),
+    Home {
+        budget: Box<StoreBudget>,
+        own: Box<Borrower>,
+    },
+    Away {
+        home: ProcessorId,
+        own: Box<Borrower>,
+    },
+    /// Only while one becomes another.
+    Between,
+}
+
+/// A store on a processor.
+pub(crate) struct StoreUse {
+    pub(crate) id: StoreId,
+    pub(crate) spec: StoreSpec,
+    pub(crate) mode: Mode,
+    /// No other processor uses it any more, or is to.
+    pub(crate) is_to_be_sole: bool,
+    /// It is removed when nothing of it is left here.
+    pub(crate) is_leaving: bool,
+    /// Disks and queues of it on this processor.
+    pub(crate) disks: u32,
+    queues: u32,
+    /// Requests of each queue that may wait.
+    each: u32,
+    /// Requests that wait here, and what is [`StoreUse::owed`].
+    pub(crate) waiting: u32,
+    /// Requests that were let go and not answered.
+    pub(crate) under_way: u32,
+    /// Bytes of requests that were let through out of turn, and are paid for when their
+    /// turn comes; oldest first. As long as there are any, they are all that waits, or
+    /// before all that waits, of the disk in this slot.
+    pub(crate) owed: BTreeMap<DiskSlot, VecDeque<u32>>,
+    /// Queues that are not read because as many requests wait as may wait.
+    pub(crate) starved: VecDeque<usize>,
+    /// Something came since it was looked at.
+    is_used: bool,
+    observed: Time,
+}
+
+impl StoreUse {
+    pub(crate) fn new(id: StoreId, spec: StoreSpec, role: StoreRole) -> Self {
+        let mode = match role {
+            StoreRole::Away(home) => Mode::Away { home, own: Box::new(borrower(&spec)) },
+            StoreRole::Sole | StoreRole::Home => {
+                Mode::Sole(Box::new(StoreScheduler::new(spec.clone())))
+            }
+        };
+        Self {
+            id,
+            spec,
+            mode,
+            is_to_be_sole: false,
+            is_leaving: false,
+            disks: 0,
+            queues: 0,
+            each: WAITING_PER_QUEUE_MAX,
+            waiting: 0,
+            under_way: 0,
+            owed: BTreeMap::new(),
+            starved: VecDeque::new(),
+            is_used: false,
+            observed: Time::ZERO,
+        }
+    }
+
+    pub(crate) fn borrower(&self) -> Box<Borrower> {
+        Box::new(borrower(&self.spec))
+    }
+
+    /// A disk's request came; `tag` is the disk's number.
+    #[inline]
+    pub(crate) fn submit(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        tag: u32,
+    ) -> Result<Submitted, SubmitError> {
+        self.is_used = true;
+        let submitted = match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.submit(now, slot, bytes, tag),
+            Mode::Home { own, .. } | Mode::Away { own, .. } => own.submit(now, slot, bytes, tag),
+            Mode::Between => Err(SubmitError::NoDisk(slot)),
+        };
+        match submitted {
+            Ok(Submitted::Dispatch) => self.under_way += 1,
+            Ok(Submitted::Waits) => self.waiting += 1,
+            Err(_) => {}
+        }
+        submitted
+    }
+
+    /// What goes next.
+    pub(crate) fn poll(&mut self, now: Time) -> Next {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.poll(now),
+            Mode::Home { own, .. } | Mode::Away { own, .. } => own.poll(),
+            Mode::Between => Next::Idle,
+        }
+    }
+
+    /// A request that was let go was answered.
+    #[inline]
+    pub(crate) fn handle_answered(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        latency: Option<Duration>,
+    ) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.complete(now, slot, bytes, latency);
+    }
+
+    pub(crate) fn complete(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        latency: Option<Duration>,
+    ) {
+        match (&mut self.mode, latency) {
+            (Mode::Sole(scheduler), Some(latency)) => {
+                scheduler.handle_complete(now, slot, bytes, latency);
+            }
+            (Mode::Sole(scheduler), None) => scheduler.handle_unmeasured(now, slot, bytes),
+            (Mode::Home { own, .. } | Mode::Away { own, .. }, Some(latency)) => {
+                own.handle_complete(slot, bytes, latency);
+            }
+            (Mode::Home { own, .. } | Mode::Away { own, .. }, None) => {
+                own.handle_unmeasured(slot, bytes);
+            }
+            (Mode::Between, _) => {}
+        }
+    }
+
+    /// Something that waits was let go: whether it was only owed.
+    pub(crate) fn handle_let_go(&mut self, now: Time, slot: DiskSlot) -> bool {
+        self.waiting = self.waiting.saturating_sub(1);
+        let paid = self.owed.get_mut(&slot).and_then(VecDeque::pop_front);
+        let Some(bytes) = paid else {
+            self.under_way += 1;
+            return false;
+        };
+        self.complete(now, slot, bytes, None);
+        if self.owed.get(&slot).is_some_and(VecDeque::is_empty) {
+            self.owed.remove(&slot);
+        }
+        true
+    }
+
+    /// So many queues came, or went.
+    pub(crate) fn add_queues(&mut self, count: i32) {
+        self.queues = self.queues.saturating_add_signed(count);
+        let each = self.spec.waiting_max / self.queues.max(1);
+        self.each = each.clamp(1, WAITING_PER_QUEUE_MAX);
+    }
+
+    /// Whether a slot's disk owes for what was let through out of turn.
+    #[inline]
+    pub(crate) fn is_owed(&self, slot: DiskSlot) -> bool {
+        !self.owed.is_empty() && self.owed.contains_key(&slot)
+    }
+
+    /// Requests that a queue may bring, of which `waiting` wait already.
+    #[inline]
+    pub(crate) fn room(&self, waiting: u32) -> usize {
+        let each = self.each.saturating_sub(waiting);
+        each.min(self.spec.waiting_max.saturating_sub(self.waiting)) as usize
+    }
+
+    /// When something may go, or must be told, although nothing comes and nothing ends.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let lets_go = match &self.mode {
+            Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
+            Mode::Sole(_) | Mode::Between => None,
+            Mode::Home { budget, own } => {
+                budget.next_deadline().into_iter().chain(own.next_deadline()).min()
+            }
+            Mode::Away { own, .. } => own.next_deadline(),
+        };
+        let observes = self.is_busy().then(|| self.observed + SAMPLE);
+        lets_go.into_iter().chain(observes).min()
+    }
+
+    fn is_busy(&self) -> bool {
+        let in_flight = match &self.mode {
+            Mode::Sole(_) => self.under_way,
+            Mode::Home { budget, .. } => budget.in_flight(),
+            Mode::Away { .. } | Mode::Between => return false,
+        };
+        self.is_used || in_flight > 0 || self.waiting > 0
+    }
+
+    /// Looks at what was delivered, if it is time to.
+    pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
+        if now < self.observed + SAMPLE || !self.is_busy() {
+            return Vec::new();
+        }
+        self.observed = now;
+        self.is_used = false;
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.observe(now),
+            Mode::Home { budget, .. } => budget.observe(now),
+            Mode::Away { .. } | Mode::Between => Vec::new(),
+        }
+    }
+
+    /// What a disk gets, where the budget is.
+    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskView> {
+        match &self.mode {
+            Mode::Sole(scheduler) => scheduler.view(now, slot),
+            Mode::Home { budget, .. } => budget.view(now, slot),
+            Mode::Away { .. } | Mode::Between => None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> StoreStatus {
+        let (role, (in_flight, depth, latency_ns)) = match &self.mode {
+            Mode::Sole(of) => (StoreRole::Sole, (of.in_flight(), of.depth(), of.latency_ns())),
+            Mode::Home { budget: of, .. } => {
+                (StoreRole::Home, (of.in_flight(), of.depth(), of.latency_ns()))
+            }
+            Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0)),
+            Mode::Between => (StoreRole::Home, (0, 0, 0)),
+        };
+        let (waiting, under_way) = (self.waiting, self.under_way);
+        StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns }
+    }
+
+    /// Carries out a step of a change. Whether requests of a slot that wait here will not
+    /// be let go any more; they are not counted as waiting.
+    pub(crate) fn apply(&mut self, now: Time, change: Change) -> bool {
+        match &mut self.mode {
+            Mode::Sole(scheduler) => {
+                scheduler.apply(now, change);
+            }
+            Mode::Home { budget, own } => {
+                budget.apply(now, change);
+                follow(own, change);
+            }
+            Mode::Away { own, .. } => follow(own, change),
+            Mode::Between => {}
+        }
+        let Change::RemoveDisk(slot) = change else { return false };
+        let owed = self.owed.remove(&slot).map_or(0, |owed| owed.len());
+        self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
+        true
+    }
+
+    /// Whether a disk's place is known.
+    pub(crate) fn has(&self, slot: DiskSlot) -> bool {
+        match &self.mode {
+            Mode::Sole(scheduler) => scheduler.disk(slot).is_some(),
+            Mode::Home { budget, .. } => budget.disk(slot).is_some(),
+            // Its home knows.
+            Mode::Away { .. } | Mode::Between => true,
+        }
+    }
+
+    /// Requests of a disk will come here.
+    pub(crate) fn expect(&mut self, slot: DiskSlot) {
+        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+            own.add(slot);
+        }
+    }
+
+    /// Tells the budget what happened here, and hears what it lends.
+    pub(crate) fn exchange(&mut self, now: Time, me: ProcessorId, outbox: &mut Outbox) {
+        match &mut self.mode {
+            Mode::Sole(_) | Mode::Between => return,
+            Mode::Away { home, own } => {
+                let spent = outbox.spent_report();
+                return match own.poll_report(now, spent) {
+                    Ok(report) => outbox.report(*home, self.id, me, report),
+                    Err(spent) => outbox.keep_report(spent),
+                };
+            }
+            Mode::Home { budget, own } => loop {
+                let spent = outbox.spent_report();
+                let reported = own.poll_report(now, spent);
+                if let Ok(report) = &reported {
+                    budget.handle_report(now, me, report);
+                }
+                outbox.keep_report(reported.unwrap_or_else(|spent| spent));
+                let mut has_grants = false;
+                while let Some(grant) = budget.poll_grant(now) {
+                    if grant.processor == me {
+                        own.handle_grant(now, grant);
+                        has_grants = true;
+                    } else {
+                        outbox.grant(self.id, grant);
+                    }
+                }
+                if !has_grants {
+                    break;
+                }
+            },
+        }
+        self.settle();
+    }
+
+    /// Becomes the only one, if nobody else has anything any more.
+    fn settle(&mut self) {
+        if !self.is_to_be_sole {
+            return;
+        }
+        match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Home { budget, own } if budget.is_settled(&own, self.under_way) => {
+                self.mode = Mode::Sole(Box::new(budget.unshare(*own)));
+                self.is_to_be_sole = false;
+            }
+            other => self.mode = other,
+        }
+    }
+
+    /// Takes part in another way from now on.
+    pub(crate) fn set_role(
+        &mut self,
+        now: Time,
+        role: StoreRole,
+        me: ProcessorId,
+        outbox: &mut Outbox,
+    ) {
+        self.is_to_be_sole = role == StoreRole::Sole;
+        if role == StoreRole::Sole {
+            if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+                own.set_settling(true);
+            }
+            return self.exchange(now, me, outbox);
+        }
+        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+            own.set_settling(self.is_leaving);
+        }
+        self.share(me);
+        let StoreRole::Away(to) = role else { return };
+        // What happened here is told to the budget before it goes.
+        self.exchange(now, me, outbox);
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Home { budget, own } => {
+                outbox.send(to, StorageMail::Budget { store: self.id, budget });
+                Mode::Away { home: to, own }
+            }
+            Mode::Away { own, .. } => Mode::Away { home: to, own },
+            other => other,
+        };
+    }
+
+    /// The budget has its home here from now on.
+    pub(crate) fn take_budget(&mut self, budget: Box<StoreBudget>) {
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Away { own, .. } => Mode::Home { budget, own },
+            // A store has one budget: what is here stays.
+            other => other,
+        };
+    }
+
+    /// Others may borrow from what was one processor's.
+    fn share(&mut self, me: ProcessorId) {
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Sole(scheduler) => {
+                let mut own = self.borrower();
+                let budget = StoreBudget::share(*scheduler, me, &mut own);
+                Mode::Home { budget: Box::new(budget), own }
+            }
+            other => other,
+        };
+    }
+
+    /// It is to go.
+    pub(crate) fn leave(&mut self) {
+        self.is_leaving = true;
+        if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
+            own.set_settling(true);
+        }
+    }
+
+    /// Whether nothing of it is left here.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_settled = match &self.mode {
+            Mode::Away { own, .. } => own.is_settled(),
+            Mode::Sole(_) | Mode::Home { .. } | Mode::Between => true,
+        };
+        self.disks == 0 && self.waiting == 0 && self.under_way == 0 && is_settled
+    }
+}
+
+fn borrower(spec: &StoreSpec) -> Borrower {
+    Borrower::new(spec.normalization, spec.waiting_max)
+}
+
+/// What a change means to a processor that borrows.
+fn follow(own: &mut Borrower, change: Change) {
+    match change {
+        Change::Disk { slot, .. } => own.add(slot),
+        Change::RemoveDisk(slot) => while own.withdraw(slot).is_some() {},
+        _ => {}
+    }
+}

@@ -1,0 +1,63 @@
+//! What an operation on a file was for.
+
+/// What an operation on a file was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Part of the request with this number, at this page of the file; the last page
+    /// stands for all behind it.
+    Part(usize, u64),
+    /// Metadata that the disk with this number asked for.
+    Metadata(usize),
+    /// A step of that disk's commit.
+    Commit(usize),
+}
+
+/// Bytes of a page, as a power of two.
+pub(crate) const PAGE_SHIFT: u32 = 12;
+
+impl Purpose {
+    const KIND_SHIFT: u32 = 62;
+    const PAGE: u32 = 24;
+    /// The last page that can be told: files of a petabyte.
+    pub(crate) const PAGE_MAX: u64 = (1 << (Self::KIND_SHIFT - Self::PAGE)) - 1;
+
+    /// Part of a request, at this offset of the file.
+    pub(crate) fn part(request: usize, offset: u64) -> Self {
+        Self::Part(request, (offset >> PAGE_SHIFT).min(Self::PAGE_MAX))
+    }
+
+    pub(crate) fn token(self) -> u64 {
+        let (kind, number, page) = match self {
+            Self::Part(number, page) => (0, number, page),
+            Self::Metadata(number) => (1, number, 0),
+            Self::Commit(number) => (2, number, 0),
+        };
+        debug_assert!(number < 1 << Self::PAGE, "numbers are bounded far below");
+        kind << Self::KIND_SHIFT | page << Self::PAGE | number as u64
+    }
+
+    pub(crate) fn of(token: u64) -> Self {
+        // It has 24 bits.
+        let number = (token & ((1 << Self::PAGE) - 1)) as usize;
+        match token >> Self::KIND_SHIFT {
+            0 => Self::Part(number, token >> Self::PAGE & Self::PAGE_MAX),
+            1 => Self::Metadata(number),
+            _ => Self::Commit(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Purpose;
+
+    #[test]
+    fn a_token_says_what_it_was_made_of() {
+        let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
+        let others = [Purpose::Metadata(7), Purpose::Commit((1 << 24) - 1)];
+        for purpose in parts.into_iter().chain(others) {
+            assert_eq!(Purpose::of(purpose.token()), purpose);
+        }
+        assert_eq!(Purpose::part(3, 1 << 49), Purpose::Part(3, 1 << 37));
+    }
+}

@@ -1,0 +1,329 @@
+//! Moves payload: translates requests, sends their parts, and answers when all have ended.
+
+use std::io;
+
+use suimon_image::{ByteRange, ImageError};
+use suimon_ports::{DiskOp, DiskOutcome, FileOp, PayloadPart};
+
+use crate::disk::{Alone, Obstacle};
+use crate::notices::StorageNotice;
+use crate::request::{Part, PartAction, Request};
+use crate::resolve::{Resolved, resolve_read, resolve_write};
+use crate::token::{PAGE_SHIFT, Purpose};
+use crate::work::StorageWork;
+
+impl StorageWork {
+    /// A request was taken.
+    pub(crate) fn begin(&mut self, number: usize) {
+        let Some(request) = self.requests.get(number) else { return };
+        let (op, disk_number) = (request.op, request.disk);
+        let Some(disk) = self.disks.get_mut(disk_number) else {
+            return self.answer(number, DiskOutcome::Failed);
+        };
+        match op {
+            DiskOp::Flush => {
+                disk.waiters.push(number);
+                self.begin_commit(disk_number);
+            }
+            DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
+                if disk.alone == Alone::No && disk.parked.is_empty() {
+                    self.transfer(number);
+                } else {
+                    disk.parked.push_back(number);
+                }
+            }
+            DiskOp::Discard | DiskOp::WriteZeroes { .. } => self.begin_freeing(number),
+        }
+    }
+
+    /// Translates a read or a write and sends its parts. `false`: something must happen
+    /// first, and it was put back in front of those that wait.
+    pub(crate) fn transfer(&mut self, number: usize) -> bool {
+        let Some(&Request { disk: disk_number, queue, tag, op, range, .. }) =
+            self.requests.get(number)
+        else {
+            return true;
+        };
+        if let DiskOp::Status { is_first_only } = op {
+            return self.tell_status(number, is_first_only);
+        }
+        let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        let scratch = &mut self.scratch;
+        let resolved = match op {
+            DiskOp::Write { is_durable } => {
+                let is_durable = is_durable && disk.is_linear();
+                resolve_write(disk, number, range, is_durable, scratch)
+            }
+            _ => resolve_read(disk, number, range, scratch),
+        };
+        match resolved {
+            Err(error) => {
+                let outcome = self.refuse(disk_number, &error);
+                self.answer(number, outcome);
+            }
+            Ok(Resolved::Not(obstacle)) => {
+                disk.parked.push_front(number);
+                self.meet(disk_number, obstacle);
+                return false;
+            }
+            Ok(Resolved::Ready) => {
+                if let Some(of) = self.queues.get_mut(queue) {
+                    for &(from, len) in &self.scratch.zeros {
+                        of.queue.zero_payload(tag, from, len);
+                    }
+                }
+                disk.moving += 1;
+                self.send(number);
+            }
+        }
+        true
+    }
+
+    /// Sends the parts in `scratch` for a request that counts as moving.
+    pub(crate) fn send(&mut self, number: usize) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        request.parts = self.scratch.parts.len();
+        request.sent = self.now;
+        request.moved = self.now;
+        let has_none = request.parts == 0;
+        self.outgoing.extend(self.scratch.parts.drain(..));
+        if has_none {
+            self.handle_moved(number);
+        } else {
+            self.send_parts();
+        }
+    }
+
+    /// Hands parts to the I/O, as far as it has room.
+    pub(crate) fn send_parts(&mut self) {
+        while let Some(&part) = self.outgoing.front() {
+            if !self.submit(part) {
+                return;
+            }
+            self.outgoing.pop_front();
+        }
+    }
+
+    fn submit(&mut self, part: Part) -> bool {
+        let Some(request) = self.requests.get(part.request) else { return true };
+        let Some(of) = self.queues.get(request.queue) else { return true };
+        let payload = |from| PayloadPart {
+            payloads: of.queue.payloads(),
+            tag: request.tag,
+            from,
+            len: part.len,
+        };
+        let offset = part.offset;
+        let op = match part.action {
+            PartAction::Read { to } => FileOp::Read { offset, to: payload(to) },
+            PartAction::Write { from, is_durable } => {
+                FileOp::Write { offset, from: payload(from), is_durable }
+            }
+            PartAction::Zero { may_unmap } => match ByteRange::new(offset, part.len) {
+                Some(range) => FileOp::Zero { range, may_unmap },
+                None => return true,
+            },
+        };
+        self.io.submit(part.file, op, Purpose::part(part.request, part.offset).token())
+    }
+
+    /// A part has ended.
+    pub(crate) fn handle_part(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let disk = request.disk;
+        if let Err(error) = &outcome {
+            request.outcome = outcome_of(error);
+        }
+        request.parts = request.parts.saturating_sub(1);
+        let has_ended = request.parts == 0;
+        if let Err(error) = outcome {
+            let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
+            self.tell(disk, offset, error.to_string());
+        }
+        if has_ended {
+            self.handle_moved(number);
+        }
+    }
+
+    /// All parts of a request have ended.
+    pub(crate) fn handle_moved(&mut self, number: usize) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let (disk_number, outcome, is_durable) =
+            (request.disk, request.outcome, request.is_durable());
+        let is_write = matches!(request.op, DiskOp::Write { .. });
+        // What else there is takes as long as others let it.
+        if is_write || request.op == DiskOp::Read {
+            request.moved = self.now;
+        }
+        let pieces = std::mem::take(&mut request.pieces);
+        let range = request.range;
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.moving -= 1;
+        if disk.alone == Alone::Request(number) {
+            disk.alone = Alone::No;
+        }
+        // A write to a linear image was durable by itself; nothing else is.
+        let is_to_commit = is_durable && !(is_write && disk.is_linear());
+        let image = &mut disk.own().image;
+        for piece in is_write.then_some(range).into_iter().chain(pieces) {
+            match outcome {
+                DiskOutcome::Done => image.handle_written(piece),
+                _ => image.handle_failed(piece),
+            }
+        }
+        if outcome == DiskOutcome::Done && is_to_commit {
+            disk.waiters.push(number);
+            self.begin_commit(disk_number);
+        } else {
+            self.answer(number, outcome);
+        }
+        self.commit_if_due(disk_number);
+        self.restless.push(disk_number);
+    }
+
+    /// Lets those go on that wait for their turn on disks where something has ended. Not
+    /// where it ends: each may end another, as deep as there are requests.
+    pub(crate) fn calm(&mut self) {
+        while let Some(disk_number) = self.restless.pop() {
+            self.go_on(disk_number);
+        }
+    }
+
+    /// Lets those go on that wait for their turn on a disk.
+    fn go_on(&mut self, disk_number: usize) {
+        loop {
+            let Some(disk) = self.disks.get_mut(disk_number) else { return };
+            if disk.obstacle.is_some() {
+                return;
+            }
+            match disk.alone {
+                Alone::Waiting(number) if disk.moving == 0 => {
+                    if !self.free_alone(number) {
+                        return;
+                    }
+                }
+                Alone::Waiting(_) | Alone::Request(_) => return,
+                Alone::No => {
+                    let Some(number) = disk.parked.pop_front() else { break };
+                    let op = self.requests.get(number).map(|request| request.op);
+                    match op {
+                        Some(DiskOp::Discard | DiskOp::WriteZeroes { .. }) => {
+                            disk.alone = Alone::Waiting(number);
+                        }
+                        _ => {
+                            if !self.transfer(number) {
+                                return;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        self.end_disk(disk_number);
+    }
+
+    /// Does something about what must happen first.
+    pub(crate) fn meet(&mut self, disk_number: usize, obstacle: Obstacle) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.obstacle = Some(obstacle);
+        match obstacle {
+            Obstacle::Metadata(layer, range) => {
+                self.metadata_to_read.push((disk_number, layer, range));
+                self.read_waiting_metadata();
+            }
+            // What is under way may have begun before the image asked.
+            Obstacle::Commit | Obstacle::CommitUnderWay => self.begin_commit(disk_number),
+        }
+    }
+
+    /// Begins reads of metadata, as far as there is room.
+    pub(crate) fn read_waiting_metadata(&mut self) {
+        while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
+            let Some(disk) = self.disks.get(disk_number) else {
+                self.metadata_to_read.pop();
+                continue;
+            };
+            let file = disk.layers[layer].file;
+            let token = Purpose::Metadata(disk_number).token();
+            if !self.io.submit(file, FileOp::ReadBytes(range), token) {
+                return;
+            }
+            self.metadata_to_read.pop();
+        }
+    }
+
+    /// Metadata that was asked for has come, or not.
+    pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let Some(Obstacle::Metadata(layer, range)) = disk.obstacle.take() else { return };
+        let taken = bytes.map_err(|error| (range.offset(), error.to_string()));
+        let taken = taken.and_then(|bytes| {
+            let image = &mut disk.layers[layer].image;
+            let taken = image.handle_metadata(range, &bytes);
+            taken.map_err(|error| (error.offset, error.to_string()))
+        });
+        if let Err((offset, detail)) = taken {
+            self.tell(disk_number, Some(offset), detail);
+            self.give_up_first(disk_number, DiskOutcome::Failed);
+        }
+        self.restless.push(disk_number);
+    }
+
+    /// What the first request in turn needs cannot be had.
+    pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let first = match disk.alone {
+            Alone::Waiting(number) => {
+                disk.alone = Alone::No;
+                Some(number)
+            }
+            _ => disk.parked.pop_front(),
+        };
+        if let Some(number) = first {
+            self.answer(number, outcome);
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
+        let Some(request) = self.requests.remove(number) else { return };
+        if let Some(disk) = self.disks.get_mut(request.disk) {
+            let times = (request.taken, self.now);
+            disk.tally.count(request.op, request.range.len(), outcome, times);
+            let place = disk.place;
+            self.tell_store(place, &request);
+        }
+        if let Some(of) = self.queues.get_mut(request.queue) {
+            of.queue.complete(request.tag, outcome);
+            of.under_way -= 1;
+        }
+        self.mark_answered(request.queue);
+    }
+
+    /// An image would not translate. What the client is told.
+    pub(crate) fn refuse(&mut self, disk: usize, error: &ImageError) -> DiskOutcome {
+        use suimon_image::ImageFault;
+        let outcome = match error.fault {
+            ImageFault::ReadOnly => return DiskOutcome::ReadOnly,
+            ImageFault::Full { .. } => DiskOutcome::NoSpace,
+            _ => DiskOutcome::Failed,
+        };
+        self.tell(disk, Some(error.offset), error.to_string());
+        outcome
+    }
+
+    pub(crate) fn tell(&mut self, number: usize, offset: Option<u64>, detail: String) {
+        let Some(disk) = self.disks.get_mut(number) else { return };
+        if let Some(untold) = disk.told.again(self.now) {
+            self.notices.push(StorageNotice::DiskFault { disk: number, offset, detail, untold });
+        }
+    }
+}
+
+pub(crate) fn outcome_of(error: &io::Error) -> DiskOutcome {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskOutcome::NoSpace,
+        io::ErrorKind::ReadOnlyFilesystem => DiskOutcome::ReadOnly,
+        _ => DiskOutcome::Failed,
+    }
+}

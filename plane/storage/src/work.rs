@@ -1,0 +1,424 @@
+//! One processor's disks: what it is given, when it works, and what it tells.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, FileDone, FileIo, Wakeup};
+use suimon_quantity::{ProcessorId, Time};
+
+use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, Service};
+use crate::mail::{Outbox, StorageMail};
+use crate::notices::{Notices, StorageNotice};
+use crate::request::{Part, Request};
+use crate::resolve::Scratch;
+use crate::slab::Slab;
+use crate::store::StoreUse;
+use crate::tally::DiskTally;
+use crate::token::Purpose;
+
+/// Requests that a processor has under way at most; what comes more stays in its queue.
+pub const REQUESTS_MAX: usize = 4096;
+
+/// Requests taken from a queue before the next queue has its turn.
+const REQUESTS_PER_TURN: usize = 32;
+
+/// Empty polls in a row after which a queue is waited for.
+const EMPTY_POLLS_MAX: u32 = 1024;
+
+/// One processor's disks. Whoever drives it polls, and sleeps when
+/// [`StorageWork::arm`] allows it.
+pub struct StorageWork {
+    pub(crate) io: Box<dyn FileIo>,
+    pub(crate) disks: Slab<Disk>,
+    pub(crate) queues: Slab<Queue>,
+    pub(crate) requests: Slab<Request>,
+    /// Queues that are polled.
+    pub(crate) active: Vec<usize>,
+    /// Queues that have answers to make visible.
+    answered: Vec<usize>,
+    /// Parts that have no place in the I/O yet.
+    pub(crate) outgoing: VecDeque<Part>,
+    /// Metadata for whose reading the I/O has no room yet: disk, layer, range.
+    pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
+    /// Disks whose commit has no room for its next step.
+    pub(crate) commits_to_run: Vec<usize>,
+    /// Disks on which something has ended that others may wait for.
+    pub(crate) restless: Vec<usize>,
+    pub(crate) scratch: Scratch,
+    pub(crate) notices: Notices,
+    /// Which processor this is.
+    pub(crate) processor: ProcessorId,
+    pub(crate) stores: Slab<StoreUse>,
+    /// Requests that wait for their store.
+    pub(crate) held: usize,
+    /// Queues whose descriptors are to be watched again.
+    pub(crate) to_watch: Vec<usize>,
+    pub(crate) outbox: Outbox,
+    pub(crate) inbox: VecDeque<(ProcessorId, StorageMail)>,
+    pub(crate) now: Time,
+    taken: Vec<DiskRequest>,
+    done: Vec<FileDone>,
+    closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
+    pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
+    pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
+}
+
+impl StorageWork {
+    /// No disks yet, on this I/O.
+    #[must_use]
+    pub fn new(io: Box<dyn FileIo>) -> Self {
+        Self {
+            io,
+            disks: Slab::default(),
+            queues: Slab::default(),
+            requests: Slab::default(),
+            active: Vec::new(),
+            answered: Vec::new(),
+            outgoing: VecDeque::new(),
+            metadata_to_read: Vec::new(),
+            commits_to_run: Vec::new(),
+            restless: Vec::new(),
+            scratch: Scratch::default(),
+            notices: Notices::default(),
+            processor: ProcessorId(0),
+            stores: Slab::default(),
+            held: 0,
+            to_watch: Vec::new(),
+            outbox: Outbox::default(),
+            inbox: VecDeque::new(),
+            now: Time::ZERO,
+            taken: Vec::with_capacity(REQUESTS_PER_TURN),
+            done: Vec::new(),
+            closed_queues: Vec::new(),
+            closed_disks: Vec::new(),
+            suspended_disks: VecDeque::new(),
+        }
+    }
+
+    /// Takes a disk, which has a place in a store of this processor, or no limits. Returns
+    /// its number.
+    ///
+    /// # Errors
+    /// Its files cannot be used here, the store is not here, or does not know the disk
+    /// (carry out the store's changes first); nothing was taken.
+    pub fn add_disk(
+        &mut self,
+        spec: DiskSpec,
+        place: Option<DiskPlace>,
+    ) -> Result<usize, NotAdded> {
+        let place = match place {
+            None => None,
+            Some(DiskPlace { store, slot }) => {
+                let number = self.store_number(store);
+                let of = number.and_then(|number| self.stores.get(number));
+                if !of.is_some_and(|of| of.has(slot) && !of.is_leaving) {
+                    return Err(NotAdded { error: std::io::ErrorKind::NotFound.into(), spec });
+                }
+                number.map(|store| Place { store, slot })
+            }
+        };
+        let layers = self.take_files(spec)?;
+        if let Some(Place { store, slot }) = place {
+            if let Some(of) = self.stores.get_mut(store) {
+                of.disks += 1;
+                of.expect(slot);
+            }
+        }
+        Ok(self.disks.insert(Disk::new(layers, place)))
+    }
+
+    /// Gives a disk a queue. Returns the queue's number; `None` if there is no such disk,
+    /// or it is being given back.
+    pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
+        let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
+        owner.queues += 1;
+        if let Some(of) = owner.place.and_then(|place| self.stores.get_mut(place.store)) {
+            of.add_queues(1);
+        }
+        let (place, is_stopped) = (owner.place, owner.service != Service::On);
+        let number = self.queues.insert(Queue {
+            queue,
+            disk,
+            under_way: 0,
+            has_answers: false,
+            is_waiting: false,
+            empty_polls: 0,
+            held: 0,
+            place,
+            is_stopped,
+            is_paused: false,
+            is_unwatched: false,
+            is_closing: false,
+        });
+        self.active.push(number);
+        Some(number)
+    }
+
+    /// Takes nothing more from a queue; [`StorageWork::poll_closed_queue`] has it when its
+    /// requests have ended. They do not wait for the disk's maximum, and what of the disk
+    /// came before them does not either.
+    pub fn close_queue(&mut self, queue: usize) {
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.is_closing = true;
+            if of.held > 0 {
+                let disk = of.disk;
+                self.let_through(disk, true);
+            }
+        }
+        self.end_queue(queue);
+    }
+
+    /// A queue that is given back, by its number.
+    pub fn poll_closed_queue(&mut self) -> Option<(usize, Box<dyn DiskQueue>)> {
+        self.closed_queues.pop()
+    }
+
+    /// Closes a disk's queues and makes durable what is not;
+    /// [`StorageWork::poll_closed_disk`] has it when that has ended.
+    pub fn close_disk(&mut self, disk: usize) {
+        let Some(of) = self.disks.get_mut(disk) else { return };
+        of.is_closing = true;
+        of.has_failed_commit = false;
+        let of_it = |queue: &usize| self.queues.get(*queue).is_some_and(|of| of.disk == disk);
+        let queues: Vec<usize> = self.queues.numbers().filter(of_it).collect();
+        for queue in queues {
+            self.close_queue(queue);
+        }
+        self.end_disk(disk);
+    }
+
+    /// A disk that is given back, by its number, which may be given to another one now. Its
+    /// own image, the first, is to be closed ([`Image::close`](suimon_image::Image::close)).
+    pub fn poll_closed_disk(&mut self) -> Option<(usize, DiskSpec)> {
+        self.closed_disks.pop()
+    }
+
+    /// Something to tell.
+    pub fn poll_notice(&mut self) -> Option<StorageNotice> {
+        self.notices.pop()
+    }
+
+    /// What a disk has done.
+    #[must_use]
+    pub fn tally(&self, disk: usize) -> Option<DiskTally> {
+        self.disks.get(disk).map(|disk| disk.tally.tally())
+    }
+
+    /// The descriptor that a queue waits on.
+    #[must_use]
+    pub fn queue_fd(&self, queue: usize) -> Option<BorrowedFd<'_>> {
+        self.queues.get(queue).map(|of| of.queue.wake_fd())
+    }
+
+    /// The descriptor that the I/O waits on.
+    #[must_use]
+    pub fn io_fd(&self) -> BorrowedFd<'_> {
+        self.io.wake_fd()
+    }
+
+    /// Whether more may come in a moment that only polling finds at once.
+    #[must_use]
+    pub fn may_spin(&self) -> bool {
+        self.io.under_way() > 0 || !self.active.is_empty()
+    }
+
+    /// Whether queues wait for their descriptors, which a busy processor has to look at.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        self.queues.len() > self.active.len()
+    }
+
+    /// A queue's descriptor is readable. `false`: nothing may be taken from the queue now;
+    /// its descriptor is not to be watched until [`StorageWork::poll_watch`] names the
+    /// queue.
+    pub fn wake_queue(&mut self, queue: usize) -> bool {
+        let Some(of) = self.queues.get_mut(queue) else { return true };
+        of.is_unwatched = of.is_paused;
+        if !of.is_waiting {
+            return !of.is_paused;
+        }
+        of.is_waiting = false;
+        of.empty_polls = 0;
+        of.queue.disarm();
+        self.active.push(queue);
+        true
+    }
+
+    /// A queue whose descriptor is to be watched again.
+    pub fn poll_watch(&mut self) -> Option<usize> {
+        self.to_watch.pop()
+    }
+
+    /// Does what can be done without waiting; whether that was anything.
+    pub fn poll(&mut self, now: Time) -> bool {
+        self.now = now;
+        let mut has_worked = self.read_mail();
+        has_worked |= self.take_in();
+        has_worked |= self.let_go();
+        self.calm();
+        // Clients see their answers before others are asked for more.
+        self.show_answers();
+        for at in (0..self.active.len()).rev() {
+            let queue = self.active[at];
+            if self.serve(queue) {
+                has_worked = true;
+            } else if self.may_rest(queue) {
+                self.active.swap_remove(at);
+            }
+        }
+        has_worked |= self.let_go();
+        self.calm();
+        self.observe();
+        self.end_stores();
+        self.send_parts();
+        self.read_waiting_metadata();
+        self.run_waiting_commits();
+        self.show_answers();
+        if let Err(error) = self.io.kick() {
+            self.notices.push_io(now, &error);
+        }
+        has_worked
+    }
+
+    /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
+    /// queue's descriptor or [`StorageWork::io_fd`] is readable, mail comes, or
+    /// [`StorageWork::next_deadline`] has passed.
+    pub fn arm(&mut self) -> bool {
+        let queues = &mut self.queues;
+        self.active.retain(|&number| {
+            let Some(of) = queues.get_mut(number) else { return false };
+            of.is_waiting = of.is_closing || of.queue.arm() == Wakeup::Armed;
+            !of.is_waiting
+        });
+        let is_quiet = self.active.is_empty()
+            && self.outgoing.is_empty()
+            && self.outbox.is_empty()
+            && self.inbox.is_empty();
+        is_quiet && self.io.arm() == Wakeup::Armed
+    }
+
+    /// What ended since the last time.
+    fn take_in(&mut self) -> bool {
+        let mut done = std::mem::take(&mut self.done);
+        self.io.poll_done(&mut done);
+        let any = !done.is_empty();
+        for FileDone { token, outcome } in done.drain(..) {
+            match Purpose::of(token) {
+                Purpose::Part(request, page) => {
+                    self.handle_part(request, page, outcome.map(|_| ()));
+                }
+                Purpose::Metadata(disk) => self.handle_metadata(disk, outcome),
+                Purpose::Commit(disk) => self.handle_step(disk, outcome.map(|_| ())),
+            }
+        }
+        self.done = done;
+        any
+    }
+
+    /// Takes requests from a queue; whether there were any.
+    fn serve(&mut self, number: usize) -> bool {
+        let room = self.room(number);
+        if room == 0 {
+            self.pause_queue(number);
+            return false;
+        }
+        let Some(of) = self.queues.get_mut(number).filter(|of| !of.is_closing) else {
+            return false;
+        };
+        let disk = of.disk;
+        let mut taken = std::mem::take(&mut self.taken);
+        let received = of.queue.receive(room.min(REQUESTS_PER_TURN), &mut taken);
+        of.under_way += taken.len();
+        of.empty_polls = if taken.is_empty() { of.empty_polls.saturating_add(1) } else { 0 };
+        // The queue answers some requests itself.
+        self.mark_answered(number);
+        let any = !taken.is_empty();
+        for DiskRequest { tag, op, range } in taken.drain(..) {
+            let request = self.requests.insert(Request {
+                disk,
+                queue: number,
+                tag,
+                op,
+                range,
+                taken: self.now,
+                sent: self.now,
+                moved: self.now,
+                is_charged: false,
+                bytes: 0,
+                parts: 0,
+                outcome: DiskOutcome::Done,
+                pieces: Vec::new(),
+            });
+            self.admit(request);
+        }
+        self.taken = taken;
+        if let Err(fault) = received {
+            self.notices.push(StorageNotice::QueueFault { queue: number, fault });
+            self.close_queue(number);
+        }
+        any
+    }
+
+    /// Whether a queue that brought nothing is polled no more; its descriptor tells when
+    /// it has something.
+    fn may_rest(&mut self, number: usize) -> bool {
+        let Some(of) = self.queues.get_mut(number) else { return true };
+        let is_due = of.queue.is_polled_by_fd() || of.empty_polls >= EMPTY_POLLS_MAX;
+        // While there is no room nothing was asked of it.
+        let has_room = self.requests.len() - self.held < REQUESTS_MAX;
+        if of.is_paused {
+            return true;
+        }
+        of.is_waiting = of.is_closing || (is_due && has_room && of.queue.arm() == Wakeup::Armed);
+        of.is_waiting
+    }
+
+    pub(crate) fn mark_answered(&mut self, number: usize) {
+        let Some(of) = self.queues.get_mut(number).filter(|of| !of.has_answers) else { return };
+        of.has_answers = true;
+        self.answered.push(number);
+    }
+
+    fn show_answers(&mut self) {
+        while let Some(number) = self.answered.pop() {
+            let Some(of) = self.queues.get_mut(number) else { continue };
+            of.has_answers = false;
+            if let Err(fault) = of.queue.flush() {
+                if !of.is_closing {
+                    self.notices.push(StorageNotice::QueueFault { queue: number, fault });
+                    self.close_queue(number);
+                    continue;
+                }
+            }
+            // It may take again what it had no room for, and would wait for in vain.
+            if of.is_waiting && !of.is_closing && of.queue.arm() == Wakeup::Pending {
+                of.is_waiting = false;
+                of.empty_polls = 0;
+                self.active.push(number);
+            }
+            self.end_queue(number);
+        }
+    }
+
+    /// Gives a queue back if it is closing and nothing of it is under way or unseen.
+    fn end_queue(&mut self, number: usize) {
+        let is_over = self
+            .queues
+            .get(number)
+            .is_some_and(|of| of.is_closing && of.under_way == 0 && !of.has_answers);
+        if !is_over {
+            return;
+        }
+        self.active.retain(|&active| active != number);
+        let Some(of) = self.queues.remove(number) else { return };
+        self.closed_queues.push((number, of.queue));
+        if let Some(disk) = self.disks.get_mut(of.disk) {
+            disk.queues -= 1;
+            if let Some(of) = disk.place.and_then(|place| self.stores.get_mut(place.store)) {
+                of.add_queues(-1);
+            }
+        }
+        self.end_disk(of.disk);
+    }
+}

@@ -1,0 +1,467 @@
+//! Disks under clients that ask for many things at once, on files whose operations end in
+//! any order, fail, or are cut off.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use suimon_image::testing::{Crash, Fate, MemoryFile};
+use suimon_image::{ByteRange, Image, Linear, Shape};
+use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, FaultKind, PortFault};
+use suimon_quantity::Time;
+
+use crate::fakes::{Client, Dice, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
+use crate::kinds::{KINDS, Kind};
+use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
+
+/// What one request of a client is about; requests under way never share one.
+const REGION: u64 = 128 << 10;
+const REGIONS: u64 = 32;
+pub(crate) const SIZE: u64 = REGION * REGIONS;
+pub(crate) const SECTOR: usize = 512;
+
+/// One disk with a client.
+pub(crate) struct Bench {
+    pub(crate) work: StorageWork,
+    pub(crate) file: Arc<FakeFile>,
+    pub(crate) disk: usize,
+    pub(crate) queue: usize,
+    pub(crate) client: Arc<Mutex<Client>>,
+    pub(crate) payloads: Payloads,
+    pub(crate) trouble: Arc<Mutex<Trouble>>,
+    pub(crate) now: Time,
+}
+
+impl Bench {
+    pub(crate) fn new(kind: Kind, seed: u64, capacity: usize) -> Self {
+        Self::on(kind, (kind.create)(), seed, capacity)
+    }
+
+    pub(crate) fn on(kind: Kind, memory: MemoryFile, seed: u64, capacity: usize) -> Self {
+        let io = FakeIo::new(seed, capacity);
+        let trouble = Arc::clone(&io.trouble);
+        let mut work = StorageWork::new(Box::new(io));
+        let image = (kind.open)(&memory);
+        memory.forget();
+        let file = FakeFile::new(memory);
+        let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
+        let disk = work.add_disk(DiskSpec { layers: vec![layer] }, None).unwrap();
+        let queue = FakeQueue::new(REGIONS as usize + 1);
+        let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
+        let queue = work.add_queue(disk, Box::new(queue)).unwrap();
+        Self { work, file, disk, queue, client, payloads, trouble, now: Time::ZERO }
+    }
+
+    pub(crate) fn ask(&self, tag: u32, op: DiskOp, range: ByteRange, payload: Vec<u8>) {
+        self.payloads.lock().unwrap()[tag as usize] = payload;
+        self.client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range });
+    }
+
+    pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
+        self.now = self.now + core::time::Duration::from_micros(1);
+        self.work.poll(self.now);
+        std::mem::take(&mut self.client.lock().unwrap().answers)
+    }
+
+    /// Polls until this request is answered, and no other is.
+    pub(crate) fn wait(&mut self, tag: u32) -> DiskOutcome {
+        for _ in 0..10_000 {
+            if let Some((answered, outcome)) = self.poll().pop() {
+                assert_eq!(answered, tag);
+                return outcome;
+            }
+        }
+        panic!("request {tag} is not answered")
+    }
+
+    pub(crate) fn run(&mut self, op: DiskOp, range: ByteRange, payload: Vec<u8>) -> DiskOutcome {
+        self.ask(0, op, range, payload);
+        self.wait(0)
+    }
+
+    pub(crate) fn read(&mut self, range: ByteRange) -> Vec<u8> {
+        let outcome = self.run(DiskOp::Read, range, vec![0xee; range.len() as usize]);
+        assert_eq!(outcome, DiskOutcome::Done);
+        self.payloads.lock().unwrap()[0].clone()
+    }
+
+    pub(crate) fn notices(&mut self) -> Vec<StorageNotice> {
+        std::iter::from_fn(|| self.work.poll_notice()).collect()
+    }
+}
+
+pub(crate) fn range(offset: u64, len: u64) -> ByteRange {
+    ByteRange::new(offset, len).unwrap()
+}
+
+pub(crate) const WRITE: DiskOp = DiskOp::Write { is_durable: false };
+
+/// What a sector may hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Sector {
+    /// What a read gives, unless a request for it is under way.
+    pub(crate) now: u8,
+    /// What a crash may leave of it: what is durable, and all that came later. `None` for
+    /// anything, after a discard.
+    pub(crate) may_be: Vec<Option<u8>>,
+    /// Changes that came before those.
+    gone: usize,
+    /// Changes that were answered.
+    answered: usize,
+}
+
+/// What the whole disk may hold.
+pub(crate) struct Model {
+    pub(crate) sectors: Vec<Sector>,
+    pub(crate) dice: Dice,
+    /// By tag: what was asked, and the byte that was written.
+    pub(crate) under_way: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
+    next_byte: u8,
+    /// The flush under way: how many changes of each sector had been answered when it came.
+    pub(crate) flush: Option<Vec<usize>>,
+}
+
+const FLUSH_TAG: u32 = REGIONS as u32;
+
+impl Model {
+    pub(crate) fn new(seed: u64) -> Self {
+        let sector = Sector { now: 0, may_be: vec![Some(0)], gone: 0, answered: 1 };
+        let sectors = vec![sector; SIZE as usize / SECTOR];
+        Self { sectors, dice: Dice(seed), under_way: BTreeMap::new(), next_byte: 1, flush: None }
+    }
+
+    pub(crate) fn of(&mut self, range: ByteRange) -> &mut [Sector] {
+        &mut self.sectors[range.offset() as usize / SECTOR..range.end() as usize / SECTOR]
+    }
+
+    /// Asks for something that does not touch what is under way.
+    pub(crate) fn ask(&mut self, bench: &Bench) {
+        let region = self.dice.below(REGIONS);
+        let tag = region as u32;
+        if self.under_way.contains_key(&tag) {
+            return;
+        }
+        let sectors = REGION / SECTOR as u64;
+        let first = self.dice.below(sectors);
+        let count = 1 + self.dice.below(sectors - first);
+        let range = range(region * REGION + first * SECTOR as u64, count * SECTOR as u64);
+        let is_durable = self.dice.below(8) == 0;
+        let op = match self.dice.below(12) {
+            0..=4 => DiskOp::Write { is_durable },
+            5..=8 => DiskOp::Read,
+            9 => DiskOp::Discard,
+            10 => {
+                let may_unmap = self.dice.below(2) == 0;
+                DiskOp::WriteZeroes { may_unmap, is_durable, only_if_fast: false }
+            }
+            _ if self.flush.is_none() => {
+                self.flush = Some(self.sectors.iter().map(|of| of.answered).collect());
+                let nothing = ByteRange::new(0, 0).unwrap();
+                return bench.ask(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
+            }
+            _ => return,
+        };
+        self.next_byte = self.next_byte.checked_add(1).unwrap_or(1);
+        let byte = self.next_byte;
+        let change = match op {
+            DiskOp::Write { .. } => Some(Some(byte)),
+            DiskOp::WriteZeroes { .. } => Some(Some(0)),
+            DiskOp::Discard => Some(None),
+            DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
+        };
+        if let Some(change) = change {
+            for of in self.of(range) {
+                of.may_be.push(change);
+            }
+        }
+        self.under_way.insert(tag, (op, range, byte));
+        bench.ask(tag, op, range, vec![byte; range.len() as usize]);
+    }
+
+    pub(crate) fn handle_answer(&mut self, bench: &Bench, tag: u32) {
+        if tag == FLUSH_TAG {
+            let answered = self.flush.take().unwrap();
+            for (sector, answered) in self.sectors.iter_mut().zip(answered) {
+                sector.handle_durable(answered);
+            }
+            return;
+        }
+        let (op, range, byte) = self.under_way.remove(&tag).unwrap();
+        match op {
+            DiskOp::Read => {
+                let found = bench.payloads.lock().unwrap()[tag as usize].clone();
+                for (of, found) in self.of(range).iter().zip(found.chunks(SECTOR)) {
+                    let is_right = found.iter().all(|&byte| byte == of.now)
+                        || matches!(of.may_be.last(), Some(None));
+                    assert!(is_right, "{range}: {} is {:?}", of.now, found.first());
+                }
+            }
+            DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
+            DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
+            DiskOp::Discard => self.of(range).iter_mut().for_each(|of| of.answered += 1),
+            DiskOp::Flush | DiskOp::Status { .. } => {}
+        }
+    }
+
+    fn end_change(&mut self, range: ByteRange, byte: u8, is_durable: bool) {
+        for of in self.of(range) {
+            of.now = byte;
+            of.answered += 1;
+            if is_durable {
+                of.handle_durable(of.answered);
+            }
+        }
+    }
+
+    /// Compares what a crash left with what it may have left.
+    fn check_crash(&self, kind: Kind, file: Vec<u8>) {
+        let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
+        let found = bench.read(range(0, SIZE));
+        for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
+            let is_one = |&byte: &Option<u8>| {
+                byte.is_none_or(|byte| found.iter().all(|&found| found == byte))
+            };
+            // A sector is never torn, and never what it was before what is durable.
+            assert!(
+                of.may_be.iter().any(is_one),
+                "{}: sector {number} is {}, may be {:?}",
+                kind.name,
+                found[0],
+                of.may_be
+            );
+        }
+    }
+}
+
+impl Sector {
+    /// The first `changes` changes are durable: all but the last of them are gone.
+    fn handle_durable(&mut self, changes: usize) {
+        let gone = changes.saturating_sub(1).saturating_sub(self.gone);
+        self.may_be.drain(..gone);
+        self.gone += gone;
+    }
+}
+
+/// Runs clients for a while; then crashes at some moments of it.
+fn run(kind: Kind, seed: u64, capacity: usize) {
+    let mut bench = Bench::new(kind, seed, capacity);
+    let before = bench.file.memory().bytes();
+    let mut model = Model::new(seed);
+    for turn in 0..400 {
+        for _ in 0..model.dice.below(6) {
+            model.ask(&bench);
+        }
+        for (tag, outcome) in bench.poll() {
+            assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
+            model.handle_answer(&bench, tag);
+        }
+        if turn % 40 == 39 {
+            let ops = bench.file.memory().ops();
+            let crash = Crash { before: &before, ops: &ops, begun: ops.len() };
+            for _ in 0..4 {
+                let unsynced = crash.unsynced();
+                let fate = |dice: &mut Dice| match dice.below(3) {
+                    0 => Fate::Kept,
+                    1 => Fate::Lost,
+                    _ => Fate::Torn(dice.below(u64::MAX)),
+                };
+                let fates: Vec<_> = (0..unsynced).map(|_| fate(&mut model.dice)).collect();
+                let mut order: Vec<_> = (0..unsynced).collect();
+                for at in (1..unsynced).rev() {
+                    order.swap(at, model.dice.below(at as u64 + 1) as usize);
+                }
+                model.check_crash(kind, crash.file(&order, &fates));
+            }
+        }
+    }
+    for _ in 0..10_000 {
+        if model.under_way.is_empty() && model.flush.is_none() {
+            break;
+        }
+        for (tag, _) in bench.poll() {
+            model.handle_answer(&bench, tag);
+        }
+    }
+    assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
+    assert!(bench.notices().is_empty());
+    close(&mut bench);
+    // Closed in order, everything is there.
+    let file = bench.file.memory().bytes();
+    let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
+    let found = reopened.read(range(0, SIZE));
+    for (found, of) in found.chunks(SECTOR).zip(&model.sectors) {
+        assert!(found[0] == of.now || matches!(of.may_be.last(), Some(None)));
+    }
+}
+
+pub(crate) fn close(bench: &mut Bench) {
+    bench.work.close_disk(bench.disk);
+    for _ in 0..10_000 {
+        bench.poll();
+        if let Some((disk, spec)) = bench.work.poll_closed_disk() {
+            assert_eq!(disk, bench.disk);
+            for DiskLayer { image, file } in spec.layers {
+                image.close(&*file).unwrap();
+            }
+            assert_eq!(bench.work.poll_closed_queue().unwrap().0, bench.queue);
+            return;
+        }
+    }
+    panic!("the disk is not given back");
+}
+
+#[test]
+fn what_was_answered_is_read_and_what_was_flushed_survives_every_crash() {
+    for kind in KINDS {
+        for seed in 0..8 {
+            run(kind, seed, [3, 64][seed as usize % 2]);
+        }
+    }
+}
+
+#[test]
+fn each_request_is_answered_once_whatever_fails() {
+    for kind in KINDS {
+        for seed in 0..4 {
+            let mut bench = Bench::new(kind, seed, 8);
+            *bench.trouble.lock().unwrap() =
+                Trouble { one_in: 4, kind: Some(io::ErrorKind::Other), is_stalled: false };
+            let mut dice = Dice(seed);
+            let mut open = BTreeMap::new();
+            let mut outcomes = BTreeMap::new();
+            for turn in 0..2000 {
+                let tag = dice.below(REGIONS) as u32;
+                if turn < 1000 && !open.contains_key(&tag) {
+                    let place = range(u64::from(tag) * REGION, REGION);
+                    let (op, place) = match dice.below(5) {
+                        0 => (DiskOp::Read, place),
+                        1 => (DiskOp::Write { is_durable: true }, place),
+                        2 => (DiskOp::Flush, range(0, 0)),
+                        3 => (DiskOp::Discard, place),
+                        _ => (WRITE, place),
+                    };
+                    bench.ask(tag, op, place, vec![1; REGION as usize]);
+                    open.insert(tag, op);
+                }
+                for (tag, outcome) in bench.poll() {
+                    assert!(open.remove(&tag).is_some(), "{}: {tag} twice", kind.name);
+                    *outcomes.entry(outcome == DiskOutcome::Done).or_insert(0) += 1;
+                }
+            }
+            assert!(open.is_empty(), "{}: seed {seed}: {open:?}", kind.name);
+            assert!(outcomes.len() == 2, "{}: some fail, some do not: {outcomes:?}", kind.name);
+            assert!(!bench.notices().is_empty());
+            // When the trouble is over the disk works.
+            bench.trouble.lock().unwrap().kind = None;
+            assert_eq!(bench.run(WRITE, range(0, 4096), vec![7; 4096]), DiskOutcome::Done);
+            assert_eq!(bench.read(range(0, 4096)), [7; 4096]);
+            close(&mut bench);
+        }
+    }
+}
+
+#[test]
+fn a_full_file_system_is_told_as_that() {
+    for kind in KINDS {
+        let mut bench = Bench::new(kind, 1, 8);
+        bench.trouble.lock().unwrap().one_in = 1;
+        bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::StorageFull);
+        let outcome = bench.run(WRITE, range(0, 4096), vec![7; 4096]);
+        assert_eq!(outcome, DiskOutcome::NoSpace, "{}", kind.name);
+        assert!(matches!(&bench.notices()[..], [StorageNotice::DiskFault { .. }, ..]));
+    }
+}
+
+#[test]
+fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    bench.trouble.lock().unwrap().is_stalled = true;
+    bench.ask(0, WRITE, range(0, 4096), vec![1; 4096]);
+    bench.poll();
+    let fault = PortFault { kind: FaultKind::Hostile, detail: "its ring".to_owned() };
+    bench.client.lock().unwrap().fault = Some(fault);
+    bench.ask(1, WRITE, range(4096, 4096), vec![1; 4096]);
+    for _ in 0..10 {
+        assert!(bench.poll().is_empty());
+        assert!(bench.work.poll_closed_queue().is_none(), "its payload is in use");
+    }
+    assert!(matches!(&bench.notices()[..], [StorageNotice::QueueFault { queue: 0, .. }]));
+    bench.trouble.lock().unwrap().is_stalled = false;
+    let mut answers = Vec::new();
+    for _ in 0..100 {
+        answers.extend(bench.poll());
+    }
+    assert_eq!(answers.len(), 2, "what it had asked before is answered");
+    assert_eq!(bench.work.poll_closed_queue().unwrap().0, bench.queue);
+    assert_eq!(bench.work.tally(bench.disk).unwrap().writes.requests, 2);
+}
+
+#[test]
+fn a_queue_that_has_nothing_is_waited_for_and_woken() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    assert!(bench.work.arm(), "nothing is under way");
+    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
+    bench.work.wake_queue(bench.queue);
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+    // A busy processor lets go of a queue that brings nothing, and does not lose it.
+    for _ in 0..2000 {
+        bench.poll();
+    }
+    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.work.wake_queue(bench.queue);
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+    let tally = bench.work.tally(bench.disk).unwrap().writes;
+    assert_eq!((tally.requests, tally.bytes), (2, 1024));
+    assert!(tally.latency_ns > 0);
+}
+
+/// What some requests of the first sector are answered, in their order.
+fn answers(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
+    let mut work = StorageWork::new(Box::new(FakeIo::new(1, 8)));
+    let disk = work.add_disk(DiskSpec { layers: vec![DiskLayer { image, file }] }, None).unwrap();
+    let queue = FakeQueue::new(ops.len());
+    let client = Arc::clone(&queue.client);
+    queue.payloads.lock().unwrap().fill(vec![0; 512]);
+    work.add_queue(disk, Box::new(queue)).unwrap();
+    for (tag, &op) in (0..).zip(ops) {
+        client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range: range(0, 512) });
+    }
+    for _ in 0..100 {
+        work.poll(Time::ZERO);
+    }
+    let mut answers = client.lock().unwrap().answers.clone();
+    answers.sort_unstable_by_key(|(tag, _)| *tag);
+    answers.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+const ZEROS: DiskOp =
+    DiskOp::WriteZeroes { may_unmap: true, is_durable: false, only_if_fast: false };
+const FAST_ZEROS: DiskOp =
+    DiskOp::WriteZeroes { may_unmap: true, is_durable: false, only_if_fast: true };
+
+#[test]
+fn what_is_read_only_says_so() {
+    use DiskOutcome::{Done, ReadOnly};
+    let shape = Shape { size: SIZE, logical_sector: 512, physical_sector: 512, block: 0 };
+    for open in [FakeFile::new, FakeFile::solid] {
+        let file = open(MemoryFile::new(vec![5; SIZE as usize]));
+        let ops = [WRITE, DiskOp::Discard, ZEROS, FAST_ZEROS, DiskOp::Read];
+        let said = answers(Box::new(Linear::new(shape, 0, true)), Arc::clone(&file), &ops);
+        assert_eq!(said, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
+        assert!(file.memory().ops().is_empty());
+    }
+}
+
+#[test]
+fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
+    use DiskOutcome::{Done, Unsupported};
+    for kind in KINDS {
+        for (open, fast) in [(FakeFile::new as fn(_) -> _, Done), (FakeFile::solid, Unsupported)] {
+            let memory = (kind.create)();
+            let image = (kind.open)(&memory);
+            let said = answers(image, open(memory), &[ZEROS, FAST_ZEROS]);
+            assert_eq!(said, [Done, fast], "{}", kind.name);
+        }
+    }
+}

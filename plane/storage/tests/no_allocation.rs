@@ -1,0 +1,103 @@
+//! A processor allocates nothing per request, whether requests wait for their store or not,
+//! and whether it has the store for itself or not. Counted by the allocator itself.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+
+mod effortless;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use effortless::{Client, NoIo, disk, nothing};
+use suimon_quantity::{DiskId, Iops, ProcessorId, StoreId, Time};
+use suimon_storage::{DiskPlace, StorageWork, StoreRole};
+use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const STORE: StoreId = StoreId(1);
+
+/// Allocations of so many processors, while they serve requests.
+fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
+    let mut now = Time::from_ns(1 << 40);
+    let mut store = Store::new(Capability::Declared(10_000_000));
+    let limits =
+        Limits { min_iops: Iops::new(10.min(max)), max_iops: Iops::new(max), ..Limits::default() };
+    let disks = 0..8 * processors as u32;
+    let all: Vec<Proposal> =
+        disks.clone().map(|disk| Proposal::Disk(DiskId(disk), Assignment::Own(limits))).collect();
+    let changes = store.propose(&all, false).unwrap();
+    let mut works: Vec<StorageWork> = (0..processors)
+        .map(|at| {
+            let mut work = StorageWork::new(Box::new(NoIo::new()));
+            work.set_processor(ProcessorId(at as u16));
+            let role = match at {
+                0 if processors == 1 => StoreRole::Sole,
+                0 => StoreRole::Home,
+                _ => StoreRole::Away(ProcessorId(0)),
+            };
+            let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
+            work.add_store(now, STORE, spec, role);
+            changes.iter().for_each(|change| work.apply(now, STORE, *change));
+            work
+        })
+        .collect();
+    let fd = Arc::new(nothing());
+    for number in disks {
+        let work = &mut works[number as usize % processors];
+        let place = DiskPlace { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
+        let added = work.add_disk(disk(), Some(place)).unwrap();
+        work.add_queue(added, Box::new(Client::new(16, Arc::clone(&fd)))).unwrap();
+    }
+    let mut turns = |count: u64| {
+        for _ in 0..count {
+            now = now + Duration::from_micros(16);
+            for at in 0..works.len() {
+                works[at].poll(now);
+                while let Some((to, mail)) = works[at].poll_mail() {
+                    works[usize::from(to.0)].handle_mail(ProcessorId(at as u16), mail);
+                }
+            }
+        }
+        let tallies = works.iter().flat_map(|work| (0..8).filter_map(|disk| work.tally(disk)));
+        tallies.map(|tally| tally.reads.requests).sum::<u64>()
+    };
+    let warm = turns(20_000);
+    let before = COUNT.get();
+    let done = turns(20_000) - warm;
+    (COUNT.get() - before, done)
+}
+
+#[test]
+fn requests_allocate_nothing() {
+    for processors in [1, 2, 3] {
+        // None waits; the device is full; maximums hold.
+        for (depth, max) in [(4096, 0), (16, 0), (16, 3000)] {
+            let (count, done) = allocations(processors, depth, max);
+            assert!(done > 5000, "{done}");
+            assert!(count == 0, "{processors}, {depth}, {max}: {count} for {done}");
+        }
+    }
+}
