@@ -19,8 +19,9 @@ use crate::tally::ProcessorTally;
 const MAIL_MAX: usize = 4096;
 
 /// Parcels a processor may have under way to others at a time. As many as frames,
-/// because under light load a parcel holds one.
-pub(crate) const PARCELS_MAX: usize = 1024;
+/// because under light load a parcel holds one: those that are shared, and those of its own
+/// for each of 32 processors.
+pub(crate) const PARCELS_MAX: usize = 2048;
 
 /// What one processor puts into another's mailbox. Each sender's mail arrives in
 /// the order in which it was sent.
@@ -108,6 +109,12 @@ impl Link {
 
     pub(crate) fn poll_mail(&self) -> Option<Mail> {
         self.mail.pop()
+    }
+}
+
+impl Waker for Link {
+    fn wake(&self) {
+        Self::wake(self);
     }
 }
 

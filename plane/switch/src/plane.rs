@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use suimon_forwarding::{Learned, VlanMode};
-use suimon_ports::{FrameSink, FrameSource, Placement, ProcessorRuntime, QueueHost};
+use suimon_ports::{
+    FrameSink, FrameSource, NoOtherWork, Placement, ProcessorRuntime, ProcessorWorks, QueueHost,
+};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
@@ -17,7 +19,7 @@ use crate::capture::{CaptureOptions, CaptureReader};
 use crate::link::{Command, Latch};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSink, OwnedSource};
-use crate::registry::{QueueRecord, Registry};
+use crate::registry::{ProcessorParts, QueueRecord, Registry};
 use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{AddressView, PortCountersView, ProcessorView, QueueView};
 
@@ -32,8 +34,7 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct DataPlane(Arc<Inner>);
 
 struct Inner {
-    runtime: Arc<dyn ProcessorRuntime>,
-    notices: Arc<Notices>,
+    parts: ProcessorParts,
     registry: Mutex<Registry>,
 }
 
@@ -46,10 +47,22 @@ impl DataPlane {
         placements: &[P],
         runtime: Arc<dyn ProcessorRuntime>,
     ) -> io::Result<Self> {
+        Self::start_with(placements, runtime, Arc::new(NoOtherWork))
+    }
+
+    /// The same, with processors that have other work as well.
+    ///
+    /// # Errors
+    /// As [`DataPlane::start`].
+    pub fn start_with<P: Copy + Into<Placement>>(
+        placements: &[P],
+        runtime: Arc<dyn ProcessorRuntime>,
+        works: Arc<dyn ProcessorWorks>,
+    ) -> io::Result<Self> {
         let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
-        let notices = Notices::new();
-        let registry = Registry::start(&placements, &*runtime, &notices)?;
-        Ok(Self(Arc::new(Inner { runtime, notices, registry: Mutex::new(registry) })))
+        let parts = ProcessorParts { runtime, works, notices: Notices::new() };
+        let registry = Registry::start(&placements, &parts)?;
+        Ok(Self(Arc::new(Inner { parts, registry: Mutex::new(registry) })))
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
@@ -94,7 +107,7 @@ impl DataPlane {
     /// A CPU does not exist, is named twice or may not be used. Nothing changed.
     pub fn set_processors<P: Copy + Into<Placement>>(&self, placements: &[P]) -> io::Result<()> {
         let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
-        self.registry().set_processors(&placements, &*self.0.runtime, &self.0.notices)
+        self.registry().set_processors(&placements, &self.0.parts)
     }
 
     /// Hands a queue over to another processor; returns when that owns it.
@@ -194,17 +207,18 @@ impl DataPlane {
 
     /// Now, on the clock that stamps captured frames.
     pub fn now(&self) -> Time {
-        self.0.runtime.now()
+        self.0.parts.runtime.now()
     }
 
     /// The next notice, oldest first.
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
-        self.0.notices.poll()
+        self.0.parts.notices.poll()
     }
 
     /// Stops all processors and drops all queues.
     pub fn stop(&self) {
         self.registry().stop();
+        self.0.parts.works.end();
     }
 
     fn attach(

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_frame::FrameBatch;
-use suimon_ports::Wait;
+use suimon_ports::{ProcessorWork, Wait, Watches};
 use suimon_quantity::Time;
 
 use crate::engine::Engine;
@@ -62,6 +62,8 @@ pub(crate) struct Processor {
     wait: Box<dyn Wait>,
     engine: Engine,
     sources: Sources,
+    /// What it does beside frames.
+    work: Box<dyn ProcessorWork>,
     batch: FrameBatch,
     ready: Vec<u64>,
     notices: Arc<Notices>,
@@ -80,6 +82,7 @@ impl Processor {
         wait: Box<dyn Wait>,
         published: Arc<Published>,
         notices: Arc<Notices>,
+        work: Box<dyn ProcessorWork>,
     ) -> Self {
         let stages = StageClock::new(&*wait);
         let now = wait.now();
@@ -88,6 +91,7 @@ impl Processor {
             link,
             wait,
             sources: Sources::default(),
+            work,
             batch: FrameBatch::new(),
             ready: Vec::with_capacity(64),
             notices,
@@ -114,27 +118,49 @@ impl Processor {
             let had_mail = self.read_mail();
             self.mark(Stage::Poll);
             let had_frames = self.poll_sources();
-            moved = had_mail || had_frames;
+            let had_traffic = had_mail || had_frames;
             self.engine.flush();
-            if moved {
+            if had_traffic {
                 self.mark(Stage::Notify);
                 if let Some(sides) = self.stages.sides() {
                     self.engine.ledger().learn_egress(sides.egress_ns);
                 }
+            }
+            let had_work = self.poll_work();
+            moved = had_traffic || had_work;
+            if moved {
                 self.last_work = self.now;
             }
             let is_busy = moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
-                if self.sources.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
+                if self.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
                     self.look();
                 }
                 if !is_busy {
                     std::hint::spin_loop();
                 }
             } else if self.sources.arm_all() {
-                self.sleep();
+                if self.work.arm() {
+                    self.sleep();
+                } else {
+                    self.look();
+                }
             }
         }
+    }
+
+    /// Gives its other work a turn; whether there was any.
+    fn poll_work(&mut self) -> bool {
+        let had_work = self.work.poll(self.now, &mut Watches::new(&mut *self.wait));
+        if had_work {
+            self.mark(Stage::Storage);
+        }
+        had_work
+    }
+
+    /// Whether something has to be looked for that polling does not find.
+    fn has_waiting(&self) -> bool {
+        self.sources.has_waiting() || self.work.is_waiting()
     }
 
     /// A round ends and the next one begins.
@@ -157,9 +183,10 @@ impl Processor {
     /// Whether a ring is polled that had something a moment ago.
     fn may_spin(&self) -> bool {
         self.now.since(self.last_work) < SPIN
-            && self.sources.iter_active().any(|owned| {
-                owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd()
-            })
+            && (self.work.may_spin()
+                || self.sources.iter_active().any(|owned| {
+                    owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd()
+                }))
     }
 
     fn read_mail(&mut self) -> bool {
@@ -209,7 +236,12 @@ impl Processor {
             _ => None,
         });
         let ageing = self.engine.next_deadline();
-        throttled.chain(ageing).min().unwrap_or(Time::NEVER).min(self.now + SLEEP_MAX)
+        throttled
+            .chain(ageing)
+            .chain(self.work.next_deadline())
+            .min()
+            .unwrap_or(Time::NEVER)
+            .min(self.now + SLEEP_MAX)
     }
 
     /// Serves the queues whose descriptors are readable now.
@@ -230,7 +262,10 @@ impl Processor {
     fn wake_ready(&mut self) {
         self.looked = self.now;
         for token in &self.ready {
-            self.sources.wake(usize::try_from(*token).unwrap_or(usize::MAX));
+            match Watches::token(*token) {
+                Some(token) => self.work.wake(token),
+                None => self.sources.wake(usize::try_from(*token).unwrap_or(usize::MAX)),
+            }
         }
     }
 

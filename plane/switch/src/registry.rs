@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use suimon_ports::{Placement, ProcessorRuntime};
+use suimon_ports::{Placement, ProcessorRuntime, ProcessorWorks, Waker};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
 
 use crate::capture::CaptureTap;
@@ -27,6 +27,14 @@ use self::teams::Teams;
 
 /// Processors at most; a bound for tables, far beyond what rings need.
 pub(crate) const PROCESSORS_MAX: usize = 64;
+
+/// What processors are made of.
+#[derive(Clone)]
+pub(crate) struct ProcessorParts {
+    pub runtime: Arc<dyn ProcessorRuntime>,
+    pub works: Arc<dyn ProcessorWorks>,
+    pub notices: Arc<Notices>,
+}
 
 /// A queue the switch was given.
 #[derive(Clone)]
@@ -61,11 +69,7 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Starts the first processors.
-    pub(crate) fn start(
-        placements: &[Placement],
-        runtime: &dyn ProcessorRuntime,
-        notices: &Arc<Notices>,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(placements: &[Placement], parts: &ProcessorParts) -> io::Result<Self> {
         let mut registry = Self {
             running: Vec::new(),
             topology: Topology::default(),
@@ -75,7 +79,7 @@ impl Registry {
             homes: BTreeMap::new(),
             teams: Teams::default(),
         };
-        registry.set_processors(placements, runtime, notices)?;
+        registry.set_processors(placements, parts)?;
         Ok(registry)
     }
 
@@ -189,15 +193,17 @@ impl Registry {
     pub(crate) fn set_processors(
         &mut self,
         placements: &[Placement],
-        runtime: &dyn ProcessorRuntime,
-        notices: &Arc<Notices>,
+        parts: &ProcessorParts,
     ) -> io::Result<()> {
         check_placements(placements)?;
-        let started = self.start_missing(placements, runtime, notices)?;
+        let started = self.start_missing(placements, parts)?;
         if started > 0 {
             self.republish_or_log();
         }
         let retiring = self.surplus(placements);
+        if !retiring.is_empty() {
+            parts.works.retire(&retiring);
+        }
         for id in &retiring {
             self.empty_processor(*id, &retiring);
         }
@@ -227,8 +233,7 @@ impl Registry {
     fn start_missing(
         &mut self,
         placements: &[Placement],
-        runtime: &dyn ProcessorRuntime,
-        notices: &Arc<Notices>,
+        parts: &ProcessorParts,
     ) -> io::Result<usize> {
         let mut started = Vec::new();
         let mut running: Vec<Placement> = self.links().map(|link| link.placement).collect();
@@ -238,7 +243,7 @@ impl Registry {
                 continue;
             }
             let at = self.running.iter().position(Option::is_none).unwrap_or(self.running.len());
-            match self.start_one(ProcessorId(at as u16), *placement, runtime, notices) {
+            match self.start_one(ProcessorId(at as u16), *placement, parts) {
                 Ok(processor) => {
                     if at == self.running.len() {
                         self.running.push(None);
@@ -259,16 +264,16 @@ impl Registry {
         &mut self,
         id: ProcessorId,
         placement: Placement,
-        runtime: &dyn ProcessorRuntime,
-        notices: &Arc<Notices>,
+        parts: &ProcessorParts,
     ) -> io::Result<RunningProcessor> {
         let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
+        let work = parts.works.begin(id, Arc::clone(&link) as Arc<dyn Waker>);
         let body = {
-            let (link, notices) = (Arc::clone(&link), Arc::clone(notices));
-            Box::new(move |wait| Processor::new(link, wait, published, notices).run())
+            let (link, notices) = (Arc::clone(&link), Arc::clone(&parts.notices));
+            Box::new(move |wait| Processor::new(link, wait, published, notices, work).run())
         };
-        let (waker, join) = runtime.start(&format!("processor-{id}"), placement, body)?;
+        let (waker, join) = parts.runtime.start(&format!("processor-{id}"), placement, body)?;
         link.set_waker(waker);
         Ok(RunningProcessor { link, join })
     }

@@ -42,6 +42,8 @@ pub enum Stage {
     CopyOut,
     /// What was handed over is made visible, and the other sides are notified.
     Notify,
+    /// Requests of disks are taken, translated, handed to the device and answered.
+    Storage,
     /// Work is looked for: polls that bring nothing, descriptors, mail, commands of
     /// the control plane, arming of notifications.
     Poll,
@@ -51,7 +53,7 @@ pub enum Stage {
 
 impl Stage {
     /// How many there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
     /// All of them, in the order of a frame's life.
     pub const ALL: [Self; Self::COUNT] = [
@@ -62,6 +64,7 @@ impl Stage {
         Self::Checksum,
         Self::CopyOut,
         Self::Notify,
+        Self::Storage,
         Self::Poll,
         Self::Idle,
     ];

@@ -116,7 +116,7 @@ pub enum TopologyError {
     Stuck(u64),
 }
 
-/// Why a queue was not handed over. It stays where it is.
+/// Why a queue was not handed over, or not at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MoveError {
     /// There is no such queue now.
@@ -125,7 +125,8 @@ pub enum MoveError {
     /// There is no such processor.
     #[error("there is no processor {0}; see the list of processors")]
     NoSuchProcessor(ProcessorId),
-    /// A processor did not answer in time.
+    /// A processor did not answer in time. The queue is counted where it is to go, and goes
+    /// there when the processor comes to it.
     #[error("the hand-over was not confirmed in time; see the log")]
     Stuck,
 }

@@ -85,7 +85,9 @@ impl Engine {
     }
 
     fn hold(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
-        let Some(parcel) = self.post.parcel(queue, frame, is_only) else { return false };
+        let Some(parcel) = self.post.parcel(self.link.id, queue, frame, is_only) else {
+            return false;
+        };
         match self.routes.hold(queue, parcel, HELD_MAX) {
             Ok(()) => true,
             Err(parcel) => {

@@ -1,0 +1,82 @@
+use suimon_quantity::{Direction, PortId};
+
+use super::*;
+
+const HOME: ProcessorId = ProcessorId(0);
+/// Reads no mail.
+const STARVED: ProcessorId = ProcessorId(1);
+/// Reads all of it at once.
+const QUICK: ProcessorId = ProcessorId(2);
+
+fn post() -> Post {
+    Post::new(Arc::new(Link::new(HOME, 0.into())))
+}
+
+fn queue(port: u32) -> QueueId {
+    QueueId { port: PortId(port), direction: Direction::Egress, index: 0 }
+}
+
+/// Adds frames; returns how many were taken.
+fn add(post: &mut Post, owner: ProcessorId, queue: QueueId, frames: usize) -> usize {
+    let mut frame = Frame::new(0);
+    (0..frames).filter(|_| post.add(owner, queue, &mut frame, false)).count()
+}
+
+/// What is sent now.
+fn sent(post: &mut Post) -> Vec<Parcel> {
+    std::mem::take(&mut post.open)
+}
+
+#[test]
+fn a_starved_processor_leaves_buffers_for_the_others() {
+    let mut post = post();
+    let kept = add(&mut post, STARVED, queue(1), FRAMES_MAX * 2);
+    let parcels = sent(&mut post);
+    assert!(kept >= FRAMES_MAX / 2, "{kept}");
+    for _ in 0..100 {
+        assert_eq!(add(&mut post, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
+        sent(&mut post).into_iter().for_each(return_home);
+        assert_eq!(add(&mut post, STARVED, queue(1), BATCH_FRAMES_MAX), 0);
+    }
+    // It reads its mail at last.
+    parcels.into_iter().for_each(return_home);
+    assert_eq!(add(&mut post, STARVED, queue(1), FRAMES_MAX * 2), kept);
+}
+
+#[test]
+fn seven_starved_processors_leave_a_batch_for_another() {
+    let mut post = post();
+    let mut parcels = Vec::new();
+    for starved in 3..10 {
+        for round in 0..FRAMES_MAX as u32 {
+            // Of many queues, with one frame each.
+            add(&mut post, ProcessorId(starved), queue(round), 1);
+            parcels.append(&mut post.open);
+        }
+    }
+    for _ in 0..100 {
+        assert_eq!(add(&mut post, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
+        sent(&mut post).into_iter().for_each(return_home);
+    }
+}
+
+#[test]
+fn frames_that_are_held_here_leave_buffers_too() {
+    let mut post = post();
+    let mut frame = Frame::new(0);
+    let held: Vec<Parcel> =
+        std::iter::from_fn(|| post.parcel(HOME, queue(1), &mut frame, false)).collect();
+    assert!(held.len() >= FRAMES_MAX / 2, "{}", held.len());
+    assert_eq!(add(&mut post, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
+}
+
+#[test]
+fn a_frame_that_did_not_fit_is_not_said_to_be_sent() {
+    let mut post = post();
+    let mut taken = 0;
+    for _ in 0..FRAMES_MAX * 2 {
+        taken += add(&mut post, STARVED, queue(1), 1);
+    }
+    let under_way: usize = sent(&mut post).iter().map(|parcel| parcel.frames.len()).sum();
+    assert_eq!(taken, under_way);
+}
