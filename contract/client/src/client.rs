@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 use suimon_contract::{
     AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig, Operation,
-    ProcessorStatus, QueueStatus, Resource, Severity, TopSnapshot, UplinkConfig, VmqStatus,
+    ProcessorStatus, QosFlowStatus, QueueStatus, Resource, Severity, TopSnapshot, UplinkConfig,
+    VmqStatus, WhatIfAnswer, WhatIfRequest,
 };
 
 use crate::resources::{body, item};
@@ -98,6 +99,17 @@ impl Client {
     /// VMQ of the team or uplink of this name, if a switch uses it.
     pub async fn vmq(&self, uplink: &Name) -> Result<VmqStatus, ClientError> {
         self.json(format!("/1.0/vmq/{uplink}")).await
+    }
+
+    /// What each disk gets and is held to.
+    pub async fn qos_flows(&self) -> Result<Vec<QosFlowStatus>, ClientError> {
+        self.json("/1.0/qos/flows").await
+    }
+
+    /// What stores would promise; nothing changes.
+    pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, ClientError> {
+        let call = Call::new(Method::POST, "/1.0/qos/what-if").with_body(body(request)?);
+        transport::json(&self.socket, call).await
     }
 
     /// All queues.
@@ -217,7 +229,7 @@ impl Client {
 }
 
 /// `path?a=1&b=2` of what is given. Values are numbers and plain words.
-fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String {
+pub(crate) fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String {
     let mut full = path.to_owned();
     let given = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
     for (index, (key, value)) in given.enumerate() {

@@ -18,6 +18,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod client;
+mod disks;
 mod error;
 mod resources;
 mod stream;
@@ -25,5 +26,5 @@ mod transport;
 
 pub use client::{CaptureOptions, Captured, Client, EventQuery};
 pub use error::ClientError;
-pub use resources::Outcome;
+pub use resources::{ChangeOptions, Outcome};
 pub use stream::{Capture, Follow};

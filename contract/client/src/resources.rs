@@ -1,8 +1,9 @@
-//! Switches, uplinks, teams, NICs: the same verbs for every kind of resource.
+//! Switches, NICs, disks and others: the same verbs for every kind of resource.
 
 use hyper::Method;
 use suimon_contract::{ApplyRequest, Name, Operation, Plan, Resource};
 
+use crate::client::with_query;
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
@@ -15,9 +16,32 @@ pub enum Outcome {
     Started(Box<Operation>),
 }
 
+/// How a change is to be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeOptions {
+    /// Nothing changes, and the plan is the result.
+    pub dry_run: bool,
+    /// More minimums may be promised than a store can keep.
+    pub force: bool,
+    /// A disk is deleted with its file.
+    pub with_file: bool,
+}
+
+impl ChangeOptions {
+    /// `path` with what is asked for.
+    fn with_path(self, path: &str) -> String {
+        let given = |is_given: bool| is_given.then(|| "true".to_owned());
+        let pairs = [
+            ("dry_run", given(self.dry_run)),
+            ("force", given(self.force)),
+            ("with_file", given(self.with_file)),
+        ];
+        with_query(path, &pairs)
+    }
+}
+
 /// Every method fails with [`ClientError`]; what the daemon refuses is
-/// [`ClientError::Refused`] with the resource and key named. With `dry_run`
-/// nothing changes and the plan is the result.
+/// [`ClientError::Refused`] with the resource and key named.
 impl Client {
     /// All resources of a kind, by name.
     pub async fn list<R: Resource>(&self) -> Result<Vec<R::Status>, ClientError> {
@@ -33,19 +57,19 @@ impl Client {
     pub async fn create<R: Resource>(
         &self,
         resource: &R,
-        dry_run: bool,
+        options: ChangeOptions,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::POST, collection::<R>(), Some(body(resource)?), dry_run).await
+        self.change(Method::POST, collection::<R>(), Some(body(resource)?), options).await
     }
 
     /// Replaces the configuration of a resource.
     pub async fn replace<R: Resource>(
         &self,
         resource: &R,
-        dry_run: bool,
+        options: ChangeOptions,
     ) -> Result<Outcome, ClientError> {
         let path = item::<R>(resource.name());
-        self.change(Method::PUT, path, Some(body(resource)?), dry_run).await
+        self.change(Method::PUT, path, Some(body(resource)?), options).await
     }
 
     /// Changes some keys of a resource by a JSON merge patch (RFC 7386).
@@ -53,27 +77,27 @@ impl Client {
         &self,
         name: &Name,
         patch: &serde_json::Value,
-        dry_run: bool,
+        options: ChangeOptions,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::PATCH, item::<R>(name), Some(body(patch)?), dry_run).await
+        self.change(Method::PATCH, item::<R>(name), Some(body(patch)?), options).await
     }
 
     /// Deletes a resource.
     pub async fn delete<R: Resource>(
         &self,
         name: &Name,
-        dry_run: bool,
+        options: ChangeOptions,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::DELETE, item::<R>(name), None, dry_run).await
+        self.change(Method::DELETE, item::<R>(name), None, options).await
     }
 
     /// Makes the host be as described.
     pub async fn apply(
         &self,
         request: &ApplyRequest,
-        dry_run: bool,
+        options: ChangeOptions,
     ) -> Result<Outcome, ClientError> {
-        self.change(Method::POST, "/1.0/apply".to_owned(), Some(body(request)?), dry_run).await
+        self.change(Method::POST, "/1.0/apply".to_owned(), Some(body(request)?), options).await
     }
 
     async fn change(
@@ -81,16 +105,15 @@ impl Client {
         method: Method,
         path: String,
         body: Option<Vec<u8>>,
-        dry_run: bool,
+        options: ChangeOptions,
     ) -> Result<Outcome, ClientError> {
         let is_patch = method == Method::PATCH;
-        let path = if dry_run { format!("{path}?dry_run=true") } else { path };
-        let mut call = Call::new(method, path);
+        let mut call = Call::new(method, options.with_path(&path));
         call.body = body;
         if is_patch {
             call.content_type = "application/merge-patch+json";
         }
-        if dry_run {
+        if options.dry_run {
             transport::json(self.socket(), call).await.map(Outcome::Planned)
         } else {
             transport::json(self.socket(), call)

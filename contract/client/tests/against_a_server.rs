@@ -4,8 +4,11 @@
 
 use std::path::PathBuf;
 
-use suimon_client::{CaptureOptions, Client, ClientError, EventQuery, Outcome};
-use suimon_contract::{ErrorCode, NicConfig, Severity};
+use suimon_client::{CaptureOptions, ChangeOptions, Client, ClientError, EventQuery, Outcome};
+use suimon_contract::{
+    ConvertDiskRequest, DiskConfig, DiskFormat, ErrorCode, NicConfig, QosPolicyConfig,
+    QosPolicyKind, Severity, SnapshotDiskRequest, WhatIfRequest,
+};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -75,7 +78,7 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
     let name = "web".parse().unwrap();
     let outcome = server
         .client()
-        .patch::<NicConfig>(&name, &serde_json::json!({"vlan": null}), false)
+        .patch::<NicConfig>(&name, &serde_json::json!({"vlan": null}), ChangeOptions::default())
         .await
         .unwrap();
     assert!(matches!(outcome, Outcome::Started(operation) if operation.id == 7));
@@ -100,9 +103,72 @@ async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
 #[tokio::test]
 async fn a_dry_run_asks_for_the_plan() {
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
-    let outcome = server.client().delete::<NicConfig>(&"web".parse().unwrap(), true).await.unwrap();
+    let options = ChangeOptions { dry_run: true, ..ChangeOptions::default() };
+    let name = "web".parse().unwrap();
+    let outcome = server.client().delete::<NicConfig>(&name, options).await.unwrap();
     assert!(matches!(outcome, Outcome::Planned(plan) if plan.is_empty()));
     assert!(server.asked.await.unwrap().starts_with("DELETE /1.0/nics/web?dry_run=true "));
+}
+
+#[tokio::test]
+async fn a_change_says_what_may_be_forced_and_what_goes_with_it() {
+    let server = OneAnswer::json("202 Accepted", OPERATION);
+    let limits = serde_json::from_str(r#"{"min_iops":9}"#).unwrap();
+    let name = "gold".parse().unwrap();
+    let policy = QosPolicyConfig::new(name, QosPolicyKind::Aggregated, limits);
+    let options = ChangeOptions { force: true, ..ChangeOptions::default() };
+    server.client().create(&policy, options).await.unwrap();
+    let asked = server.asked.await.unwrap();
+    assert!(asked.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{asked}");
+
+    let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
+    let options = ChangeOptions { dry_run: true, with_file: true, force: false };
+    server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
+    let asked = server.asked.await.unwrap();
+    assert!(asked.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{asked}");
+}
+
+#[tokio::test]
+async fn work_on_disks_is_an_operation() {
+    let name = "web".parse().unwrap();
+    let file = || "vms/copy.vhd".parse().unwrap();
+    let convert = ConvertDiskRequest { file: file(), format: DiskFormat::Vhd, kind: None };
+    for (verb, body) in [
+        ("check", ""),
+        ("compact", ""),
+        ("merge", ""),
+        ("convert", r#"{"file":"vms/copy.vhd","format":"vhd"}"#),
+        ("snapshot", r#"{"file":"vms/copy.vhd"}"#),
+    ] {
+        let server = OneAnswer::json("202 Accepted", OPERATION);
+        let client = server.client();
+        let operation = match verb {
+            "check" => client.check_disk(&name).await,
+            "compact" => client.compact_disk(&name).await,
+            "merge" => client.merge_disk(&name).await,
+            "convert" => client.convert_disk(&name, &convert).await,
+            _ => client.snapshot_disk(&name, &SnapshotDiskRequest { file: file() }).await,
+        };
+        assert_eq!(operation.unwrap().id, 7);
+        let asked = server.asked.await.unwrap();
+        assert!(asked.starts_with(&format!("POST /1.0/disks/web/{verb} HTTP/1.1\r\n")), "{asked}");
+        assert!(asked.ends_with(&format!("\r\n\r\n{body}")), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn qos_is_asked_what_it_is_and_what_it_would_be() {
+    let server = OneAnswer::json("200 OK", "[]");
+    assert_eq!(server.client().qos_flows().await.unwrap(), []);
+    assert!(server.asked.await.unwrap().starts_with("GET /1.0/qos/flows HTTP/1.1\r\n"));
+
+    let server = OneAnswer::json("200 OK", r#"{"fits":true,"stores":[]}"#);
+    let request: WhatIfRequest =
+        serde_json::from_str(r#"{"proposals":[{"without_disk":"web"}]}"#).unwrap();
+    assert!(server.client().what_if(&request).await.unwrap().fits);
+    let asked = server.asked.await.unwrap();
+    assert!(asked.starts_with("POST /1.0/qos/what-if HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.ends_with(r#"{"proposals":[{"without_disk":"web"}]}"#), "{asked}");
 }
 
 #[tokio::test]

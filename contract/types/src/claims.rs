@@ -1,13 +1,13 @@
 //! What resources hold that nobody else can hold at the same time.
 
 use core::fmt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use suimon_frame::MacAddr;
 
 use crate::finding::Place;
-use crate::{HostConfig, Kind, Name};
+use crate::{HostConfig, Kind, Name, StoreConfig};
 
 /// Something only one resource can hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +16,9 @@ pub(crate) enum Claim {
     Team(Name),
     Device { netns: Option<String>, name: String },
     Socket(PathBuf),
+    Store(PathBuf),
+    BlockDevice(Name),
+    File(PathBuf),
     Address { switch: Name, mac: MacAddr },
 }
 
@@ -26,7 +29,8 @@ pub(crate) struct Claimed {
     pub(crate) field: &'static str,
 }
 
-/// All claims of a host, in the order of the file: uplinks, teams, switches, NICs.
+/// All claims of a host, in the order of the file: uplinks, teams, switches, NICs, stores,
+/// disks.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
@@ -75,6 +79,36 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
             claims.push(Claimed { claim, place, field: "mac" });
         }
     }
+    claims.extend(claims_of_storage(config));
+    claims
+}
+
+fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
+    let mut claims = Vec::new();
+    let mut stores: BTreeMap<&Name, &StoreConfig> = BTreeMap::new();
+    for (index, store) in config.stores.iter().enumerate() {
+        stores.insert(&store.name, store);
+        let place = Place::new(Kind::Store, index);
+        claims.push(Claimed { claim: Claim::Store(store.path.clone()), place, field: "path" });
+    }
+    // Disks are exports of one NBD server by its socket; that is one claim.
+    let mut servers: BTreeSet<&PathBuf> = BTreeSet::new();
+    for (index, disk) in config.disks.iter().enumerate() {
+        let place = Place::new(Kind::Disk, index);
+        let mut claim = |claim, field| claims.push(Claimed { claim, place, field });
+        match (disk.effective_file(), stores.get(&disk.store)) {
+            (None, _) => claim(Claim::BlockDevice(disk.store.clone()), "store"),
+            (Some(_), Some(store)) => claim(Claim::File(disk.path_in(store)), "file"),
+            // That there is no such store is found elsewhere.
+            (Some(_), None) => {}
+        }
+        if let Some(vhost_user) = &disk.vhost_user {
+            claim(Claim::Socket(vhost_user.socket.clone()), "vhost_user.socket");
+        }
+        if let Some(nbd) = disk.nbd.as_ref().filter(|nbd| servers.insert(&nbd.socket)) {
+            claim(Claim::Socket(nbd.socket.clone()), "nbd.socket");
+        }
+    }
     claims
 }
 
@@ -88,6 +122,9 @@ impl fmt::Display for Claim {
                 write!(f, "device `{name}` in namespace `{netns}`")
             }
             Self::Socket(path) => write!(f, "socket `{}`", path.display()),
+            Self::Store(path) => write!(f, "path `{}`", path.display()),
+            Self::BlockDevice(store) => write!(f, "the block device of store `{store}`"),
+            Self::File(path) => write!(f, "file `{}`", path.display()),
             Self::Address { switch, mac } => write!(f, "address `{mac}` on switch `{switch}`"),
         }
     }

@@ -1,13 +1,14 @@
 //! Desired state: what the user asked for. The same types are the host file, the
 //! bodies of the API and what the daemon stores.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
-use crate::{Name, TeamConfig, TrunkVlans, VmqConfig};
+use crate::{DiskConfig, Name, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmqConfig};
 
 /// Everything desired of one host: the host file as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -30,6 +31,15 @@ pub struct HostConfig {
     /// NICs.
     #[serde(rename = "nic", skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<NicConfig>,
+    /// Stores of disks.
+    #[serde(rename = "store", skip_serializing_if = "Vec::is_empty")]
+    pub stores: Vec<StoreConfig>,
+    /// Storage QoS policies.
+    #[serde(rename = "qos_policy", skip_serializing_if = "Vec::is_empty")]
+    pub qos_policies: Vec<QosPolicyConfig>,
+    /// Disks.
+    #[serde(rename = "disk", skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskConfig>,
 }
 
 /// `[host]`.
@@ -158,6 +168,12 @@ pub struct UplinkConfig {
     /// Largest IP packet, 68 to 9216 bytes; the device's own if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
+    /// With `af_xdp`: the addresses that the host has on the device. ARP and neighbour
+    /// discovery that ask for them, and frames to the device's own MAC address, stay with
+    /// the host. If absent, all but what concerns the link goes to the switch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub host_addresses: Vec<IpAddr>,
     /// What we and the device may leave to each other.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,

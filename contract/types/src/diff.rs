@@ -4,15 +4,17 @@
 //! Steps are ordered so that what is needed exists when it is needed, and so
 //! that ports which only move are not interrupted:
 //!
-//! 1. NICs are deleted: devices, sockets and addresses become free.
-//! 2. Switches, teams and uplinks are deleted whose device, team or uplink somebody
-//!    else takes over.
-//! 3. Uplinks are replaced.
-//! 4. Uplinks, teams and switches are created.
-//! 5. Live changes: host, uplinks, teams, switches, NICs. A NIC may move here from a
-//!    switch that is deleted in step 7 to one created in step 4.
-//! 6. NICs are replaced and created.
-//! 7. The other switches, teams and uplinks are deleted, which nothing refers to now.
+//! 1. NICs and disks are deleted: devices, sockets, addresses and files become free.
+//! 2. Switches, teams, uplinks and stores are deleted whose device, team, uplink or path
+//!    somebody else takes over.
+//! 3. Uplinks and stores are replaced.
+//! 4. Uplinks, teams, switches, stores and QoS policies are created.
+//! 5. Live changes: host, uplinks, teams, switches, NICs, stores, QoS policies, disks. A
+//!    NIC may move here from a switch that is deleted in step 7 to one created in step 4,
+//!    and a disk from one policy to another.
+//! 6. NICs and disks are replaced and created. Disks are replaced with their store.
+//! 7. The other switches, teams, uplinks, stores and policies are deleted, which nothing
+//!    refers to now.
 //!
 //! Replaced resources may exchange devices with each other and with created
 //! ones. Whoever carries the plan out therefore takes down all that is replaced
@@ -28,7 +30,8 @@ use serde_json::{Map, Value};
 use crate::SwitchConfig;
 use crate::claims::{Claim, claims};
 use crate::{
-    Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep, TeamConfig,
+    DiskConfig, Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep,
+    TeamConfig,
 };
 
 impl Plan {
@@ -55,11 +58,12 @@ impl Plan {
 }
 
 /// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, uplinks, teams, switches, NICs.
+/// live changes are: host, API, uplinks, teams, switches, NICs, stores, QoS policies, disks.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
-/// Every table with what it means: defaults filled in, `offload` and `vmq` always there.
+/// Every table with what it means: defaults filled in, `offload`, `vmq` and `qos` always
+/// there.
 fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     let mut tables = BTreeMap::new();
     tables.insert((Kind::Host, String::new()), table(&config.host));
@@ -83,6 +87,16 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     for nic in &config.nics {
         let table = with(table(&meant_nic(nic)), "offload", &nic.offload);
         tables.insert((Kind::Nic, nic.name.to_string()), table);
+    }
+    for store in &config.stores {
+        tables.insert((Kind::Store, store.name.to_string()), table(store));
+    }
+    for policy in &config.qos_policies {
+        tables.insert((Kind::QosPolicy, policy.name.to_string()), table(policy));
+    }
+    for disk in &config.disks {
+        let table = with(table(&meant_disk(disk)), "qos", &disk.qos);
+        tables.insert((Kind::Disk, disk.name.to_string()), table);
     }
     tables
 }
@@ -112,6 +126,15 @@ fn meant_nic(nic: &NicConfig) -> NicConfig {
     NicConfig { device, mode: nic.socket_mode(), ..nic.clone() }
 }
 
+fn meant_disk(disk: &DiskConfig) -> DiskConfig {
+    DiskConfig {
+        file: disk.effective_file(),
+        kind: Some(disk.effective_kind()),
+        serial: Some(disk.effective_serial()),
+        ..disk.clone()
+    }
+}
+
 fn to_value<T: Serialize>(value: &T) -> Value {
     // Only a path that is not UTF-8 fails, and validation refuses it.
     serde_json::to_value(value).unwrap_or(Value::Null)
@@ -127,26 +150,33 @@ fn table<T: Serialize>(value: &T) -> Table {
 /// The steps by phase, see the head of this file.
 #[derive(Default)]
 struct Phases {
-    nics_deleted: Vec<PlanStep>,
+    ends_deleted: Vec<PlanStep>,
     deleted_early: Vec<PlanStep>,
-    uplinks_replaced: Vec<PlanStep>,
+    replaced: Vec<PlanStep>,
     created: Vec<PlanStep>,
     changed: Vec<PlanStep>,
-    nics_replaced: Vec<PlanStep>,
-    nics_created: Vec<PlanStep>,
+    ends_replaced: Vec<PlanStep>,
+    ends_created: Vec<PlanStep>,
     deleted_late: Vec<PlanStep>,
+    /// Stores among those that are replaced, whose disks are, too.
+    stores_replaced: BTreeSet<String>,
+}
+
+/// Whether it is what a VM has, to which nothing refers.
+const fn is_end(kind: Kind) -> bool {
+    matches!(kind, Kind::Nic | Kind::Disk)
 }
 
 impl Phases {
     fn in_order(self) -> Vec<PlanStep> {
         [
-            self.nics_deleted,
+            self.ends_deleted,
             self.deleted_early,
-            self.uplinks_replaced,
+            self.replaced,
             self.created,
             self.changed,
-            self.nics_replaced,
-            self.nics_created,
+            self.ends_replaced,
+            self.ends_created,
             self.deleted_late,
         ]
         .concat()
@@ -173,7 +203,7 @@ impl Phases {
         gone.sort_by_key(|id| Reverse(id.0));
         for id in gone {
             let phase = match id.0 {
-                Kind::Nic => &mut self.nics_deleted,
+                kind if is_end(kind) => &mut self.ends_deleted,
                 _ if passed_on.contains(id) => &mut self.deleted_early,
                 _ => &mut self.deleted_late,
             };
@@ -182,7 +212,7 @@ impl Phases {
     }
 
     fn create(&mut self, id: &Id) {
-        let phase = if id.0 == Kind::Nic { &mut self.nics_created } else { &mut self.created };
+        let phase = if is_end(id.0) { &mut self.ends_created } else { &mut self.created };
         phase.push(step(PlanAction::Create, id, Vec::new()));
     }
 
@@ -200,15 +230,25 @@ impl Phases {
                     Effect::Live | Effect::NextStart | Effect::Identity => false,
                 };
         }
-        if changes.is_empty() {
+        // Stores come before disks in the order of changes.
+        let store = new.get("store").and_then(Value::as_str).filter(|_| id.0 == Kind::Disk);
+        let with_store = store.filter(|store| self.stores_replaced.contains(*store) && !interrupts);
+        if changes.is_empty() && with_store.is_none() {
             return;
         }
-        let (phase, action) = match (interrupts, id.0) {
+        let (phase, action) = match (interrupts || with_store.is_some(), id.0) {
             (false, _) => (&mut self.changed, PlanAction::ChangeLive),
-            (true, Kind::Nic) => (&mut self.nics_replaced, PlanAction::Replace),
-            (true, _) => (&mut self.uplinks_replaced, PlanAction::Replace),
+            (true, kind) if is_end(kind) => (&mut self.ends_replaced, PlanAction::Replace),
+            (true, _) => (&mut self.replaced, PlanAction::Replace),
         };
-        phase.push(step(action, id, changes));
+        if id.0 == Kind::Store && interrupts {
+            self.stores_replaced.insert(id.1.clone());
+        }
+        let mut step = step(action, id, changes);
+        if let Some(store) = with_store {
+            step.note = Some(format!("with store/{store}"));
+        }
+        phase.push(step);
     }
 }
 
@@ -245,3 +285,7 @@ fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> Pla
 #[cfg(test)]
 #[path = "diff_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "diff_storage_tests.rs"]
+mod storage_tests;

@@ -310,6 +310,9 @@ fn resources(host: &HostConfig) -> Vec<String> {
     all.extend(host.teams.iter().map(|t| format!("team/{}", t.name)));
     all.extend(host.switches.iter().map(|s| format!("switch/{}", s.name)));
     all.extend(host.nics.iter().map(|n| format!("nic/{}", n.name)));
+    all.extend(host.stores.iter().map(|s| format!("store/{}", s.name)));
+    all.extend(host.qos_policies.iter().map(|p| format!("qos_policy/{}", p.name)));
+    all.extend(host.disks.iter().map(|d| format!("disk/{}", d.name)));
     all.sort();
     all
 }

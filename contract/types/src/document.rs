@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::disk_fits::{disk_fits, store_fits};
 use crate::finding::{Finding, Place};
+use crate::qos_fits::policy_fits;
 use crate::team_fits::team_fits;
+use crate::uplink_fits::uplink_fits;
 use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
-use crate::vmq_fits::uplink_fits;
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 
 /// An error and the path of the table it is in.
@@ -32,6 +34,9 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), uplink_fits),
         teams: reader.tables(Kind::Team, root.remove("team"), team_fits),
         nics: reader.tables(Kind::Nic, root.remove("nic"), nic_fits),
+        stores: reader.tables(Kind::Store, root.remove("store"), store_fits),
+        qos_policies: reader.tables(Kind::QosPolicy, root.remove("qos_policy"), policy_fits),
+        disks: reader.tables(Kind::Disk, root.remove("disk"), disk_fits),
     };
     let Reader { mut findings, unread } = reader;
     // With a table missing, references to it would look wrong though they are not.
@@ -111,7 +116,7 @@ struct Names(BTreeMap<Place, String>);
 impl Names {
     fn of(root: &Map<String, Value>) -> Self {
         let mut names = BTreeMap::new();
-        for kind in [Kind::Switch, Kind::Uplink, Kind::Team, Kind::Nic] {
+        for kind in Kind::RESOURCES {
             let tables = root.get(kind.word()).and_then(Value::as_array);
             for (index, table) in tables.into_iter().flatten().enumerate() {
                 let name = table.get("name").filter(|name| Form::Name.accepts(name));

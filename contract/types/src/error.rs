@@ -21,7 +21,7 @@ pub enum ErrorCode {
     KeyNotApplicable,
     /// Two resources of one kind, or an uplink and a team, have one name.
     DuplicateName,
-    /// Two resources claim one device, socket, MAC address, uplink or team.
+    /// Two resources claim one device, socket, MAC address, uplink, team or file.
     Conflict,
     /// VLANs overlap.
     OverlappingVlans,
@@ -35,6 +35,8 @@ pub enum ErrorCode {
     AlreadyExists,
     /// Something else refers to the resource.
     InUse,
+    /// More minimums would be promised than a store can keep.
+    Overcommitted,
     /// A device, namespace, directory or CPU does not exist on this host.
     DeviceMissing,
     /// A device is held by something else.
@@ -55,7 +57,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, in the order of the reference.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Malformed,
         Self::UnknownKey,
         Self::InvalidValue,
@@ -69,6 +71,7 @@ impl ErrorCode {
         Self::MethodNotAllowed,
         Self::AlreadyExists,
         Self::InUse,
+        Self::Overcommitted,
         Self::DeviceMissing,
         Self::DeviceBusy,
         Self::PermissionDenied,
@@ -95,6 +98,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => "method_not_allowed",
             Self::AlreadyExists => "already_exists",
             Self::InUse => "in_use",
+            Self::Overcommitted => "overcommitted",
             Self::DeviceMissing => "device_missing",
             Self::DeviceBusy => "device_busy",
             Self::PermissionDenied => "permission_denied",
@@ -125,6 +129,7 @@ impl ErrorCode {
             | Self::KeyNotApplicable
             | Self::OverlappingVlans
             | Self::UnknownReference
+            | Self::Overcommitted
             | Self::DeviceMissing
             | Self::Unsupported => 422,
             Self::HostError | Self::PermissionDenied | Self::Internal => 500,
@@ -145,7 +150,7 @@ impl ErrorCode {
                 "Two resources of one kind, or an uplink and a team, have one name."
             }
             Self::Conflict => {
-                "Two resources claim one device, socket, MAC address, uplink or team."
+                "Two resources claim one device, socket, MAC address, uplink, team or file."
             }
             Self::OverlappingVlans => "VLANs overlap.",
             Self::UnknownReference => "It names a resource that does not exist in the file.",
@@ -153,6 +158,9 @@ impl ErrorCode {
             Self::MethodNotAllowed => "The resource exists and does not take this HTTP method.",
             Self::AlreadyExists => "The resource exists already.",
             Self::InUse => "Something else refers to the resource.",
+            Self::Overcommitted => {
+                "More minimums would be promised than a store can keep; it can be forced."
+            }
             Self::DeviceMissing => {
                 "A device, namespace, directory or CPU does not exist on this host."
             }

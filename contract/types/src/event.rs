@@ -30,7 +30,7 @@ impl Severity {
 
 /// What happened. The numbers are part of the API: they are never given to
 /// another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-/// processor and queue.
+/// processor and queue, 6xxx store, disk and Storage QoS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Position in the log; counts up by one, survives restarts.

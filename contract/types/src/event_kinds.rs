@@ -6,7 +6,7 @@ macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
         /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-        /// processor and queue.
+        /// processor and queue, 6xxx store, disk and Storage QoS.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventKind {
@@ -150,6 +150,54 @@ catalogue! {
         "What a move that VMQ decided did to the loads of both processors; the fields have what was expected, too.";
     5005 QueueMoveFailed "queue_move_failed" Warning
         "A queue could not be moved to where VMQ wanted it; it stays.";
+    6001 StoreCreated "store_created" Info
+        "A store was made known.";
+    6002 StoreChanged "store_changed" Info
+        "A store was changed while its disks were in use.";
+    6003 StoreDeleted "store_deleted" Info
+        "A store is known no more; its files stay.";
+    6004 StoreFailed "store_failed" Error
+        "A store is not as desired; the daemon tries again.";
+    6005 StoreRecovered "store_recovered" Info
+        "A store that had failed is as desired again.";
+    6101 DiskCreated "disk_created" Info
+        "A disk was made known and opened.";
+    6102 DiskChanged "disk_changed" Info
+        "A disk was changed while it was in use.";
+    6103 DiskDeleted "disk_deleted" Info
+        "A disk was deleted; the fields say whether its file was, too.";
+    6104 DiskConnected "disk_connected" Info
+        "A VM connected to a disk's socket.";
+    6105 DiskDisconnected "disk_disconnected" Warning
+        "The VM is gone from a disk's socket.";
+    6106 DiskDriverReady "disk_driver_ready" Info
+        "The guest's driver has agreed on features and the disk's queues run.";
+    6107 DiskProtocolViolation "disk_protocol_violation" Error
+        "The guest, VMM or NBD client broke the protocol; its own queue or connection is stopped.";
+    6108 DiskFailed "disk_failed" Error
+        "A disk is not as desired; the daemon tries again.";
+    6109 DiskRecovered "disk_recovered" Info
+        "A disk that had failed is as desired again.";
+    6110 DiskIoFailed "disk_io_failed" Error
+        "The store failed a request of a disk, and the guest was told so; the fields say what and where. At most one per disk in 10 s.";
+    6111 DiskFileMade "disk_file_made" Info
+        "A disk's file was not there and was made.";
+    6112 DiskResized "disk_resized" Info
+        "A disk has grown; its guest was told.";
+    6113 DiskChecked "disk_checked" Info
+        "A disk's file was checked; the fields say what was found.";
+    6201 QosPolicyCreated "qos_policy_created" Info
+        "A QoS policy was made.";
+    6202 QosPolicyChanged "qos_policy_changed" Info
+        "A QoS policy was changed; its disks have the new limits.";
+    6203 QosPolicyDeleted "qos_policy_deleted" Info
+        "A QoS policy was deleted.";
+    6204 MinimumUnmet "minimum_unmet" Warning
+        "A disk or policy that had enough to do has got less than its minimum for 60 s; the fields name the cause.";
+    6205 MinimumMet "minimum_met" Info
+        "A disk or policy whose minimum was not met gets it again.";
+    6206 PromiseForced "promise_forced" Warning
+        "More was promised than a store can keep, because the change was forced; the fields have the arithmetic.";
 }
 
 #[cfg(test)]

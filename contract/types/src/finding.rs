@@ -32,10 +32,8 @@ impl Place {
     pub(crate) fn path(self) -> String {
         match self.kind {
             Kind::File => String::new(),
-            Kind::Host | Kind::Api | Kind::Offload | Kind::Vmq => self.kind.word().to_owned(),
-            Kind::Switch | Kind::Uplink | Kind::Team | Kind::Nic => {
-                format!("{}[{}]", self.kind.word(), self.index)
-            }
+            kind if kind.is_resource() => format!("{}[{}]", kind.word(), self.index),
+            kind => kind.word().to_owned(),
         }
     }
 
@@ -43,9 +41,7 @@ impl Place {
     pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
             (Kind::File, _) => None,
-            (Kind::Switch | Kind::Uplink | Kind::Team | Kind::Nic, Some(name)) => {
-                Some(format!("{}/{name}", self.kind.word()))
-            }
+            (kind, Some(name)) if kind.is_resource() => Some(format!("{}/{name}", kind.word())),
             _ => Some(self.path()),
         }
     }
@@ -57,6 +53,9 @@ impl Place {
             Kind::Uplink => config.uplinks.get(self.index).map(|u| u.name.as_str()),
             Kind::Team => config.teams.get(self.index).map(|t| t.name.as_str()),
             Kind::Nic => config.nics.get(self.index).map(|n| n.name.as_str()),
+            Kind::Store => config.stores.get(self.index).map(|s| s.name.as_str()),
+            Kind::QosPolicy => config.qos_policies.get(self.index).map(|p| p.name.as_str()),
+            Kind::Disk => config.disks.get(self.index).map(|d| d.name.as_str()),
             _ => None,
         }
     }

@@ -2,15 +2,18 @@
 //! user in the words it is checked by.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 use suimon_frame::{MacAddr, VlanId};
 
-use crate::{Kind, Name, TrunkVlans};
+use crate::{ByteSize, Kind, Name, StoreFile, TrunkVlans};
 
 /// Most processors a host may have.
 pub(crate) const PROCESSORS_MAX: usize = 64;
+/// Most addresses that the host may have on an AF_XDP uplink; each is compared with one
+/// after the other.
+pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 /// `sun_path` of `sockaddr_un` holds 108 bytes, one of them the closing zero
 /// (unix(7)).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -41,6 +44,11 @@ pub enum Form {
     FilePath,
     /// IP address and TCP port.
     SocketAddress,
+    /// IP addresses that one station can have, each once, at least one.
+    StationIps {
+        /// Most addresses.
+        most: usize,
+    },
     /// MAC address that one station can have.
     StationAddress,
     /// A VLAN.
@@ -55,6 +63,24 @@ pub enum Form {
         least: u64,
         /// Largest value.
         most: u64,
+    },
+    /// A number of bytes, or a text with a unit.
+    Bytes {
+        /// Smallest value.
+        least: u64,
+        /// Largest value.
+        most: u64,
+        /// It is a multiple of this.
+        step: u64,
+    },
+    /// One of these numbers.
+    OneOfNumbers(&'static [u64]),
+    /// A file by its path below its store's.
+    StoreFile,
+    /// Serial number of a disk: printable ASCII.
+    Serial {
+        /// Most characters.
+        most: usize,
     },
     /// Yes or no.
     Flag,
@@ -92,6 +118,10 @@ impl Form {
             Self::UnixSocketPath => "an absolute path of at most 107 bytes".into(),
             Self::FilePath => "an absolute path".into(),
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
+            Self::StationIps { most } => format!(
+                "a list of 1 to {most} different IP addresses, each of one station, like \
+                 [\"192.0.2.7\", \"2001:db8::7\"]"
+            ),
             Self::StationAddress => {
                 "a MAC address of one station, six pairs of hex digits like 52:54:00:12:34:56, \
                  not a group address and not all zero"
@@ -105,6 +135,17 @@ impl Form {
                 format!("a list of 1 to {PROCESSORS_MAX} different CPU numbers, like [2, 3]")
             }
             Self::Number { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Bytes { least, most, step } => describe_bytes(least, most, step),
+            Self::OneOfNumbers(numbers) => {
+                let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+                format!("one of {}", numbers.join(", "))
+            }
+            Self::StoreFile => "a path below the store's, like vms/web.vhdx, without `/` at its \
+                                start, `.` and `..`"
+                .into(),
+            Self::Serial { most } => {
+                format!("1 to {most} printable ASCII characters without spaces at the ends")
+            }
             Self::Flag => "true or false".into(),
             Self::OneOf(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -133,6 +174,7 @@ impl Form {
             }),
             Self::FilePath => text.is_some_and(is_absolute_path),
             Self::SocketAddress => text.is_some_and(|text| text.parse::<SocketAddr>().is_ok()),
+            Self::StationIps { most } => is_station_ip_list(value, most),
             Self::StationAddress => {
                 text.and_then(|text| text.parse::<MacAddr>().ok()).is_some_and(MacAddr::is_station)
             }
@@ -145,6 +187,16 @@ impl Form {
             Self::Number { least, most } => {
                 value.as_u64().is_some_and(|number| (least..=most).contains(&number))
             }
+            Self::Bytes { least, most, step } => {
+                serde_json::from_value(value.clone()).map(ByteSize::bytes).is_ok_and(|bytes| {
+                    (least..=most).contains(&bytes) && bytes.checked_rem(step) == Some(0)
+                })
+            }
+            Self::OneOfNumbers(numbers) => {
+                value.as_u64().is_some_and(|number| numbers.contains(&number))
+            }
+            Self::StoreFile => text.is_some_and(|text| text.parse::<StoreFile>().is_ok()),
+            Self::Serial { most } => text.is_some_and(|text| is_serial(text, most)),
             Self::Flag => value.is_boolean(),
             Self::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
             Self::Table(_) => value.is_object(),
@@ -166,10 +218,19 @@ impl Form {
             | Self::FilePath
             | Self::SocketAddress
             | Self::StationAddress
+            | Self::StoreFile
+            | Self::Serial { .. }
             | Self::OneOf(_) => value.is_string(),
-            Self::Vlan | Self::Number { .. } => value.is_i64() || value.is_u64(),
+            Self::Vlan | Self::Number { .. } | Self::OneOfNumbers(_) => {
+                value.is_i64() || value.is_u64()
+            }
+            Self::Bytes { .. } => value.is_i64() || value.is_u64() || value.is_string(),
             Self::Flag => value.is_boolean(),
-            Self::Vlans | Self::Cpus | Self::Names { .. } | Self::Tables(_) => value.is_array(),
+            Self::Vlans
+            | Self::Cpus
+            | Self::Names { .. }
+            | Self::StationIps { .. }
+            | Self::Tables(_) => value.is_array(),
             Self::Table(_) => value.is_object(),
         }
     }
@@ -179,6 +240,25 @@ fn is_name_list(value: &Value, most: usize) -> bool {
     value.as_array().is_some_and(|list| {
         (1..=most).contains(&list.len()) && list.iter().all(|name| Form::Name.accepts(name))
     })
+}
+
+fn is_station_ip_list(value: &Value, most: usize) -> bool {
+    let Some(list) = value.as_array() else { return false };
+    let addresses: BTreeSet<IpAddr> = list
+        .iter()
+        .filter_map(|address| address.as_str()?.parse().ok())
+        .filter(|address| is_station_ip(*address))
+        .collect();
+    (1..=most).contains(&list.len()) && addresses.len() == list.len()
+}
+
+fn is_station_ip(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !(is_broadcast
+        || address.is_unspecified()
+        || address.is_multicast()
+        || address.is_loopback()
+        || address.to_canonical() != address)
 }
 
 fn is_host_name(text: &str) -> bool {
@@ -209,6 +289,24 @@ fn is_namespace_name(text: &str) -> bool {
 
 fn is_absolute_path(text: &str) -> bool {
     text.starts_with('/') && text.len() <= PATH_BYTES_MAX && !text.contains('\0')
+}
+
+fn describe_bytes(least: u64, most: u64, step: u64) -> String {
+    let (least, most) = (ByteSize::new(least), ByteSize::new(most));
+    let multiple = match step {
+        1 => String::new(),
+        _ => format!(", a multiple of {}", ByteSize::new(step)),
+    };
+    format!(
+        "a size from {least} to {most}{multiple}, as a number of bytes or like \"10 GiB\" (B, \
+         KiB, MiB, GiB, TiB)"
+    )
+}
+
+fn is_serial(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len())
+        && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        && text.trim() == text
 }
 
 fn is_cpu_list(value: &Value) -> bool {

@@ -10,7 +10,8 @@ use crate::document::read_document;
 use crate::finding::Place;
 use crate::json_tree::JsonTree;
 use crate::{
-    ApiError, ApplyRequest, ErrorCode, HostConfig, Kind, Name, NicConfig, NicStatus, SwitchConfig,
+    ApiError, ApplyRequest, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind, Name, NicConfig,
+    NicStatus, QosPolicyConfig, QosPolicyStatus, StoreConfig, StoreStatus, SwitchConfig,
     SwitchStatus, TeamConfig, TeamStatus, UplinkConfig, UplinkStatus, locate_errors, parse_toml,
     shape,
 };
@@ -21,7 +22,7 @@ pub const JSON_BYTES_MAX: usize = 4 << 20;
 const PATCH_DEPTH_MAX: usize = 8;
 
 /// A resource with a name, of which a host has several: a switch, an uplink, a
-/// team or a NIC. Each kind is a collection of the API.
+/// team, a NIC, a store, a QoS policy or a disk. Each kind is a collection of the API.
 pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq {
     /// What is observed of it.
     type Status: Serialize + DeserializeOwned + ToSchema;
@@ -43,13 +44,13 @@ pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq 
 }
 
 macro_rules! resource {
-    ($type:ty, $status:ty, $kind:expr, $list:ident) => {
+    ($type:ty, $status:ty, $kind:expr, $list:ident, $path:literal) => {
         impl Resource for $type {
             type Status = $status;
 
             const KIND: Kind = $kind;
 
-            const PATH: &'static str = stringify!($list);
+            const PATH: &'static str = $path;
 
             fn name(&self) -> &Name {
                 &self.name
@@ -66,10 +67,13 @@ macro_rules! resource {
     };
 }
 
-resource!(SwitchConfig, SwitchStatus, Kind::Switch, switches);
-resource!(UplinkConfig, UplinkStatus, Kind::Uplink, uplinks);
-resource!(TeamConfig, TeamStatus, Kind::Team, teams);
-resource!(NicConfig, NicStatus, Kind::Nic, nics);
+resource!(SwitchConfig, SwitchStatus, Kind::Switch, switches, "switches");
+resource!(UplinkConfig, UplinkStatus, Kind::Uplink, uplinks, "uplinks");
+resource!(TeamConfig, TeamStatus, Kind::Team, teams, "teams");
+resource!(NicConfig, NicStatus, Kind::Nic, nics, "nics");
+resource!(StoreConfig, StoreStatus, Kind::Store, stores, "stores");
+resource!(QosPolicyConfig, QosPolicyStatus, Kind::QosPolicy, qos_policies, "qos-policies");
+resource!(DiskConfig, DiskStatus, Kind::Disk, disks, "disks");
 
 /// Reads the body of a `POST` or `PUT` of one resource. Whether it fits the rest
 /// of the host is asked of [`validate`](crate::validate) afterwards.

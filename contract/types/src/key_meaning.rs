@@ -5,8 +5,9 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 
 use crate::{
-    ApiConfig, HostConfig, HostSection, Kind, NicConfig, OffloadConfig, SwitchConfig, TeamConfig,
-    UplinkConfig, VmqConfig,
+    ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
+    HostSection, Kind, NicConfig, OffloadConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
+    TeamConfig, UplinkConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -20,8 +21,14 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::Team => TeamConfig::schema(),
         Kind::Switch => SwitchConfig::schema(),
         Kind::Nic => NicConfig::schema(),
+        Kind::Store => StoreConfig::schema(),
+        Kind::QosPolicy => QosPolicyConfig::schema(),
+        Kind::Disk => DiskConfig::schema(),
         Kind::Offload => OffloadConfig::schema(),
         Kind::Vmq => VmqConfig::schema(),
+        Kind::DiskQos => DiskQos::schema(),
+        Kind::DiskVhostUser => DiskVhostUser::schema(),
+        Kind::DiskNbd => DiskNbd::schema(),
     };
     let schema = serde_json::to_value(schema).ok()?;
     let description = description(schema.get("properties")?.get(key)?)?;
@@ -40,11 +47,15 @@ fn description(property: &Value) -> Option<&str> {
 /// The value a key has if nothing is written, in words; `None` for a key that must
 /// be there.
 pub fn default_text(kind: Kind, key: &str) -> Option<String> {
-    if kind.key(key)?.required {
+    let known = kind.key(key)?;
+    if known.required {
         return None;
     }
     Some(match crate::default_of(kind, key) {
         None => "–".to_owned(),
+        Some(value) if matches!(known.form, Form::Bytes { .. }) => {
+            ByteSize::new(value.as_u64()?).to_string()
+        }
         Some(Value::String(text)) => text,
         Some(value) => value.to_string(),
     })
@@ -57,18 +68,17 @@ mod tests {
 
     #[test]
     fn every_key_has_a_meaning_and_it_ends_in_a_full_stop() {
-        let kinds = [
+        let tables = [
             Kind::File,
             Kind::Host,
             Kind::Api,
-            Kind::Uplink,
-            Kind::Team,
-            Kind::Switch,
-            Kind::Nic,
             Kind::Offload,
             Kind::Vmq,
+            Kind::DiskQos,
+            Kind::DiskVhostUser,
+            Kind::DiskNbd,
         ];
-        for kind in kinds {
+        for kind in tables.into_iter().chain(Kind::RESOURCES) {
             for key in kind.keys() {
                 let meaning = meaning_of(kind, key.name).unwrap_or_default();
                 assert!(meaning.ends_with('.'), "{kind:?} {}: `{meaning}`", key.name);

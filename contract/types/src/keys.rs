@@ -2,7 +2,8 @@
 //! change of each does to traffic. One table that the parser, the validation,
 //! the plans, the command line and the reference pages read.
 
-use crate::form::PROCESSORS_MAX;
+use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
+use crate::storage_keys::{DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, QOS_POLICY, STORE};
 use crate::{Form, TEAM_MEMBERS_MAX};
 
 /// A table of the host file.
@@ -22,10 +23,22 @@ pub enum Kind {
     Switch,
     /// `[[nic]]`.
     Nic,
+    /// `[[store]]`.
+    Store,
+    /// `[[qos_policy]]`.
+    QosPolicy,
+    /// `[[disk]]`.
+    Disk,
     /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
     Offload,
     /// `[team.vmq]` and `[uplink.vmq]`.
     Vmq,
+    /// `[disk.qos]`.
+    DiskQos,
+    /// `[disk.vhost_user]`.
+    DiskVhostUser,
+    /// `[disk.nbd]`.
+    DiskNbd,
 }
 
 /// What a change of a key's value does.
@@ -58,6 +71,31 @@ pub struct Key {
 }
 
 impl Kind {
+    /// The kinds of resources: what a host has several of, each with a name.
+    pub const RESOURCES: [Self; 7] = [
+        Self::Switch,
+        Self::Uplink,
+        Self::Team,
+        Self::Nic,
+        Self::Store,
+        Self::QosPolicy,
+        Self::Disk,
+    ];
+
+    /// Whether a host has several of them, each with a name.
+    pub fn is_resource(self) -> bool {
+        Self::RESOURCES.contains(&self)
+    }
+
+    /// The words of the command line that lead to resources of this kind, like `qos policy`
+    /// in `suimon qos policy list`.
+    pub const fn command(self) -> &'static str {
+        match self {
+            Self::QosPolicy => "qos policy",
+            _ => self.word(),
+        }
+    }
+
     /// The word that names resources of this kind, like `nic` in `nic/web`.
     pub const fn word(self) -> &'static str {
         match self {
@@ -68,8 +106,14 @@ impl Kind {
             Self::Uplink => "uplink",
             Self::Team => "team",
             Self::Nic => "nic",
+            Self::Store => "store",
+            Self::QosPolicy => "qos_policy",
+            Self::Disk => "disk",
             Self::Offload => "offload",
             Self::Vmq => "vmq",
+            Self::DiskQos => "qos",
+            Self::DiskVhostUser => "vhost_user",
+            Self::DiskNbd => "nbd",
         }
     }
 
@@ -83,8 +127,14 @@ impl Kind {
             Self::Uplink => UPLINK,
             Self::Team => TEAM,
             Self::Nic => NIC,
+            Self::Store => STORE,
+            Self::QosPolicy => QOS_POLICY,
+            Self::Disk => DISK,
             Self::Offload => OFFLOAD,
             Self::Vmq => VMQ,
+            Self::DiskQos => DISK_QOS,
+            Self::DiskVhostUser => DISK_VHOST_USER,
+            Self::DiskNbd => DISK_NBD,
         }
     }
 
@@ -94,17 +144,17 @@ impl Kind {
     }
 }
 
-const fn required(name: &'static str, form: Form, effect: Effect) -> Key {
+pub(crate) const fn required(name: &'static str, form: Form, effect: Effect) -> Key {
     Key { name, form, required: true, effect }
 }
 
-const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
+pub(crate) const fn optional(name: &'static str, form: Form, effect: Effect) -> Key {
     Key { name, form, required: false, effect }
 }
 
 /// Linux numbers at most 1024 nodes (`NODES_SHIFT` of at most 10).
 const NUMA_NODE_MAX: u64 = 1023;
-const QUEUES: Form = Form::Number { least: 1, most: 64 };
+pub(crate) const QUEUES: Form = Form::Number { least: 1, most: 64 };
 const MTU: Form = Form::Number { least: 68, most: 9216 };
 /// Processors are counted from 0.
 const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1 };
@@ -116,6 +166,9 @@ const FILE: &[Key] = &[
     optional("uplink", Form::Tables(Kind::Uplink), Effect::Live),
     optional("team", Form::Tables(Kind::Team), Effect::Live),
     optional("nic", Form::Tables(Kind::Nic), Effect::Live),
+    optional("store", Form::Tables(Kind::Store), Effect::Live),
+    optional("qos_policy", Form::Tables(Kind::QosPolicy), Effect::Live),
+    optional("disk", Form::Tables(Kind::Disk), Effect::Live),
 ];
 
 const HOST: &[Key] = &[
@@ -150,6 +203,7 @@ const UPLINK: &[Key] = &[
     optional("driver", Form::OneOf(&["af_packet", "af_xdp", "tap"]), Effect::Replace),
     optional("queues", QUEUES, Effect::Replace),
     optional("mtu", MTU, Effect::Live),
+    optional("host_addresses", Form::StationIps { most: HOST_ADDRESSES_MAX }, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),
     optional("vmq", Form::Table(Kind::Vmq), Effect::Live),
 ];

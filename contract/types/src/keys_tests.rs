@@ -5,8 +5,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 use crate::{
-    ApiConfig, Form, HostConfig, HostSection, Kind, NicConfig, OffloadConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmqConfig,
+    ApiConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig, HostSection, Kind,
+    NicConfig, OffloadConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    VmqConfig,
 };
 
 fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
@@ -38,6 +39,56 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
     agrees::<NicConfig>(Kind::Nic);
     agrees::<VmqConfig>(Kind::Vmq);
     agrees::<OffloadConfig>(Kind::Offload);
+    agrees::<StoreConfig>(Kind::Store);
+    agrees::<QosPolicyConfig>(Kind::QosPolicy);
+    agrees::<DiskConfig>(Kind::Disk);
+    agrees::<DiskQos>(Kind::DiskQos);
+    agrees::<DiskVhostUser>(Kind::DiskVhostUser);
+    agrees::<DiskNbd>(Kind::DiskNbd);
+}
+
+#[test]
+fn resources_are_what_the_file_has_tables_of() {
+    let mut of_file: Vec<Kind> = Kind::File
+        .keys()
+        .iter()
+        .filter_map(|key| match key.form {
+            Form::Tables(kind) => Some(kind),
+            _ => None,
+        })
+        .collect();
+    let mut resources = Kind::RESOURCES.to_vec();
+    of_file.sort_unstable();
+    resources.sort_unstable();
+    assert_eq!(of_file, resources);
+    for kind in resources {
+        assert!(kind.is_resource() && kind.key("name").is_some_and(|key| key.required));
+    }
+    assert!(!Kind::Host.is_resource() && !Kind::DiskQos.is_resource());
+}
+
+#[test]
+fn sizes_and_files_have_their_forms() {
+    let size = Form::Bytes { least: 512, most: 4096, step: 512 };
+    for good in [512.into(), 4096.into(), "1 KiB".into(), "1024".into()] {
+        assert!(size.accepts(&good), "{good}");
+    }
+    for bad in [0.into(), 511.into(), 513.into(), 4608.into(), (-512).into(), "8 KiB".into()] {
+        assert!(!size.accepts(&bad), "{bad}");
+    }
+    assert!(!size.accepts(&serde_json::json!(512.0)) && !size.accepts(&"512 b".into()));
+    let sectors = Form::OneOfNumbers(&[512, 4096]);
+    assert!(sectors.accepts(&512.into()) && !sectors.accepts(&1024.into()));
+    assert!(!sectors.accepts(&"512".into()));
+    assert!(Form::StoreFile.accepts(&"a/b.vhdx".into()));
+    assert!(!Form::StoreFile.accepts(&"/a".into()) && !Form::StoreFile.accepts(&1.into()));
+    let serial = Form::Serial { most: 4 };
+    for good in ["a", "a b!", "~~~~"] {
+        assert!(serial.accepts(&good.into()), "{good}");
+    }
+    for bad in ["", " a", "a ", "abcde", "ä", "a\tb"] {
+        assert!(!serial.accepts(&bad.into()), "{bad}");
+    }
 }
 
 #[test]
@@ -63,6 +114,19 @@ fn forms_take_what_they_say_and_nothing_else() {
     for bad in ["", ".", "..", "a/b"] {
         assert!(!takes(Form::Namespace, bad.into()), "{bad}");
     }
+    let ips = Form::StationIps { most: 2 };
+    assert!(takes(ips, vec!["10.0.0.1", "fd00::1"].into()));
+    for bad in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1", "::1"] {
+        assert!(!takes(ips, vec![bad].into()), "{bad}");
+    }
+    for bad in [vec![], vec!["10.0.0.1"; 2], vec!["10.0.0.1", "10.0.0.2", "10.0.0.3"]] {
+        assert!(!takes(ips, bad.clone().into()), "{bad:?}");
+    }
+    for bad in ["10.0.0.1/24", "::ffff:10.0.0.1", "10.1", "host", "FD00::1%eth0"] {
+        assert!(!takes(ips, vec![bad].into()), "{bad}");
+    }
+    assert!(!takes(ips, vec!["fd00::1", "FD00:0::1"].into()));
+    assert!(!takes(ips, "10.0.0.1".into()) && !takes(ips, vec![7].into()));
     let names = Form::Names { most: 2 };
     assert!(takes(names, vec!["a"].into()) && takes(names, vec!["a", "10"].into()));
     for bad in [vec![], vec!["a", "b", "c"], vec!["a", "-b"], vec![""]] {

@@ -15,7 +15,9 @@
 //! answer that is not a success has an [`ErrorBody`] and the status of its first
 //! error ([`ErrorCode::http_status`]). A mutation answers 202 with the
 //! [`Operation`] it became and its address in `Location`; with `?dry_run=true` it
-//! answers 200 with the [`Plan`] and changes nothing.
+//! answers 200 with the [`Plan`] and changes nothing. A change by which a store would
+//! promise more than it can keep is refused with [`ErrorCode::Overcommitted`]; with
+//! `?force=true` it is not.
 //!
 //! | endpoint | gives or does |
 //! |---|---|
@@ -28,6 +30,11 @@
 //! | `PUT`, `PATCH`, `DELETE /1.0/switches/{name}` | replace; JSON merge patch (RFC 7386); delete |
 //! | `GET /1.0/switches/{name}/addresses` | list of [`AddressStatus`] |
 //! | `/1.0/uplinks`, `/1.0/teams`, `/1.0/nics` | the same verbs with [`UplinkConfig`], [`TeamConfig`] and [`NicConfig`] |
+//! | `/1.0/stores`, `/1.0/qos-policies`, `/1.0/disks` | the same verbs with [`StoreConfig`], [`QosPolicyConfig`] and [`DiskConfig`]; `DELETE` of a disk with `?with_file=true` deletes its file too |
+//! | `POST /1.0/disks/{name}/check`, `…/compact`, `…/merge` | look whether its file is sound; give back what it does not need; write it into its parent |
+//! | `POST /1.0/disks/{name}/convert`, `…/snapshot` | [`ConvertDiskRequest`], [`SnapshotDiskRequest`] |
+//! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
+//! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
 //! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | pcapng as it comes; `?snaplen=&max_frames=&max_bytes=`; the id of the operation that it is in `Suimon-Operation` |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
@@ -55,10 +62,15 @@ pub const SOCKET_DEFAULT: &str = "/run/suimon/suimon.sock";
 /// Environment variable that names another socket.
 pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 
+mod byte_size;
+mod change_fits;
 mod claims;
 mod config;
 mod confinement;
 mod diff;
+mod disk_config;
+mod disk_fits;
+mod disk_status;
 mod document;
 mod error;
 mod event;
@@ -76,30 +88,47 @@ mod offload_status;
 mod operation;
 mod plan;
 mod processor_stages;
+mod qos_config;
+mod qos_fits;
+mod qos_status;
 mod references;
 mod request;
 mod shape;
 mod status;
+mod steering_status;
+mod storage_keys;
+mod store_file;
 mod team_config;
 mod team_fits;
 mod team_status;
 #[cfg(test)]
 mod test_configs;
+#[cfg(test)]
+mod test_disks;
 mod toml_file;
 mod toml_lines;
 mod toml_writer;
 mod trunk;
+mod uplink_fits;
 mod validate;
 mod vmq_config;
 mod vmq_fits;
 mod vmq_status;
+mod what_if;
 mod xdp_status;
 
+pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
+pub use change_fits::validate_change;
 pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
     SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
+pub use disk_config::{DiskConfig, DiskFormat, DiskKind, DiskNbd, DiskVhostUser, StoreConfig};
+pub use disk_status::{
+    DiskCounters, DiskNbdStatus, DiskRequestCounters, DiskStatus, DiskVhostUserStatus,
+    StorageState, StoreStatus,
+};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
 pub use event_kinds::EventKind;
@@ -116,11 +145,15 @@ pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer,
 pub use operation::{Operation, OperationState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
 pub use processor_stages::ProcessorStages;
-pub use request::{ApplyRequest, MoveQueueRequest};
+pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
+pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};
+pub use request::{ApplyRequest, ConvertDiskRequest, MoveQueueRequest, SnapshotDiskRequest};
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
-    ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, UplinkStatus,
+    ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus,
 };
+pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
+pub use store_file::{StoreFile, StoreFileError};
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
 };
@@ -131,4 +164,5 @@ pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;
 pub use vmq_config::{VmqConfig, VmqMode};
 pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};
+pub use what_if::{DiskProposal, QosPolicyProposal, QosProposal, StoreProposal, WhatIfRequest};
 pub use xdp_status::{XdpHook, XdpStatus};

@@ -30,7 +30,7 @@ pub enum OperationState {
 pub struct Operation {
     /// Unique while the daemon runs.
     pub id: u64,
-    /// `apply`, `nic add`, `queue move`, `nic capture`, …
+    /// `apply`, `nic add`, `queue move`, `nic capture`, `disk convert`, …
     pub kind: String,
     /// Whom it is about, like `nic/web`, or `host`.
     pub subject: String,
@@ -46,6 +46,9 @@ pub struct Operation {
     /// What it changes, if it changes desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// What it found, for people, a line each: what a check of a disk has to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub report: Vec<String>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,

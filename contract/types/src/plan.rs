@@ -5,6 +5,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::ByteSize;
+
 /// What happens to one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -83,15 +85,25 @@ impl PlanAction {
 impl fmt::Display for FieldChange {
     /// `vlan 10 → 20`, with `none` for an absent value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} → {}", self.field, Shown(self.from.as_ref()), Shown(self.to.as_ref()))
+        // Units stand last in the names of keys.
+        let is_size = self.field.ends_with("_bytes") || self.field.ends_with("_bytes_per_s");
+        let shown = |value| Shown { value, is_size };
+        write!(f, "{} {} → {}", self.field, shown(self.from.as_ref()), shown(self.to.as_ref()))
     }
 }
 
-struct Shown<'a>(Option<&'a serde_json::Value>);
+struct Shown<'a> {
+    value: Option<&'a serde_json::Value>,
+    is_size: bool,
+}
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        let size = self.value.and_then(serde_json::Value::as_u64).filter(|_| self.is_size);
+        if let Some(bytes) = size {
+            return write!(f, "{}", ByteSize::new(bytes));
+        }
+        match self.value {
             None => f.write_str("none"),
             Some(serde_json::Value::String(text)) => f.write_str(text),
             Some(value) => write!(f, "{value}"),

@@ -23,6 +23,9 @@ pub struct ProcessorStages {
     pub copy_out_ns: u64,
     /// What was handed over was made visible, and the other sides were notified.
     pub notify_ns: u64,
+    /// Requests of disks were taken, translated, handed to the device and answered.
+    #[serde(default)]
+    pub storage_ns: u64,
     /// Work was looked for: polls that brought nothing, descriptors, messages of other
     /// processors and of the control plane, the way into sleep and out of it.
     pub poll_ns: u64,
@@ -31,8 +34,11 @@ pub struct ProcessorStages {
 }
 
 impl ProcessorStages {
+    /// How many stages there are.
+    pub const COUNT: usize = 10;
+
     /// Names of the stages, as metrics and tables have them, and the time of each.
-    pub const fn named(&self) -> [(&'static str, u64); 9] {
+    pub const fn named(&self) -> [(&'static str, u64); Self::COUNT] {
         [
             ("copy_in", self.copy_in_ns),
             ("classify", self.classify_ns),
@@ -41,6 +47,7 @@ impl ProcessorStages {
             ("checksum", self.checksum_ns),
             ("copy_out", self.copy_out_ns),
             ("notify", self.notify_ns),
+            ("storage", self.storage_ns),
             ("poll", self.poll_ns),
             ("idle", self.idle_ns),
         ]

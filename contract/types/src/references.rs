@@ -18,6 +18,12 @@ pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>)
     unique(uplinks.chain(teams), findings);
     let nics = config.nics.iter().map(|n| &n.name);
     unique((0..).map(place(Kind::Nic)).zip(nics), findings);
+    let stores = config.stores.iter().map(|s| &s.name);
+    unique((0..).map(place(Kind::Store)).zip(stores), findings);
+    let policies = config.qos_policies.iter().map(|p| &p.name);
+    unique((0..).map(place(Kind::QosPolicy)).zip(policies), findings);
+    let disks = config.disks.iter().map(|d| &d.name);
+    unique((0..).map(place(Kind::Disk)).zip(disks), findings);
 }
 
 fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec<Finding>) {
@@ -78,6 +84,19 @@ pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>)
             } else {
                 members.check(place, "members", member, findings);
             }
+        }
+    }
+    references_of_disks_exist(config, findings);
+}
+
+fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let stores = NamesOf::new(&[Kind::Store], config.stores.iter().map(|s| &s.name));
+    let policies = NamesOf::new(&[Kind::QosPolicy], config.qos_policies.iter().map(|p| &p.name));
+    for (index, disk) in config.disks.iter().enumerate() {
+        let place = Place::new(Kind::Disk, index);
+        stores.check(place, "store", &disk.store, findings);
+        if let Some(policy) = &disk.qos_policy {
+            policies.check(place, "qos_policy", policy, findings);
         }
     }
 }

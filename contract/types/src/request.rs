@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::HostConfig;
+use crate::{DiskFormat, DiskKind, HostConfig, StoreFile};
 
 /// `POST /1.0/apply`: make the host be as described. Exactly one of `toml` and
 /// `config` is given; with `toml`, errors name the line.
@@ -27,4 +27,26 @@ pub struct ApplyRequest {
 pub struct MoveQueueRequest {
     /// The processor that is to own it.
     pub processor: u16,
+}
+
+/// `POST /1.0/disks/{name}/convert`: a copy of the disk in another file of its store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConvertDiskRequest {
+    /// The new file, relative to the store's path; it is not there yet.
+    pub file: StoreFile,
+    /// Its format; not `pass-through`.
+    pub format: DiskFormat,
+    /// Its kind, `fixed` or `dynamic`; what is usual for the format if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<DiskKind>,
+}
+
+/// `POST /1.0/disks/{name}/snapshot`: what the disk has now stays in its file, and what is
+/// written from now on goes to a new differencing file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotDiskRequest {
+    /// The new file, relative to the store's path; it is not there yet.
+    pub file: StoreFile,
 }

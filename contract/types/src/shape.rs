@@ -100,6 +100,9 @@ fn check_value(place: Place, key: &Key, field: &str, value: &Value, findings: &m
 
 fn missing_key(kind: Kind, key: &Key) -> String {
     match kind {
+        Kind::DiskVhostUser | Kind::DiskNbd => {
+            format!("missing; set it to {}, or remove the table", key.form.describe())
+        }
         Kind::Api => format!(
             "missing; a TCP listener needs an address, TLS and a token: set `{}` to {}",
             key.name,

@@ -3,8 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    ApiConfig, HostSection, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
-    parse_apply, parse_resource, patch_resource,
+    ApiConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, HostSection, NicConfig,
+    QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, parse_apply,
+    parse_resource, patch_resource,
 };
 
 /// Values of every type, at the edges of what keys take.
@@ -33,10 +34,13 @@ fn odd_values() -> Vec<Value> {
         json!(["-"]),
         json!(["a", "b"]),
         json!({"base_processor": 3}),
+        json!({"socket": "/a"}),
+        json!({"min_iops": 3}),
         json!([1.5]),
     ];
     values.extend(
-        [0u64, 1, 9, 10, 64, 65, 68, 4094, 4095, 9216, 65_535, 65_536, 1 << 32].map(Value::from),
+        [0u64, 1, 9, 10, 64, 65, 68, 4094, 4095, 9216, 65_535, 65_536, 1 << 32, 512, 4096]
+            .map(Value::from),
     );
     let texts = [
         "",
@@ -60,6 +64,14 @@ fn odd_values() -> Vec<Value> {
         "\u{0}",
         "ä",
         "10",
+        "10 GiB",
+        "4096 B",
+        "10 GB",
+        "vhdx",
+        "raw",
+        "dynamic",
+        "aggregated",
+        "a/../b",
     ];
     values.extend(texts.map(Value::from));
     values
@@ -92,6 +104,13 @@ fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
     agrees::<TeamConfig>(Kind::Team, &team);
     agrees::<VmqConfig>(Kind::Vmq, &json!({}));
     agrees::<NicConfig>(Kind::Nic, &json!({"name": "a", "switch": "s", "backend": "tap"}));
+    agrees::<StoreConfig>(Kind::Store, &json!({"name": "a", "path": "/a"}));
+    agrees::<QosPolicyConfig>(Kind::QosPolicy, &json!({"name": "a"}));
+    let disk = json!({"name": "a", "store": "s", "format": "raw"});
+    agrees::<DiskConfig>(Kind::Disk, &disk);
+    agrees::<DiskQos>(Kind::DiskQos, &json!({}));
+    agrees::<DiskVhostUser>(Kind::DiskVhostUser, &json!({"socket": "/a"}));
+    agrees::<DiskNbd>(Kind::DiskNbd, &json!({"socket": "/a"}));
 }
 
 #[test]
@@ -106,14 +125,14 @@ fn messages_cannot_drive_a_terminal() {
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
-    let key = "(name|switch|kind|backend|vlan|trunk|offload|toml|config|nic|team|members|vmq|mtu|[a-z]{0,3})";
+    let key = "(name|switch|kind|backend|vlan|trunk|offload|toml|config|nic|team|members|vmq|mtu|disk|store|format|qos|size_bytes|[a-z]{0,3})";
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         (0u64..5000).prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        "(tap|private|lan|[ -~]{0,12})".prop_map(Value::from),
+        "(tap|private|lan|raw|1 GiB|[ -~]{0,12})".prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 32, 6, move |inner| {
         prop_oneof![
@@ -135,6 +154,7 @@ proptest! {
             parse_resource(br#"{"name":"a","switch":"lan","backend":"tap"}"#).unwrap();
         let _ = parse_resource::<NicConfig>(body);
         let _ = parse_resource::<TeamConfig>(body);
+        let _ = parse_resource::<DiskConfig>(body);
         let _ = parse_apply(body);
         if let Err(errors) = patch_resource(&nic, body) {
             prop_assert!(!errors.is_empty());

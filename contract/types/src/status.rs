@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, KernelPathStatus, Name, NicConfig, OffloadStatus,
-    ProcessorStages, SwitchConfig, UplinkConfig, XdpStatus,
+    ProcessorStages, SteeringStatus, SwitchConfig, UplinkConfig, XdpStatus,
 };
 
 /// `GET /1.0`.
@@ -29,6 +29,15 @@ pub struct HostStatus {
     pub teams: usize,
     /// Number of NICs.
     pub nics: usize,
+    /// Number of stores.
+    #[serde(default)]
+    pub stores: usize,
+    /// Number of QoS policies.
+    #[serde(default)]
+    pub qos_policies: usize,
+    /// Number of disks.
+    #[serde(default)]
+    pub disks: usize,
     /// What the daemon's threads can no longer ask of the kernel.
     #[serde(default)]
     pub confinement: ConfinementStatus,
@@ -164,6 +173,9 @@ pub struct UplinkStatus {
     /// How its AF_XDP sockets get at frames, while they are open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub af_xdp: Option<XdpStatus>,
+    /// Whether the device gives frames to receive queues of NICs, while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<SteeringStatus>,
 }
 
 /// A switch.
@@ -242,6 +254,9 @@ pub struct TopSnapshot {
     pub nics: Vec<TopPort>,
     /// Uplinks, by name.
     pub uplinks: Vec<TopPort>,
+    /// Teams, by name.
+    #[serde(default)]
+    pub teams: Vec<TopTeam>,
     /// Processors, by number.
     pub processors: Vec<ProcessorStatus>,
 }
@@ -268,6 +283,20 @@ pub struct TopPort {
     pub rx_dropped: u64,
     /// Frames meant for it that did not go out.
     pub tx_dropped: u64,
+}
+
+/// What `suimon top` shows of a team. What it carries is what its members carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopTeam {
+    /// Its name.
+    pub name: Name,
+    /// The switch that uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Name>,
+    /// Whether it is as desired.
+    pub health: Health,
+    /// The uplinks it is made of, as they are configured.
+    pub members: Vec<Name>,
 }
 
 impl TopPort {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Finding, Place};
 use crate::vmq_fits::vmq_fits;
-use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode};
+use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkDriver};
 
 /// What is wrong between the keys of one team.
 pub(crate) fn team_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
@@ -136,6 +136,30 @@ pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Findi
                 ),
             ));
         }
+    }
+}
+
+/// LACP needs a link on which LACPDUs come and go. What the host sends on a TAP arrives at
+/// our own queues, and no partner is behind it.
+pub(crate) fn lacp_members_have_links(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let taps: BTreeSet<&Name> = config
+        .uplinks
+        .iter()
+        .filter(|uplink| uplink.driver == UplinkDriver::Tap)
+        .map(|uplink| &uplink.name)
+        .collect();
+    for (index, team) in config.teams.iter().enumerate() {
+        let tap = team.members.iter().find(|member| taps.contains(member));
+        let Some(tap) = tap.filter(|_| team.mode == TeamMode::Lacp) else { continue };
+        findings.push(Place::new(Kind::Team, index).finding(
+            ErrorCode::InvalidValue,
+            "members",
+            format!(
+                "`{tap}` is a TAP, by which no LACPDU comes or goes; name uplinks whose driver is \
+                 \"af_packet\" or \"af_xdp\", or set mode = \"static\" or \
+                 \"switch-independent\""
+            ),
+        ));
     }
 }
 

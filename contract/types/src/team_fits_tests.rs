@@ -300,3 +300,17 @@ fn desired_state_is_checked_as_a_file_is() {
     );
     assert!(errors.iter().all(|error| error.resource.as_deref() == Some("team/both")));
 }
+
+#[test]
+fn a_tap_is_no_member_where_lacpdus_have_to_pass() {
+    let tap = ("device = \"eth1\"", "device = \"eth1\"\ndriver = \"tap\"");
+    for mode in ["static", "switch-independent"] {
+        team(&with(&[("switch-independent", mode), tap]));
+    }
+    let found = wrong(&with(&[("switch-independent", "lacp"), tap]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let says = "team/both members InvalidValue: `right` is a TAP";
+    assert!(found[0].contains(says) && found[0].contains("\"af_xdp\""), "{found:?}");
+    let xdp = ("device = \"eth1\"", "device = \"eth1\"\ndriver = \"af_xdp\"");
+    team(&with(&[("switch-independent", "lacp"), xdp]));
+}

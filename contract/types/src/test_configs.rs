@@ -4,11 +4,13 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::test_disks::{Storage, storage};
 use crate::{
-    HostConfig, Name, NicConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, validate,
+    HostConfig, Name, NicConfig, SwitchConfig, TeamConfig, TeamMode, UplinkConfig, UplinkDriver,
+    VmqConfig, validate,
 };
 
-fn name(prefix: &str, index: usize) -> Name {
+pub(crate) fn name(prefix: &str, index: usize) -> Name {
     format!("{prefix}{index}").parse().unwrap()
 }
 
@@ -99,6 +101,9 @@ fn put_on_team(host: &mut HostConfig, index: usize, mut team: TeamConfig) {
     }
     let uplink = &mut host.uplinks[index];
     uplink.vmq = VmqConfig::default();
+    if team.mode == TeamMode::Lacp && uplink.driver == UplinkDriver::Tap {
+        uplink.driver = UplinkDriver::AfXdp;
+    }
     let second = name("v", index);
     let second = UplinkConfig { name: second, device: format!("eth2{index}"), ..uplink.clone() };
     host.switches[index].uplink = Some(team.name.clone());
@@ -153,8 +158,11 @@ pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
     let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), on), 1..4);
     let nics = vec((nic(), any::<u8>(), any::<bool>()), 0..6);
     let processors = option::of(vec(0u16..64, 1..4));
-    (switches, nics, processors, any::<bool>()).prop_map(|(switches, nics, processors, api)| {
+    let rest = (processors, any::<bool>(), storage());
+    (switches, nics, rest).prop_map(|(switches, nics, (processors, api, storage))| {
         let mut host = HostConfig::default();
+        let Storage { stores, qos_policies, disks } = storage;
+        (host.stores, host.qos_policies, host.disks) = (stores, qos_policies, disks);
         host.host.processors = processors.map(|mut cpus| {
             cpus.sort_unstable();
             cpus.dedup();

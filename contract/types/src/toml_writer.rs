@@ -4,10 +4,11 @@
 use core::fmt::Write;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Value as TomlValue};
 
-use crate::{Form, HostConfig, Kind};
+use crate::{ByteSize, Form, HostConfig, Kind};
 
 /// The host file that [`parse_toml`](crate::parse_toml) reads as `config`, if
 /// `config` is valid.
@@ -32,6 +33,15 @@ pub fn to_toml(config: &HostConfig) -> String {
     for nic in &config.nics {
         write_table(&mut out, Kind::Nic, "[[nic]]", &object(nic));
     }
+    for store in &config.stores {
+        write_table(&mut out, Kind::Store, "[[store]]", &object(store));
+    }
+    for policy in &config.qos_policies {
+        write_table(&mut out, Kind::QosPolicy, "[[qos_policy]]", &object(policy));
+    }
+    for disk in &config.disks {
+        write_table(&mut out, Kind::Disk, "[[disk]]", &object(disk));
+    }
     out
 }
 
@@ -42,21 +52,38 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Uplink => r#"{"name":"a","device":"a"}"#,
         Kind::Nic => r#"{"name":"a","switch":"a","backend":"tap"}"#,
         Kind::Team => r#"{"name":"a","members":["a"],"mode":"static"}"#,
-        Kind::Offload | Kind::Vmq => "{}",
+        Kind::Store => r#"{"name":"a","path":"/a"}"#,
+        Kind::QosPolicy => r#"{"name":"a"}"#,
+        Kind::Disk => r#"{"name":"a","store":"a","format":"raw"}"#,
+        Kind::DiskVhostUser | Kind::DiskNbd => r#"{"socket":"/a"}"#,
+        Kind::Offload | Kind::Vmq | Kind::DiskQos => "{}",
         Kind::File | Kind::Host | Kind::Api => return None,
     };
     if kind.key(key)?.required {
         return None;
     }
     let full = match kind {
-        Kind::Switch => object(&serde_json::from_str::<crate::SwitchConfig>(minimal).ok()?),
-        Kind::Uplink => object(&serde_json::from_str::<crate::UplinkConfig>(minimal).ok()?),
-        Kind::Team => object(&serde_json::from_str::<crate::TeamConfig>(minimal).ok()?),
-        Kind::Nic => object(&serde_json::from_str::<crate::NicConfig>(minimal).ok()?),
-        Kind::Vmq => object(&serde_json::from_str::<crate::VmqConfig>(minimal).ok()?),
-        _ => object(&serde_json::from_str::<crate::OffloadConfig>(minimal).ok()?),
+        Kind::Switch => filled_in::<crate::SwitchConfig>(minimal)?,
+        Kind::Uplink => filled_in::<crate::UplinkConfig>(minimal)?,
+        Kind::Team => filled_in::<crate::TeamConfig>(minimal)?,
+        Kind::Nic => filled_in::<crate::NicConfig>(minimal)?,
+        Kind::Store => filled_in::<crate::StoreConfig>(minimal)?,
+        Kind::QosPolicy => filled_in::<crate::QosPolicyConfig>(minimal)?,
+        Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
+        Kind::Vmq => filled_in::<crate::VmqConfig>(minimal)?,
+        Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
+        Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,
+        Kind::DiskNbd => filled_in::<crate::DiskNbd>(minimal)?,
+        Kind::Offload | Kind::File | Kind::Host | Kind::Api => {
+            filled_in::<crate::OffloadConfig>(minimal)?
+        }
     };
     full.get(key).cloned()
+}
+
+/// A table with the defaults of what is not written in it.
+fn filled_in<T: Serialize + DeserializeOwned>(minimal: &str) -> Option<Map<String, Value>> {
+    Some(object(&serde_json::from_str::<T>(minimal).ok()?))
 }
 
 fn object<T: Serialize>(value: &T) -> Map<String, Value> {
@@ -78,11 +105,20 @@ fn write_table(out: &mut String, kind: Kind, header: &str, table: &Map<String, V
         if let (Form::Table(inner), Value::Object(inner_table)) = (key.form, value) {
             inner_tables.push((inner, key.name, inner_table));
         } else if default_of(kind, key.name).as_ref() != Some(value) {
-            let _ = writeln!(out, "{} = {}", key.name, to_toml_value(value));
+            let _ = writeln!(out, "{} = {}", key.name, written(key.form, value));
         }
     }
     for (inner, name, inner_table) in inner_tables {
         write_table(out, inner, &format!("[{}.{name}]", kind.word()), inner_table);
+    }
+}
+
+/// A value as a user would write it: sizes with their unit.
+fn written(form: Form, value: &Value) -> TomlValue {
+    let size = value.as_u64().map(ByteSize::new).filter(|size| size.has_unit());
+    match (form, size) {
+        (Form::Bytes { .. }, Some(size)) => TomlValue::from(size.to_string()),
+        _ => to_toml_value(value),
     }
 }
 

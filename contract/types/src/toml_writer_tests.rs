@@ -101,7 +101,70 @@ vmq.max_processors = 4
 }
 
 #[test]
+fn disks_are_written_as_people_write_them() {
+    let text = r#"
+[[disk]]
+nbd = { socket = "/run/nbd.sock" }
+vhost_user = { queues = 1, mode = "server", socket = "/run/web.sock" }
+qos = { max_bytes_per_s = 1000000, weight = 100, min_iops = 500 }
+block_bytes = 1048576
+physical_sector = 4096
+size_bytes = 10737418240
+kind = "dynamic"
+format = "vhdx"
+store = "fast"
+name = "web"
+[[qos_policy]]
+name = "gold"
+kind = "dedicated"
+max_bytes_per_s = "104857600 B"
+weight = 200
+[[store]]
+depth_max = 256
+normalization_bytes = "8 KiB"
+path = "/srv/fast"
+name = "fast"
+"#;
+    insta::assert_snapshot!(to_toml(&parse_toml(text, None).unwrap()), @r#"
+    [[store]]
+    name = "fast"
+    path = "/srv/fast"
+
+    [[qos_policy]]
+    name = "gold"
+    max_bytes_per_s = "100 MiB"
+    weight = 200
+
+    [[disk]]
+    name = "web"
+    store = "fast"
+    format = "vhdx"
+    kind = "dynamic"
+    size_bytes = "10 GiB"
+    block_bytes = "1 MiB"
+
+    [disk.qos]
+    min_iops = 500
+    max_bytes_per_s = 1000000
+
+    [disk.vhost_user]
+    socket = "/run/web.sock"
+
+    [disk.nbd]
+    socket = "/run/nbd.sock"
+    "#);
+}
+
+#[test]
 fn defaults_are_those_of_the_types() {
+    assert_eq!(default_of(Kind::Store, "normalization_bytes"), Some(8192.into()));
+    assert_eq!(default_of(Kind::QosPolicy, "kind"), Some("dedicated".into()));
+    assert_eq!(default_of(Kind::Disk, "physical_sector"), Some(4096.into()));
+    assert_eq!(default_of(Kind::Disk, "kind"), None);
+    assert_eq!(default_of(Kind::DiskQos, "weight"), Some(100.into()));
+    assert_eq!(default_of(Kind::DiskVhostUser, "queues"), Some(1.into()));
+    assert_eq!(default_of(Kind::DiskVhostUser, "socket"), None);
+    assert_eq!(default_of(Kind::DiskNbd, "socket"), None);
     assert_eq!(default_of(Kind::Nic, "mtu"), Some(1500.into()));
     assert_eq!(default_of(Kind::Nic, "vlan"), None);
     assert_eq!(default_of(Kind::Nic, "backend"), None);

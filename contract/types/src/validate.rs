@@ -7,10 +7,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::claims::{Claim, Claimed, claims};
+use crate::disk_fits::{
+    disk_fits, limits_of_disk_fit, parents_are_not_written, pass_through_disks_stand_alone,
+    store_fits,
+};
 use crate::finding::{Finding, Place};
+use crate::qos_fits::policy_fits;
 use crate::references::{names_are_unique, references_exist};
-use crate::team_fits::{members_have_one_mtu, team_fits};
-use crate::vmq_fits::{uplink_fits, vmq_fits_host};
+use crate::team_fits::{lacp_members_have_links, members_have_one_mtu, team_fits};
+use crate::uplink_fits::{host_addresses_fit_teams, uplink_fits};
+use crate::vmq_fits::vmq_fits_host;
 use crate::{
     ApiError, ErrorCode, Form, HostConfig, HostSection, Kind, Name, NicBackend, NicConfig,
     SwitchConfig, SwitchKind, VlanRange, shape,
@@ -41,7 +47,45 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     for (index, nic) in config.nics.iter().enumerate() {
         nic_fits(Place::new(Kind::Nic, index), nic, &mut findings);
     }
+    for (index, policy) in config.qos_policies.iter().enumerate() {
+        policy_fits(Place::new(Kind::QosPolicy, index), policy, &mut findings);
+    }
+    for (index, store) in config.stores.iter().enumerate() {
+        store_fits(Place::new(Kind::Store, index), store, &mut findings);
+    }
+    for (index, disk) in config.disks.iter().enumerate() {
+        disk_fits(Place::new(Kind::Disk, index), disk, &mut findings);
+    }
     findings.extend(between_resources(config));
+    told(config, findings)
+}
+
+/// Checks the names of disks, stores and QoS policies, and the limits of the latter and of
+/// disks, and nothing else.
+///
+/// # Errors
+/// All that is wrong, at most 256 errors; never empty.
+pub(crate) fn qos_of_host(config: &HostConfig) -> Result<(), Vec<ApiError>> {
+    let storage = HostConfig {
+        stores: config.stores.clone(),
+        qos_policies: config.qos_policies.clone(),
+        disks: config.disks.clone(),
+        ..HostConfig::default()
+    };
+    let mut findings = shapes(&storage);
+    for (index, policy) in config.qos_policies.iter().enumerate() {
+        policy_fits(Place::new(Kind::QosPolicy, index), policy, &mut findings);
+    }
+    for (index, disk) in config.disks.iter().enumerate() {
+        limits_of_disk_fit(Place::new(Kind::Disk, index), disk, &mut findings);
+    }
+    names_are_unique(&storage, &mut findings);
+    references_exist(&storage, &mut findings);
+    told(config, findings)
+}
+
+/// What was found, as errors.
+fn told(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
     if findings.is_empty() {
         return Ok(());
     }
@@ -61,19 +105,18 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     if let Some(api) = &config.api {
         findings.extend(shape_of(Place::new(Kind::Api, 0), api));
     }
-    for (index, switch) in config.switches.iter().enumerate() {
-        findings.extend(shape_of(Place::new(Kind::Switch, index), switch));
-    }
-    for (index, uplink) in config.uplinks.iter().enumerate() {
-        findings.extend(shape_of(Place::new(Kind::Uplink, index), uplink));
-    }
-    for (index, team) in config.teams.iter().enumerate() {
-        findings.extend(shape_of(Place::new(Kind::Team, index), team));
-    }
-    for (index, nic) in config.nics.iter().enumerate() {
-        findings.extend(shape_of(Place::new(Kind::Nic, index), nic));
-    }
+    findings.extend(shapes_of(Kind::Switch, &config.switches));
+    findings.extend(shapes_of(Kind::Uplink, &config.uplinks));
+    findings.extend(shapes_of(Kind::Team, &config.teams));
+    findings.extend(shapes_of(Kind::Nic, &config.nics));
+    findings.extend(shapes_of(Kind::Store, &config.stores));
+    findings.extend(shapes_of(Kind::QosPolicy, &config.qos_policies));
+    findings.extend(shapes_of(Kind::Disk, &config.disks));
     findings
+}
+
+fn shapes_of<T: Serialize>(kind: Kind, tables: &[T]) -> Vec<Finding> {
+    (0..).zip(tables).flat_map(|(index, table)| shape_of(Place::new(kind, index), table)).collect()
 }
 
 fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
@@ -97,7 +140,11 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     references_exist(config, &mut findings);
     nothing_is_claimed_twice(config, &mut findings);
     members_have_one_mtu(config, &mut findings);
+    lacp_members_have_links(config, &mut findings);
+    host_addresses_fit_teams(config, &mut findings);
     vmq_fits_host(config, &mut findings);
+    pass_through_disks_stand_alone(config, &mut findings);
+    parents_are_not_written(config, &mut findings);
     findings
 }
 
@@ -284,7 +331,9 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
                     (Claim::Uplink(_), _) => "one uplink serves one switch or one team",
                     (Claim::Team(_), _) => "one team serves one switch",
                     (Claim::Device { .. }, _) => "use another device",
-                    (Claim::Socket(_), _) => "use another path",
+                    (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
+                    (Claim::File(_), _) => "use another file",
+                    (Claim::BlockDevice(_), _) => "a pass-through disk has all of its store",
                     (Claim::Address { .. }, _) => "give one of them another address",
                 }
             ),

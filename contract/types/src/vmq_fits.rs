@@ -3,12 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, Place};
-use crate::{ErrorCode, HostConfig, Kind, Name, UplinkConfig, VmqConfig};
-
-/// What is wrong between the keys of one uplink.
-pub(crate) fn uplink_fits(place: Place, uplink: &UplinkConfig, findings: &mut Vec<Finding>) {
-    vmq_fits(place, &uplink.vmq, findings);
-}
+use crate::{ErrorCode, HostConfig, Kind, Name, VmqConfig};
 
 /// What is wrong between the keys of one `vmq` table.
 pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding>) {

@@ -1,0 +1,111 @@
+//! Sizes in bytes, as people write them.
+
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use utoipa::ToSchema;
+
+/// Units by their word and the power of two that they are.
+const UNITS: [(&str, u32); 5] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
+
+/// A number of bytes. Read from a number or from a text like `"10 GiB"`; written as a
+/// number in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "ByteSizeText", into = "u64")]
+#[schema(value_type = ByteSizeText)]
+pub struct ByteSize(u64);
+
+/// How a size is written: `10737418240` or `"10 GiB"`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ByteSizeText {
+    /// Bytes.
+    Number(u64),
+    /// A whole number and one of B, KiB, MiB, GiB and TiB.
+    Text(String),
+}
+
+/// Why a text is no size.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{text}` is not a size; write a whole number of bytes or one like \"10 GiB\" (B, KiB, MiB, GiB, TiB)"
+)]
+pub struct ByteSizeError {
+    text: String,
+}
+
+impl ByteSize {
+    /// So many bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// The number of bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+
+    /// The largest unit of which it is a whole number, and that number.
+    fn in_units(self) -> (u64, &'static str) {
+        let whole = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
+        let largest = UNITS.into_iter().find(|(_, shift)| whole(*shift));
+        largest.map_or((self.0, "B"), |(unit, shift)| (self.0 >> shift, unit))
+    }
+
+    /// Whether it is shorter in a unit larger than the byte.
+    pub(crate) fn has_unit(self) -> bool {
+        self.in_units().1 != "B"
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = ByteSizeError;
+
+    /// A whole number with or without a unit, with or without a space between them. Without
+    /// a unit it is bytes.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let whole = text.trim();
+        let digits_end = whole.bytes().take_while(u8::is_ascii_digit).count();
+        let read = || {
+            let (digits, unit) = whole.split_at_checked(digits_end)?;
+            let unit = unit.trim_start();
+            let shift = match unit {
+                "" => 0,
+                _ => UNITS.into_iter().find(|(known, _)| *known == unit)?.1,
+            };
+            digits.parse::<u64>().ok()?.checked_mul(1 << shift).map(Self)
+        };
+        read().ok_or_else(|| ByteSizeError { text: text.chars().take(40).collect() })
+    }
+}
+
+impl TryFrom<ByteSizeText> for ByteSize {
+    type Error = ByteSizeError;
+
+    fn try_from(text: ByteSizeText) -> Result<Self, Self::Error> {
+        match text {
+            ByteSizeText::Number(bytes) => Ok(Self(bytes)),
+            ByteSizeText::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl From<ByteSize> for u64 {
+    fn from(size: ByteSize) -> Self {
+        size.0
+    }
+}
+
+impl fmt::Display for ByteSize {
+    /// Exactly, in the largest unit that does: `10 GiB`, `1000 B`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, unit) = self.in_units();
+        write!(f, "{number} {unit}")
+    }
+}
+
+#[cfg(test)]
+#[path = "byte_size_tests.rs"]
+mod tests;

@@ -1,0 +1,44 @@
+//! Whether one desired state can follow another.
+
+use std::collections::BTreeMap;
+
+use crate::finding::Place;
+use crate::{ApiError, ErrorCode, HostConfig, Kind, Name};
+
+/// Checks what only shows beside the state before: a disk that is to be smaller. Both are
+/// valid by themselves.
+///
+/// # Errors
+/// All that cannot be changed so; never empty.
+pub fn validate_change(from: &HostConfig, to: &HostConfig) -> Result<(), Vec<ApiError>> {
+    let before: BTreeMap<&Name, _> =
+        from.disks.iter().filter_map(|disk| Some((&disk.name, (disk.size_bytes?, disk)))).collect();
+    let mut errors = Vec::new();
+    for (index, disk) in to.disks.iter().enumerate() {
+        let (Some(size), Some((size_before, disk_before))) =
+            (disk.size_bytes, before.get(&disk.name))
+        else {
+            continue;
+        };
+        // Another file is another disk, however large.
+        let same_file = disk.store == disk_before.store
+            && disk.effective_file() == disk_before.effective_file();
+        if size < *size_before && same_file {
+            let finding = Place::new(Kind::Disk, index).finding(
+                ErrorCode::InvalidValue,
+                "size_bytes",
+                format!(
+                    "{size} is less than the {size_before} that the disk has; a disk never \
+                     shrinks, because what is at its end would be lost: give {size_before} or \
+                     more"
+                ),
+            );
+            errors.push(finding.into_error(Some(disk.name.as_str())));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+#[cfg(test)]
+#[path = "change_fits_tests.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+//! Desired state of stores and disks.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ByteSize, DiskQos, Name, SocketMode, StoreFile};
+
+/// `virtio_blk` tells 20 bytes of a serial number (virtio 1.2, 5.2.6.2,
+/// `VIRTIO_BLK_T_GET_ID`).
+pub(crate) const SERIAL_BYTES_MAX: usize = 20;
+
+/// `[[store]]`: where disks are, with one queue for all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoreConfig {
+    /// Unique among stores.
+    pub name: Name,
+    /// Absolute path of a directory, in which disks are files, or of a block device, which
+    /// one disk has all of.
+    #[schema(value_type = String)]
+    pub path: PathBuf,
+    /// Normalised operations per second that it can do, 1 to 1 000 000 000. If absent, that
+    /// is not known, and minimums are promised only with force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability_iops: Option<u64>,
+    /// Bytes that count as one operation, a power of two from 512 B to 1 MiB.
+    #[serde(default = "default_normalization_bytes")]
+    pub normalization_bytes: ByteSize,
+    /// Requests that the device gets at a time at most, 1 to 1024.
+    #[serde(default = "default_depth_max")]
+    pub depth_max: u32,
+}
+
+/// How a disk is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskFormat {
+    /// A file that is the disk, byte for byte.
+    Raw,
+    /// A VHD file.
+    Vhd,
+    /// A VHDX file.
+    Vhdx,
+    /// No file: the disk is all of its store's block device.
+    PassThrough,
+}
+
+impl DiskFormat {
+    /// How names of such files end; `None` if there is no file.
+    pub const fn extension(self) -> Option<&'static str> {
+        match self {
+            Self::Raw => Some("raw"),
+            Self::Vhd => Some("vhd"),
+            Self::Vhdx => Some("vhdx"),
+            Self::PassThrough => None,
+        }
+    }
+
+    /// The kind of disk that is made where none is named.
+    pub const fn default_kind(self) -> DiskKind {
+        match self {
+            Self::Raw | Self::PassThrough => DiskKind::Fixed,
+            Self::Vhd | Self::Vhdx => DiskKind::Dynamic,
+        }
+    }
+
+    /// Bytes of a block that are usual; `None` if there are no blocks.
+    const fn default_block_bytes(self) -> Option<u64> {
+        match self {
+            Self::Raw | Self::PassThrough => None,
+            Self::Vhd => Some(2 << 20),
+            Self::Vhdx => Some(32 << 20),
+        }
+    }
+}
+
+/// What of a disk is in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskKind {
+    /// All of it.
+    Fixed,
+    /// What was written.
+    Dynamic,
+    /// What was written; the rest is in a parent.
+    Differencing,
+}
+
+/// `[[disk]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// Unique among disks.
+    pub name: Name,
+    /// The store it is in.
+    pub store: Name,
+    /// Its file, relative to the store's path; the disk's name with `.raw`, `.vhd` or
+    /// `.vhdx` if absent. It is made if it is not there, and stays when the disk is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<StoreFile>,
+    /// How it is kept; with `pass-through` the disk is all of its store's block device.
+    pub format: DiskFormat,
+    /// What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file
+    /// is sparse then), or what was written beside a parent (`differencing`). `fixed` if
+    /// absent for `raw` and `pass-through`, else `dynamic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<DiskKind>,
+    /// Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can
+    /// grow and never shrinks. As large as its file says if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<ByteSize>,
+    /// differencing: the file that has what was not written here, relative to the store's
+    /// path. Nothing may write to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<StoreFile>,
+    /// Whether nothing can be written.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Serial number that the guest sees, to 20 printable ASCII characters; the beginning of
+    /// the disk's name if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// Bytes of a sector as the guest addresses it, 512 or 4096.
+    #[serde(default = "default_logical_sector")]
+    pub logical_sector: u32,
+    /// Bytes that are written best at a time, as the guest sees it, 512 or 4096.
+    #[serde(default = "default_physical_sector")]
+    pub physical_sector: u32,
+    /// Bytes of a block, a power of two: 512 KiB to 2 MiB in a VHD, 2 MiB if absent; 1 to
+    /// 256 MiB in a VHDX, 32 MiB if absent. Read when the file is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<ByteSize>,
+    /// The QoS policy whose limits it has. Not together with limits of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos_policy: Option<Name>,
+    /// Limits of its own.
+    #[serde(default, skip_serializing_if = "DiskQos::is_default")]
+    pub qos: DiskQos,
+    /// The VM that it is attached to as a virtio disk; not attached so if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhost_user: Option<DiskVhostUser>,
+    /// Where NBD clients find it, by its name; nowhere if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbd: Option<DiskNbd>,
+}
+
+impl DiskConfig {
+    /// A disk of which nothing is written but this.
+    pub const fn new(name: Name, store: Name, format: DiskFormat) -> Self {
+        Self {
+            name,
+            store,
+            file: None,
+            format,
+            kind: None,
+            size_bytes: None,
+            parent: None,
+            read_only: false,
+            serial: None,
+            logical_sector: default_logical_sector(),
+            physical_sector: default_physical_sector(),
+            block_bytes: None,
+            qos_policy: None,
+            qos: DiskQos::NONE,
+            vhost_user: None,
+            nbd: None,
+        }
+    }
+
+    /// What of it is in its file.
+    pub fn effective_kind(&self) -> DiskKind {
+        self.kind.unwrap_or(self.format.default_kind())
+    }
+
+    /// Its file below the store's path; `None` for a pass-through disk.
+    pub fn effective_file(&self) -> Option<StoreFile> {
+        let default = StoreFile::of_disk(&self.name, self.format)?;
+        Some(self.file.clone().unwrap_or(default))
+    }
+
+    /// The absolute path of what it is kept in: its file, or the store's block device.
+    pub fn path_in(&self, store: &StoreConfig) -> PathBuf {
+        match self.effective_file() {
+            Some(file) => store.path.join(file),
+            None => store.path.clone(),
+        }
+    }
+
+    /// The serial number that the guest sees.
+    pub fn effective_serial(&self) -> String {
+        let from_name = || self.name.as_str().chars().take(SERIAL_BYTES_MAX).collect();
+        self.serial.clone().unwrap_or_else(from_name)
+    }
+
+    /// Bytes of a block of a new file; `None` for formats without blocks.
+    pub fn effective_block_bytes(&self) -> Option<u64> {
+        self.block_bytes.map(ByteSize::bytes).or(self.format.default_block_bytes())
+    }
+}
+
+/// `[disk.vhost_user]`: the disk as a virtio disk of a VM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskVhostUser {
+    /// Path of the Unix socket.
+    #[schema(value_type = String)]
+    pub socket: PathBuf,
+    /// Who listens on it.
+    #[serde(default = "default_mode")]
+    pub mode: SocketMode,
+    /// Queues that the guest may use, 1 to 64.
+    #[serde(default = "default_queues")]
+    pub queues: u16,
+}
+
+/// `[disk.nbd]`: the disk as an export of an NBD server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskNbd {
+    /// Path of the Unix socket on which the daemon listens. Disks may share it.
+    #[schema(value_type = String)]
+    pub socket: PathBuf,
+}
+
+const fn default_normalization_bytes() -> ByteSize {
+    ByteSize::new(8192)
+}
+
+const fn default_depth_max() -> u32 {
+    256
+}
+
+const fn default_logical_sector() -> u32 {
+    512
+}
+
+const fn default_physical_sector() -> u32 {
+    4096
+}
+
+const fn default_mode() -> SocketMode {
+    SocketMode::Server
+}
+
+const fn default_queues() -> u16 {
+    1
+}

@@ -1,0 +1,234 @@
+//! Whether disks make sense: each by itself, and with those in the same store.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::finding::{Finding, Place};
+use crate::qos_fits::limits_fit;
+use crate::{
+    ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode, HostConfig, Kind, Name, StoreConfig,
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Whether a store's keys go together. Requests are counted by shifting, not by dividing.
+pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<Finding>) {
+    let bytes = store.normalization_bytes;
+    if !bytes.bytes().is_power_of_two() {
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "normalization_bytes",
+            format!("{bytes} is not a power of two from 512 B to 1 MiB; give one that is"),
+        ));
+    }
+}
+
+/// What is wrong between the keys of one disk.
+pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    keys_apply(place, disk, findings);
+    kind_fits(place, disk, findings);
+    parent_fits(place, disk, findings);
+    sectors_fit(place, disk, findings);
+    size_fits(place, disk, findings);
+    block_fits(place, disk, findings);
+    limits_of_disk_fit(place, disk, findings);
+}
+
+/// What is wrong with the limits of one disk.
+pub(crate) fn limits_of_disk_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    if let Some(policy) = disk.qos_policy.as_ref().filter(|_| !disk.qos.is_default()) {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            "qos",
+            format!("the disk has the limits of qos_policy `{policy}`; remove one of the two"),
+        ));
+    }
+    limits_fit(place, "qos.", &disk.qos, findings);
+}
+
+/// What a disk without a file cannot have.
+fn keys_apply(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    if disk.format != DiskFormat::PassThrough {
+        return;
+    }
+    let of_files = [
+        ("file", disk.file.is_some()),
+        ("size_bytes", disk.size_bytes.is_some()),
+        ("parent", disk.parent.is_some()),
+        ("block_bytes", disk.block_bytes.is_some()),
+    ];
+    for (key, _) in of_files.iter().filter(|(_, present)| *present) {
+        findings.push(place.finding(
+            ErrorCode::KeyNotApplicable,
+            key,
+            "a pass-through disk is all of its store's block device and has no file; remove it \
+             or set another format",
+        ));
+    }
+}
+
+fn kind_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let remedy = match (disk.format, disk.effective_kind()) {
+        (DiskFormat::Raw, DiskKind::Differencing) => {
+            "a raw file has no parent; set it to \"fixed\" or \"dynamic\" (a sparse file), or set \
+             format = \"vhdx\""
+        }
+        (DiskFormat::PassThrough, DiskKind::Dynamic | DiskKind::Differencing) => {
+            "a pass-through disk is all there; remove it or set it to \"fixed\""
+        }
+        _ => return,
+    };
+    findings.push(place.finding(ErrorCode::InvalidValue, "kind", remedy));
+}
+
+fn parent_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let is_differencing = disk.effective_kind() == DiskKind::Differencing;
+    match (&disk.parent, disk.format) {
+        (None, DiskFormat::Vhd | DiskFormat::Vhdx) if is_differencing => {
+            findings.push(place.finding(
+                ErrorCode::MissingKey,
+                "parent",
+                "missing; a differencing disk needs the file that has what was not written to it",
+            ));
+        }
+        (Some(_), DiskFormat::Raw | DiskFormat::Vhd | DiskFormat::Vhdx) if !is_differencing => {
+            findings.push(place.finding(
+                ErrorCode::KeyNotApplicable,
+                "parent",
+                "only a differencing disk has it; remove it or set kind = \"differencing\"",
+            ));
+        }
+        (Some(parent), _) if disk.effective_file().as_ref() == Some(parent) => {
+            findings.push(place.finding(
+                ErrorCode::InvalidValue,
+                "parent",
+                format!("`{parent}` is the disk's own file; name another one as its parent"),
+            ));
+        }
+        _ => {}
+    }
+}
+
+fn sectors_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let (logical, physical) = (disk.logical_sector, disk.physical_sector);
+    if physical < logical {
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "physical_sector",
+            format!("{physical} is below logical_sector {logical}; give {logical}"),
+        ));
+    }
+    if disk.format == DiskFormat::Vhd && logical != 512 {
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "logical_sector",
+            "a VHD has sectors of 512 bytes; remove it or set format = \"vhdx\"",
+        ));
+    }
+}
+
+fn size_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let Some(size) = disk.size_bytes else { return };
+    let sector = u64::from(disk.logical_sector);
+    if size.bytes().checked_rem(sector) != Some(0) {
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "size_bytes",
+            format!("{size} is not a multiple of logical_sector {sector}; round it up"),
+        ));
+    }
+    let (most, format, remedy) = match disk.format {
+        DiskFormat::Vhd => (2040 * GIB, "VHD", "give less or set format = \"vhdx\""),
+        DiskFormat::Vhdx => (64 * KIB * GIB, "VHDX", "give less or set format = \"raw\""),
+        DiskFormat::Raw | DiskFormat::PassThrough => return,
+    };
+    if size.bytes() > most {
+        let most = ByteSize::new(most);
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "size_bytes",
+            format!("{size} is more than the {most} that a {format} can have; {remedy}"),
+        ));
+    }
+}
+
+fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let Some(block) = disk.block_bytes else { return };
+    let (least, most) = match (disk.format, disk.effective_kind()) {
+        (DiskFormat::PassThrough, _) => return,
+        (DiskFormat::Raw, _) | (DiskFormat::Vhd, DiskKind::Fixed) => {
+            findings.push(place.finding(
+                ErrorCode::KeyNotApplicable,
+                "block_bytes",
+                "a raw file and a fixed VHD have no blocks; remove it or set kind = \"dynamic\" \
+                 and format = \"vhd\" or \"vhdx\"",
+            ));
+            return;
+        }
+        (DiskFormat::Vhd, _) => (512 * KIB, 2 * MIB),
+        (DiskFormat::Vhdx, _) => (MIB, 256 * MIB),
+    };
+    let is_block = block.bytes().is_power_of_two() && (least..=most).contains(&block.bytes());
+    if !is_block {
+        let (least, most) = (ByteSize::new(least), ByteSize::new(most));
+        findings.push(place.finding(
+            ErrorCode::InvalidValue,
+            "block_bytes",
+            format!("{block} is not a power of two from {least} to {most}; give one that is"),
+        ));
+    }
+}
+
+/// Where one disk has all of a block device, no other has a file: there is no directory.
+pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let pass_through = |disk: &DiskConfig| disk.format == DiskFormat::PassThrough;
+    let mut devices: BTreeMap<&Name, &DiskConfig> = BTreeMap::new();
+    for disk in config.disks.iter().filter(|disk| pass_through(disk)) {
+        devices.entry(&disk.store).or_insert(disk);
+    }
+    for (index, disk) in config.disks.iter().enumerate().filter(|(_, disk)| !pass_through(disk)) {
+        let Some(holder) = devices.get(&disk.store) else { continue };
+        findings.push(Place::new(Kind::Disk, index).finding(
+            ErrorCode::Conflict,
+            "store",
+            format!(
+                "store `{}` is a block device, and disk/{} is all of it; name a store that is a \
+                 directory",
+                disk.store, holder.name
+            ),
+        ));
+    }
+}
+
+/// What a differencing disk has in its parent is lost when somebody writes to that.
+pub(crate) fn parents_are_not_written(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let stores: BTreeMap<&Name, &StoreConfig> =
+        config.stores.iter().map(|store| (&store.name, store)).collect();
+    let written: BTreeMap<PathBuf, &DiskConfig> = config
+        .disks
+        .iter()
+        .filter(|disk| !disk.read_only)
+        .filter_map(|disk| Some((disk.path_in(stores.get(&disk.store)?), disk)))
+        .collect();
+    for (index, disk) in config.disks.iter().enumerate() {
+        let parent = disk.parent.as_ref().filter(|_| disk.format != DiskFormat::PassThrough);
+        let (Some(parent), Some(store)) = (parent, stores.get(&disk.store)) else { continue };
+        let writer = written.get(&store.path.join(parent)).filter(|by| by.name != disk.name);
+        let Some(writer) = writer else { continue };
+        findings.push(Place::new(Kind::Disk, index).finding(
+            ErrorCode::Conflict,
+            "parent",
+            format!(
+                "disk/{} writes to `{parent}`, and what is not in the differencing disk would \
+                 change with it; set read_only = true there, or name another parent",
+                writer.name
+            ),
+        ));
+    }
+}
+
+#[cfg(test)]
+#[path = "disk_fits_tests.rs"]
+mod tests;

@@ -1,0 +1,146 @@
+//! Observed state of stores and disks.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{DiskConfig, QosFlowStatus, StoreConfig};
+
+/// Whether a store or a disk is as desired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StorageState {
+    /// It is open.
+    Ready,
+    /// It is not; `reason` says why, and the daemon tries again.
+    Failed,
+}
+
+/// A store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoreStatus {
+    /// As desired.
+    pub config: StoreConfig,
+    /// Whether it is as desired.
+    pub state: StorageState,
+    /// Why it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Bytes of the file system or device; absent while that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// Bytes of these that nothing is in; absent for a block device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
+    /// Normalised operations per second that it is taken to be able to do; absent while
+    /// that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability_iops: Option<u64>,
+    /// What all minimums on it come to, in normalised operations per second.
+    pub promised_iops: u64,
+    /// How much of its capability that is, in percent, rounded up; absent while its
+    /// capability is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised_percent: Option<u64>,
+    /// Disks in it.
+    pub disks: usize,
+    /// Normalised operations per second that it did in the last 5 s.
+    pub delivered_iops: u64,
+    /// What the device takes for a request now, in ns; absent if it had none lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<u64>,
+    /// Requests that the device has.
+    pub depth: u32,
+    /// Requests that it gets at a time at most now, `depth_max` or fewer.
+    pub depth_allowed: u32,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskStatus {
+    /// As desired.
+    pub config: DiskConfig,
+    /// Whether it is as desired.
+    pub state: StorageState,
+    /// Why it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Absolute path of its file, or of the block device that it is.
+    #[schema(value_type = String)]
+    pub file: PathBuf,
+    /// Bytes of the disk, as the guest sees it; absent while it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Bytes that its file takes on the file system; absent for a block device and while
+    /// it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
+    /// The processor that works it off; absent while it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<u16>,
+    /// The virtio disk of a VM, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vhost_user: Option<DiskVhostUserStatus>,
+    /// The NBD export, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbd: Option<DiskNbdStatus>,
+    /// What was asked of it.
+    pub counters: DiskCounters,
+    /// What it gets and is held to, while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<QosFlowStatus>,
+}
+
+/// A disk as a virtio disk of a VM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskVhostUserStatus {
+    /// Whether a VM is connected.
+    pub connected: bool,
+    /// Queues that the guest's driver uses.
+    pub queues: u16,
+    /// Features that the guest's driver has agreed on, as virtio calls them.
+    pub features: Vec<String>,
+}
+
+/// A disk as an NBD export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskNbdStatus {
+    /// Clients that use it.
+    pub clients: u32,
+}
+
+/// What was asked of a disk since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskCounters {
+    /// Reads.
+    pub reads: DiskRequestCounters,
+    /// Writes.
+    pub writes: DiskRequestCounters,
+    /// Flushes.
+    pub flushes: DiskRequestCounters,
+    /// Discards, and writes of zeros.
+    pub discards: DiskRequestCounters,
+}
+
+/// Requests of one kind. Latencies are from when a request was seen to when it was
+/// answered, waits for limits included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskRequestCounters {
+    /// How many.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many of them failed.
+    pub errors: u64,
+    /// Half of them took this long at most, in ns.
+    pub latency_ns_p50: u64,
+    /// All but one of a hundred took this long at most, in ns.
+    pub latency_ns_p99: u64,
+    /// The longest, in ns.
+    pub latency_ns_max: u64,
+}
+
+#[cfg(test)]
+#[path = "disk_status_tests.rs"]
+mod tests;

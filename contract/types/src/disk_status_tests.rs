@@ -1,0 +1,76 @@
+use super::*;
+use crate::{DiskQos, Name, QosDelivery, parse_toml};
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// Fails if a key that is out in the world gets another name.
+#[test]
+fn keys_are_as_published_and_read_as_they_are_written() {
+    let config = parse_toml(
+        "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[disk]]\nname = \"web\"\n\
+         store = \"fast\"\nformat = \"vhdx\"\nsize_bytes = \"10 GiB\"\nqos.min_iops = 500\n\
+         [disk.vhost_user]\nsocket = \"/run/web.sock\"\n[disk.nbd]\nsocket = \"/run/nbd.sock\"\n",
+        None,
+    )
+    .unwrap();
+    let store = StoreStatus {
+        config: config.stores[0].clone(),
+        state: StorageState::Ready,
+        reason: None,
+        total_bytes: Some(1 << 40),
+        free_bytes: Some(1 << 39),
+        capability_iops: Some(50_000),
+        promised_iops: 500,
+        promised_percent: Some(1),
+        disks: 1,
+        delivered_iops: 1234,
+        latency_ns: Some(85_000),
+        depth: 3,
+        depth_allowed: 32,
+    };
+    let requests = DiskRequestCounters {
+        requests: 7,
+        bytes: 7 * 4096,
+        errors: 1,
+        latency_ns_p50: 80_000,
+        latency_ns_p99: 900_000,
+        latency_ns_max: 1_500_000,
+    };
+    let disk = DiskStatus {
+        config: config.disks[0].clone(),
+        state: StorageState::Failed,
+        reason: Some("the file is no VHDX".to_owned()),
+        file: "/srv/fast/web.vhdx".into(),
+        size_bytes: Some(10 << 30),
+        allocated_bytes: Some(4 << 20),
+        processor: Some(1),
+        vhost_user: Some(DiskVhostUserStatus {
+            connected: true,
+            queues: 2,
+            features: vec!["VIRTIO_BLK_F_MQ".to_owned()],
+        }),
+        nbd: Some(DiskNbdStatus { clients: 1 }),
+        counters: DiskCounters { reads: requests, ..DiskCounters::default() },
+        qos: Some(QosFlowStatus {
+            disk: name("web"),
+            store: name("fast"),
+            holder: "disk/web".to_owned(),
+            limits: DiskQos { min_iops: Some(500), ..DiskQos::NONE },
+            waiting: 4,
+            in_flight: 2,
+            last_5_s: QosDelivery {
+                window_ns: 5_000_000_000,
+                entitled_iops: 500,
+                demanded_iops: 700,
+                delivered_iops: 600,
+                waits_ns: [("device-depth".to_owned(), 1_000_000)].into(),
+            },
+            last_5_min: QosDelivery::default(),
+        }),
+    };
+    let json = serde_json::to_string_pretty(&(&store, &disk)).unwrap();
+    assert_eq!(serde_json::from_str::<(StoreStatus, DiskStatus)>(&json).unwrap(), (store, disk));
+    insta::assert_snapshot!(json);
+}

@@ -1,0 +1,123 @@
+//! Desired state of Storage QoS: what disks are entitled to and held to.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ByteSize, Name};
+
+/// Whether disks of a policy each have its limits, or all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QosPolicyKind {
+    /// Each disk by itself.
+    #[default]
+    Dedicated,
+    /// All its disks on a store together.
+    Aggregated,
+}
+
+/// `[[qos_policy]]`: limits that several disks refer to. Operations are normalised: a
+/// request counts as one for each `normalization_bytes` of its store that it has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QosPolicyConfig {
+    /// Unique among QoS policies.
+    pub name: Name,
+    /// Whether each of its disks has these limits, or all together on each store.
+    #[serde(default)]
+    pub kind: QosPolicyKind,
+    /// Normalised operations per second that are delivered whenever they are wanted, 1 to
+    /// 1 000 000 000; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_iops: Option<u64>,
+    /// Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no
+    /// limit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iops: Option<u64>,
+    /// Bytes per second that are never exceeded, 512 to 1 TiB; no limit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes_per_s: Option<ByteSize>,
+    /// The share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+    #[serde(default = "default_weight")]
+    pub weight: u16,
+    /// Normalised operations per second that may be done for a while, above `max_iops` and
+    /// to 1 000 000 000; needs `burst_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_iops: Option<u64>,
+    /// Seconds for which a disk that was idle may keep up `burst_iops`, 1 to 3600.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_s: Option<u32>,
+}
+
+impl QosPolicyConfig {
+    /// A policy with these limits.
+    pub const fn new(name: Name, kind: QosPolicyKind, limits: DiskQos) -> Self {
+        let DiskQos { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s } = limits;
+        Self { name, kind, min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s }
+    }
+
+    /// Its limits.
+    pub const fn limits(&self) -> DiskQos {
+        DiskQos {
+            min_iops: self.min_iops,
+            max_iops: self.max_iops,
+            max_bytes_per_s: self.max_bytes_per_s,
+            weight: self.weight,
+            burst_iops: self.burst_iops,
+            burst_s: self.burst_s,
+        }
+    }
+}
+
+/// `[disk.qos]`: limits of one disk, as a dedicated policy of its own would have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiskQos {
+    /// Normalised operations per second that the disk gets whenever it wants them, 1 to
+    /// 1 000 000 000; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_iops: Option<u64>,
+    /// Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit
+    /// if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_iops: Option<u64>,
+    /// Bytes per second that it never exceeds, 512 to 1 TiB; no limit if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes_per_s: Option<ByteSize>,
+    /// Its share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+    pub weight: u16,
+    /// Normalised operations per second that it may do for a while, above `max_iops` and to
+    /// 1 000 000 000; needs `burst_s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_iops: Option<u64>,
+    /// Seconds for which it may keep up `burst_iops` after it was idle, 1 to 3600.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_s: Option<u32>,
+}
+
+impl DiskQos {
+    /// No minimum, no maximum and the weight that all have.
+    pub const NONE: Self = Self {
+        min_iops: None,
+        max_iops: None,
+        max_bytes_per_s: None,
+        weight: default_weight(),
+        burst_iops: None,
+        burst_s: None,
+    };
+
+    /// Whether everything stands as it does where nothing is written.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for DiskQos {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+const fn default_weight() -> u16 {
+    100
+}

@@ -1,0 +1,98 @@
+use crate::{DiskQos, parse_toml};
+
+/// A host with these limits as a policy's, and one with them as a disk's.
+fn hosts(keys: &str) -> [(String, &'static str); 2] {
+    let policy = format!("[[qos_policy]]\nname = \"gold\"\n{keys}\n");
+    let disk = format!(
+        "[[store]]\nname = \"s\"\npath = \"/s\"\n[[disk]]\nname = \"d\"\nstore = \"s\"\n\
+         format = \"raw\"\n[disk.qos]\n{keys}\n"
+    );
+    [(policy, "qos_policy/gold: "), (disk, "disk/d: qos.")]
+}
+
+#[test]
+fn limits_are_read_alike_for_policies_and_disks() {
+    let keys = "min_iops = 100\nmax_iops = 1000\nmax_bytes_per_s = \"8 MiB\"\nweight = 7\n\
+                burst_iops = 1001\nburst_s = 3600";
+    let [(policy, _), (disk, _)] = hosts(keys);
+    let limits = parse_toml(&policy, None).unwrap().qos_policies[0].limits();
+    assert_eq!(parse_toml(&disk, None).unwrap().disks[0].qos, limits);
+    assert_eq!((limits.min_iops, limits.max_iops), (Some(100), Some(1000)));
+    assert_eq!((limits.weight, limits.burst_iops, limits.burst_s), (7, Some(1001), Some(3600)));
+    assert_eq!(limits.max_bytes_per_s.unwrap().bytes(), 8 << 20);
+    let [(policy, _), (disk, _)] = hosts("");
+    assert_eq!(parse_toml(&policy, None).unwrap().qos_policies[0].limits(), DiskQos::NONE);
+    assert_eq!(parse_toml(&disk, None).unwrap().disks[0].qos, DiskQos::NONE);
+}
+
+#[test]
+fn limits_that_contradict_themselves_are_refused() {
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "min_iops = 11\nmax_iops = 10",
+            &["min_iops: 11 is above max_iops 10; lower the one or raise the other"],
+        ),
+        ("min_iops = 10\nmax_iops = 10", &[]),
+        (
+            "max_iops = 10\nburst_iops = 20",
+            &["burst_s: missing; say for how many seconds `burst_iops` may last, or remove that"],
+        ),
+        (
+            "max_iops = 10\nburst_s = 20",
+            &["burst_iops: missing; say what may be done for `burst_s` seconds, or remove that"],
+        ),
+        (
+            "burst_iops = 20\nburst_s = 1",
+            &["burst_iops: a burst is what may be done above max_iops; set max_iops or remove it"],
+        ),
+        (
+            "max_iops = 20\nburst_iops = 20\nburst_s = 1",
+            &["burst_iops: 20 is not above max_iops 20; give more or remove it"],
+        ),
+        (
+            "min_iops = 9\nmax_iops = 8\nburst_iops = 7",
+            &[
+                "min_iops: 9 is above max_iops 8; lower the one or raise the other",
+                "burst_s: missing; say for how many seconds `burst_iops` may last, or remove that",
+                "burst_iops: 7 is not above max_iops 8; give more or remove it",
+            ],
+        ),
+        ("min_iops = 0", &["min_iops: must be a whole number from 1 to 1000000000, not 0"]),
+        (
+            "max_iops = 1000000001",
+            &["max_iops: must be a whole number from 1 to 1000000000, not 1000000001"],
+        ),
+        ("weight = 0", &["weight: must be a whole number from 1 to 10000, not 0"]),
+        ("weight = 10001", &["weight: must be a whole number from 1 to 10000, not 10001"]),
+        ("burst_s = 3601", &["burst_s: must be a whole number from 1 to 3600, not 3601"]),
+        (
+            "max_bytes_per_s = 511",
+            &["max_bytes_per_s: must be a size from 512 B to 1 TiB, as a number of bytes or like \
+               \"10 GiB\" (B, KiB, MiB, GiB, TiB), not 511"],
+        ),
+        (
+            "max_bytes_per_s = \"2 TiB\"",
+            &["max_bytes_per_s: must be a size from 512 B to 1 TiB, as a number of bytes or like \
+               \"10 GiB\" (B, KiB, MiB, GiB, TiB), not \"2 TiB\""],
+        ),
+    ];
+    for (keys, expected) in cases {
+        for (text, place) in hosts(keys) {
+            let found: Vec<String> = parse_toml(&text, None)
+                .err()
+                .unwrap_or_default()
+                .into_iter()
+                .map(|mut error| {
+                    error.line = None;
+                    error.to_string()
+                })
+                .collect();
+            let mut found = found;
+            found.sort_unstable();
+            let mut expected: Vec<String> =
+                expected.iter().map(|message| format!("{place}{message}")).collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{keys}");
+        }
+    }
+}

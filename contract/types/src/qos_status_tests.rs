@@ -1,0 +1,30 @@
+use super::*;
+use crate::{DiskQos, QosPolicyKind};
+
+/// Fails if a key that is out in the world gets another name.
+#[test]
+fn keys_are_as_published_and_read_as_they_are_written() {
+    let limits = DiskQos { min_iops: Some(1000), ..DiskQos::NONE };
+    let policy = QosPolicyStatus {
+        config: QosPolicyConfig::new("gold".parse().unwrap(), QosPolicyKind::Aggregated, limits),
+        disks: vec!["web".parse().unwrap()],
+        promised_iops: 1000,
+        delivered_iops: 900,
+    };
+    let answer = WhatIfAnswer {
+        fits: false,
+        stores: vec![StorePromises {
+            store: "fast".parse().unwrap(),
+            minimums: 1,
+            minimums_iops: 1000,
+            capability_iops: None,
+            promisable_iops: 0,
+            fits: false,
+            text: "what the store can do is not known".to_owned(),
+        }],
+    };
+    let json = serde_json::to_string_pretty(&(&policy, &answer)).unwrap();
+    let read: (QosPolicyStatus, WhatIfAnswer) = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, (policy, answer));
+    insta::assert_snapshot!(json);
+}

@@ -1,0 +1,113 @@
+//! Observed state of where frames of an uplink are classified.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use suimon_frame::MacAddr;
+use utoipa::ToSchema;
+
+use crate::Name;
+
+/// Who gives frames to the queues of NICs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SteeringMode {
+    /// The device, at least for some NICs: their frames arrive on receive queues of their
+    /// own.
+    Hardware,
+    /// The switch, for all.
+    Software,
+}
+
+/// Where frames that arrive at an uplink are classified by destination address and VLAN.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SteeringStatus {
+    /// Who does it.
+    pub mode: SteeringMode,
+    /// Receive queues of the uplink.
+    pub queues: u16,
+    /// Whether frames of other NICs stay off the queues that NICs have to themselves.
+    pub exclusive: bool,
+    /// Why the device does it for none, or not for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The NICs that have a receive queue to themselves, by queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nics: Vec<SteeredNic>,
+}
+
+/// A NIC whose frames arrive on a receive queue of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SteeredNic {
+    /// Which.
+    pub nic: Name,
+    /// The destination of these frames.
+    #[schema(value_type = String)]
+    pub mac: MacAddr,
+    /// Their VLAN; absent if the device's rule looks at none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// The receive queue, counted from 0.
+    pub queue: u16,
+}
+
+/// `hardware, 6 of 8 queues`, `software: the device receives with one queue`.
+impl fmt::Display for SteeringStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.mode {
+            SteeringMode::Software => f.write_str("software")?,
+            SteeringMode::Hardware => {
+                write!(f, "hardware, {} of {} queues", self.nics.len(), self.queues)?;
+                if !self.exclusive {
+                    f.write_str(", to which other frames come too")?;
+                }
+            }
+        }
+        match (self.mode, &self.reason) {
+            (_, None) => Ok(()),
+            (SteeringMode::Software, Some(reason)) => write!(f, ": {reason}"),
+            (SteeringMode::Hardware, Some(reason)) => write!(f, "; {reason}"),
+        }
+    }
+}
+
+/// `queue 2, to 52:54:00:12:34:56 in VLAN 10`.
+impl fmt::Display for SteeredNic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {}, to {}", self.queue, self.mac)?;
+        self.vlan.map_or(Ok(()), |vlan| write!(f, " in VLAN {vlan}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_classifies_is_said_in_a_line() {
+        let web = SteeredNic {
+            nic: "web".parse().unwrap(),
+            mac: MacAddr::new([0x52, 0x54, 0, 0x12, 0x34, 0x56]),
+            vlan: Some(10),
+            queue: 1,
+        };
+        let db = SteeredNic { vlan: None, queue: 2, ..web.clone() };
+        assert_eq!(web.to_string(), "queue 1, to 52:54:00:12:34:56 in VLAN 10");
+        assert_eq!(db.to_string(), "queue 2, to 52:54:00:12:34:56");
+        let hardware = SteeringStatus {
+            mode: SteeringMode::Hardware,
+            queues: 4,
+            exclusive: true,
+            reason: None,
+            nics: vec![web, db],
+        };
+        assert_eq!(hardware.to_string(), "hardware, 2 of 4 queues");
+        let reason = Some("no more".to_owned());
+        let shared = SteeringStatus { exclusive: false, reason, ..hardware.clone() };
+        let words = "hardware, 2 of 4 queues, to which other frames come too; no more";
+        assert_eq!(shared.to_string(), words);
+        let (mode, nics) = (SteeringMode::Software, Vec::new());
+        let software = SteeringStatus { mode, nics, ..shared };
+        assert_eq!(software.to_string(), "software: no more");
+    }
+}

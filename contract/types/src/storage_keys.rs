@@ -1,0 +1,76 @@
+//! The keys of stores, disks and QoS policies.
+
+use crate::disk_config::SERIAL_BYTES_MAX;
+use crate::keys::{Key, QUEUES, optional, required};
+use crate::{Effect, Form, Kind};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+const IOPS: Form = Form::Number { least: 1, most: 1_000_000_000 };
+const SECTOR: Form = Form::OneOfNumbers(&[512, 4096]);
+/// Far more than any format but raw can have, and than any store has.
+const DISK_BYTES: Form = Form::Bytes { least: 512, most: 1 << 50, step: 512 };
+/// Of all formats; what each takes is checked with the format at hand.
+const BLOCK_BYTES: Form = Form::Bytes { least: 512 * KIB, most: 256 * MIB, step: 512 * KIB };
+
+pub(crate) const STORE: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("path", Form::FilePath, Effect::Replace),
+    optional("capability_iops", IOPS, Effect::Live),
+    optional(
+        "normalization_bytes",
+        Form::Bytes { least: 512, most: MIB, step: 512 },
+        Effect::Replace,
+    ),
+    optional("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
+];
+
+const MIN_IOPS: Key = optional("min_iops", IOPS, Effect::Live);
+const MAX_IOPS: Key = optional("max_iops", IOPS, Effect::Live);
+const MAX_BYTES_PER_S: Key =
+    optional("max_bytes_per_s", Form::Bytes { least: 512, most: 1 << 40, step: 1 }, Effect::Live);
+const WEIGHT: Key = optional("weight", Form::Number { least: 1, most: 10_000 }, Effect::Live);
+const BURST_IOPS: Key = optional("burst_iops", IOPS, Effect::Live);
+const BURST_S: Key = optional("burst_s", Form::Number { least: 1, most: 3600 }, Effect::Live);
+
+pub(crate) const QOS_POLICY: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    optional("kind", Form::OneOf(&["dedicated", "aggregated"]), Effect::Live),
+    MIN_IOPS,
+    MAX_IOPS,
+    MAX_BYTES_PER_S,
+    WEIGHT,
+    BURST_IOPS,
+    BURST_S,
+];
+
+pub(crate) const DISK_QOS: &[Key] =
+    &[MIN_IOPS, MAX_IOPS, MAX_BYTES_PER_S, WEIGHT, BURST_IOPS, BURST_S];
+
+pub(crate) const DISK: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("store", Form::Name, Effect::Replace),
+    optional("file", Form::StoreFile, Effect::Replace),
+    required("format", Form::OneOf(&["raw", "vhd", "vhdx", "pass-through"]), Effect::Replace),
+    optional("kind", Form::OneOf(&["fixed", "dynamic", "differencing"]), Effect::Replace),
+    optional("size_bytes", DISK_BYTES, Effect::Live),
+    optional("parent", Form::StoreFile, Effect::Replace),
+    optional("read_only", Form::Flag, Effect::Replace),
+    optional("serial", Form::Serial { most: SERIAL_BYTES_MAX }, Effect::Replace),
+    optional("logical_sector", SECTOR, Effect::Replace),
+    optional("physical_sector", SECTOR, Effect::Replace),
+    optional("block_bytes", BLOCK_BYTES, Effect::Live),
+    optional("qos_policy", Form::Name, Effect::Live),
+    optional("qos", Form::Table(Kind::DiskQos), Effect::Live),
+    optional("vhost_user", Form::Table(Kind::DiskVhostUser), Effect::Replace),
+    optional("nbd", Form::Table(Kind::DiskNbd), Effect::Live),
+];
+
+pub(crate) const DISK_VHOST_USER: &[Key] = &[
+    required("socket", Form::UnixSocketPath, Effect::Replace),
+    optional("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
+    optional("queues", QUEUES, Effect::Replace),
+];
+
+pub(crate) const DISK_NBD: &[Key] = &[required("socket", Form::UnixSocketPath, Effect::Live)];
