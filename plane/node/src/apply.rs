@@ -24,13 +24,14 @@ use suimon_ports::{PortSpec, StoreError};
 use crate::checks::{Candidate, device_error};
 use crate::control::Controller;
 use crate::devices::Devices;
+use crate::disks::{DiskStep, DiskUndo, disk_steps, wanted_disks, wanted_sockets};
 use crate::event_texts::{change_failed, planned_events};
 use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
-use crate::records::{Intent, StoredState, clear_intent, save_intent, save_state};
+use crate::records::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
 use crate::wanted::{Claim, WantedPorts, claim, wanted_ports};
-use crate::{Edit, PortKey};
+use crate::{ChangeOptions, Edit, PortKey};
 
 /// One step on the way to the new state.
 enum Step {
@@ -41,6 +42,7 @@ enum Step {
     Open(PortKey, PortSpec),
     /// Again, with what the uplinks that were opened or changed said of themselves.
     TablesAgain,
+    Disk(Box<DiskStep>),
 }
 
 /// What takes a step back.
@@ -53,6 +55,7 @@ enum Undo {
     Discard(Arc<Port>),
     Processors,
     Tables,
+    Disk(Box<DiskUndo>),
 }
 
 impl Controller {
@@ -61,8 +64,20 @@ impl Controller {
         &mut self,
         operation: &OperationHandle,
         edit: &Edit,
+        options: ChangeOptions,
     ) -> Result<(), ApiError> {
-        let candidate = self.shared.check(edit).map_err(crate::checks::first_of)?;
+        self.apply_with(operation, edit, options, Vec::new())
+    }
+
+    /// The same; these changes of the state store are made with the change or not at all.
+    pub(crate) fn apply_with(
+        &mut self,
+        operation: &OperationHandle,
+        edit: &Edit,
+        options: ChangeOptions,
+        with_it: Vec<StoreChange>,
+    ) -> Result<(), ApiError> {
+        let candidate = self.shared.check(edit, options).map_err(crate::checks::first_of)?;
         let from = self.shared.desired();
         if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
             operation.set_plan(&Plan::default(), 0);
@@ -81,7 +96,7 @@ impl Controller {
             .and_then(|()| {
                 operation.check_cancelled()?;
                 operation.step(steps.len(), "keep the new state");
-                self.commit(&candidate, edit).map_err(|error| store_error(&error))
+                self.commit(&candidate, edit, with_it).map_err(|error| store_error(&error))
             });
         match result {
             Ok(()) => self.finish(candidate, &before),
@@ -119,16 +134,21 @@ impl Controller {
         let opens_uplink = opens.iter().chain(&changes).any(|step| {
             matches!(step, Step::Open(PortKey::Uplink(_), _) | Step::Change(PortKey::Uplink(_), _))
         });
+        let of_disk = |step| Step::Disk(Box::new(step));
+        let disks = disk_steps(from, &to.state.config, &to.disks);
         let mut steps = closes;
+        steps.extend(disks.closes.into_iter().map(of_disk));
         if placements(&from.host) != placements(&to.state.config.host) {
             steps.push(Step::Processors);
         }
         steps.push(Step::Tables);
+        steps.extend(disks.limits.into_iter().map(of_disk));
         steps.extend(changes);
         steps.extend(opens);
         if opens_uplink {
             steps.push(Step::TablesAgain);
         }
+        steps.extend(disks.changes.into_iter().chain(disks.opens).map(of_disk));
         steps
     }
 
@@ -140,6 +160,7 @@ impl Controller {
     ) -> Result<(), StoreError> {
         let intent = Intent { revision: to.state.revision, kind: edit.kind() };
         self.store.commit(&[save_intent(&intent)?])?;
+        self.devices.belongings.record_sockets(wanted_sockets(&to.disks))?;
         self.devices.belongings.record(steps.iter().filter_map(|step| match step {
             Step::Open(_, spec) | Step::Change(_, spec) => Some(spec),
             _ => None,
@@ -186,6 +207,12 @@ impl Controller {
             Step::TablesAgain => self.publish(to),
             Step::Change(key, spec) => self.change_device(key, spec, undo),
             Step::Open(key, spec) => self.open_device(key, spec, undo),
+            Step::Disk(step) => {
+                let mut of_disks = Vec::new();
+                let taken = self.take_disk_step(step, &mut of_disks);
+                undo.extend(of_disks.into_iter().map(|step| Undo::Disk(Box::new(step))));
+                taken
+            }
         }
     }
 
@@ -252,27 +279,37 @@ impl Controller {
         self.devices.belongings.note_opened([&spec]).map_err(|error| store_error(&error))
     }
 
-    fn commit(&mut self, to: &Candidate, edit: &Edit) -> Result<(), StoreError> {
+    pub(crate) fn commit(
+        &mut self,
+        to: &Candidate,
+        edit: &Edit,
+        with_it: Vec<StoreChange>,
+    ) -> Result<(), StoreError> {
         let drafts = planned_events(to, edit);
-        self.shared.events.commit(drafts, vec![save_state(&to.state)?, clear_intent()])
+        let mut changes = vec![save_state(&to.state)?, clear_intent()];
+        changes.extend(with_it);
+        self.shared.events.commit(drafts, changes)
     }
 
     /// The change is made; nothing here can fail any more.
-    fn finish(&mut self, to: Candidate, before: &WantedPorts) {
+    pub(crate) fn finish(&mut self, to: Candidate, before: &WantedPorts) {
         for key in before.keys().filter(|key| !to.wanted.contains_key(key)) {
             if let Some(port) = self.shared.ports.remove(key) {
                 Devices::close(&port);
                 self.devices.promises.forget(key);
             }
         }
+        self.finish_disks(&wanted_disks(&self.shared.desired().config), &to);
         self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));
-        self.devices.belongings.sweep(&to.wanted);
+        self.devices.belongings.sweep(&to.wanted, &wanted_sockets(&to.disks));
         self.shared.set_desired(to.state);
     }
 
     /// Takes everything back. Devices are opened again only after all that
     /// could be in their way is closed.
     fn roll_back(&mut self, undo: Vec<Undo>, from: &StoredState, before: &WantedPorts) {
+        let (undo, of_disks) = split(undo);
+        self.roll_back_disks(of_disks, &from.config);
         let mut closed = Vec::new();
         for step in undo.into_iter().rev() {
             match step {
@@ -292,6 +329,7 @@ impl Controller {
                         tracing::error!(%error, "the processors could not be set back");
                     }
                 }
+                Undo::Disk(_) => {}
                 Undo::Tables => {
                     if let Err(error) = self.publish(&from.config) {
                         tracing::error!(%error, "the tables could not be set back");
@@ -316,16 +354,29 @@ impl Controller {
             tracing::warn!(%error, "it is not recorded which sockets are ours");
         }
         self.shared.change_ids(|ids| ids.release(&from.config, before));
-        self.devices.belongings.sweep(before);
+        let disks = wanted_disks(&from.config);
+        self.devices.belongings.sweep(before, &wanted_sockets(&disks));
     }
 
-    fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
+    pub(crate) fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
         let draft = change_failed(edit, error);
         if let Err(store) = self.shared.events.commit(vec![draft.clone()], vec![clear_intent()]) {
             tracing::error!(error = %store, "the failed change is still recorded as under way");
             self.shared.events.append(vec![draft]);
         }
     }
+}
+
+/// What is to be taken back of ports and tables, and what of disks.
+fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskUndo>) {
+    let (mut others, mut of_disks) = (Vec::new(), Vec::new());
+    for step in undo {
+        match step {
+            Undo::Disk(step) => of_disks.push(*step),
+            other => others.push(other),
+        }
+    }
+    (others, of_disks)
 }
 
 /// Gives a port its old specification back; `false` if that needs its device to
@@ -347,6 +398,7 @@ impl std::fmt::Display for Step {
             Self::Tables | Self::TablesAgain => f.write_str("publish the forwarding tables"),
             Self::Change(key, _) => write!(f, "change {key}"),
             Self::Open(key, _) => write!(f, "open {key}"),
+            Self::Disk(step) => step.fmt(f),
         }
     }
 }

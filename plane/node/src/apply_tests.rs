@@ -6,7 +6,7 @@ use std::path::Path;
 use suimon_contract::{ErrorCode, HostConfig, OperationState, Severity, parse_resource};
 
 use crate::testing::{FakeDevices, Harness, PATIENCE, StoreFailure, host, name, wait_until};
-use crate::{Edit, ResourceEdit};
+use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// Every kind of port.
 fn before() -> HostConfig {
@@ -354,19 +354,23 @@ fn the_same_state_again_changes_nothing() {
 #[test]
 fn a_dry_run_only_plans() {
     let harness = started();
-    let plan = harness.node.preview(&Edit::Apply(Box::new(after()))).unwrap();
+    let plan =
+        harness.node.preview(&Edit::Apply(Box::new(after())), ChangeOptions::default()).unwrap();
     assert!(plan.steps.len() >= 8);
     assert_eq!(harness.node.config(), before());
     harness.assert_consistent(OTHERS);
     let edit = Edit::Nic(ResourceEdit::Delete(name("nobody")));
-    assert_eq!(harness.node.preview(&edit).unwrap_err()[0].code, ErrorCode::NotFound);
+    assert_eq!(
+        harness.node.preview(&edit, ChangeOptions::default()).unwrap_err()[0].code,
+        ErrorCode::NotFound
+    );
 }
 
 /// A connection to a socket of ours would look like a VM that comes and goes.
 #[test]
 fn no_check_knocks_at_a_socket_of_ours() {
     let harness = started();
-    harness.node.preview(&Edit::Apply(Box::new(after()))).unwrap();
+    harness.node.preview(&Edit::Apply(Box::new(after())), ChangeOptions::default()).unwrap();
     harness.apply_well(&after());
     let mut swapped = before();
     for nic in &mut swapped.nics {

@@ -44,21 +44,38 @@ impl Belongings {
         &mut self,
         specs: impl IntoIterator<Item = &'s PortSpec>,
     ) -> Result<(), StoreError> {
-        let (mut taps, mut sockets) = (BTreeSet::new(), BTreeMap::new());
-        let now = (self.shared.clock)();
+        let (mut taps, mut sockets) = (BTreeSet::new(), Vec::new());
         for spec in specs {
             taps.extend(tap_of(spec).filter(|tap| self.is_to_be_made(tap)));
-            if let Some(path) = socket_of(spec).filter(|path| self.is_free(path)) {
-                let left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms: now };
-                sockets.insert(path, left);
-            }
+            sockets.extend(socket_of(spec));
         }
-        let mut changes = taps.iter().map(save_owned).collect::<Result<Vec<_>, _>>()?;
-        for left in sockets.values() {
-            changes.push(save_socket(left)?);
+        let changes = taps.iter().map(save_owned).collect::<Result<Vec<_>, _>>()?;
+        self.record_with(changes, sockets)?;
+        self.taps.extend(taps);
+        Ok(())
+    }
+
+    /// Records the socket files that are to be made.
+    pub(crate) fn record_sockets(
+        &mut self,
+        paths: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<(), StoreError> {
+        self.record_with(Vec::new(), paths)
+    }
+
+    fn record_with(
+        &mut self,
+        mut changes: Vec<StoreChange>,
+        paths: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<(), StoreError> {
+        let absent_unix_ms = (self.shared.clock)();
+        let mut sockets = BTreeMap::new();
+        for path in paths.into_iter().filter(|path| self.is_free(path)) {
+            let left = LeftSocket { path: path.clone(), identity: None, absent_unix_ms };
+            changes.push(save_socket(&left)?);
+            sockets.insert(path, left);
         }
         self.commit(&changes)?;
-        self.taps.extend(taps);
         self.sockets.extend(sockets);
         Ok(())
     }
@@ -68,8 +85,16 @@ impl Belongings {
         &mut self,
         specs: impl IntoIterator<Item = &'s PortSpec>,
     ) -> Result<(), StoreError> {
+        self.note_sockets(specs.into_iter().filter_map(socket_of))
+    }
+
+    /// Records which files these sockets are.
+    pub(crate) fn note_sockets(
+        &mut self,
+        paths: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<(), StoreError> {
         let mut noted = Vec::new();
-        for path in specs.into_iter().filter_map(socket_of) {
+        for path in paths {
             let identity = self.shared.socket_files.identity(&path);
             let Some(known) = self.sockets.get(&path) else { continue };
             if identity.is_some() && known.identity != identity {
@@ -84,9 +109,9 @@ impl Belongings {
 
     /// Deletes what is ours and no longer wanted. What the host refuses is tried
     /// again after the next change.
-    pub(crate) fn sweep(&mut self, wanted: &WantedPorts) {
+    pub(crate) fn sweep(&mut self, wanted: &WantedPorts, of_disks: &BTreeSet<PathBuf>) {
         let taps = self.sweep_taps(wanted);
-        let sockets = self.sweep_sockets(wanted);
+        let sockets = self.sweep_sockets(wanted, of_disks);
         let mut changes: Vec<_> = taps.iter().map(clear_owned).collect();
         changes.extend(sockets.iter().map(|path| clear_socket(path)));
         match self.commit(&changes) {
@@ -112,8 +137,13 @@ impl Belongings {
         gone
     }
 
-    fn sweep_sockets(&self, wanted: &WantedPorts) -> BTreeSet<PathBuf> {
-        let wanted: BTreeSet<PathBuf> = wanted.values().filter_map(socket_of).collect();
+    fn sweep_sockets(
+        &self,
+        wanted: &WantedPorts,
+        of_disks: &BTreeSet<PathBuf>,
+    ) -> BTreeSet<PathBuf> {
+        let mut wanted: BTreeSet<PathBuf> = wanted.values().filter_map(socket_of).collect();
+        wanted.extend(of_disks.iter().cloned());
         let mut gone = BTreeSet::new();
         for (path, left) in self.sockets.iter().filter(|(path, _)| !wanted.contains(*path)) {
             match self.shared.socket_files.remove_left(left) {

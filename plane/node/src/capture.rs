@@ -65,7 +65,7 @@ impl Capture {
         key: &PortKey,
         options: CaptureOptions,
     ) -> Result<Self, ApiError> {
-        let port = shared.port_id(key).ok_or_else(|| not_found(key.kind(), key.name()))?;
+        let port = shared.port_id(key).ok_or_else(|| not_found(key.resource_kind(), key.name()))?;
         let kind = format!("{} capture", key.kind());
         let operation = shared.operations.add(&kind, &key.to_string(), false)?;
         if let Err(error) = shared.captures.enter(key, operation.id()) {

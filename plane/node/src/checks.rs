@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, validate};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, validate, validate_change};
 use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec, VhostUserMode};
 
+use crate::disks::{WantedDisks, overcommitted, wanted_disks};
 use crate::records::StoredState;
 use crate::shared::Shared;
 use crate::wanted::{Claim, WantedPorts, claim, uplink_spec, wanted_ports};
-use crate::{Edit, PortKey};
+use crate::{ChangeOptions, Edit, PortKey};
 
 /// A change that may be made.
 #[derive(Clone, Debug)]
@@ -18,8 +19,14 @@ pub(crate) struct Candidate {
     pub(crate) state: StoredState,
     /// The devices it asks for.
     pub(crate) wanted: WantedPorts,
+    /// The disks it asks for.
+    pub(crate) disks: WantedDisks,
     /// What it does, for people.
     pub(crate) plan: Plan,
+    /// What it promises and stores cannot keep.
+    pub(crate) forced: Vec<ApiError>,
+    /// How it is made.
+    pub(crate) options: ChangeOptions,
 }
 
 impl Shared {
@@ -27,10 +34,24 @@ impl Shared {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub(crate) fn check(&self, edit: &Edit) -> Result<Candidate, Vec<ApiError>> {
+    pub(crate) fn check(
+        &self,
+        edit: &Edit,
+        options: ChangeOptions,
+    ) -> Result<Candidate, Vec<ApiError>> {
         let current = self.desired();
         let config = edit.candidate(&current.config)?;
         validate(&config)?;
+        validate_change(&current.config, &config)?;
+        let forced = overcommitted(&current.config, &config);
+        if !forced.is_empty() && !options.force {
+            return Err(forced);
+        }
+        let disks = wanted_disks(&config);
+        let errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let wanted = wanted_ports(&config);
         let errors = self.check_host(&current.config, &config, &wanted);
         if !errors.is_empty() {
@@ -42,7 +63,8 @@ impl Shared {
             _ => current.file_text.clone(),
         };
         let revision = current.revision.saturating_add(1);
-        Ok(Candidate { state: StoredState { revision, config, file_text }, wanted, plan })
+        let state = StoredState { revision, config, file_text };
+        Ok(Candidate { state, wanted, disks, plan, forced, options })
     }
 
     /// CPUs and devices that are not there, or cannot be had.
@@ -116,16 +138,20 @@ fn new_devices(
 
 /// What a device's refusal is in the API's words.
 pub(crate) fn device_error(key: &PortKey, error: &DeviceError) -> ApiError {
-    let code = match error.kind {
+    ApiError::new(error_code(error.kind), error.detail.clone())
+        .about(key.to_string())
+        .field(key.config_field(error.field))
+}
+
+/// What kind of refusal it is in the API's words.
+pub(crate) const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
+    match kind {
         DeviceErrorKind::Missing => ErrorCode::DeviceMissing,
         DeviceErrorKind::Busy => ErrorCode::DeviceBusy,
         DeviceErrorKind::Denied => ErrorCode::PermissionDenied,
         DeviceErrorKind::Unsupported => ErrorCode::Unsupported,
         DeviceErrorKind::Host => ErrorCode::HostError,
-    };
-    ApiError::new(code, error.detail.clone())
-        .about(key.to_string())
-        .field(key.config_field(error.field))
+    }
 }
 
 /// Several errors where there is room for one: the first, and how many more.

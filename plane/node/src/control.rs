@@ -3,16 +3,18 @@
 //! It takes changes one at a time, hears the notices of devices and of the
 //! plane, and tries again what failed.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig};
+use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, Name};
 use suimon_ports::{DeviceNotice, Placement, StateStore};
-use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
+use suimon_switch::MoveError;
 
-use crate::Edit;
 use crate::devices::Devices;
+use crate::disks::{DiskJobUnderWay, DiskWork};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
@@ -20,6 +22,7 @@ use crate::plane::placements;
 use crate::port_table::Port;
 use crate::shared::Shared;
 use crate::teams::TeamThreads;
+use crate::{ChangeOptions, Edit};
 
 /// How often the plane is asked for notices.
 const PLANE_POLL: Duration = Duration::from_millis(250);
@@ -29,9 +32,11 @@ const NOTICES_PER_COMMIT: usize = 64;
 
 /// What the control thread is told.
 pub(crate) enum Command {
-    Change { operation: OperationHandle, edit: Box<Edit> },
+    Change { operation: OperationHandle, edit: Box<Edit>, options: ChangeOptions },
     MoveQueue { operation: OperationHandle, queue: QueueId, to: ProcessorId },
     Notice { port: PortId, generation: u64, notice: DeviceNotice },
+    DiskWork { operation: OperationHandle, disk: Name, work: DiskWork },
+    DiskNotice { disk: DiskId, generation: u64, notice: DeviceNotice },
     Stop,
 }
 
@@ -47,6 +52,8 @@ pub(crate) struct Controller {
     pub(crate) plane_polled_at: Option<Instant>,
     /// What drives teams meanwhile.
     pub(crate) teams: TeamThreads,
+    /// Work on disks, one step of one of them in each turn.
+    pub(crate) disk_jobs: VecDeque<DiskJobUnderWay>,
 }
 
 impl Controller {
@@ -61,6 +68,8 @@ impl Controller {
             }
             self.poll_plane();
             self.retry_due();
+            self.retry_disks();
+            self.step_disk_jobs();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
             if stop {
@@ -72,10 +81,14 @@ impl Controller {
             "host",
             "The daemon stops; TAP devices stay, connections of VMs end.",
         )]);
+        self.give_up_disk_jobs();
         // Partners are told while frames still pass.
         self.teams.stop();
         for port in self.shared.ports.all() {
             Devices::close(&port);
+        }
+        for disk in self.shared.disks.all() {
+            self.close_disk(&disk);
         }
     }
 
@@ -90,13 +103,21 @@ impl Controller {
                 Command::Notice { port, generation, notice } => {
                     self.handle_device_notice(port, generation, notice);
                 }
-                Command::Change { operation, edit } => {
+                Command::DiskNotice { disk, generation, notice } => {
+                    self.handle_disk_notice(disk, generation, notice);
+                }
+                Command::Change { operation, edit, options } => {
                     self.write_drafts();
                     if operation.begin() {
-                        let result = self.apply(&operation, &edit);
+                        let result = self.apply(&operation, &edit, options);
                         self.write_drafts();
                         operation.end(&result);
                     }
+                }
+                Command::DiskWork { operation, disk, work } => {
+                    self.write_drafts();
+                    self.begin_disk_work(operation, &disk, &work);
+                    self.write_drafts();
                 }
                 Command::MoveQueue { operation, queue, to } => {
                     if operation.begin() {
@@ -116,19 +137,26 @@ impl Controller {
     }
 
     /// Events in the order in which things happened.
-    fn write_drafts(&mut self) {
+    pub(crate) fn write_drafts(&mut self) {
         let drafts = std::mem::take(&mut self.drafts);
         self.shared.events.append(drafts);
     }
 
     /// How long nothing has to be done.
     fn pause(&self) -> Duration {
+        if !self.disk_jobs.is_empty() {
+            return Duration::ZERO;
+        }
         let now = Instant::now();
         let retries = self.shared.ports.all().into_iter().filter_map(|port| {
             let state = port.lock();
-            state.failure.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+            state.failing.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
-        retries.fold(PLANE_POLL, Duration::min)
+        let disks = self.shared.disks.all().into_iter().filter_map(|disk| {
+            let state = disk.lock();
+            state.failing.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+        });
+        retries.chain(disks).fold(PLANE_POLL, Duration::min)
     }
 
     fn poll_plane(&mut self) {
@@ -143,6 +171,10 @@ impl Controller {
             let Some(notice) = self.shared.plane.poll_notice() else { break };
             self.handle_plane_notice(notice);
         }
+        for _ in 0..NOTICES_PER_COMMIT {
+            let Some(notice) = self.shared.disks.parts.plane.poll_notice() else { break };
+            self.handle_storage_notice(notice);
+        }
         let drafts = self.shared.drive_vmqs();
         self.drafts.extend(drafts);
     }
@@ -151,7 +183,7 @@ impl Controller {
     fn retry_due(&mut self) {
         let now = Instant::now();
         for port in self.shared.ports.all() {
-            let due = port.lock().failure.as_ref().is_some_and(|f| f.retry_at <= now);
+            let due = port.lock().failing.is_due(now);
             if due {
                 self.retry(&port);
             }
@@ -186,6 +218,7 @@ impl Controller {
         self.shared.publish_tables(config)?;
         self.shared.publish_kernel_paths(config);
         self.shared.publish_vmqs(config);
+        self.shared.publish_steering(config);
         Ok(())
     }
 
@@ -216,13 +249,20 @@ impl Controller {
             queues.into_iter().find(|view| view.id == queue).map(|view| view.processor)
         };
         let from = owner(self.shared.plane.queues());
-        self.shared.plane.move_queue(queue, to).map_err(|error| {
-            ApiError::new(ErrorCode::NotFound, format!("the queue was not moved: {error}"))
-                .about("queue")
-        })?;
-        if from != Some(to) {
+        let moved = self.shared.plane.move_queue(queue, to);
+        // It goes there, also if a processor takes its time to say so.
+        if from != Some(to) && owner(self.shared.plane.queues()) == Some(to) {
             self.drafts.extend(queue_moved(&self.shared, queue, from, to));
         }
-        Ok(())
+        moved.map_err(|error| {
+            let error = match error {
+                MoveError::Stuck => ApiError::new(ErrorCode::HostError, error.to_string()),
+                _ => {
+                    let text = format!("the queue was not moved: {error}");
+                    ApiError::new(ErrorCode::NotFound, text)
+                }
+            };
+            error.about("queue")
+        })
     }
 }

@@ -19,12 +19,12 @@ use crate::teams::Teams;
 /// Opens and closes the devices of ports.
 pub(crate) struct Devices {
     shared: Arc<Shared>,
-    notices: SyncSender<Command>,
+    pub(crate) notices: SyncSender<Command>,
     /// What on the host is ours.
     pub(crate) belongings: Belongings,
     /// What VMs rely on when they come back.
     pub(crate) promises: Promises,
-    retry_first: Duration,
+    pub(crate) retry_first: Duration,
 }
 
 impl Devices {
@@ -53,7 +53,7 @@ impl Devices {
         let device = self.shared.devices.open(port.id, &spec, queues, observer)?;
         let mut state = port.lock();
         state.device = Some(device);
-        state.failure = None;
+        state.failing.now = None;
         state.down_reason = None;
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Devices {
         let device = {
             let mut state = port.lock();
             state.generation += 1;
-            state.failure = None;
+            state.failing.now = None;
             state.device.take()
         };
         drop(device);
@@ -74,7 +74,7 @@ impl Devices {
     pub(crate) fn fail(&self, port: &Port, reason: String) {
         let generation = port.lock().generation;
         Self::close(port);
-        port.lock().fail(Instant::now(), self.retry_first, reason);
+        port.lock().failing.fail(Instant::now(), self.retry_first, reason);
         // A team that it is a member of does without it from now on.
         self.shared.teams.hear_link(port.id, generation, LinkFacts::default());
     }

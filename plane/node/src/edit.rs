@@ -1,8 +1,8 @@
 //! Changes of desired state, as they are asked for.
 
 use suimon_contract::{
-    ApiError, ErrorCode, HostConfig, Kind, Name, NicConfig, Resource, SwitchConfig, TeamConfig,
-    UplinkConfig, patch_resource,
+    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, QosPolicyConfig, Resource,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, patch_resource,
 };
 
 /// A change of desired state.
@@ -25,6 +25,21 @@ pub enum Edit {
     Team(ResourceEdit<TeamConfig>),
     /// Change one NIC.
     Nic(ResourceEdit<NicConfig>),
+    /// Change one store.
+    Store(ResourceEdit<StoreConfig>),
+    /// Change one QoS policy.
+    QosPolicy(ResourceEdit<QosPolicyConfig>),
+    /// Change one disk.
+    Disk(ResourceEdit<DiskConfig>),
+}
+
+/// How a change is to be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeOptions {
+    /// Although stores could not keep what would be promised.
+    pub force: bool,
+    /// Files of disks that it deletes are deleted too.
+    pub with_file: bool,
 }
 
 /// A change of one resource.
@@ -50,6 +65,9 @@ impl Edit {
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
             Self::Team(edit) => format!("team {}", edit.verb()),
             Self::Nic(edit) => format!("nic {}", edit.verb()),
+            Self::Store(edit) => format!("store {}", edit.verb()),
+            Self::QosPolicy(edit) => format!("qos policy {}", edit.verb()),
+            Self::Disk(edit) => format!("disk {}", edit.verb()),
         }
     }
 
@@ -61,6 +79,9 @@ impl Edit {
             Self::Uplink(edit) => edit.subject(),
             Self::Team(edit) => edit.subject(),
             Self::Nic(edit) => edit.subject(),
+            Self::Store(edit) => edit.subject(),
+            Self::QosPolicy(edit) => edit.subject(),
+            Self::Disk(edit) => edit.subject(),
         }
     }
 
@@ -73,6 +94,9 @@ impl Edit {
             Self::Uplink(edit) => edit.apply(&mut config)?,
             Self::Team(edit) => edit.apply(&mut config)?,
             Self::Nic(edit) => edit.apply(&mut config)?,
+            Self::Store(edit) => edit.apply(&mut config)?,
+            Self::QosPolicy(edit) => edit.apply(&mut config)?,
+            Self::Disk(edit) => edit.apply(&mut config)?,
         }
         Ok(config)
     }
@@ -108,7 +132,7 @@ impl<T: Resource> ResourceEdit<T> {
                     Ok(())
                 }
                 Self::Put(..) | Self::Patch(..) | Self::Delete(_) => {
-                    Err(vec![not_found(T::KIND.word(), name)])
+                    Err(vec![not_found(T::KIND, name)])
                 }
             };
         };
@@ -163,10 +187,12 @@ impl<T: Resource> ResourceEdit<T> {
 }
 
 /// The error for a resource that does not exist.
-pub(crate) fn not_found(kind: &str, name: impl std::fmt::Display) -> ApiError {
-    let text =
-        format!("there is no {kind} of this name; `suimon {kind} list` shows those there are");
-    ApiError::new(ErrorCode::NotFound, text).about(format!("{kind}/{name}"))
+pub(crate) fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
+    let command = kind.command();
+    let text = format!(
+        "there is no {command} of this name; `suimon {command} list` shows those there are"
+    );
+    ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.word()))
 }
 
 /// Who refers to the resource of this kind and name.
@@ -183,8 +209,15 @@ fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
             let switches = config.switches.iter().filter(|s| s.uplink.as_ref() == Some(name));
             teams.chain(switches.map(|switch| format!("switch/{}", switch.name))).collect()
         }
+        Kind::Store => disks(config, |disk| disk.store == *name),
+        Kind::QosPolicy => disks(config, |disk| disk.qos_policy.as_ref() == Some(name)),
         _ => Vec::new(),
     }
+}
+
+fn disks(config: &HostConfig, is_user: impl Fn(&DiskConfig) -> bool) -> Vec<String> {
+    let users = config.disks.iter().filter(|disk| is_user(disk));
+    users.map(|disk| format!("disk/{}", disk.name)).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,11 @@ use crate::{Edit, PortKey};
 /// The events of a change that was made: one for each step, then the change.
 pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
+    drafts.extend(to.forced.iter().map(|error| {
+        let subject = error.resource.as_deref().unwrap_or("host");
+        let text = format!("More is promised than the store can keep: {}", error.message);
+        Draft::new(EventKind::PromiseForced, subject, text)
+    }));
     let text = format!("Desired state was changed ({}).", edit.kind());
     drafts.push(
         Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
@@ -53,6 +58,15 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         ("team", PlanAction::Create) => EventKind::TeamCreated,
         ("team", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::TeamChanged,
         ("team", PlanAction::Delete) => EventKind::TeamDeleted,
+        ("store", PlanAction::Create) => EventKind::StoreCreated,
+        ("store", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::StoreChanged,
+        ("store", PlanAction::Delete) => EventKind::StoreDeleted,
+        ("qos_policy", PlanAction::Create) => EventKind::QosPolicyCreated,
+        ("qos_policy", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::QosPolicyChanged,
+        ("qos_policy", PlanAction::Delete) => EventKind::QosPolicyDeleted,
+        ("disk", PlanAction::Create) => EventKind::DiskCreated,
+        ("disk", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::DiskChanged,
+        ("disk", PlanAction::Delete) => EventKind::DiskDeleted,
         // Changes of the host itself are told by the change's own event.
         _ => return None,
     };

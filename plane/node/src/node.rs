@@ -6,9 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use suimon_contract::{
-    AddressStatus, ApiError, ErrorCode, HostConfig, HostSection, HostStatus, NicStatus, Operation,
-    Plan, ProcessorStatus, QueueStatus, Severity, SwitchStatus, TeamStatus, TopSnapshot,
-    UplinkStatus, VmqStatus, parse_toml,
+    AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus, Name,
+    NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus, QosPolicyStatus, QueueStatus,
+    Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmqStatus,
+    WhatIfAnswer, WhatIfRequest, parse_toml,
 };
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -22,7 +23,7 @@ use crate::records::load_state;
 use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
 use crate::teams::Teams;
-use crate::{Edit, PortKey, QueueSide, SwitchPlane};
+use crate::{ChangeOptions, DiskParts, DiskWork, Edit, PortKey, QueueSide, SwitchPlane};
 
 /// Notices and changes that wait for the control thread.
 const COMMANDS_WAITING: usize = 4096;
@@ -56,6 +57,8 @@ pub struct NodeParts {
     pub devices: Arc<dyn DeviceFactory>,
     /// What a team needs of its members' devices.
     pub members: Arc<dyn MemberDevices>,
+    /// What disks need.
+    pub disks: DiskParts,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -104,6 +107,7 @@ impl Node {
             devices: parts.devices,
             members: parts.members,
             teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
+            disks: parts.disks,
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,
@@ -133,8 +137,8 @@ impl Node {
     ///
     /// # Errors
     /// All that is wrong with it, never empty.
-    pub fn preview(&self, edit: &Edit) -> Result<Plan, Vec<ApiError>> {
-        self.shared.check(edit).map(|candidate| candidate.plan)
+    pub fn preview(&self, edit: &Edit, options: ChangeOptions) -> Result<Plan, Vec<ApiError>> {
+        self.shared.check(edit, options).map(|candidate| candidate.plan)
     }
 
     /// Makes a change. What is wrong with it is told at once, unless a change
@@ -143,10 +147,22 @@ impl Node {
     /// # Errors
     /// All that is wrong with it, never empty; nothing was changed.
     pub fn submit(&self, edit: Edit) -> Result<Operation, Vec<ApiError>> {
+        self.submit_with(edit, ChangeOptions::default())
+    }
+
+    /// The same, made as these say.
+    ///
+    /// # Errors
+    /// As [`Node::submit`].
+    pub fn submit_with(
+        &self,
+        edit: Edit,
+        options: ChangeOptions,
+    ) -> Result<Operation, Vec<ApiError>> {
         let plan = if self.shared.operations.is_busy() {
             None
         } else {
-            Some(self.shared.check(&edit)?.plan)
+            Some(self.shared.check(&edit, options)?.plan)
         };
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         let operation = operation.map_err(|error| vec![error])?;
@@ -154,7 +170,7 @@ impl Node {
             operation.set_plan(&plan, plan.steps.len());
         }
         let id = operation.id();
-        self.send(Command::Change { operation, edit: Box::new(edit) })?;
+        self.send(Command::Change { operation, edit: Box::new(edit), options })?;
         self.operation(id).ok_or_else(|| vec![lost()])
     }
 
@@ -192,6 +208,20 @@ impl Node {
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();
         let command = Command::MoveQueue { operation, queue, to: ProcessorId(to) };
+        self.send(command).map_err(crate::checks::first_of)?;
+        self.operation(id).ok_or_else(lost)
+    }
+
+    /// Begins work on a disk's file. What stands against it is told at once.
+    ///
+    /// # Errors
+    /// There is no such disk, something else is being done to it, or it is used.
+    pub fn work_on_disk(&self, disk: &Name, work: DiskWork) -> Result<Operation, ApiError> {
+        self.shared.check_disk_work(disk, &work)?;
+        let kind = format!("disk {}", work.verb());
+        let operation = self.shared.operations.add(&kind, &format!("disk/{disk}"), true)?;
+        let id = operation.id();
+        let command = Command::DiskWork { operation, disk: disk.clone(), work };
         self.send(command).map_err(crate::checks::first_of)?;
         self.operation(id).ok_or_else(lost)
     }
@@ -304,6 +334,58 @@ impl Node {
     /// There is none of that name.
     pub fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
         self.shared.addresses(switch)
+    }
+
+    /// All stores.
+    pub fn stores(&self) -> Vec<StoreStatus> {
+        self.shared.stores()
+    }
+
+    /// One store.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn store(&self, name: &str) -> Result<StoreStatus, ApiError> {
+        self.shared.store(name)
+    }
+
+    /// All disks.
+    pub fn disks(&self) -> Vec<DiskStatus> {
+        self.shared.disks()
+    }
+
+    /// One disk.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
+        self.shared.disk(name)
+    }
+
+    /// What every disk in service is entitled to, wants and gets.
+    pub fn qos_flows(&self) -> Vec<QosFlowStatus> {
+        self.shared.qos_flows()
+    }
+
+    /// What stores would promise if these proposals were made; nothing is changed.
+    ///
+    /// # Errors
+    /// All that is wrong with the proposals, never empty.
+    pub fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
+        self.shared.what_if(request)
+    }
+
+    /// All QoS policies.
+    pub fn qos_policies(&self) -> Vec<QosPolicyStatus> {
+        self.shared.qos_policies()
+    }
+
+    /// One QoS policy.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn qos_policy(&self, name: &str) -> Result<QosPolicyStatus, ApiError> {
+        self.shared.qos_policy(name)
     }
 
     /// All queues.

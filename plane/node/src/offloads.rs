@@ -10,7 +10,9 @@ use suimon_offload::{
     Assignment, Capability, Doer, Finding, PortKind, Reason, Side, assign, doer, effective,
     is_supported,
 };
-use suimon_ports::{DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState};
+use suimon_ports::{
+    DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadSwitches,
+};
 
 use crate::wanted::offload_switches;
 
@@ -104,8 +106,11 @@ pub(crate) fn uplink_offloads(
         device.map_or((Offloads::NONE, Offloads::NONE), |device| (device.ingress, device.egress));
     let mut all = Vec::new();
     for (side, carried) in [(Side::Egress, egress), (Side::Ingress, ingress)] {
-        for finding in effective(carried, &switches, PortKind::Uplink, side).findings {
+        for mut finding in effective(carried, &switches, PortKind::Uplink, side).findings {
             let capability = finding.capability;
+            if capability == Capability::ReceiveCoalescing {
+                finding.reason = uplink_coalescing(&switches);
+            }
             let (by, reason) = match device {
                 None => (OffloadDoer::Nobody, "it is not open".to_owned()),
                 Some(_) => judged(side, &finding, uplink, asked),
@@ -128,6 +133,13 @@ pub(crate) fn uplink_offloads(
         }
     }
     all
+}
+
+/// Why segments that an uplink received go on joined, or not. The switch joins those that
+/// arrive as they were sent, so what an uplink carries does not matter, only its switches.
+pub(crate) fn uplink_coalescing(switches: &OffloadSwitches) -> Reason {
+    let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
+    received.reason(Capability::ReceiveCoalescing).unwrap_or(Reason::NotNegotiated)
 }
 
 /// What the kernel says of an uplink's device.

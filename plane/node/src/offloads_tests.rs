@@ -68,6 +68,24 @@ fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
     );
 }
 
+/// Over AF_XDP no large frame comes or goes; the segments that come are joined all the same.
+#[test]
+fn segments_are_joined_whether_or_not_the_uplink_carries_large_frames() {
+    let asked = Ok(Some(features(&[])));
+    let small = DeviceStatus { ingress: Offloads::NONE, egress: Offloads::NONE, ..open() };
+    let coalescing = |device: &DeviceStatus, offload: &str| {
+        let lines = lines(&uplink_offloads(Some(device), &uplink(offload), &asked));
+        lines.last().unwrap().clone()
+    };
+    for device in [small, open()] {
+        assert_eq!(coalescing(&device, ""), "receive_coalescing +++ software: on");
+        let off = coalescing(&device, "receive_coalescing = false");
+        assert!(off.starts_with("receive_coalescing +-- nobody: switched off by"), "{off}");
+        let needs = coalescing(&device, "segmentation = false");
+        assert!(needs.starts_with("receive_coalescing ++- nobody: needs TCP/IPv4"), "{needs}");
+    }
+}
+
 #[test]
 fn what_is_switched_off_at_an_uplink_is_softwares_whatever_the_device_can() {
     let asked = Ok(Some(features(&DeviceFeature::ALL)));

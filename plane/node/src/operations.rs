@@ -75,6 +75,7 @@ impl Operations {
             steps: 1,
             step: serialised.then(|| WAITING.to_owned()),
             plan: None,
+            report: Vec::new(),
             error: None,
             started_unix_ms: (self.clock)(),
             ended_unix_ms: None,
@@ -165,6 +166,11 @@ impl OperationHandle {
         self.table.find(self.id)
     }
 
+    /// It takes its time from now on, and changes go on beside it.
+    pub(crate) fn step_aside(&self) {
+        self.table.update(self.id, |entry| entry.serialised = false);
+    }
+
     /// Its turn has come. `false` if it was cancelled meanwhile.
     pub(crate) fn begin(&self) -> bool {
         let mut go = false;
@@ -190,6 +196,20 @@ impl OperationHandle {
             entry.operation.steps_done = done;
             entry.operation.step = Some(step.to_owned());
         });
+    }
+
+    /// Where it stands, if it has no steps that are known before.
+    pub(crate) fn progress(&self, done: usize, of: usize, step: &str) {
+        self.table.update(self.id, |entry| {
+            entry.operation.steps_done = done;
+            entry.operation.steps = of;
+            entry.operation.step = Some(step.to_owned());
+        });
+    }
+
+    /// What it has found.
+    pub(crate) fn report(&self, lines: Vec<String>) {
+        self.table.update(self.id, |entry| entry.operation.report = lines);
     }
 
     /// # Errors

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use suimon_contract::Name;
+use suimon_contract::{Kind, Name};
 
 /// A port as the user knows it. Its `Display` is the subject of events and
 /// errors: `nic/web`, `uplink/wan`, `team/both`, `switch/lab` for the host NIC of a
@@ -29,11 +29,15 @@ impl PortKey {
 
     /// The kind of resource it belongs to: `nic`, `uplink`, `team` or `switch`.
     pub fn kind(&self) -> &'static str {
+        self.resource_kind().word()
+    }
+
+    pub(crate) const fn resource_kind(&self) -> Kind {
         match self {
-            Self::Nic(_) => "nic",
-            Self::Uplink(_) => "uplink",
-            Self::HostNic(_) => "switch",
-            Self::Team(_) => "team",
+            Self::Nic(_) => Kind::Nic,
+            Self::Uplink(_) => Kind::Uplink,
+            Self::HostNic(_) => Kind::Switch,
+            Self::Team(_) => Kind::Team,
         }
     }
 

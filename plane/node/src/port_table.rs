@@ -11,9 +11,7 @@ use suimon_ports::{DeviceStatus, PortDevice, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::PortKey;
-
-/// A failure after this long without one counts as the first again.
-const CALM: Duration = Duration::from_secs(60);
+use crate::failing::Failing;
 
 /// All ports, by what they belong to.
 #[derive(Default)]
@@ -65,20 +63,11 @@ pub(crate) struct PortState {
     /// closed is not taken for one of its successor.
     pub(crate) generation: u64,
     /// Why there is no device.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failing: Failing,
     /// Why the other side is not there, in the device's words.
     pub(crate) down_reason: Option<String>,
     /// Events that its other side may still cause.
     pub(crate) budget: EventBudget,
-    failures: u32,
-    failed_at: Option<Instant>,
-}
-
-/// Why a device is not open, and when to try again.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) reason: String,
-    pub(crate) retry_at: Instant,
 }
 
 impl Port {
@@ -87,11 +76,9 @@ impl Port {
             spec,
             device: None,
             generation: 0,
-            failure: None,
+            failing: Failing::default(),
             down_reason: None,
             budget: EventBudget::default(),
-            failures: 0,
-            failed_at: None,
         };
         Self { key, id, state: Mutex::new(state) }
     }
@@ -108,7 +95,7 @@ impl Port {
     /// Health, and why.
     pub(crate) fn condition(&self) -> Condition {
         let state = self.lock();
-        if let Some(failure) = &state.failure {
+        if let Some(failure) = &state.failing.now {
             return Condition { health: Health::Failed, reason: Some(failure.reason.clone()) };
         }
         let Some(device) = &state.device else {
@@ -122,18 +109,6 @@ impl Port {
         }
         let reason = state.down_reason.clone().unwrap_or_else(|| absent(&state.spec).to_owned());
         Condition { health: Health::Down, reason: Some(reason) }
-    }
-}
-
-impl PortState {
-    /// Notes a failure and when to try again: after `first`, then twice as long
-    /// each time, 30 times `first` at most.
-    pub(crate) fn fail(&mut self, now: Instant, first: Duration, reason: String) {
-        let calm = self.failed_at.is_none_or(|at| now.duration_since(at) > CALM + first * 30);
-        self.failures = if calm { 1 } else { self.failures.saturating_add(1) };
-        self.failed_at = Some(now);
-        let factor = 1_u32.checked_shl(self.failures - 1).unwrap_or(u32::MAX).min(30);
-        self.failure = Some(Failure { reason, retry_at: now + first * factor });
     }
 }
 

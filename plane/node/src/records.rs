@@ -7,14 +7,15 @@
 //! | `events` | sequence, 20 digits | the event |
 //! | `owned` | `netns/device` | [`OwnedTap`] that may be deleted by us |
 //! | `sockets` | the path | [`OwnedSocket`] that may be deleted by us |
+//! | `doomed` | the path | [`DoomedFile`] of a store, which no disk has, to be deleted |
 //!
 //! Values are JSON, so that a store can be read by people and by later versions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use suimon_contract::HostConfig;
+use suimon_contract::{HostConfig, StoreFile};
 use suimon_ports::{FileIdentity, LeftSocket, StateStore, StoreError};
 
 use crate::wanted::Tap;
@@ -23,6 +24,8 @@ pub(crate) const DESIRED: &str = "desired";
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const OWNED: &str = "owned";
 pub(crate) const SOCKETS: &str = "sockets";
+
+pub(crate) const DOOMED: &str = "doomed";
 
 const CURRENT: &str = "current";
 const INTENT: &str = "intent";
@@ -79,6 +82,21 @@ pub(crate) struct OwnedFile {
     pub(crate) inode: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made_unix_ns: Option<u64>,
+}
+
+/// A file that is being made for a disk, or that a disk does not need any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DoomedFile {
+    /// The store's path.
+    pub(crate) store: PathBuf,
+    /// Its name there.
+    pub(crate) file: StoreFile,
+}
+
+impl DoomedFile {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.store.join(self.file.as_str())
+    }
 }
 
 /// The desired state in the store; `None` if the store is new.
@@ -147,15 +165,33 @@ pub(crate) fn save_socket(socket: &LeftSocket) -> Result<StoreChange, StoreError
         made_unix_ns: identity.made_unix_ns,
     });
     let record = OwnedSocket { absent_unix_ms: socket.absent_unix_ms, file };
-    Ok((SOCKETS, socket_key(&socket.path), Some(encode(SOCKETS, &record)?)))
+    Ok((SOCKETS, path_key(&socket.path), Some(encode(SOCKETS, &record)?)))
 }
 
 pub(crate) fn clear_socket(path: &Path) -> StoreChange {
-    (SOCKETS, socket_key(path), None)
+    (SOCKETS, path_key(path), None)
+}
+
+/// All files that are to be deleted.
+pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DoomedFile>, StoreError> {
+    let mut files = Vec::new();
+    scan_all(store, DOOMED, &mut |key, value| {
+        files.push(decode(DOOMED, key, value)?);
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+pub(crate) fn save_doomed(doomed: &DoomedFile) -> Result<StoreChange, StoreError> {
+    Ok((DOOMED, path_key(&doomed.path()), Some(encode(DOOMED, doomed)?)))
+}
+
+pub(crate) fn clear_doomed(doomed: &DoomedFile) -> StoreChange {
+    (DOOMED, path_key(&doomed.path()), None)
 }
 
 /// Validation lets no path through that is not UTF-8.
-fn socket_key(path: &Path) -> String {
+fn path_key(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

@@ -7,11 +7,13 @@ use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles};
 
 use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
+use crate::disks::{DiskParts, Disks};
 use crate::events::EventLog;
 use crate::kernel_path::KernelPathPlan;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
 use crate::records::StoredState;
+use crate::steering::SteeringPlan;
 use crate::teams::Teams;
 use crate::topology::Ids;
 use crate::vmq::VmqTable;
@@ -29,9 +31,11 @@ pub(crate) struct Shared {
     pub(crate) events: EventLog,
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
+    pub(crate) disks: Disks,
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
+    pub(crate) steering: SteeringPlan,
     pub(crate) teams: Arc<Teams>,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
@@ -53,6 +57,7 @@ pub(crate) struct SharedParts {
     pub(crate) devices: Arc<dyn DeviceFactory>,
     pub(crate) members: Arc<dyn MemberDevices>,
     pub(crate) teams: Arc<Teams>,
+    pub(crate) disks: DiskParts,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,
@@ -76,9 +81,11 @@ impl Shared {
             socket_files: parts.socket_files,
             events: parts.events,
             ports: PortTable::default(),
+            disks: Disks::new(parts.disks),
             captures: Arc::default(),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),
+            steering: SteeringPlan::default(),
             listener: parts.listener,
             started_unix_ms: (parts.clock)(),
             clock: parts.clock,

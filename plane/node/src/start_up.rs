@@ -1,5 +1,6 @@
 //! From what the store says to a node at work.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use thiserror::Error;
 use crate::confinement;
 use crate::control::{Command, Controller};
 use crate::devices::Devices;
+use crate::disks::{taken_over_sockets, wanted_disks, wanted_sockets};
 use crate::event_texts::failed;
 use crate::events::Draft;
 use crate::port_table::Port;
@@ -54,6 +56,7 @@ pub(crate) fn start_up(
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
+        disk_jobs: VecDeque::new(),
     };
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));
@@ -64,8 +67,11 @@ pub(crate) fn start_up(
         controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
     }
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
-    controller.devices.belongings.sweep(&wanted);
+    let disks = wanted_disks(&state.config);
+    let sockets = wanted_sockets(&disks);
+    controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
     controller.devices.belongings.record(wanted.values())?;
+    controller.devices.belongings.record_sockets(sockets)?;
     let ids = shared.ids();
     for (key, spec) in wanted.clone() {
         let Some(id) = ids.port(&key) else { continue };
@@ -78,6 +84,8 @@ pub(crate) fn start_up(
         }
     }
     controller.devices.belongings.note_opened(wanted.values())?;
+    controller.open_stored(&state.config, disks)?;
+    controller.remove_doomed(&state.config)?;
     // Again, with the MTU of uplinks that keep their own.
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
     let text = format!("The daemon was started, version {}.", shared.version);

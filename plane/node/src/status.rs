@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use suimon_contract::{
-    AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Name,
+    AddressStatus, ApiError, Condition, DropCounter, Health, HostConfig, HostStatus, Kind, Name,
     NicConfig, NicStatus, PortCounters, ProcessorStages, ProcessorStatus, QueueStatus,
-    SwitchConfig, SwitchKind, SwitchStatus, TopPort, TopSnapshot, UplinkConfig, UplinkStatus,
-    XdpHook, XdpStatus,
+    SwitchConfig, SwitchKind, SwitchStatus, TeamConfig, TopPort, TopSnapshot, TopTeam,
+    UplinkConfig, UplinkStatus, XdpHook, XdpStatus,
 };
 use suimon_ports::XdpState;
 use suimon_quantity::{PortId, SwitchId};
@@ -32,6 +32,9 @@ impl Shared {
             uplinks: config.uplinks.len(),
             teams: config.teams.len(),
             nics: config.nics.len(),
+            stores: config.stores.len(),
+            qos_policies: config.qos_policies.len(),
+            disks: config.disks.len(),
             confinement: (self.confinement)(),
         }
     }
@@ -45,7 +48,7 @@ impl Shared {
     pub(crate) fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
         let config = &self.desired().config;
         let nic = config.nics.iter().find(|nic| nic.name.as_str() == name);
-        let nic = nic.ok_or_else(|| not_found("nic", name))?;
+        let nic = nic.ok_or_else(|| not_found(Kind::Nic, name))?;
         let mut learned = BTreeMap::new();
         if let Some(id) = self.ids().switch(&nic.switch) {
             self.count_learned(id, &mut learned);
@@ -61,7 +64,7 @@ impl Shared {
     pub(crate) fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
         let config = &self.desired().config;
         let uplink = config.uplinks.iter().find(|uplink| uplink.name.as_str() == name);
-        let uplink = uplink.ok_or_else(|| not_found("uplink", name))?;
+        let uplink = uplink.ok_or_else(|| not_found(Kind::Uplink, name))?;
         Ok(self.uplink_status(uplink, config))
     }
 
@@ -73,13 +76,13 @@ impl Shared {
     pub(crate) fn switch(&self, name: &str) -> Result<SwitchStatus, ApiError> {
         let config = &self.desired().config;
         let switch = config.switches.iter().find(|switch| switch.name.as_str() == name);
-        let switch = switch.ok_or_else(|| not_found("switch", name))?;
+        let switch = switch.ok_or_else(|| not_found(Kind::Switch, name))?;
         Ok(self.switch_status(switch, config))
     }
 
     pub(crate) fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
         let id = switch.parse::<Name>().ok().and_then(|name| self.ids().switch(&name));
-        let id = id.ok_or_else(|| not_found("switch", switch))?;
+        let id = id.ok_or_else(|| not_found(Kind::Switch, switch))?;
         let labels = self.port_labels();
         let status = |view: AddressView| AddressStatus {
             mac: view.mac,
@@ -144,11 +147,23 @@ impl Shared {
             time_monotonic_ns: self.plane.now().as_ns(),
             nics: nics.collect(),
             uplinks: uplinks.collect(),
+            teams: config.teams.iter().map(|team| self.top_team(team, config)).collect(),
             processors: self.processors(),
         };
         snapshot.nics.sort_by(|a, b| a.name.cmp(&b.name));
         snapshot.uplinks.sort_by(|a, b| a.name.cmp(&b.name));
+        snapshot.teams.sort_by(|a, b| a.name.cmp(&b.name));
         snapshot
+    }
+
+    fn top_team(&self, team: &TeamConfig, config: &HostConfig) -> TopTeam {
+        let condition = self.team_condition(&team.name);
+        TopTeam {
+            name: team.name.clone(),
+            switch: switch_of(config, &team.name).map(|switch| switch.name.clone()),
+            health: condition.map_or(Health::Down, |condition| condition.health),
+            members: team.members.clone(),
+        }
     }
 
     fn top_port(&self, key: &PortKey, switch: Option<Name>) -> TopPort {
@@ -205,6 +220,7 @@ impl Shared {
             mac: device.as_ref().and_then(|device| device.mac),
             offloads: uplink_offloads(device.as_ref(), uplink, &asked),
             device: device_features(&asked),
+            steering: self.steering_status(uplink, config, device.as_ref()),
             af_xdp: device.and_then(|device| device.xdp).map(xdp_status),
         }
     }
@@ -311,6 +327,7 @@ fn stages(times: &StageTimes) -> ProcessorStages {
         checksum_ns: times.ns(Stage::Checksum),
         copy_out_ns: times.ns(Stage::CopyOut),
         notify_ns: times.ns(Stage::Notify),
+        storage_ns: times.ns(Stage::Storage),
         poll_ns: times.ns(Stage::Poll),
         idle_ns: times.ns(Stage::Idle),
     }

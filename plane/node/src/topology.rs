@@ -8,14 +8,14 @@ use suimon_contract::{
     HostConfig, Name, NicConfig, SwitchConfig, SwitchKind, TeamConfig, UplinkConfig,
 };
 use suimon_forwarding::{self as forwarding, PortRole, VlanMode, VlanSet};
-use suimon_frame::{Offloads, VlanId};
-use suimon_offload::{Capability, PortKind, Reason, Side, effective};
-use suimon_ports::OffloadSwitches;
+use suimon_frame::VlanId;
+use suimon_offload::Reason;
 use suimon_quantity::{BitRate, PortId, SwitchId};
 use suimon_switch::{PortTopology, TeamMember, TeamTopology, Topology};
 use suimon_teaming::{Distribution, MemberId};
 
 use crate::PortKey;
+use crate::offloads::uplink_coalescing;
 use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches, wanted_teams};
 
 /// The identifiers in use. An identifier is never given out twice while the
@@ -211,7 +211,9 @@ fn way_out(
     let mut spec = forwarding::PortSpec::new(id, switch, PortRole::Uplink);
     spec.mtu = smallest_mtu(uplinks, device_mtu).unwrap_or(spec.mtu);
     spec.learned_max = UPLINK_LEARNED_MAX;
-    let is_joined = |uplink: &&UplinkConfig| hands_over_joined(&offload_switches(&uplink.offload));
+    let is_joined = |uplink: &&UplinkConfig| {
+        uplink_coalescing(&offload_switches(&uplink.offload)) == Reason::On
+    };
     let receive_coalescing = uplinks.iter().all(is_joined);
     PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing }
 }
@@ -227,13 +229,6 @@ pub(crate) fn smallest_mtu(
     let smallest = uplinks.iter().filter_map(mtu).min()?;
     // A device may have an MTU beyond the switch's own range (65 535 on some).
     Some(smallest.clamp(forwarding::MTU_MIN, forwarding::MTU_MAX))
-}
-
-/// Whether what an uplink received may go on joined. Both kinds of uplink carry large
-/// TCP frames, so the switches alone decide.
-fn hands_over_joined(switches: &OffloadSwitches) -> bool {
-    let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
-    received.reason(Capability::ReceiveCoalescing) == Some(Reason::On)
 }
 
 /// Addresses learned behind one uplink at most: a large layer-2 domain.

@@ -91,6 +91,7 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
         },
         queue_pairs: uplink.queues,
         mtu: uplink.mtu,
+        host_addresses: uplink.host_addresses.clone(),
         offload: offload_switches(&uplink.offload),
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use suimon_contract::{Health, TeamMemberState};
+use suimon_contract::{Health, TeamMemberState, UplinkDriver};
 use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
@@ -193,6 +193,18 @@ fn a_refused_publication_does_not_disturb_lacp() {
     assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
     assert!(sent(&bench) > before);
     assert!(bench.events(4107).is_empty());
+}
+
+#[test]
+fn members_over_af_xdp_take_part_like_others() {
+    let mut config = with_team(&["a", "b"], FAST);
+    for uplink in &mut config.uplinks {
+        uplink.driver = UplinkDriver::AfXdp;
+    }
+    let mut bench = Bench::new(&config);
+    let mut partner = Partner::new(1, &["a", "b"], bench.now);
+    partner.pass(&mut bench, Duration::from_secs(6));
+    assert_eq!((bench.ways_out(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
 }
 
 #[test]

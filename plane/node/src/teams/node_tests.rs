@@ -119,6 +119,26 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     wait_until("back again", || states(&harness) == [Active, Active]);
 }
 
+/// The first obstacle goes, and another is found when the device is tried again.
+#[test]
+fn a_team_says_why_its_members_fail_now() {
+    let harness = with(STATIC);
+    for device in ["a", "b"] {
+        let port = harness.devices.port_of(device).unwrap();
+        harness.devices.set_missing(device, true);
+        let reason = "it was unplugged".to_owned();
+        harness.devices.tell(port, DeviceNotice::Lost { reason });
+    }
+    wait_until("both fail", || states(&harness) == [Failed, Failed]);
+    let of_team = || harness.node.team("both").unwrap().condition.reason.unwrap_or_default();
+    let of_switch = || harness.node.switch("wan").unwrap().condition.reason.unwrap_or_default();
+    wait_until("why now", || {
+        [of_team(), of_switch()]
+            .iter()
+            .all(|reason| reason.contains("; a: refused: Missing; b: refused: Missing"))
+    });
+}
+
 #[test]
 fn the_next_process_makes_the_team_again() {
     let (store, devices) = with(STATIC).kill();

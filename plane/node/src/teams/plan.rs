@@ -48,7 +48,8 @@ impl Shared {
     fn member_facts(&self, config: &HostConfig, ids: &Ids, name: &Name) -> Option<MemberFacts> {
         let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name)?;
         let key = PortKey::Uplink(name.clone());
-        let has_control = uplink.driver == UplinkDriver::AfPacket;
+        // An AF_XDP socket leaves LACPDUs to the kernel's stack.
+        let has_control = uplink.driver != UplinkDriver::Tap;
         let mut facts = MemberFacts {
             port: ids.port(&key)?,
             uplink: name.clone(),
@@ -63,7 +64,7 @@ impl Shared {
         let Some(port) = self.ports.find(&key) else { return Some(facts) };
         let state = port.lock();
         facts.generation = state.generation;
-        facts.failure = state.failure.as_ref().map(|failure| failure.reason.clone());
+        facts.failure = state.failing.now.as_ref().map(|failure| failure.reason.clone());
         if let Some(device) = &state.device {
             let status = device.status();
             facts.is_open = true;

@@ -1,8 +1,10 @@
 //! How teams stand.
 
+use std::collections::BTreeMap;
+
 use suimon_contract::{
-    ApiError, Condition, Health, HostConfig, Name, TeamConfig, TeamMemberState, TeamMemberStatus,
-    TeamStatus,
+    ApiError, Condition, Health, HostConfig, Kind, Name, TeamConfig, TeamMemberState,
+    TeamMemberStatus, TeamStatus,
 };
 use suimon_quantity::Time;
 use suimon_teaming::{BUCKETS, MemberFault, MemberStatus};
@@ -29,23 +31,19 @@ impl Shared {
     pub(crate) fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
         let config = &self.desired().config;
         let team = config.teams.iter().find(|team| team.name.as_str() == name);
-        let team = team.ok_or_else(|| not_found("team", name))?;
+        let team = team.ok_or_else(|| not_found(Kind::Team, name))?;
         Ok(self.team_status(team, config))
     }
 
     fn team_status(&self, team: &TeamConfig, config: &HostConfig) -> TeamStatus {
         let switch = switch_of(config, &team.name);
         let id = self.ids().port(&PortKey::Team(team.name.clone()));
-        let view = view(&self.teams.table(), team, self.plane.now());
+        let failures = self.member_failures(team);
+        let view = view(&self.teams.table(), team, &failures, self.plane.now());
         let view = view.unwrap_or_else(|| unused(team, switch.is_some()));
         let mut members = view.members;
         for member in &mut members {
             let port = self.ports.find(&PortKey::Uplink(member.uplink.clone()));
-            let condition = port.as_ref().map(|port| port.condition());
-            // A device that is tried again may have found another obstacle since.
-            if let Some(Condition { health: Health::Failed, reason: Some(reason) }) = condition {
-                member.reason = reason;
-            }
             member.counters = self.counters(port.map(|port| port.id));
         }
         TeamStatus {
@@ -69,9 +67,27 @@ impl Shared {
     /// Whether a team carries frames, and what is wrong with its members. `None` if no
     /// switch uses it.
     pub(crate) fn team_condition(&self, name: &Name) -> Option<Condition> {
-        self.teams.table().find(name).map(condition)
+        let desired = self.desired();
+        let team = desired.config.teams.iter().find(|team| team.name == *name);
+        let failures = team.map(|team| self.member_failures(team)).unwrap_or_default();
+        self.teams.table().find(name).map(|entry| condition(entry, &failures))
+    }
+
+    /// Why devices of members are not open, as it is now: one that is tried again may have
+    /// found another obstacle than when the team heard of it.
+    fn member_failures(&self, team: &TeamConfig) -> Failures {
+        let failure = |name: &Name| {
+            let port = self.ports.find(&PortKey::Uplink(name.clone()))?;
+            let condition = port.condition();
+            let reason = condition.reason.filter(|_| condition.health == Health::Failed)?;
+            Some((name.clone(), reason))
+        };
+        team.members.iter().filter_map(failure).collect()
     }
 }
+
+/// By the uplink's name.
+type Failures = BTreeMap<Name, String>;
 
 /// What the table says of a team.
 struct View {
@@ -81,14 +97,18 @@ struct View {
     members: Vec<TeamMemberStatus>,
 }
 
-fn view(table: &TeamTable, team: &TeamConfig, now: Time) -> Option<View> {
+fn view(table: &TeamTable, team: &TeamConfig, failures: &Failures, now: Time) -> Option<View> {
     let entry = table.find(&team.name)?;
     let lacp = entry.lacp.as_ref();
     Some(View {
-        condition: condition(entry),
+        condition: condition(entry, failures),
         speed_mbps: active(entry).map(|of| u64::from(of.link.speed.mbps.unwrap_or(0))).sum(),
         lacp_partner: lacp.and_then(|side| partner_status(&side.lacp.team_state())),
-        members: entry.members.iter().map(|member| member_status(entry, member, now)).collect(),
+        members: entry
+            .members
+            .iter()
+            .map(|member| member_status(entry, member, failures, now))
+            .collect(),
     })
 }
 
@@ -100,7 +120,7 @@ fn active(entry: &TeamEntry) -> impl Iterator<Item = &Member> {
     })
 }
 
-fn condition(entry: &TeamEntry) -> Condition {
+fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     let min_links = entry.team.spec().min_links;
     if entry.is_up() {
         return Condition { health: Health::Up, reason: None };
@@ -111,23 +131,32 @@ fn condition(entry: &TeamEntry) -> Condition {
     for member in &entry.members {
         let status = entry.team.member_status(member.id());
         if status.is_some_and(|status| !status.is_usable) {
-            reason.push_str(&format!("; {}: {}", member.name(), failed_reason(entry, member)));
+            let why = failed_reason(entry, member, failures);
+            reason.push_str(&format!("; {}: {why}", member.name()));
         }
     }
     Condition { health: Health::Down, reason: Some(reason) }
 }
 
-fn failed_reason(entry: &TeamEntry, member: &Member) -> String {
+fn failed_reason(entry: &TeamEntry, member: &Member, failures: &Failures) -> String {
+    if let Some(failure) = failures.get(member.name()) {
+        return failure.clone();
+    }
     let is_up = entry.team.member_status(member.id()).is_some_and(|status| status.link.up);
     let fault = if is_up { MemberFault::NotDistributing } else { MemberFault::LinkDown };
     entry.fault_text(member, fault)
 }
 
-fn member_status(entry: &TeamEntry, member: &Member, now: Time) -> TeamMemberStatus {
+fn member_status(
+    entry: &TeamEntry,
+    member: &Member,
+    failures: &Failures,
+    now: Time,
+) -> TeamMemberStatus {
     let Some(status) = entry.team.member_status(member.id()) else {
         return idle_member(member.name(), "the team is being changed");
     };
-    let (state, reason) = doing(entry, member, &status);
+    let (state, reason) = doing(entry, member, &status, failures);
     let is_active = state == TeamMemberState::Active;
     let sum = |of: fn(&Member) -> u64| entry.members.iter().map(of).fold(0, u64::saturating_add);
     let rates = member.rates;
@@ -151,9 +180,14 @@ fn member_status(entry: &TeamEntry, member: &Member, now: Time) -> TeamMemberSta
     }
 }
 
-fn doing(entry: &TeamEntry, member: &Member, status: &MemberStatus) -> (TeamMemberState, String) {
+fn doing(
+    entry: &TeamEntry,
+    member: &Member,
+    status: &MemberStatus,
+    failures: &Failures,
+) -> (TeamMemberState, String) {
     if !status.is_usable {
-        return (TeamMemberState::Failed, failed_reason(entry, member));
+        return (TeamMemberState::Failed, failed_reason(entry, member, failures));
     }
     if !entry.is_up() {
         let reason = format!("the team is down: it needs {} members", entry.team.spec().min_links);

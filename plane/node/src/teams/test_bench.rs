@@ -5,24 +5,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use suimon_contract::{
-    ConfinementStatus, Event, HostConfig, Severity, TeamMemberState, TeamStatus, validate,
-};
+use suimon_contract::{Event, HostConfig, Severity, TeamMemberState, TeamStatus, validate};
 use suimon_frame::{Frame, MacAddr};
 use suimon_ports::LinkFacts;
 use suimon_quantity::{PortId, Time};
 
-use super::Teams;
 use super::driver::{TeamDriver, Turn};
 use super::work::Job;
-use crate::NoListener;
 use crate::control::Command;
 use crate::devices::Devices;
-use crate::events::EventLog;
 use crate::port_table::Port;
 use crate::records::StoredState;
-use crate::shared::{Shared, SharedParts};
-use crate::testing::{FakeDevices, FakeMembers, FakePlane, LINK, MemoryStore, host};
+use crate::shared::Shared;
+use crate::testing::{FakeDevices, FakeMembers, FakePlane, LINK, MemoryStore, bare_node, host};
 use crate::wanted::wanted_ports;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -71,24 +66,7 @@ impl Bench {
         let (fakes, members, plane) =
             (FakeDevices::default(), FakeMembers::default(), FakePlane::default());
         let store = Arc::new(MemoryStore::default());
-        let clock: crate::UnixClock = Arc::new(|| 1_700_000_000_000);
-        let events = EventLog::open(store.clone(), clock.clone(), Arc::new(NoListener)).unwrap();
-        let shared = Arc::new(Shared::new(SharedParts {
-            plane: Arc::new(plane.clone()),
-            devices: Arc::new(fakes.clone()),
-            members: Arc::new(members.clone()),
-            teams: Arc::new(Teams::new().unwrap()),
-            socket_files: Arc::new(fakes.clone()),
-            events,
-            listener: Arc::new(NoListener),
-            clock,
-            cpus: vec![0],
-            cpu_places: Vec::new(),
-            host_name: "test".to_owned(),
-            confinement: Arc::new(ConfinementStatus::default),
-            version: "0".to_owned(),
-            desired: StoredState::default(),
-        }));
+        let shared = Arc::new(bare_node(&plane, &fakes, &members, &store));
         let (commands, _commands) = sync_channel(1000);
         let devices = Devices::load(shared.clone(), store, commands, RETRY).unwrap();
         let (sender, jobs) = sync_channel(1000);

@@ -10,7 +10,8 @@ use suimon_frame::{MacAddr, Offloads};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
     FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LeftSocket, LinkFacts,
-    LinkSpeed, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles, UplinkDriver,
+    LinkSpeed, PortDevice, PortObserver, PortSpec, QueueHost, SocketFiles, SteeringRule,
+    SteeringState, UplinkDriver,
 };
 use suimon_quantity::PortId;
 
@@ -63,6 +64,9 @@ struct Inner {
     /// Links of devices that are not as [`LINK`], and addresses that were given.
     links: BTreeMap<String, LinkFacts>,
     macs: BTreeMap<String, MacAddr>,
+    /// What AF_XDP uplinks are to do, by device, while they are open, and why they do not.
+    steering: BTreeMap<String, Vec<SteeringRule>>,
+    steers_not: Option<String>,
 }
 
 /// The link of a device of which nothing else was said.
@@ -84,6 +88,8 @@ impl Default for Inner {
             features: Ok(DeviceFeatures::default()),
             links: BTreeMap::new(),
             macs: BTreeMap::new(),
+            steering: BTreeMap::new(),
+            steers_not: None,
         }
     }
 }
@@ -203,6 +209,16 @@ impl FakeDevices {
 
     pub(crate) fn set_mac(&self, device: &str, mac: MacAddr) {
         self.lock().macs.insert(device.to_owned(), mac);
+    }
+
+    /// The rules that an AF_XDP uplink was given last, since it was opened.
+    pub(crate) fn steering(&self, device: &str) -> Option<Vec<SteeringRule>> {
+        self.lock().steering.get(device).cloned()
+    }
+
+    /// Why no device steers from now on.
+    pub(crate) fn refuse_steering(&self, reason: &str) {
+        self.lock().steers_not = Some(reason.to_owned());
     }
 
     /// The port of a device that is open.
@@ -354,13 +370,23 @@ impl PortDevice for FakeDevice {
             Some(Opened { spec: PortSpec::Uplink(uplink), .. }) => Some(uplink.device.as_str()),
             _ => None,
         };
+        let steering = uplink.and_then(|device| inner.steering.get(device)).map(|rules| {
+            let refusal = inner.steers_not.clone();
+            let rules = if refusal.is_some() { Vec::new() } else { rules.clone() };
+            SteeringState { is_exclusive: !rules.is_empty(), rules, refusal }
+        });
+        let queue_pairs = match opened {
+            Some(Opened { spec: PortSpec::Uplink(uplink), .. }) => uplink.queue_pairs,
+            _ => 1,
+        };
         let link = uplink.map_or(LINK, |device| inner.links.get(device).copied().unwrap_or(LINK));
         let mac = |device: &str| inner.macs.get(device).copied().unwrap_or_else(|| mac_of(device));
         DeviceStatus {
             link_up: link.up,
             speed: link.speed,
             mac: uplink.map(mac),
-            queue_pairs: 1,
+            queue_pairs,
+            steering,
             mtu: 1400,
             ingress: Offloads::TCP,
             egress: Offloads::TCP,
@@ -388,11 +414,21 @@ impl PortDevice for FakeDevice {
         }
         Ok(live)
     }
+
+    fn steer(&mut self, rules: &[SteeringRule]) {
+        let Claim::Device(tap) = &self.claim else { return };
+        self.host.lock().steering.insert(tap.device.clone(), rules.to_vec());
+    }
 }
 
 impl Drop for FakeDevice {
     fn drop(&mut self) {
-        self.host.lock().open.remove(&self.claim);
+        let mut inner = self.host.lock();
+        inner.open.remove(&self.claim);
+        if let Claim::Device(tap) = &self.claim {
+            inner.steering.remove(&tap.device);
+        }
+        drop(inner);
         if let Some((identity, path)) = &self.socket {
             let mut left = self.host.left();
             if left.sockets.get(path) == Some(identity) {

@@ -36,6 +36,7 @@ struct Inner {
     queues: BTreeMap<QueueId, QueueView>,
     homes: BTreeMap<PortId, ProcessorId>,
     refuse_moves: bool,
+    late_moves: bool,
     counters: BTreeMap<PortId, PortCountersView>,
     loads: BTreeMap<PortId, Box<[BucketLoad; BUCKETS]>>,
     distributions_refused: usize,
@@ -127,6 +128,11 @@ impl FakePlane {
     /// How often queues were handed over.
     pub(crate) fn moves(&self) -> u64 {
         self.lock().queues.values().map(|view| view.moves).sum()
+    }
+
+    /// Processors do not say in time that they have a queue.
+    pub(crate) fn confirm_moves_late(&self) {
+        self.lock().late_moves = true;
     }
 
     pub(crate) fn refuse_moves(&self, refuse: bool) {
@@ -276,12 +282,13 @@ impl SwitchPlane for FakePlane {
             return Err(MoveError::NoSuchProcessor(to));
         }
         if inner.refuse_moves {
-            return Err(MoveError::Stuck);
+            return Err(MoveError::NoSuchQueue(id));
         }
+        let is_late = inner.late_moves;
         let view = inner.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
         view.moves += u64::from(view.processor != to);
         view.processor = to;
-        Ok(())
+        if is_late { Err(MoveError::Stuck) } else { Ok(()) }
     }
 
     fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {

@@ -8,7 +8,7 @@ use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severi
 use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
-use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore};
+use crate::testing::{FakeDevices, FakeDisks, FakeMembers, FakePlane, MemoryStore};
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
@@ -20,6 +20,7 @@ pub(crate) struct Harness {
     pub(crate) devices: FakeDevices,
     pub(crate) plane: FakePlane,
     pub(crate) members: FakeMembers,
+    pub(crate) disks: FakeDisks,
     pub(crate) node: Node,
 }
 
@@ -30,12 +31,18 @@ impl Harness {
 
     /// A process on a host that a former one has left like this.
     pub(crate) fn start(store: MemoryStore, devices: FakeDevices) -> Self {
+        Self::with_disks(store, devices, FakeDisks::default())
+    }
+
+    /// The same, with what it has of disks.
+    pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
         let store = Arc::new(store);
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
         let node = Node::open(NodeParts {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
             members: Arc::new(members.clone()),
+            disks: disks.parts(),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -47,7 +54,7 @@ impl Harness {
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
         });
-        Self { store, devices, plane, members, node: node.unwrap() }
+        Self { store, devices, plane, members, disks, node: node.unwrap() }
     }
 
     /// What a new process finds after this one was killed.

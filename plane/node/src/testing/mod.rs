@@ -1,12 +1,16 @@
 //! The world around a node, in memory, with failures on demand.
 
+mod bare_node;
 mod fake_devices;
+mod fake_disks;
 mod fake_members;
 mod fake_plane;
 mod harness;
 mod memory_store;
 
+pub(crate) use bare_node::bare_node;
 pub(crate) use fake_devices::{FakeDevices, LINK, mac_of, refused};
+pub(crate) use fake_disks::FakeDisks;
 pub(crate) use fake_members::FakeMembers;
 pub(crate) use fake_plane::FakePlane;
 pub(crate) use harness::{Harness, PATIENCE, cpu_places, host, name, wait_until};

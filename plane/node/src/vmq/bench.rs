@@ -7,14 +7,12 @@ use std::time::Duration;
 use suimon_contract::{Event, HostConfig, Severity, VmqQueueStatus, VmqStatus};
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::events::EventLog;
 use crate::port_table::Port;
 use crate::records::StoredState;
-use crate::shared::{Shared, SharedParts};
-use crate::teams::Teams;
-use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore, cpu_places, host};
+use crate::shared::Shared;
+use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore, bare_node, host};
 use crate::wanted::wanted_ports;
-use crate::{NoListener, SwitchPlane, placements};
+use crate::{SwitchPlane, placements};
 
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 
@@ -29,25 +27,8 @@ pub(super) struct Bench {
 impl Bench {
     pub(super) fn new(config: &HostConfig) -> Self {
         let plane = FakePlane::default();
-        let devices = FakeDevices::default();
-        let (listener, clock) = (Arc::new(NoListener), Arc::new(|| 0));
-        let store = Arc::new(MemoryStore::default());
-        let shared = Shared::new(SharedParts {
-            plane: Arc::new(plane.clone()),
-            devices: Arc::new(devices.clone()),
-            members: Arc::new(FakeMembers::default()),
-            teams: Arc::new(Teams::new().unwrap()),
-            socket_files: Arc::new(devices),
-            events: EventLog::open(store, clock.clone(), listener.clone()).unwrap(),
-            listener,
-            clock,
-            cpus: vec![0, 1, 2, 3],
-            cpu_places: cpu_places(),
-            host_name: "test".to_owned(),
-            confinement: Arc::new(suimon_contract::ConfinementStatus::default),
-            version: "0".to_owned(),
-            desired: StoredState::default(),
-        });
+        let (devices, members) = (FakeDevices::default(), FakeMembers::default());
+        let shared = bare_node(&plane, &devices, &members, &Arc::new(MemoryStore::default()));
         let mut bench = Self { shared, plane, wanted: BTreeMap::new() };
         bench.apply(config);
         bench

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_contract::{ApiError, Name, VmqProcessorStatus, VmqQueueStatus, VmqStatus};
+use suimon_contract::{ApiError, Kind, Name, VmqProcessorStatus, VmqQueueStatus, VmqStatus};
 use suimon_quantity::{PortId, Time};
 use suimon_vmq::{QueueExplanation, Stays};
 
@@ -36,7 +36,7 @@ impl Shared {
     /// VMQ of one team or uplink.
     pub(crate) fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
         let mut all = self.vmqs().into_iter();
-        all.find(|vmq| vmq.uplink.as_str() == uplink).ok_or_else(|| not_found("vmq", uplink))
+        all.find(|vmq| vmq.uplink.as_str() == uplink).ok_or_else(|| not_found(Kind::Vmq, uplink))
     }
 
     fn vmq_queues(

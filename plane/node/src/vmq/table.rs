@@ -154,11 +154,15 @@ impl Shared {
         let (from, at) = (from?, at?);
         let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(at) };
         match outcome {
-            Err(error) => move_failed(self, &hand_over, task, &error),
+            Err(error) if from == at => move_failed(self, &hand_over, task, &error),
             Ok(()) if from == at => None,
-            Ok(()) => {
+            // It goes there, also if a processor takes its time to say so.
+            late => {
                 let why = inner.placings.get(uplink).and_then(|of| of.why(queue, now));
-                moved(self, &inner.numbering, &hand_over, task, why)
+                let draft = moved(self, &inner.numbering, &hand_over, task, why);
+                draft.map(|draft| {
+                    late.err().iter().fold(draft, |draft, why| draft.with("late", why))
+                })
             }
         }
     }

@@ -1,0 +1,209 @@
+//! Disks: opened from their stores, given to the storage plane, and offered to VMs and
+//! NBD clients as desired.
+
+mod entry;
+mod exports;
+mod flows;
+mod growing;
+mod jobs;
+mod limits;
+mod notices;
+mod opening;
+mod pausing;
+mod plane;
+mod snapshots;
+mod status;
+mod steps;
+mod wanted;
+mod work;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use suimon_contract::Name;
+use suimon_ports::{DiskDevices, StoreFileError, StoreFiles, StoreSource};
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage::images;
+use suimon_storage_qos::PolicyId;
+
+pub(crate) use self::entry::DiskEntry;
+use self::exports::Exports;
+pub(crate) use self::jobs::DiskJobUnderWay;
+use self::limits::Told;
+pub(crate) use self::limits::overcommitted;
+pub use self::plane::DiskPlane;
+pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
+pub(crate) use self::wanted::{
+    WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
+};
+pub use self::work::DiskWork;
+
+/// Draws 128 random bits that nobody has drawn before.
+pub type RandomSource = Arc<dyn Fn() -> [u8; 16] + Send + Sync>;
+
+/// What disks need of the world.
+#[derive(Clone)]
+pub struct DiskParts {
+    /// Serves disks.
+    pub plane: Arc<dyn DiskPlane>,
+    /// Opens what disks are offered by.
+    pub devices: Arc<dyn DiskDevices>,
+    /// Opens stores.
+    pub stores: Arc<dyn StoreSource>,
+    /// Identities of new images.
+    pub random: RandomSource,
+}
+
+/// All disks that are desired, and what is open of them.
+pub(crate) struct Disks {
+    pub(crate) parts: DiskParts,
+    entries: RwLock<BTreeMap<Name, Arc<DiskEntry>>>,
+    pub(crate) exports: Exports,
+    /// Stores that are open, by their paths.
+    stores: Mutex<BTreeMap<PathBuf, Arc<dyn StoreFiles>>>,
+    ids: Mutex<Ids>,
+    /// What the plane was told of stores.
+    told: Mutex<BTreeMap<StoreId, Told>>,
+}
+
+/// Numbers of what has a name, for as long as the daemon runs; none is given twice.
+#[derive(Default)]
+struct Ids {
+    disks: BTreeMap<Name, u32>,
+    stores: BTreeMap<Name, u32>,
+    policies: BTreeMap<Name, u32>,
+}
+
+impl Disks {
+    pub(crate) fn new(parts: DiskParts) -> Self {
+        let exports = Exports::new(parts.plane.clone(), parts.devices.clone());
+        Self {
+            parts,
+            entries: RwLock::default(),
+            exports,
+            stores: Mutex::default(),
+            ids: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn find(&self, name: &Name) -> Option<Arc<DiskEntry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn find_id(&self, id: DiskId) -> Option<Arc<DiskEntry>> {
+        self.all().into_iter().find(|entry| entry.id == id)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<DiskEntry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// A disk that is not open yet.
+    pub(crate) fn insert(&self, name: Name, wanted: WantedDisk) -> Arc<DiskEntry> {
+        let id = self.disk_id(&name);
+        let entry = Arc::new(DiskEntry::new(name.clone(), id, wanted));
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(name, entry.clone());
+        entry
+    }
+
+    pub(crate) fn remove(&self, name: &Name) -> Option<Arc<DiskEntry>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+
+    pub(crate) fn disk_id(&self, name: &Name) -> DiskId {
+        DiskId(number(&mut self.ids().disks, name))
+    }
+
+    pub(crate) fn store_id(&self, name: &Name) -> StoreId {
+        StoreId(number(&mut self.ids().stores, name))
+    }
+
+    pub(crate) fn policy_id(&self, name: &Name) -> PolicyId {
+        PolicyId(number(&mut self.ids().policies, name))
+    }
+
+    /// The name of a policy that had this number.
+    pub(crate) fn policy_name(&self, id: PolicyId) -> Option<Name> {
+        name_of(&self.ids().policies, id.0)
+    }
+
+    /// The name of a store that had this number.
+    pub(crate) fn store_name(&self, id: StoreId) -> Option<Name> {
+        name_of(&self.ids().stores, id.0)
+    }
+
+    /// The name of a disk that had this number.
+    pub(crate) fn disk_name(&self, id: DiskId) -> Option<Name> {
+        name_of(&self.ids().disks, id.0)
+    }
+
+    fn ids(&self) -> MutexGuard<'_, Ids> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, Told>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of the store at a path. What a crash has left there is gone before
+    /// anybody gets them.
+    pub(crate) fn store(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
+        let mut stores = self.stores();
+        if let Some(files) = stores.get(path) {
+            return Ok(files.clone());
+        }
+        let files = self.parts.stores.open(path)?;
+        clear_up(path, files.as_ref());
+        stores.insert(path.to_owned(), files.clone());
+        Ok(files)
+    }
+
+    /// Stores that nothing is in any more are let go, so that they can be unmounted.
+    pub(crate) fn forget_stores(&self, wanted: &WantedDisks) {
+        self.stores().retain(|path, _| wanted.values().any(|disk| disk.store.path == *path));
+    }
+
+    fn stores(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<dyn StoreFiles>>> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes what crashes have left of images that were being made, and makes disks open again
+/// whose merge was cut off.
+fn clear_up(path: &Path, files: &dyn StoreFiles) {
+    let store = path.display();
+    match images::sweep(files) {
+        Ok(removed) => {
+            for file in removed {
+                tracing::info!(%store, %file, "removed an image that was never finished");
+            }
+        }
+        Err(error) => tracing::warn!(%store, %error, "unfinished images may be left"),
+    }
+    match suimon_storage::jobs::recover_merges(files) {
+        Ok(notes) => {
+            for note in notes {
+                tracing::info!(%store, %note, "a merge was cut off; the disk is as before it");
+            }
+        }
+        Err(error) => tracing::warn!(%store, %error, "disks whose merge was cut off may not open"),
+    }
+}
+
+/// The number of a name, which gets the next one if it has none.
+fn number(numbers: &mut BTreeMap<Name, u32>, name: &Name) -> u32 {
+    let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+    *numbers.entry(name.clone()).or_insert(next)
+}
+
+fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
+    numbers.iter().find(|(_, of)| **of == number).map(|(name, _)| name.clone())
+}
+
+#[cfg(test)]
+mod jobs_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! What disks are entitled to, want and get, in the API's types and as events.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{EventKind, Name, QosDelivery, QosFlowStatus};
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage::StoreView;
+use suimon_storage_qos::{Delivery, DiskView, Event, Holder, Shortfall, Unmet, WaitCause};
+
+use super::Disks;
+use super::limits::shown;
+use crate::events::Draft;
+
+impl Disks {
+    /// What every disk in service gets.
+    pub(crate) fn flows(&self, stores: &[StoreView]) -> BTreeMap<DiskId, QosFlowStatus> {
+        let views = stores.iter().flat_map(|of| of.flows.iter().map(move |flow| (of.store, flow)));
+        let flows = views.filter_map(|(store, flow)| Some((flow.disk, self.flow(store, flow)?)));
+        flows.collect()
+    }
+
+    fn flow(&self, store: StoreId, view: &DiskView) -> Option<QosFlowStatus> {
+        Some(QosFlowStatus {
+            disk: self.disk_name(view.disk)?,
+            store: self.store_name(store)?,
+            holder: self.holder(view.holder),
+            limits: shown(&view.limits),
+            waiting: view.waiting,
+            in_flight: view.in_flight,
+            last_5_s: delivery(&view.short),
+            last_5_min: delivery(&view.long),
+        })
+    }
+
+    fn holder(&self, holder: Holder) -> String {
+        let known = |name: Option<Name>| name.map_or_else(|| "?".to_owned(), |of| of.to_string());
+        match holder {
+            Holder::Disk(disk) => format!("disk/{}", known(self.disk_name(disk))),
+            Holder::Policy(policy) => format!("qos_policy/{}", known(self.policy_name(policy))),
+        }
+    }
+
+    /// A minimum is not met, or is met again.
+    pub(crate) fn qos_event(&self, store: StoreId, event: &Event) -> Option<Draft> {
+        let store = self.store_name(store)?;
+        match event {
+            Event::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
+            Event::MinimumMet { holder, lasted } => {
+                let text = format!(
+                    "The minimum is met again, or not asked for, after {} s.",
+                    lasted.as_secs()
+                );
+                let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
+                Some(draft.with("store", store).with("lasted_s", lasted.as_secs()))
+            }
+        }
+    }
+
+    fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
+        let (cause, why) = match unmet.shortfall {
+            Shortfall::OtherDisks => ("other-disks", "the store does what it can for other disks"),
+            Shortfall::ForeignLoad => {
+                ("foreign-load", "the store does less than it can: something else uses it")
+            }
+            Shortfall::DeviceLatency => {
+                ("device-latency", "so few requests at a time get no more from the device")
+            }
+            Shortfall::OwnMaximum => ("own-maximum", "its own maximum allows no more"),
+        };
+        let displaced: Vec<String> = unmet
+            .displaced_by
+            .iter()
+            .filter_map(|of| Some(format!("{} {}", self.disk_name(of.disk)?, of.delivered_iops)))
+            .collect();
+        let text = format!(
+            "For {} s entitled to {} IOPS, asked for {}, got {}: {why}.",
+            unmet.lasting.as_secs(),
+            unmet.entitled_iops,
+            unmet.demanded_iops,
+            unmet.delivered_iops
+        );
+        Draft::new(EventKind::MinimumUnmet, self.holder(unmet.holder), text)
+            .with("store", store)
+            .with("lasting_s", unmet.lasting.as_secs())
+            .with("entitled_iops", unmet.entitled_iops)
+            .with("demanded_iops", unmet.demanded_iops)
+            .with("delivered_iops", unmet.delivered_iops)
+            .with("cause", cause)
+            .with("displaced_by", displaced.join(", "))
+            .with("device_latency_ns", unmet.device_latency_ns)
+            .with("foreign_iops", unmet.foreign_iops)
+    }
+}
+
+fn delivery(of: &Delivery) -> QosDelivery {
+    let waits =
+        WaitCause::ALL.into_iter().map(|cause| (word(cause).to_owned(), of.waits.ns(cause)));
+    QosDelivery {
+        window_ns: of.window_ns,
+        entitled_iops: of.per_second(of.entitled),
+        demanded_iops: of.per_second(of.demanded),
+        delivered_iops: of.per_second(of.delivered),
+        waits_ns: waits.filter(|(_, ns)| *ns > 0).collect(),
+    }
+}
+
+const fn word(cause: WaitCause) -> &'static str {
+    match cause {
+        WaitCause::OwnMaximum => "own-maximum",
+        WaitCause::OwnBandwidth => "own-bandwidth",
+        WaitCause::SharedPolicy => "shared-policy",
+        WaitCause::OthersMinimums => "others-minimums",
+        WaitCause::DeviceDepth => "device-depth",
+    }
+}

@@ -1,0 +1,230 @@
+//! Work on disks' files, with stores in memory.
+
+use suimon_contract::{
+    ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
+};
+
+use crate::testing::{
+    FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, StoreFailure, host, name, wait_until,
+};
+use crate::{DiskWork, Edit, ResourceEdit};
+
+const STORE: &str = "/srv/fast";
+
+fn config() -> HostConfig {
+    host(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[disk]]
+        name = "data"
+        store = "fast"
+        format = "vhdx"
+        size_bytes = 8388608
+        vhost_user = { socket = "/run/data.sock" }
+        nbd = { socket = "/run/nbd.sock" }
+        "#,
+    )
+}
+
+fn harness() -> Harness {
+    let harness = Harness::with_disks(
+        MemoryStore::default(),
+        FakeDevices::default(),
+        FakeDisks::with_store(STORE),
+    );
+    harness.apply_well(&config());
+    harness
+}
+
+fn begin(harness: &Harness, work: DiskWork) -> Result<Operation, ApiError> {
+    harness.node.work_on_disk(&name("data"), work)
+}
+
+fn run(harness: &Harness, work: DiskWork) -> Operation {
+    let operation = begin(harness, work).unwrap();
+    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+}
+
+fn run_well(harness: &Harness, work: DiskWork) -> Operation {
+    let operation = run(harness, work);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    operation
+}
+
+fn snapshot(file: &str) -> DiskWork {
+    DiskWork::Snapshot(suimon_contract::SnapshotDiskRequest { file: file.parse().unwrap() })
+}
+
+fn convert(file: &str) -> DiskWork {
+    DiskWork::Convert(suimon_contract::ConvertDiskRequest {
+        file: file.parse().unwrap(),
+        format: suimon_contract::DiskFormat::Vhdx,
+        kind: None,
+    })
+}
+
+/// The process is killed, and another one finds what it has left.
+fn kill(harness: Harness) -> Harness {
+    let disks = harness.disks.host_left();
+    let (store, devices) = harness.kill();
+    Harness::with_disks(store, devices, disks)
+}
+
+fn is_ready(harness: &Harness) -> bool {
+    harness.node.disk("data").unwrap().state == StorageState::Ready
+}
+
+#[test]
+fn a_check_reports_and_the_disk_is_in_service_again() {
+    let harness = harness();
+    let operation = run_well(&harness, DiskWork::Check);
+    assert_eq!((operation.kind.as_str(), operation.subject.as_str()), ("disk check", "disk/data"));
+    assert!(operation.report.iter().any(|line| line.contains("no damage")), "{operation:?}");
+    assert!(is_ready(&harness) && harness.disks.sockets().1.len() == 1);
+    assert_eq!(harness.events(EventKind::DiskChecked.id()).len(), 1);
+    run_well(&harness, DiskWork::Compact);
+    assert!(is_ready(&harness));
+    assert_eq!(harness.disks.files(STORE), ["data.vhdx"]);
+}
+
+#[test]
+fn a_damaged_disk_that_cannot_be_opened_is_checked() {
+    let harness = harness();
+    let disks = harness.disks.host_left();
+    let (store, devices) = harness.kill();
+    let files = disks.take_store(STORE);
+    let damaged = files.files().into_iter().map(|(name, mut bytes)| {
+        // Both region tables (MS-VHDX, 2.2.3).
+        bytes[192 << 10..320 << 10].fill(0xff);
+        (name, bytes)
+    });
+    disks.put_store(STORE, suimon_ports::testing::MemoryStore::with_files(damaged));
+    let harness = Harness::with_disks(store, devices, disks);
+    assert!(!is_ready(&harness));
+    let operation = run_well(&harness, DiskWork::Check);
+    assert!(operation.report[0].starts_with("damage: data.vhdx"), "{:?}", operation.report);
+    assert!(!is_ready(&harness));
+}
+
+#[test]
+fn what_is_used_or_being_worked_on_is_refused() {
+    let harness = harness();
+    harness.disks.connect(true);
+    let error = begin(&harness, DiskWork::Merge).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InUse);
+    assert!(error.message.contains("shut the VM down"), "{error}");
+    harness.disks.connect(false);
+    let error = harness.node.work_on_disk(&name("none"), DiskWork::Check).unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotFound);
+    let error = run(&harness, DiskWork::Merge).error.unwrap();
+    assert_eq!(error.code, ErrorCode::InvalidValue, "{error}");
+    assert!(is_ready(&harness));
+    let error = run(&harness, snapshot("data.vhdx")).error.unwrap();
+    assert_eq!(error.resource.as_deref(), Some("disk/data"), "{error}");
+}
+
+#[test]
+fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
+    let harness = harness();
+    let mut larger = config();
+    larger.disks[0].size_bytes = Some("64 TiB".parse().unwrap());
+    harness.apply_well(&larger);
+    let operation = begin(&harness, convert("copy.vhdx")).unwrap();
+    let step = || harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
+    wait_until("it shows where it is", || step().starts_with("convert: "));
+    let status = harness.node.disk("data").unwrap();
+    assert!(status.reason.unwrap().contains("disk convert"));
+
+    let error = begin(&harness, DiskWork::Check).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+    let edit = Edit::Disk(ResourceEdit::Patch(name("data"), br#"{"serial": "s"}"#.to_vec()));
+    assert_eq!(harness.node.submit(edit).unwrap_err()[0].code, ErrorCode::Conflict);
+    let other = host("[[switch]]\nname = \"lan\"\nkind = \"private\"").switches.remove(0);
+    let added = harness.change(Edit::Switch(ResourceEdit::Add(other)));
+    assert_eq!(added.state, OperationState::Succeeded);
+    assert_eq!(harness.node.operation(operation.id).unwrap().state, OperationState::Running);
+
+    harness.node.cancel_operation(operation.id);
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Cancelled);
+    assert_eq!(harness.disks.files(STORE), ["data.vhdx"], "what was begun is gone");
+    assert!(is_ready(&harness));
+}
+
+#[test]
+fn a_snapshot_is_taken_in_service_and_merged_again() {
+    let harness = harness();
+    harness.disks.connect(true);
+    run_well(&harness, snapshot("one.vhdx"));
+    assert_eq!(harness.disks.served(), (1, 1), "it was never out of service");
+    run_well(&harness, snapshot("two.vhdx"));
+    let disk = harness.node.config().disks.remove(0);
+    assert_eq!(disk.kind, Some(DiskKind::Differencing));
+    assert_eq!(disk.file.unwrap().as_str(), "two.vhdx");
+    assert_eq!(disk.parent.unwrap().as_str(), "one.vhdx");
+    assert_eq!(harness.store.keys("doomed"), Vec::<String>::new());
+
+    let harness = kill(harness);
+    assert!(is_ready(&harness));
+    run_well(&harness, DiskWork::Merge);
+    assert_eq!(harness.disks.files(STORE), ["data.vhdx", "one.vhdx"]);
+    run_well(&harness, DiskWork::Merge);
+    assert_eq!(harness.disks.files(STORE), ["data.vhdx"]);
+    assert_eq!(harness.store.keys("doomed"), Vec::<String>::new());
+    let disk = harness.node.config().disks.remove(0);
+    assert_eq!((disk.kind, disk.parent), (Some(DiskKind::Dynamic), None));
+    assert!(is_ready(&harness));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_kept_leaves_the_disk_as_it_was() {
+    let harness = harness();
+    // The record of the file, then the new state.
+    harness.store.arm(StoreFailure::Refuse(1));
+    let operation = run(&harness, snapshot("one.vhdx"));
+    assert_eq!(operation.state, OperationState::Failed);
+    assert_eq!(harness.node.config(), config());
+    assert_eq!(harness.disks.files(STORE), ["data.vhdx"]);
+    assert!(is_ready(&harness));
+    let error = operation.error.unwrap();
+    assert!(error.message.contains("full"), "{error}");
+    run_well(&harness, snapshot("one.vhdx"));
+}
+
+/// Whenever the process dies, the next one has the disk, and no file that no disk needs.
+#[test]
+fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
+    for is_merge in [false, true] {
+        for nth in 0..4 {
+            for after in [false, true] {
+                let harness = harness();
+                if is_merge {
+                    run_well(&harness, snapshot("one.vhdx"));
+                }
+                let crash = if after {
+                    StoreFailure::CrashAfter(nth)
+                } else {
+                    StoreFailure::CrashBefore(nth)
+                };
+                harness.store.arm(crash);
+                let work = if is_merge { DiskWork::Merge } else { snapshot("one.vhdx") };
+                if let Ok(operation) = begin(&harness, work) {
+                    harness.node.wait_operation(operation.id, PATIENCE);
+                }
+                let harness = kill(harness);
+                let what = format!("merge {is_merge}, commit {nth}, after {after}");
+                let disk = harness.node.config().disks.remove(0);
+                let files: &[&str] = match disk.parent {
+                    Some(_) => &["data.vhdx", "one.vhdx"],
+                    None => &["data.vhdx"],
+                };
+                assert_eq!(harness.disks.files(STORE), files, "{what}");
+                assert!(is_ready(&harness), "{what}: {:?}", harness.node.disk("data"));
+                assert_eq!(harness.store.keys("doomed"), Vec::<String>::new(), "{what}");
+                assert_eq!(harness.store.keys("desired"), ["current"], "{what}");
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Storage QoS as desired: stores, policies and limits, brought to the storage plane.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_contract::{
+    ApiError, ByteSize, DiskConfig, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
+    QosPolicyKind, StoreConfig, StorePromises,
+};
+use suimon_quantity::{ByteRate, DiskId, Iops, StoreId};
+use suimon_storage_qos::{
+    Assignment, Burst, Capability, Limits, Normalization, PolicyId, PolicyKind, PolicySpec,
+    Promises, Proposal, Refusal, Store, StoreSpec, Weight,
+};
+
+use super::Disks;
+
+/// Requests that may wait at a store at once.
+const WAITING_MAX: u32 = 16_384;
+
+/// What the plane was told of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    spec: Option<StoreSpec>,
+    capability: Capability,
+    disks: BTreeMap<DiskId, Assignment>,
+    policies: BTreeMap<PolicyId, PolicySpec>,
+}
+
+/// What a configuration says of a store.
+fn wanted(disks: &Disks, config: &HostConfig, store: &StoreConfig) -> Told {
+    let on_it = config.disks.iter().filter(|disk| disk.store == store.name);
+    let of_disk = |disk: &DiskConfig| {
+        let assignment = match &disk.qos_policy {
+            Some(policy) => Assignment::Policy(disks.policy_id(policy)),
+            None => Assignment::Own(limits(&disk.qos)),
+        };
+        (disks.disk_id(&disk.name), assignment)
+    };
+    let used: BTreeSet<&Name> = on_it.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
+    let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
+    Told {
+        spec: Some(store_spec(store)),
+        capability: capability(store),
+        disks: on_it.map(of_disk).collect(),
+        policies: policies
+            .map(|policy| (disks.policy_id(&policy.name), policy_spec(policy)))
+            .collect(),
+    }
+}
+
+/// The steps from what was told to what is wanted; what is not wanted any more goes only if
+/// `removes`, for disks may still be in service.
+fn proposals(told: &Told, wanted: &Told, removes: bool) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (policy, spec) in &wanted.policies {
+        if told.policies.get(policy) != Some(spec) {
+            proposals.push(Proposal::Policy(*policy, *spec));
+        }
+    }
+    for (disk, assignment) in &wanted.disks {
+        if told.disks.get(disk) != Some(assignment) {
+            proposals.push(Proposal::Disk(*disk, *assignment));
+        }
+    }
+    if removes {
+        let gone = told.disks.keys().filter(|disk| !wanted.disks.contains_key(disk));
+        proposals.extend(gone.map(|disk| Proposal::RemoveDisk(*disk)));
+        let gone = told.policies.keys().filter(|policy| !wanted.policies.contains_key(policy));
+        proposals.extend(gone.map(|policy| Proposal::RemovePolicy(*policy)));
+    }
+    proposals
+}
+
+impl Disks {
+    /// Brings stores and limits to the plane. Promises were checked before.
+    pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
+        let plane = &self.parts.plane;
+        let mut all = self.told();
+        for store in &config.stores {
+            let id = self.store_id(&store.name);
+            let told = all.entry(id).or_default();
+            let wanted = wanted(self, config, store);
+            let failed = |text: String| {
+                ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
+            };
+            if told.spec != wanted.spec {
+                let spec = store_spec(store);
+                plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
+                told.spec = wanted.spec.clone();
+            }
+            if told.capability != wanted.capability {
+                plane.set_capability(id, wanted.capability);
+                told.capability = wanted.capability;
+            }
+            let proposals = proposals(told, &wanted, removes);
+            plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
+            if removes {
+                *told = wanted;
+            } else {
+                told.disks.extend(wanted.disks);
+                told.policies.extend(wanted.policies);
+            }
+        }
+        if removes {
+            let wanted: BTreeSet<StoreId> =
+                config.stores.iter().map(|store| self.store_id(&store.name)).collect();
+            all.retain(|id, _| wanted.contains(id) || plane.remove_store(*id).is_err());
+        }
+        Ok(())
+    }
+}
+
+/// Whether stores can keep what a change promises: what is wrong with it, by store, unless
+/// it promises no more than before.
+pub(crate) fn overcommitted(from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
+    let before: BTreeMap<Name, Promises> = all_promises(from).into_iter().collect();
+    let mut errors = Vec::new();
+    for (name, promises) in all_promises(to) {
+        let was = before.get(&name);
+        let is_more = was.is_none_or(|was| {
+            promises.minimums_iops > was.minimums_iops
+                || promises.promisable_iops() < was.promisable_iops()
+        });
+        if promises.fit() || !is_more || promises.minimums_iops == 0 {
+            continue;
+        }
+        let text = Refusal::Overcommitted(promises).to_string();
+        errors.push(ApiError::new(ErrorCode::Overcommitted, text).about(format!("store/{name}")));
+    }
+    errors
+}
+
+/// The arithmetic of a configuration's stores.
+pub(crate) fn store_promises(config: &HostConfig) -> Vec<StorePromises> {
+    let all = all_promises(config).into_iter();
+    all.map(|(store, promises)| StorePromises {
+        store,
+        minimums: promises.minimums,
+        minimums_iops: promises.minimums_iops,
+        capability_iops: promises.capability.iops(),
+        promisable_iops: promises.promisable_iops(),
+        fits: promises.fit(),
+        text: if promises.fit() {
+            promises.to_string()
+        } else {
+            Refusal::Overcommitted(promises).to_string()
+        },
+    })
+    .collect()
+}
+
+fn all_promises(config: &HostConfig) -> Vec<(Name, Promises)> {
+    let numbers: BTreeMap<&Name, u32> =
+        config.qos_policies.iter().map(|policy| &policy.name).zip(0..).collect();
+    let of_store = |store: &StoreConfig| {
+        let mut of = Store::new(capability(store));
+        let policies = config.qos_policies.iter().zip(0..);
+        let policies =
+            policies.map(|(policy, id)| Proposal::Policy(PolicyId(id), policy_spec(policy)));
+        let disks = config.disks.iter().zip(0..).filter(|(disk, _)| disk.store == store.name);
+        let disks = disks.map(|(disk, id)| {
+            let policy = disk.qos_policy.as_ref().and_then(|policy| numbers.get(policy));
+            let own = || Assignment::Own(limits(&disk.qos));
+            let assignment = policy.map_or_else(own, |id| Assignment::Policy(PolicyId(*id)));
+            Proposal::Disk(DiskId(id), assignment)
+        });
+        let proposals: Vec<Proposal> = policies.chain(disks).collect();
+        // Validation has refused what contradicts itself.
+        let _ = of.propose(&proposals, true);
+        (store.name.clone(), of.promises())
+    };
+    config.stores.iter().map(of_store).collect()
+}
+
+fn store_spec(store: &StoreConfig) -> StoreSpec {
+    let normalization = u32::try_from(store.normalization_bytes.bytes()).ok();
+    StoreSpec {
+        normalization: normalization.and_then(Normalization::new).unwrap_or_default(),
+        depth_max: store.depth_max,
+        waiting_max: WAITING_MAX,
+        ..StoreSpec::default()
+    }
+}
+
+fn capability(store: &StoreConfig) -> Capability {
+    store.capability_iops.map_or(Capability::Unknown, Capability::Declared)
+}
+
+fn policy_spec(policy: &QosPolicyConfig) -> PolicySpec {
+    PolicySpec {
+        kind: match policy.kind {
+            QosPolicyKind::Dedicated => PolicyKind::Dedicated,
+            QosPolicyKind::Aggregated => PolicyKind::Aggregated,
+        },
+        limits: limits(&policy.limits()),
+    }
+}
+
+fn limits(qos: &DiskQos) -> Limits {
+    Limits {
+        min_iops: qos.min_iops.and_then(Iops::new),
+        max_iops: qos.max_iops.and_then(Iops::new),
+        max_bandwidth: qos.max_bytes_per_s.map(ByteSize::bytes).and_then(ByteRate::new),
+        weight: Weight::new(qos.weight).unwrap_or_default(),
+        burst: qos
+            .burst_iops
+            .and_then(Iops::new)
+            .zip(qos.burst_s)
+            .map(|(iops, seconds)| Burst { iops, seconds }),
+    }
+}
+
+/// Limits in effect in the API's words.
+pub(crate) fn shown(limits: &Limits) -> DiskQos {
+    DiskQos {
+        min_iops: limits.min_iops.map(Iops::per_second),
+        max_iops: limits.max_iops.map(Iops::per_second),
+        max_bytes_per_s: limits.max_bandwidth.map(|rate| ByteSize::new(rate.bytes_per_second())),
+        weight: limits.weight.number(),
+        burst_iops: limits.burst.map(|burst| burst.iops.per_second()),
+        burst_s: limits.burst.map(|burst| burst.seconds),
+    }
+}

@@ -1,0 +1,132 @@
+//! What VMs on disks and the storage plane report, as events.
+
+use std::time::Instant;
+
+use suimon_contract::EventKind;
+use suimon_ports::{DeviceNotice, FaultKind};
+use suimon_quantity::DiskId;
+use suimon_storage::{PlaneNotice, QueueKey};
+
+use super::entry::DiskEntry;
+use crate::control::Controller;
+use crate::events::Draft;
+
+impl Controller {
+    pub(crate) fn handle_disk_notice(
+        &mut self,
+        disk: DiskId,
+        generation: u64,
+        notice: DeviceNotice,
+    ) {
+        let Some(entry) = self.shared.disks.find_id(disk) else { return };
+        if entry.lock().generation != generation {
+            return;
+        }
+        let label = entry.label();
+        let draft = match notice {
+            DeviceNotice::Promised(promise) => {
+                self.devices.promises.keep_named(&label, promise);
+                return;
+            }
+            DeviceNotice::Lost { reason } => {
+                self.fail_disk(&entry, reason.clone());
+                self.drafts.push(disk_failed(&entry, &reason));
+                return;
+            }
+            DeviceNotice::LinkUp => {
+                Draft::new(EventKind::DiskConnected, &label, "A VM has connected to the socket.")
+            }
+            DeviceNotice::LinkDown { reason } => {
+                let text = format!("The VM is gone: {reason}.");
+                Draft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
+            }
+            DeviceNotice::Negotiated { features, queue_pairs } => {
+                let text = format!("The guest's driver is ready with {queue_pairs} queues.");
+                Draft::new(EventKind::DiskDriverReady, &label, text)
+                    .with("features", format!("{features:#x}"))
+                    .with("queues", queue_pairs)
+            }
+            DeviceNotice::Violation { detail } => violation(&entry, &detail),
+            DeviceNotice::LinkChanged(_) => return,
+        };
+        self.push_bounded_of_disk(&entry, draft);
+    }
+
+    pub(crate) fn handle_storage_notice(&mut self, notice: PlaneNotice) {
+        match notice {
+            PlaneNotice::QueueFault { disk, queue, fault } => {
+                let Some(entry) = self.shared.disks.find_id(disk) else { return };
+                match (queue, fault.kind) {
+                    (_, FaultKind::Gone) => {}
+                    (QueueKey::Ring(_), _) => {
+                        let draft = violation(&entry, &fault.detail);
+                        self.push_bounded_of_disk(&entry, draft);
+                    }
+                    (QueueKey::Client(_), _) => {
+                        let detail = format!("an NBD client: {}", fault.detail);
+                        let draft = violation(&entry, &detail);
+                        self.push_bounded_of_disk(&entry, draft);
+                    }
+                }
+            }
+            PlaneNotice::DiskFault { disk, offset, detail, untold } => {
+                let Some(entry) = self.shared.disks.find_id(disk) else { return };
+                let text = format!("Requests fail: {detail}.");
+                let draft = Draft::new(EventKind::DiskIoFailed, entry.label(), text);
+                let mut draft = draft.with("detail", detail);
+                if let Some(offset) = offset {
+                    draft = draft.with("offset", offset);
+                }
+                if untold > 0 {
+                    draft = draft.with("failed_before", untold);
+                }
+                self.push_bounded_of_disk(&entry, draft);
+            }
+            PlaneNotice::Qos { store, event } => {
+                let drafts = self.shared.disks.qos_event(store, &event);
+                self.drafts.extend(drafts);
+            }
+            PlaneNotice::IoFault { processor, detail } => {
+                tracing::error!(%processor, detail, "disks' I/O is not taken by the system");
+            }
+        }
+    }
+
+    /// Tries disks again that failed.
+    pub(crate) fn retry_disks(&mut self) {
+        let now = Instant::now();
+        for entry in self.shared.disks.all() {
+            if !entry.lock().failing.is_due(now) {
+                continue;
+            }
+            match self.open_disk(&entry) {
+                Ok(_) => {
+                    let text = "The disk works again.";
+                    self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                }
+                Err(error) => {
+                    tracing::debug!(disk = %entry.name, %error, "tried again in vain");
+                    self.fail_disk(&entry, error.to_string());
+                }
+            }
+        }
+    }
+
+    fn push_bounded_of_disk(&mut self, entry: &DiskEntry, draft: Draft) {
+        let Some(suppressed) = entry.lock().budget.take(Instant::now()) else { return };
+        let draft =
+            if suppressed > 0 { draft.with("suppressed_before", suppressed) } else { draft };
+        self.drafts.push(draft);
+    }
+}
+
+/// A disk does not work.
+pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
+    let text = format!("The disk does not work and is tried again: {reason}");
+    Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
+}
+
+fn violation(entry: &DiskEntry, detail: &str) -> Draft {
+    let text = format!("Cut off, it broke the protocol: {detail}.");
+    Draft::new(EventKind::DiskProtocolViolation, entry.label(), text).with("detail", detail)
+}

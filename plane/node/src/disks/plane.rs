@@ -1,0 +1,140 @@
+//! The storage plane, as the node sees it.
+//!
+//! A trait, so that failures of the plane can be tested; [`StoragePlane`] is the
+//! implementation.
+
+use std::sync::Arc;
+
+use suimon_ports::{DiskQueue, DiskQueueHost};
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage::{
+    DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
+};
+use suimon_storage_qos::{Capability, Proposal, Refusal, StoreSpec};
+
+/// What the node asks of the storage plane. See [`StoragePlane`] for the meaning of each.
+pub trait DiskPlane: Send + Sync {
+    /// The plane as a taker of queues.
+    fn queue_host(&self) -> Arc<dyn DiskQueueHost>;
+
+    /// Takes a disk into service.
+    ///
+    /// # Errors
+    /// Nobody can serve it.
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError>;
+
+    /// Has a store, or gives one without disks in service another specification.
+    ///
+    /// # Errors
+    /// It has disks in service.
+    fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError>;
+
+    /// Has a store no more.
+    ///
+    /// # Errors
+    /// It has disks in service.
+    fn remove_store(&self, store: StoreId) -> Result<(), PlaneError>;
+
+    /// What a store can do.
+    fn set_capability(&self, store: StoreId, capability: Capability);
+
+    /// Changes limits.
+    ///
+    /// # Errors
+    /// What is wrong with them; nothing was changed.
+    fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal>;
+
+    /// What all processors do for stores.
+    fn stores(&self) -> Vec<StoreView>;
+
+    /// Takes a disk out of service; its own image is to be closed.
+    ///
+    /// # Errors
+    /// It is not in service.
+    fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+
+    /// Takes a disk's images and files, of which the first is to be closed; its queues stay.
+    ///
+    /// # Errors
+    /// It is not in service, or goes on because it could not be made durable.
+    fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+
+    /// Goes on with a suspended disk.
+    ///
+    /// # Errors
+    /// The files cannot be used; it stays suspended.
+    fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed>;
+
+    /// Gives a disk a client's connection.
+    ///
+    /// # Errors
+    /// It is not in service.
+    fn attach_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<u64, PlaneError>;
+
+    /// Ends the connections of a disk's clients; its VM stays.
+    fn detach_clients(&self, disk: DiskId);
+
+    /// What all disks have done.
+    fn disks(&self) -> Vec<DiskView>;
+
+    /// The next of what the plane has to report.
+    fn poll_notice(&self) -> Option<PlaneNotice>;
+}
+
+impl DiskPlane for StoragePlane {
+    fn queue_host(&self) -> Arc<dyn DiskQueueHost> {
+        Arc::new(self.clone())
+    }
+
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError> {
+        Self::add_disk(self, disk, spec, Some(store))
+    }
+
+    fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError> {
+        Self::add_store(self, store, spec)
+    }
+
+    fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
+        Self::remove_store(self, store)
+    }
+
+    fn set_capability(&self, store: StoreId, capability: Capability) {
+        Self::set_capability(self, store, capability);
+    }
+
+    fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {
+        Self::propose(self, store, proposals, force)
+    }
+
+    fn stores(&self) -> Vec<StoreView> {
+        Self::stores(self)
+    }
+
+    fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        Self::take_disk(self, disk)
+    }
+
+    fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        Self::suspend_disk(self, disk)
+    }
+
+    fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
+        Self::resume_disk(self, disk, spec)
+    }
+
+    fn attach_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<u64, PlaneError> {
+        Self::attach_client(self, disk, queue)
+    }
+
+    fn detach_clients(&self, disk: DiskId) {
+        Self::detach_clients(self, disk);
+    }
+
+    fn disks(&self) -> Vec<DiskView> {
+        Self::disks(self)
+    }
+
+    fn poll_notice(&self) -> Option<PlaneNotice> {
+        Self::poll_notice(self)
+    }
+}

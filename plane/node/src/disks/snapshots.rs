@@ -1,0 +1,200 @@
+//! Snapshots and merges: the disk goes on with another file, which desired state says.
+//!
+//! What a crash finds is one of two states. A snapshot's file, until desired state has it,
+//! and a merged one, as soon as desired state has it no more, are recorded as doomed; a
+//! daemon that starts removes what it finds recorded and no disk has.
+
+use std::sync::Arc;
+
+use suimon_contract::{
+    ApiError, DiskConfig, DiskKind, ErrorCode, HostConfig, Kind, Name, PlanAction,
+    SnapshotDiskRequest, StoreFile,
+};
+use suimon_ports::{FileName, StoreError};
+use suimon_storage::images::{self, DiskPlan};
+use suimon_storage::jobs;
+
+use super::entry::DiskEntry;
+use super::opening::disk_error;
+use super::wanted::{contract_kind, file_name, wanted_disks};
+use crate::apply::store_error;
+use crate::checks::{Candidate, first_of};
+use crate::control::Controller;
+use crate::edit::not_found;
+use crate::operations::OperationHandle;
+use crate::records::{DoomedFile, Intent, clear_doomed, load_doomed, save_doomed, save_intent};
+use crate::wanted::wanted_ports;
+use crate::{ChangeOptions, Edit, ResourceEdit};
+
+/// What is promised does not change with a file.
+const KEEP_PROMISES: ChangeOptions = ChangeOptions { force: true, with_file: false };
+
+impl Controller {
+    /// Makes a child of a disk's file, with which the disk goes on: its clients find a
+    /// pause.
+    pub(super) fn take_snapshot(
+        &mut self,
+        operation: &OperationHandle,
+        disk: &Name,
+        request: &SnapshotDiskRequest,
+    ) -> Result<(), ApiError> {
+        let work = super::DiskWork::Snapshot(request.clone());
+        self.shared.check_disk_work(disk, &work)?;
+        let entry = self.shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let edit = self.edit_of(&entry, |config| {
+            config.parent = config.effective_file();
+            config.file = Some(request.file.clone());
+            config.kind = Some(DiskKind::Differencing);
+        })?;
+        let mut to = self.shared.check(&edit, KEEP_PROMISES).map_err(first_of)?;
+        for step in &mut to.plan.steps {
+            // No client is interrupted.
+            step.action = PlanAction::ChangeLive;
+        }
+        operation.set_plan(&to.plan, 2);
+        operation.step(0, "make the new file");
+        let wanted = entry.lock().wanted.clone();
+        let child = DoomedFile { store: wanted.store.path, file: request.file.clone() };
+        let before = wanted_ports(&self.shared.desired().config);
+        let mut is_committed = false;
+        let done = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
+        if is_committed {
+            self.finish(to, &before);
+        } else if let Err(error) = &done {
+            self.tell_failure(&edit, error);
+        }
+        done
+    }
+
+    fn make_child(
+        &mut self,
+        entry: &Arc<DiskEntry>,
+        to: &Candidate,
+        edit: &Edit,
+        child: &DoomedFile,
+        is_committed: &mut bool,
+    ) -> Result<(), ApiError> {
+        let plan = entry.lock().wanted.plan();
+        let after = to.disks.get(&entry.name).cloned();
+        let (Some(after), Some(name)) = (after, file_name(&child.file)) else {
+            return Err(not_found(Kind::Disk, &entry.name));
+        };
+        self.refuse_existing(entry, &after.plan())?;
+        let intent = Intent { revision: to.state.revision, kind: edit.kind() };
+        let noted = save_doomed(child).and_then(|doomed| {
+            let intent = save_intent(&intent)?;
+            self.store.commit(&[doomed, intent])
+        });
+        noted.map_err(|error| store_error(&error))?;
+        let mut is_made = false;
+        let done = self.while_suspended(entry, |controller, files| {
+            controller
+                .with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds))
+                .map_err(|error| disk_error(entry, &error))?;
+            is_made = true;
+            let committed = controller.commit(to, edit, vec![clear_doomed(child)]);
+            committed.map_err(|error| store_error(&error))?;
+            entry.lock().wanted = after;
+            *is_committed = true;
+            Ok(())
+        });
+        if is_made && !*is_committed {
+            if let Err(error) = self.remove_if_unused(child, &self.shared.desired().config) {
+                tracing::warn!(%error, "the file of a snapshot that failed stays behind for now");
+            }
+        } else if !*is_committed {
+            self.forget_doomed(child);
+        }
+        done
+    }
+
+    fn refuse_existing(&self, entry: &DiskEntry, plan: &DiskPlan) -> Result<(), ApiError> {
+        let files = entry.lock().open.as_ref().map(|open| open.files.clone());
+        let Some(files) = files else { return Ok(()) };
+        match images::exists(files.as_ref(), plan) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let text = "there is a file of that name in the store: choose another";
+                let error = ApiError::new(ErrorCode::AlreadyExists, text);
+                Err(error.about(entry.label()).field("file"))
+            }
+            Err(error) => Err(disk_error(entry, &error)),
+        }
+    }
+
+    /// A disk is merged: it goes on with its parent's file, and its own is removed.
+    pub(super) fn go_on_with(
+        &mut self,
+        operation: &OperationHandle,
+        entry: &DiskEntry,
+        merged: &DiskPlan,
+    ) -> Result<(), ApiError> {
+        let in_store = |name: &FileName| name.as_str().parse::<StoreFile>().ok();
+        let edit = self.edit_of(entry, |config| {
+            config.file = merged.file.as_ref().and_then(in_store);
+            config.kind = Some(contract_kind(merged.kind));
+            config.parent = merged.parent.as_ref().and_then(in_store);
+        })?;
+        let wanted = entry.lock().wanted.clone();
+        let own = wanted.config.effective_file();
+        let Some(own) = own else { return Ok(()) };
+        let child = DoomedFile { store: wanted.store.path, file: own };
+        let doomed = save_doomed(&child).map_err(|error| store_error(&error))?;
+        self.apply_with(operation, &edit, KEEP_PROMISES, vec![doomed])?;
+        if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
+            tracing::warn!(%error, "the file of a merged disk stays behind");
+        }
+        Ok(())
+    }
+
+    fn edit_of(
+        &self,
+        entry: &DiskEntry,
+        change: impl FnOnce(&mut DiskConfig),
+    ) -> Result<Edit, ApiError> {
+        let desired = self.shared.desired();
+        let disk = desired.config.disks.iter().find(|disk| disk.name == entry.name);
+        let mut config = disk.cloned().ok_or_else(|| not_found(Kind::Disk, &entry.name))?;
+        change(&mut config);
+        Ok(Edit::Disk(ResourceEdit::Put(entry.name.clone(), config)))
+    }
+
+    /// Removes what a daemon that was killed has left recorded.
+    pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StoreError> {
+        for doomed in load_doomed(self.store.as_ref())? {
+            if let Err(error) = self.remove_if_unused(&doomed, config) {
+                tracing::warn!(file = %doomed.path().display(), %error, "it stays behind for now");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file, unless a disk has it or goes back to it, and forgets it.
+    fn remove_if_unused(&self, doomed: &DoomedFile, config: &HostConfig) -> Result<(), ApiError> {
+        let path = doomed.path();
+        let is_used = wanted_disks(config).into_values().any(|wanted| {
+            let parent = wanted.config.parent.as_ref();
+            parent.is_some_and(|parent| wanted.store.path.join(parent.as_str()) == path)
+                || wanted.claims().contains(&path)
+        });
+        if !is_used {
+            let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
+            let files = self.shared.disks.store(&doomed.store);
+            let files = files.map_err(|error| failed(error.to_string()))?;
+            let name = file_name(&doomed.file).ok_or_else(|| failed("no file name".to_owned()))?;
+            match files.remove(&name) {
+                Ok(()) => tracing::info!(file = %path.display(), "removed what no disk needs"),
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(failed(error.to_string())),
+            }
+        }
+        self.forget_doomed(doomed);
+        Ok(())
+    }
+
+    fn forget_doomed(&self, doomed: &DoomedFile) {
+        if let Err(error) = self.store.commit(&[clear_doomed(doomed)]) {
+            tracing::warn!(%error, "a file that is gone is still recorded");
+        }
+    }
+}

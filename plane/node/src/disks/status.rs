@@ -1,0 +1,266 @@
+//! Observed state of disks and stores in the API's types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_contract::{
+    ApiError, DiskConfig, DiskCounters, DiskNbdStatus, DiskRequestCounters, DiskStatus,
+    DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig, QosPolicyKind,
+    QosPolicyStatus, StorageState, StoreConfig, StorePromises, StoreStatus, WhatIfAnswer,
+    WhatIfRequest,
+};
+use suimon_ports::VhostUserDiskStatus;
+use suimon_quantity::DiskId;
+use suimon_storage::{DiskTally, DiskView, OpTally, StoreRole, StoreView};
+
+use super::entry::OpenDisk;
+use super::limits::store_promises;
+use super::wanted::WantedDisk;
+use crate::edit::not_found;
+use crate::shared::Shared;
+
+/// Features of virtio-blk (virtio 1.2, 5.2.3) and of every device (6) by their bits.
+const FEATURES: [(u32, &str); 16] = [
+    (1, "SIZE_MAX"),
+    (2, "SEG_MAX"),
+    (4, "GEOMETRY"),
+    (5, "RO"),
+    (6, "BLK_SIZE"),
+    (9, "FLUSH"),
+    (10, "TOPOLOGY"),
+    (11, "CONFIG_WCE"),
+    (12, "MQ"),
+    (13, "DISCARD"),
+    (14, "WRITE_ZEROES"),
+    (28, "INDIRECT_DESC"),
+    (29, "EVENT_IDX"),
+    (32, "VERSION_1"),
+    (34, "RING_PACKED"),
+    (35, "IN_ORDER"),
+];
+
+/// What the plane says of all disks and stores, asked once for an answer.
+struct Seen {
+    disks: BTreeMap<DiskId, DiskView>,
+    stores: Vec<StoreView>,
+    flows: BTreeMap<DiskId, QosFlowStatus>,
+}
+
+impl Shared {
+    pub(crate) fn disks(&self) -> Vec<DiskStatus> {
+        let seen = self.seen();
+        let desired = self.desired();
+        desired.config.disks.iter().map(|disk| self.disk_status(disk, &seen)).collect()
+    }
+
+    pub(crate) fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
+        let desired = self.desired();
+        let disk = desired.config.disks.iter().find(|disk| disk.name.as_str() == name);
+        let disk = disk.ok_or_else(|| not_found(Kind::Disk, name))?;
+        Ok(self.disk_status(disk, &self.seen()))
+    }
+
+    pub(crate) fn stores(&self) -> Vec<StoreStatus> {
+        let (desired, seen) = (self.desired(), self.seen());
+        let promises = store_promises(&desired.config);
+        let stores = desired.config.stores.iter().zip(&promises);
+        stores.map(|(store, promises)| self.store_status(store, promises, &seen)).collect()
+    }
+
+    pub(crate) fn store(&self, name: &str) -> Result<StoreStatus, ApiError> {
+        let mut stores = self.stores().into_iter();
+        let found = stores.find(|store| store.config.name.as_str() == name);
+        found.ok_or_else(|| not_found(Kind::Store, name))
+    }
+
+    pub(crate) fn qos_policies(&self) -> Vec<QosPolicyStatus> {
+        let (desired, seen) = (self.desired(), self.seen());
+        let policies = desired.config.qos_policies.iter();
+        policies.map(|policy| self.qos_policy_status(&desired.config, policy, &seen)).collect()
+    }
+
+    pub(crate) fn qos_policy(&self, name: &str) -> Result<QosPolicyStatus, ApiError> {
+        let mut policies = self.qos_policies().into_iter();
+        let found = policies.find(|policy| policy.config.name.as_str() == name);
+        found.ok_or_else(|| not_found(Kind::QosPolicy, name))
+    }
+
+    /// What every disk in service is entitled to, wants and gets, in the order in which
+    /// disks are configured.
+    pub(crate) fn qos_flows(&self) -> Vec<QosFlowStatus> {
+        let (desired, mut seen) = (self.desired(), self.seen());
+        let ids = desired.config.disks.iter().map(|disk| self.disks.disk_id(&disk.name));
+        ids.filter_map(|id| seen.flows.remove(&id)).collect()
+    }
+
+    /// What stores would promise if these proposals were made.
+    pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
+        let desired = self.desired();
+        let then = request.applied_to(&desired.config)?;
+        let before = store_promises(&desired.config);
+        let mut stores = store_promises(&then);
+        // Those that the proposals do not concern say nothing.
+        stores.retain(|store| !before.contains(store));
+        Ok(WhatIfAnswer { fits: stores.iter().all(|store| store.fits), stores })
+    }
+
+    fn seen(&self) -> Seen {
+        let plane = &self.disks.parts.plane;
+        let stores = plane.stores();
+        let flows = self.disks.flows(&stores);
+        let disks = plane.disks().into_iter().map(|view| (view.disk, view)).collect();
+        Seen { disks, stores, flows }
+    }
+
+    fn disk_status(&self, config: &DiskConfig, seen: &Seen) -> DiskStatus {
+        let Some(entry) = self.disks.find(&config.name) else {
+            return absent(config);
+        };
+        let view = seen.disks.get(&entry.id);
+        let state = entry.lock();
+        let (condition, reason) = state.condition();
+        let open = state.open.as_ref();
+        let vhost_user = config.vhost_user.as_ref().map(|_| {
+            let device = open.and_then(|open| open.device.as_ref());
+            vhost_user_status(device.map(|device| device.status()).unwrap_or_default())
+        });
+        let clients = view.map_or(0, |view| view.clients);
+        DiskStatus {
+            config: config.clone(),
+            state: condition,
+            reason,
+            file: path_of(&state.wanted),
+            size_bytes: open.map(|open| open.shape.size),
+            allocated_bytes: open.and_then(allocated),
+            processor: view.map(|view| view.processor.0),
+            vhost_user,
+            nbd: config
+                .nbd
+                .as_ref()
+                .map(|_| DiskNbdStatus { clients: u32::try_from(clients).unwrap_or(u32::MAX) }),
+            counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
+            qos: seen.flows.get(&entry.id).cloned(),
+        }
+    }
+
+    fn store_status(
+        &self,
+        config: &StoreConfig,
+        promises: &StorePromises,
+        seen: &Seen,
+    ) -> StoreStatus {
+        let opened = self.disks.store(&config.path).and_then(|files| files.space());
+        let (space, reason) = match opened {
+            Ok(space) => (Some(space), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let desired = self.desired();
+        let disks = desired.config.disks.iter().filter(|disk| disk.store == config.name).count();
+        let id = self.disks.store_id(&config.name);
+        let budget = seen.stores.iter().find(|view| {
+            view.store == id && matches!(view.status.role, StoreRole::Sole | StoreRole::Home)
+        });
+        let on_it = seen.flows.values().filter(|flow| flow.store == config.name);
+        let percent = |of: u64| (u128::from(promises.minimums_iops) * 100).div_ceil(of.into());
+        StoreStatus {
+            config: config.clone(),
+            state: if reason.is_none() { StorageState::Ready } else { StorageState::Failed },
+            reason,
+            total_bytes: space.map(|space| space.total_bytes),
+            free_bytes: space.map(|space| space.free_bytes),
+            capability_iops: promises.capability_iops,
+            promised_iops: promises.minimums_iops,
+            promised_percent: promises
+                .capability_iops
+                .filter(|iops| *iops > 0)
+                .map(|iops| u64::try_from(percent(iops)).unwrap_or(u64::MAX)),
+            disks,
+            delivered_iops: on_it.map(|flow| flow.last_5_s.delivered_iops).sum(),
+            latency_ns: budget.map(|view| view.status.latency_ns).filter(|ns| *ns > 0),
+            depth: budget.map_or(0, |view| view.status.in_flight),
+            depth_allowed: budget.map_or(config.depth_max, |view| view.status.depth),
+        }
+    }
+
+    fn qos_policy_status(
+        &self,
+        config: &HostConfig,
+        policy: &QosPolicyConfig,
+        seen: &Seen,
+    ) -> QosPolicyStatus {
+        let of_it = |disk: &&DiskConfig| disk.qos_policy.as_ref() == Some(&policy.name);
+        let disks: Vec<&DiskConfig> = config.disks.iter().filter(of_it).collect();
+        // Disks of an aggregated policy share one minimum on each store.
+        let stores: BTreeSet<&Name> = disks.iter().map(|disk| &disk.store).collect();
+        let minimums = match policy.kind {
+            QosPolicyKind::Dedicated => disks.len(),
+            QosPolicyKind::Aggregated => stores.len(),
+        };
+        let flows = disks.iter().filter_map(|disk| seen.flows.get(&self.disks.disk_id(&disk.name)));
+        QosPolicyStatus {
+            config: policy.clone(),
+            promised_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
+            delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
+            disks: disks.iter().map(|disk| disk.name.clone()).collect(),
+        }
+    }
+}
+
+/// A disk that is just being made, or was just deleted.
+fn absent(config: &DiskConfig) -> DiskStatus {
+    DiskStatus {
+        config: config.clone(),
+        state: StorageState::Failed,
+        reason: Some("it is being changed".to_owned()),
+        file: std::path::PathBuf::new(),
+        size_bytes: None,
+        allocated_bytes: None,
+        processor: None,
+        vhost_user: None,
+        nbd: None,
+        counters: DiskCounters::default(),
+        qos: None,
+    }
+}
+
+/// The path of a disk's file, or of the block device that it is.
+fn path_of(wanted: &WantedDisk) -> std::path::PathBuf {
+    match wanted.config.effective_file() {
+        Some(file) => wanted.store.path.join(file.as_str()),
+        None => wanted.store.path.clone(),
+    }
+}
+
+fn allocated(open: &OpenDisk) -> Option<u64> {
+    Some(open.files.status(open.layers.first()?).ok()?.allocated_bytes)
+}
+
+fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {
+    let features = status.features.unwrap_or_default();
+    let has = |bit: &u32| features & (1 << bit) != 0;
+    DiskVhostUserStatus {
+        connected: status.features.is_some(),
+        queues: status.queues,
+        features: FEATURES
+            .iter()
+            .filter(|(bit, _)| has(bit))
+            .map(|(_, name)| (*name).to_owned())
+            .collect(),
+    }
+}
+
+fn counters(tally: &DiskTally) -> DiskCounters {
+    let of = |tally: &OpTally| DiskRequestCounters {
+        requests: tally.requests,
+        bytes: tally.bytes,
+        errors: tally.failed,
+        latency_ns_p50: tally.latencies.p50_ns,
+        latency_ns_p99: tally.latencies.p99_ns,
+        latency_ns_max: tally.latencies.max_ns,
+    };
+    DiskCounters {
+        reads: of(&tally.reads),
+        writes: of(&tally.writes),
+        flushes: of(&tally.flushes),
+        discards: of(&tally.discards),
+    }
+}

@@ -1,0 +1,265 @@
+//! What a change of desired state does to disks, and how it is taken back.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+use suimon_ports::StoreError;
+
+use super::entry::DiskEntry;
+use super::notices::disk_failed;
+use super::wanted::{WantedDisk, WantedDisks, wanted_disks, wanted_sockets};
+use crate::checks::Candidate;
+use crate::control::Controller;
+
+/// The kernel gives up the files of a killed process's rings some time after the process is
+/// gone, and their locks with them. So long a daemon that starts waits for that in all.
+const LEFT_LOCKS_MAX: Duration = Duration::from_secs(3);
+const LEFT_LOCKS_EVERY: Duration = Duration::from_millis(20);
+
+/// One step on the way to the new state.
+pub(crate) enum DiskStep {
+    /// Stores, policies and limits are as this configuration has them; what it has not
+    /// stays until it is made.
+    Limits(Box<HostConfig>),
+    /// It is in the way of another, or is made anew.
+    Close(Name),
+    /// It changes while it is in service.
+    Change(Name, WantedDisk),
+    /// It is new, or made anew.
+    Open(Name, WantedDisk),
+}
+
+/// What takes a step back.
+pub(crate) enum DiskUndo {
+    /// Limits are to be as they were.
+    Limits,
+    /// Open an old disk again.
+    Reopen(Arc<DiskEntry>),
+    /// Give a disk in service back what it was.
+    Restore(Arc<DiskEntry>, WantedDisk),
+    /// Close a disk, which is to be as it was.
+    Close(Arc<DiskEntry>, WantedDisk),
+    /// A new disk goes, and its file if that was made for it.
+    Discard(Arc<DiskEntry>, bool),
+}
+
+/// Steps by when they are taken.
+#[derive(Default)]
+pub(crate) struct DiskSteps {
+    pub(crate) closes: Vec<DiskStep>,
+    pub(crate) limits: Option<DiskStep>,
+    pub(crate) changes: Vec<DiskStep>,
+    pub(crate) opens: Vec<DiskStep>,
+}
+
+/// The way from the disks of one configuration to those of another, which are `after`.
+pub(crate) fn disk_steps(from: &HostConfig, to: &HostConfig, after: &WantedDisks) -> DiskSteps {
+    let before = &wanted_disks(from);
+    let mut steps = DiskSteps::default();
+    let has_limits = (&from.stores, &from.qos_policies, &from.disks)
+        != (&to.stores, &to.qos_policies, &to.disks);
+    if has_limits {
+        steps.limits = Some(DiskStep::Limits(Box::new(to.clone())));
+    }
+    let mut needed: BTreeSet<PathBuf> = BTreeSet::new();
+    for (name, wanted) in after {
+        match before.get(name) {
+            Some(old) if old == wanted => continue,
+            Some(old) if old.can_become(wanted) => {
+                steps.changes.push(DiskStep::Change(name.clone(), wanted.clone()));
+                continue;
+            }
+            Some(_) => steps.closes.push(DiskStep::Close(name.clone())),
+            None => {}
+        }
+        needed.extend(wanted.claims());
+        steps.opens.push(DiskStep::Open(name.clone(), wanted.clone()));
+    }
+    let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
+    let in_the_way = gone.filter(|(_, wanted)| !wanted.claims().is_disjoint(&needed));
+    steps.closes.extend(in_the_way.map(|(name, _)| DiskStep::Close(name.clone())));
+    steps
+}
+
+impl Controller {
+    pub(crate) fn take_disk_step(
+        &mut self,
+        step: &DiskStep,
+        undo: &mut Vec<DiskUndo>,
+    ) -> Result<(), ApiError> {
+        match step {
+            DiskStep::Limits(config) => {
+                undo.push(DiskUndo::Limits);
+                self.shared.disks.set_limits(config, false)
+            }
+            DiskStep::Close(name) => {
+                if let Some(entry) = self.shared.disks.find(name) {
+                    self.close_disk(&entry);
+                    undo.push(DiskUndo::Reopen(entry));
+                }
+                Ok(())
+            }
+            DiskStep::Change(name, wanted) => {
+                let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
+                let old = entry.lock().wanted.clone();
+                undo.push(DiskUndo::Restore(entry.clone(), old));
+                self.change_disk(&entry, wanted)
+            }
+            DiskStep::Open(name, wanted) => match self.shared.disks.find(name) {
+                // It was closed by a step before; to open it again is on the list.
+                Some(entry) => {
+                    let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
+                    undo.push(DiskUndo::Close(entry.clone(), old));
+                    self.open_disk(&entry).map(|_| ())
+                }
+                None => {
+                    let entry = self.shared.disks.insert(name.clone(), wanted.clone());
+                    let opened = self.open_disk(&entry);
+                    let is_made = *opened.as_ref().unwrap_or(&false);
+                    undo.push(DiskUndo::Discard(entry, is_made));
+                    opened.map(|_| ())
+                }
+            },
+        }
+    }
+
+    /// Makes a disk in service another that it can become.
+    fn change_disk(&mut self, entry: &DiskEntry, wanted: &WantedDisk) -> Result<(), ApiError> {
+        let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
+        let shape = entry.lock().open.as_ref().map(|open| open.shape);
+        let Some(shape) = shape else {
+            // It has failed, and is tried again as it is wanted now.
+            return Ok(());
+        };
+        let shape = self.grow_disk(entry, wanted, shape)?;
+        if old.config.nbd != wanted.config.nbd {
+            self.offer_nbd(entry, wanted, shape)?;
+            if let Some(nbd) = &old.config.nbd {
+                self.shared.disks.exports.withdraw(&nbd.socket, entry.name.as_str());
+                if wanted.config.nbd.is_none() {
+                    self.shared.disks.parts.plane.detach_clients(entry.id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was done to disks. What is opened again is opened last.
+    pub(crate) fn roll_back_disks(&mut self, undo: Vec<DiskUndo>, from: &HostConfig) {
+        let mut closed = Vec::new();
+        let has_limits = undo.iter().any(|step| matches!(step, DiskUndo::Limits));
+        for step in undo.into_iter().rev() {
+            match step {
+                DiskUndo::Limits => {}
+                DiskUndo::Reopen(entry) => closed.push(entry),
+                DiskUndo::Restore(entry, old) => {
+                    if let Err(error) = self.change_disk(&entry, &old) {
+                        self.fail_disk(&entry, error.to_string());
+                    }
+                }
+                DiskUndo::Close(entry, old) => {
+                    self.close_disk(&entry);
+                    entry.lock().wanted = old;
+                }
+                DiskUndo::Discard(entry, is_made) => self.discard(&entry, is_made),
+            }
+        }
+        let set_back = if has_limits { self.shared.disks.set_limits(from, true) } else { Ok(()) };
+        if let Err(error) = set_back {
+            tracing::error!(%error, "limits could not be set back");
+        }
+        for entry in closed {
+            if entry.lock().open.is_some() {
+                continue;
+            }
+            if let Err(error) = self.open_disk(&entry) {
+                self.fail_disk(&entry, error.to_string());
+            }
+        }
+    }
+
+    fn discard(&mut self, entry: &Arc<DiskEntry>, is_made: bool) {
+        let files = entry.lock().open.as_ref().map(|open| open.files.clone());
+        self.close_disk(entry);
+        self.shared.disks.remove(&entry.name);
+        if let Some(files) = files.filter(|_| is_made) {
+            let wanted = entry.lock().wanted.clone();
+            self.remove_file(entry, &wanted, &files);
+        }
+    }
+
+    /// Opens the disks of a daemon that starts. One that cannot be opened is tried again.
+    pub(crate) fn open_stored(
+        &mut self,
+        config: &HostConfig,
+        wanted: WantedDisks,
+    ) -> Result<(), StoreError> {
+        if let Err(error) = self.shared.disks.set_limits(config, true) {
+            tracing::error!(%error, "limits are not as desired");
+        }
+        let sockets = wanted_sockets(&wanted);
+        let patience = Instant::now() + LEFT_LOCKS_MAX;
+        for (name, wanted) in wanted {
+            let entry = self.shared.disks.insert(name, wanted);
+            if let Err(error) = self.open_left_disk(&entry, patience) {
+                let reason = error.to_string();
+                self.drafts.push(disk_failed(&entry, &reason));
+                self.fail_disk(&entry, reason);
+            }
+        }
+        self.devices.belongings.note_sockets(sockets)
+    }
+
+    /// Opens a disk that a process may have had which was killed a moment ago.
+    fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), ApiError> {
+        loop {
+            match self.open_disk(entry) {
+                Err(error) if error.code == ErrorCode::DeviceBusy && Instant::now() < patience => {
+                    std::thread::sleep(LEFT_LOCKS_EVERY);
+                }
+                opened => return opened.map(|_| ()),
+            }
+        }
+    }
+
+    /// Disks that are not wanted any more are closed; the change is made.
+    pub(crate) fn finish_disks(&mut self, before: &WantedDisks, to: &Candidate) {
+        let after = &to.disks;
+        if let Err(error) = self.devices.belongings.note_sockets(wanted_sockets(after)) {
+            tracing::warn!(%error, "it is not recorded which sockets of disks are ours");
+        }
+        for name in before.keys().filter(|name| !after.contains_key(*name)) {
+            if let Some(entry) = self.shared.disks.remove(name) {
+                self.close_disk(&entry);
+                self.devices.promises.forget_disk(&entry.label());
+                let wanted = entry.lock().wanted.clone();
+                if to.options.with_file {
+                    match self.shared.disks.store(&wanted.store.path) {
+                        Ok(files) => self.remove_file(&entry, &wanted, &files),
+                        Err(error) => {
+                            tracing::warn!(disk = %name, %error, "a disk's file stays behind");
+                        }
+                    }
+                }
+            }
+        }
+        if let Err(error) = self.shared.disks.set_limits(&to.state.config, true) {
+            tracing::error!(%error, "limits of what is gone are still there");
+        }
+        self.shared.disks.forget_stores(after);
+    }
+}
+
+impl std::fmt::Display for DiskStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Limits(_) => f.write_str("set limits of disks"),
+            Self::Close(name) => write!(f, "close disk/{name}"),
+            Self::Change(name, _) => write!(f, "change disk/{name}"),
+            Self::Open(name, _) => write!(f, "open disk/{name}"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The disks that a configuration asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use suimon_contract::{
+    DiskConfig, DiskFormat, DiskKind, HostConfig, Name, SocketMode, StoreConfig, StoreFile,
+};
+use suimon_image::Shape;
+use suimon_ports::{FileName, VhostUserDiskSpec, VhostUserMode, VhostUserPromise};
+use suimon_storage::images;
+
+/// A disk as desired, and its store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WantedDisk {
+    pub(crate) config: DiskConfig,
+    pub(crate) store: StoreConfig,
+}
+
+pub(crate) type WantedDisks = BTreeMap<Name, WantedDisk>;
+
+/// All disks of a configuration, each in a store of it.
+pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
+    let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
+    let wanted = config.disks.iter().filter_map(|disk| {
+        let store = store(&disk.store)?.clone();
+        Some((disk.name.clone(), WantedDisk { config: disk.clone(), store }))
+    });
+    wanted.collect()
+}
+
+/// The socket files that opening these makes.
+pub(crate) fn wanted_sockets(wanted: &WantedDisks) -> BTreeSet<PathBuf> {
+    wanted.values().flat_map(WantedDisk::sockets).collect()
+}
+
+/// Of these, the ones that whoever opens them takes over from a process that was killed.
+/// The others have to be gone before.
+pub(crate) fn taken_over_sockets(wanted: &WantedDisks) -> BTreeSet<PathBuf> {
+    wanted.values().filter_map(WantedDisk::vhost_user_socket).collect()
+}
+
+impl WantedDisk {
+    /// The same disk but for what changes while it is in service.
+    fn fixed(&self) -> Self {
+        let mut fixed = self.clone();
+        let config = &mut fixed.config;
+        config.size_bytes = None;
+        config.block_bytes = None;
+        config.qos_policy = None;
+        config.qos = Default::default();
+        config.nbd = None;
+        config.file = config.effective_file();
+        config.kind = Some(config.effective_kind());
+        fixed.store.capability_iops = None;
+        fixed
+    }
+
+    /// Whether the disk can become this one while it is in service.
+    pub(crate) fn can_become(&self, other: &Self) -> bool {
+        self.fixed() == other.fixed()
+    }
+
+    /// What only one disk can have at a time.
+    pub(crate) fn claims(&self) -> BTreeSet<PathBuf> {
+        let file = match self.config.effective_file() {
+            Some(file) => self.store.path.join(file.as_str()),
+            None => self.store.path.clone(),
+        };
+        let socket = self.config.vhost_user.as_ref().map(|of| of.socket.clone());
+        std::iter::once(file).chain(socket).collect()
+    }
+
+    /// The socket files that opening it makes.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let nbd = self.config.nbd.as_ref().map(|of| of.socket.clone());
+        self.vhost_user_socket().into_iter().chain(nbd).collect()
+    }
+
+    fn vhost_user_socket(&self) -> Option<PathBuf> {
+        let listened = self.config.vhost_user.as_ref().filter(|of| of.mode == SocketMode::Server);
+        listened.map(|of| of.socket.clone())
+    }
+
+    /// What its file is to be.
+    pub(crate) fn plan(&self) -> images::DiskPlan {
+        let config = &self.config;
+        images::DiskPlan {
+            format: disk_format(config.format),
+            kind: disk_kind(config.effective_kind()),
+            file: config.effective_file().as_ref().and_then(file_name),
+            size: config.size_bytes.map(suimon_contract::ByteSize::bytes),
+            parent: config.parent.as_ref().and_then(file_name),
+            is_read_only: config.read_only,
+            logical_sector: config.logical_sector,
+            physical_sector: config.physical_sector.max(config.logical_sector),
+            block_bytes: config.block_bytes.map(suimon_contract::ByteSize::bytes),
+        }
+    }
+
+    /// What a VM has it by, once its shape is known.
+    pub(crate) fn vhost_user(
+        &self,
+        shape: Shape,
+        promise: VhostUserPromise,
+    ) -> Option<VhostUserDiskSpec> {
+        let of = self.config.vhost_user.as_ref()?;
+        Some(VhostUserDiskSpec {
+            socket: of.socket.clone(),
+            mode: match of.mode {
+                SocketMode::Server => VhostUserMode::Server,
+                SocketMode::Client => VhostUserMode::Client,
+            },
+            queues: of.queues,
+            bytes: shape.size,
+            sector_bytes: shape.logical_sector,
+            physical_sector_bytes: shape.physical_sector.max(shape.logical_sector),
+            serial: self.config.effective_serial(),
+            is_read_only: self.config.read_only,
+            promise,
+        })
+    }
+}
+
+pub(crate) const fn disk_format(format: DiskFormat) -> images::DiskFormat {
+    match format {
+        DiskFormat::Raw => images::DiskFormat::Raw,
+        DiskFormat::Vhd => images::DiskFormat::Vhd,
+        DiskFormat::Vhdx => images::DiskFormat::Vhdx,
+        DiskFormat::PassThrough => images::DiskFormat::PassThrough,
+    }
+}
+
+pub(crate) const fn disk_kind(kind: DiskKind) -> images::DiskKind {
+    match kind {
+        DiskKind::Fixed => images::DiskKind::Fixed,
+        DiskKind::Dynamic => images::DiskKind::Dynamic,
+        DiskKind::Differencing => images::DiskKind::Differencing,
+    }
+}
+
+pub(crate) const fn contract_kind(kind: images::DiskKind) -> DiskKind {
+    match kind {
+        images::DiskKind::Fixed => DiskKind::Fixed,
+        images::DiskKind::Dynamic => DiskKind::Dynamic,
+        images::DiskKind::Differencing => DiskKind::Differencing,
+    }
+}
+
+/// Both sides have the same rules; what one accepts the other does.
+pub(crate) fn file_name(file: &StoreFile) -> Option<FileName> {
+    FileName::new(file.as_str()).ok()
+}

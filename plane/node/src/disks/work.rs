@@ -1,0 +1,116 @@
+//! What can be done to a disk's file, and what stands against it.
+
+use suimon_contract::{
+    ApiError, ConvertDiskRequest, ErrorCode, Kind, Name, SnapshotDiskRequest, StorageState,
+};
+
+use super::Disks;
+use super::entry::{DiskEntry, DiskState, WorkUnderWay};
+use super::wanted::WantedDisks;
+use crate::edit::not_found;
+use crate::shared::Shared;
+
+/// Work on a disk's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskWork {
+    /// Look whether it is sound.
+    Check,
+    /// Give space that it does not need back to the store.
+    Compact,
+    /// Copy the disk to another file.
+    Convert(ConvertDiskRequest),
+    /// Keep what the disk has, and go on with a new file over it.
+    Snapshot(SnapshotDiskRequest),
+    /// Write what it has into its parent, and go on with that.
+    Merge,
+}
+
+impl DiskWork {
+    /// The word for it: `check`, `compact`, …
+    #[must_use]
+    pub const fn verb(&self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Compact => "compact",
+            Self::Convert(_) => "convert",
+            Self::Snapshot(_) => "snapshot",
+            Self::Merge => "merge",
+        }
+    }
+
+    /// Whether the disk serves nobody meanwhile.
+    const fn needs_quiet(&self) -> bool {
+        !matches!(self, Self::Snapshot(_))
+    }
+}
+
+impl Shared {
+    /// Whether work on a disk can begin now.
+    ///
+    /// # Errors
+    /// There is no such disk, something else is being done to it, or it is used.
+    pub(crate) fn check_disk_work(&self, disk: &Name, work: &DiskWork) -> Result<(), ApiError> {
+        let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        if let Some(under_way) = &entry.lock().work {
+            return Err(conflict(&entry, under_way));
+        }
+        if work.needs_quiet() {
+            return self.disks.check_unused(&entry, work);
+        }
+        match entry.lock().condition() {
+            (StorageState::Ready, _) => Ok(()),
+            (_, reason) => {
+                let text = format!("the disk does not work: {}", reason.unwrap_or_default());
+                Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
+            }
+        }
+    }
+}
+
+impl Disks {
+    /// Whether nobody uses the disk.
+    fn check_unused(&self, entry: &DiskEntry, work: &DiskWork) -> Result<(), ApiError> {
+        let verb = work.verb();
+        let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()));
+        if has_vm(&entry.lock()) {
+            return in_use(format!(
+                "a VM uses the disk, and it is out of service while it lasts: shut the VM down, \
+                 then {verb} the disk"
+            ));
+        }
+        let views = self.parts.plane.disks();
+        let clients = views.iter().find(|view| view.disk == entry.id).map_or(0, |of| of.clients);
+        if clients > 0 {
+            return in_use(format!(
+                "{clients} NBD connections use the disk, and it is out of service while it lasts: \
+                 disconnect them, then {verb} the disk"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Changes of disks that something is being done to.
+    pub(crate) fn check_no_work(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
+        let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
+        let errors = changed.filter_map(|(name, _)| {
+            let entry = self.find(name)?;
+            let work = entry.lock().work.clone()?;
+            Some(conflict(&entry, &work))
+        });
+        errors.collect()
+    }
+}
+
+fn has_vm(state: &DiskState) -> bool {
+    let device = state.open.as_ref().and_then(|open| open.device.as_ref());
+    device.is_some_and(|device| device.status().features.is_some())
+}
+
+fn conflict(entry: &DiskEntry, work: &WorkUnderWay) -> ApiError {
+    let WorkUnderWay { operation, verb } = work;
+    let text = format!(
+        "operation {operation} (disk {verb}) is under way: wait until it has ended, or cancel it \
+         with `suimon operation cancel {operation}`"
+    );
+    ApiError::new(ErrorCode::Conflict, text).about(entry.label())
+}

@@ -1,0 +1,41 @@
+//! What a node's threads share, without the threads: tests do what they would.
+
+use std::sync::Arc;
+
+use suimon_contract::ConfinementStatus;
+
+use super::{FakeDevices, FakeDisks, FakeMembers, FakePlane, MemoryStore, cpu_places};
+use crate::events::EventLog;
+use crate::records::StoredState;
+use crate::shared::{Shared, SharedParts};
+use crate::teams::Teams;
+use crate::{NoListener, UnixClock};
+
+/// The state of a node that was just opened, in this world.
+pub(crate) fn bare_node(
+    plane: &FakePlane,
+    devices: &FakeDevices,
+    members: &FakeMembers,
+    store: &Arc<MemoryStore>,
+) -> Shared {
+    let clock: UnixClock = Arc::new(|| 1_700_000_000_000);
+    let listener = Arc::new(NoListener);
+    let events = EventLog::open(store.clone(), clock.clone(), listener.clone()).unwrap();
+    Shared::new(SharedParts {
+        plane: Arc::new(plane.clone()),
+        devices: Arc::new(devices.clone()),
+        members: Arc::new(members.clone()),
+        teams: Arc::new(Teams::new().unwrap()),
+        disks: FakeDisks::default().parts(),
+        socket_files: Arc::new(devices.clone()),
+        events,
+        listener,
+        clock,
+        cpus: vec![0, 1, 2, 3],
+        cpu_places: cpu_places(),
+        host_name: "test".to_owned(),
+        confinement: Arc::new(ConfinementStatus::default),
+        version: "0".to_owned(),
+        desired: StoredState::default(),
+    })
+}

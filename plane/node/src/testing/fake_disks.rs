@@ -1,0 +1,311 @@
+//! Stores in memory, a storage plane without processors, and sockets that are remembered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_ports::testing::MemoryStore as MemoryFiles;
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver,
+    DiskQueue, DiskQueueHost, ExportedDisk, StoreFault, StoreFileError, StoreFiles, StoreSource,
+    VhostUserDiskSpec, VhostUserDiskStatus,
+};
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage::{DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoreView};
+use suimon_storage_qos::{Capability, Promises, Proposal, Refusal, Store, StoreSpec};
+
+use crate::testing::refused;
+use crate::{DiskParts, DiskPlane};
+
+/// Everything that disks of one host need. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct FakeDisks(Arc<Mutex<World>>);
+
+#[derive(Default)]
+struct World {
+    stores: BTreeMap<PathBuf, MemoryFiles>,
+    in_service: BTreeMap<DiskId, DiskSpec>,
+    /// How often disks were taken into service.
+    served: usize,
+    sockets: BTreeMap<PathBuf, DiskId>,
+    listeners: BTreeMap<PathBuf, Arc<dyn DiskExports>>,
+    refused: BTreeSet<PathBuf>,
+    /// Lengths that VMs were told.
+    resized: Vec<u64>,
+    limits: BTreeMap<StoreId, Store>,
+    /// Whether disks that were suspended cannot go on.
+    resume_refused: bool,
+    /// Whether VMs are connected to disks.
+    connected: bool,
+}
+
+impl FakeDisks {
+    /// A host with an empty store at this path.
+    pub(crate) fn with_store(path: &str) -> Self {
+        let disks = Self::default();
+        disks.lock().stores.insert(path.into(), MemoryFiles::default());
+        disks
+    }
+
+    /// The host after the process that served its disks was killed.
+    pub(crate) fn host_left(&self) -> Self {
+        let world = self.lock();
+        let left = world.stores.iter();
+        let left = left.map(|(path, store)| (path.clone(), MemoryFiles::with_files(store.files())));
+        let stores = left.collect();
+        Self(Arc::new(Mutex::new(World { stores, ..World::default() })))
+    }
+
+    pub(crate) fn parts(&self) -> DiskParts {
+        DiskParts {
+            plane: Arc::new(self.clone()),
+            devices: Arc::new(self.clone()),
+            stores: Arc::new(self.clone()),
+            random: Arc::new(|| [7; 16]),
+        }
+    }
+
+    /// Whether sockets at this path can be bound.
+    pub(crate) fn refuse(&self, socket: &str, is_refused: bool) {
+        let mut world = self.lock();
+        if is_refused {
+            world.refused.insert(socket.into());
+        } else {
+            world.refused.remove(Path::new(socket));
+        }
+    }
+
+    /// A store goes, as when a file system is unmounted, and what it was.
+    pub(crate) fn take_store(&self, path: &str) -> MemoryFiles {
+        self.lock().stores.remove(Path::new(path)).unwrap()
+    }
+
+    pub(crate) fn put_store(&self, path: &str, store: MemoryFiles) {
+        self.lock().stores.insert(path.into(), store);
+    }
+
+    /// Names of a store's files.
+    pub(crate) fn files(&self, store: &str) -> Vec<String> {
+        let world = self.lock();
+        world.stores[Path::new(store)].files().keys().map(ToString::to_string).collect()
+    }
+
+    /// How many disks are in service, and how many were taken into service so far.
+    pub(crate) fn served(&self) -> (usize, usize) {
+        let world = self.lock();
+        (world.in_service.len(), world.served)
+    }
+
+    /// What each store promises.
+    pub(crate) fn promises(&self) -> Vec<Promises> {
+        self.lock().limits.values().map(Store::promises).collect()
+    }
+
+    /// Sockets of VMs' disks that are open, and those for NBD clients with what they offer.
+    pub(crate) fn sockets(&self) -> (Vec<PathBuf>, BTreeMap<PathBuf, Vec<String>>) {
+        let world = self.lock();
+        let offered = world.listeners.iter().map(|(path, exports)| {
+            let names = exports.exports().into_iter().map(|of| of.name).collect();
+            (path.clone(), names)
+        });
+        (world.sockets.keys().cloned().collect(), offered.collect())
+    }
+
+    /// Lengths that VMs were told so far.
+    pub(crate) fn resized(&self) -> Vec<u64> {
+        self.lock().resized.clone()
+    }
+
+    /// What is offered to NBD clients.
+    pub(crate) fn exported(&self) -> Vec<ExportedDisk> {
+        self.lock().listeners.values().flat_map(|exports| exports.exports()).collect()
+    }
+
+    /// Whether disks that are suspended cannot go on.
+    pub(crate) fn refuse_resuming(&self, is_refused: bool) {
+        self.lock().resume_refused = is_refused;
+    }
+
+    /// Whether VMs are connected to disks.
+    pub(crate) fn connect(&self, is_connected: bool) {
+        self.lock().connected = is_connected;
+    }
+
+    /// A store that is there.
+    pub(crate) fn store(&self, path: &str) -> MemoryFiles {
+        self.lock().stores[Path::new(path)].clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, socket: &Path) -> Result<(), DeviceError> {
+        if self.lock().refused.contains(socket) {
+            Err(refused(DeviceErrorKind::Busy))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl StoreSource for FakeDisks {
+    fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
+        let store = self.lock().stores.get(path).cloned();
+        let missing = || StoreFileError::new(path.to_string_lossy(), StoreFault::Missing);
+        Ok(Arc::new(store.ok_or_else(missing)?))
+    }
+}
+
+impl DiskPlane for FakeDisks {
+    fn queue_host(&self) -> Arc<dyn DiskQueueHost> {
+        Arc::new(self.clone())
+    }
+
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError> {
+        let mut world = self.lock();
+        let limits = world.limits.get(&store).ok_or(PlaneError::NoSuchStore)?;
+        limits.slot(disk).ok_or(PlaneError::NoSuchStore)?;
+        world.served += 1;
+        match world.in_service.insert(disk, spec) {
+            None => Ok(()),
+            Some(_) => Err(PlaneError::InService),
+        }
+    }
+
+    fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        let mut world = self.lock();
+        let spec = world.in_service.get_mut(&disk).ok_or(PlaneError::NoSuchDisk)?;
+        if spec.layers.is_empty() {
+            return Err(PlaneError::Suspended);
+        }
+        Ok(std::mem::replace(spec, DiskSpec { layers: Vec::new() }))
+    }
+
+    fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
+        let mut world = self.lock();
+        let is_refused = world.resume_refused;
+        match world.in_service.get_mut(&disk).filter(|of| of.layers.is_empty() && !is_refused) {
+            Some(of) => {
+                *of = spec;
+                Ok(())
+            }
+            None => Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) }),
+        }
+    }
+
+    fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        self.lock().in_service.remove(&disk).ok_or(PlaneError::NoSuchDisk)
+    }
+
+    fn attach_client(&self, _disk: DiskId, _queue: Box<dyn DiskQueue>) -> Result<u64, PlaneError> {
+        Ok(0)
+    }
+
+    fn detach_clients(&self, _disk: DiskId) {}
+
+    fn add_store(&self, store: StoreId, _spec: StoreSpec) -> Result<(), PlaneError> {
+        self.lock().limits.entry(store).or_default();
+        Ok(())
+    }
+
+    fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
+        self.lock().limits.remove(&store).map(|_| ()).ok_or(PlaneError::NoSuchStore)
+    }
+
+    fn set_capability(&self, store: StoreId, capability: Capability) {
+        if let Some(limits) = self.lock().limits.get_mut(&store) {
+            limits.set_capability(capability);
+        }
+    }
+
+    fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {
+        let mut world = self.lock();
+        world.limits.entry(store).or_default().propose(proposals, force).map(|_| ())
+    }
+
+    fn disks(&self) -> Vec<DiskView> {
+        Vec::new()
+    }
+
+    fn stores(&self) -> Vec<StoreView> {
+        Vec::new()
+    }
+
+    fn poll_notice(&self) -> Option<PlaneNotice> {
+        None
+    }
+}
+
+impl DiskQueueHost for FakeDisks {
+    fn attach(&self, _disk: DiskId, _index: u16, _queue: Box<dyn DiskQueue>) {}
+
+    fn detach(&self, _disk: DiskId, _index: u16) {}
+
+    fn detach_disk(&self, _disk: DiskId) {}
+}
+
+impl DiskDevices for FakeDisks {
+    fn probe(&self, spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
+        self.check(&spec.socket)
+    }
+
+    fn open(
+        &self,
+        disk: DiskId,
+        spec: &VhostUserDiskSpec,
+        _queues: Arc<dyn DiskQueueHost>,
+        _observer: Arc<dyn DiskObserver>,
+    ) -> Result<Box<dyn DiskDevice>, DeviceError> {
+        self.check(&spec.socket)?;
+        self.lock().sockets.insert(spec.socket.clone(), disk);
+        Ok(Box::new(FakeDevice { world: self.clone(), socket: spec.socket.clone() }))
+    }
+
+    fn listen_nbd(
+        &self,
+        socket: &Path,
+        exports: Arc<dyn DiskExports>,
+    ) -> Result<Box<dyn DiskListener>, DeviceError> {
+        self.check(socket)?;
+        self.lock().listeners.insert(socket.to_owned(), exports);
+        Ok(Box::new(FakeListener { world: self.clone(), socket: socket.to_owned() }))
+    }
+}
+
+struct FakeDevice {
+    world: FakeDisks,
+    socket: PathBuf,
+}
+
+impl DiskDevice for FakeDevice {
+    fn status(&self) -> VhostUserDiskStatus {
+        let features = self.world.lock().connected.then_some(0);
+        VhostUserDiskStatus { features, ..VhostUserDiskStatus::default() }
+    }
+
+    fn resize(&self, bytes: u64) -> Result<(), DeviceError> {
+        self.world.lock().resized.push(bytes);
+        Ok(())
+    }
+}
+
+impl Drop for FakeDevice {
+    fn drop(&mut self) {
+        self.world.lock().sockets.remove(&self.socket);
+    }
+}
+
+struct FakeListener {
+    world: FakeDisks,
+    socket: PathBuf,
+}
+
+impl DiskListener for FakeListener {}
+
+impl Drop for FakeListener {
+    fn drop(&mut self) {
+        let exports = self.world.lock().listeners.remove(&self.socket);
+        drop(exports);
+    }
+}
