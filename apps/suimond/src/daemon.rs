@@ -12,8 +12,10 @@ use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, HostSection, locate_errors, parse_toml};
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
+use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
+use suimon_uring::UringSource;
 use suimon_wait::{ProcessorThreads, cpu_places};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -22,6 +24,7 @@ use crate::api::{self, ApiState, News, NewsSender};
 use crate::cli::Arguments;
 use crate::confinement;
 use crate::device_factory::HostDevices;
+use crate::disk_factory::host_disks;
 use crate::host_file;
 use crate::notify::notify;
 use crate::server::serve;
@@ -134,11 +137,13 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
     let confinement = confine(arguments)?;
 
-    let runtime = Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
+    let runtime: Arc<dyn ProcessorRuntime> =
+        Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
     let wanted = stored_host(&store).context("desired state cannot be restored")?;
     let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
-    let plane = start_plane(&wanted, runtime)?;
+    let storage = StoragePlane::new(Arc::new(UringSource));
+    let plane = start_plane(&wanted, &runtime, &storage)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
@@ -148,6 +153,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         store: Arc::new(store),
         devices: devices.clone(),
         members: devices,
+        disks: host_disks(storage, confinement.clone()),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
@@ -169,9 +175,17 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
 /// Starts the data plane where it is wanted; elsewhere if that cannot be, which
 /// the node then tells of.
-fn start_plane(wanted: &HostSection, runtime: Arc<dyn ProcessorRuntime>) -> Result<DataPlane> {
-    DataPlane::start(&placements(wanted), runtime.clone())
-        .or_else(|_| DataPlane::start(&placements(&HostSection::default()), runtime))
+fn start_plane(
+    wanted: &HostSection,
+    runtime: &Arc<dyn ProcessorRuntime>,
+    storage: &StoragePlane,
+) -> Result<DataPlane> {
+    let start = |host: &HostSection| {
+        let works = Arc::new(storage.clone());
+        DataPlane::start_with(&placements(host), Arc::clone(runtime), works)
+    };
+    start(wanted)
+        .or_else(|_| start(&HostSection::default()))
         .context("the data plane cannot be started")
 }
 

@@ -24,6 +24,7 @@ pub mod cli;
 pub mod confinement;
 pub mod daemon;
 pub mod device_factory;
+pub mod disk_factory;
 mod host_file;
 pub mod metrics;
 pub mod notify;

@@ -4,6 +4,7 @@
 //! grows. Labels are names of configured resources and stable drop reasons, so
 //! the number of series is bounded by the configuration.
 
+mod disks;
 mod teams;
 mod text_format;
 mod vmq;
@@ -17,8 +18,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
-    ApiError, Condition, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus, QueueStatus,
-    TeamStatus, VmqStatus,
+    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus,
+    QueueStatus, StoreStatus, TeamStatus, VmqStatus,
 };
 use suimon_node::Node;
 
@@ -34,6 +35,8 @@ pub struct Readings {
     vmqs: Vec<VmqStatus>,
     queues: Vec<QueueStatus>,
     processors: Vec<ProcessorStatus>,
+    stores: Vec<StoreStatus>,
+    disks: Vec<DiskStatus>,
 }
 
 /// One NIC, uplink, team or host NIC.
@@ -92,6 +95,8 @@ impl Readings {
             vmqs: node.vmqs(),
             queues: node.queues(),
             processors: node.processors(),
+            stores: node.stores(),
+            disks: node.disks(),
         }
     }
 }
@@ -156,6 +161,7 @@ impl Collector for Readings {
         }
         self.encode_teams(&mut encoder)?;
         self.encode_vmq(&mut encoder)?;
+        self.encode_disks(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }
 }
@@ -169,6 +175,7 @@ impl Readings {
             ("suimon_uplinks", "Uplinks desired", self.host.uplinks as u64),
             ("suimon_teams", "Teams desired", self.host.teams as u64),
             ("suimon_nics", "NICs desired", self.host.nics as u64),
+            ("suimon_disks", "Disks desired", self.host.disks as u64),
         ];
         let mut build = encoder.encode_descriptor(
             "suimon_build_info",

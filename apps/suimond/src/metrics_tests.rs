@@ -65,7 +65,36 @@ fn readings() -> Readings {
             moves: 5,
         }],
         processors: Vec::new(),
+        stores: vec![store()],
+        disks: vec![disk()],
     }
+}
+
+fn store() -> StoreStatus {
+    read(json!({
+        "config": {"name": "fast", "path": "/srv/fast", "capability_iops": 4000},
+        "state": "ready", "free_bytes": 1024, "capability_iops": 4000,
+        "promised_iops": 2000, "disks": 1, "delivered_iops": 1500,
+        "latency_ns": 250_000, "depth": 1, "depth_allowed": 8,
+    }))
+}
+
+fn disk() -> DiskStatus {
+    read(json!({
+        "config": {"name": "gold", "store": "fast", "format": "raw"},
+        "state": "failed", "reason": "gone", "file": "/srv/fast/gold.raw",
+        "counters": {
+            "reads": requests(7, 28_672, 1), "writes": requests(0, 0, 0),
+            "flushes": requests(2, 0, 0), "discards": requests(0, 0, 0),
+        },
+    }))
+}
+
+fn requests(requests: u64, bytes: u64, errors: u64) -> serde_json::Value {
+    json!({
+        "requests": requests, "bytes": bytes, "errors": errors,
+        "latency_ns_p50": 1_000, "latency_ns_p99": 2_000, "latency_ns_max": 500_000_000,
+    })
 }
 
 #[test]
@@ -96,6 +125,24 @@ fn teams_members_and_vmq_are_measured() {
     }
     // What may not be used is not parked.
     assert!(!text.contains("processor=\"2\""), "{text}");
+}
+
+#[test]
+fn disks_and_stores_are_measured() {
+    let text = render(&readings()).unwrap();
+    for line in [
+        "suimon_store_up{store=\"fast\"} 1.0",
+        "suimon_store_promised_iops{store=\"fast\"} 2000.0",
+        "suimon_store_latency_seconds{store=\"fast\"} 0.00025",
+        "suimon_disk_up{disk=\"gold\"} 0.0",
+        "suimon_disk_requests_total{disk=\"gold\",operation=\"read\"} 7",
+        "suimon_disk_bytes_total{disk=\"gold\",operation=\"read\"} 28672",
+        "suimon_disk_failed_requests_total{disk=\"gold\",operation=\"read\"} 1",
+        "suimon_disk_latency_seconds{disk=\"gold\",operation=\"flush\",quantile=\"1\"} 0.5",
+    ] {
+        assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
+    }
+    assert!(!text.contains("operation=\"write\",quantile"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use suimon_contract::{ApiError, ErrorCode, Name, Operation, Resource};
-use suimon_node::{Edit, ResourceEdit};
+use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
 use crate::api::failure::Failure;
@@ -19,6 +19,12 @@ pub(super) struct ChangeParameters {
     /// Only say what would be done; the answer is 200 with the plan.
     #[param(required = false)]
     pub dry_run: bool,
+    /// Make the change although stores could not keep the minimums that it promises.
+    #[param(required = false)]
+    pub force: bool,
+    /// Delete the files of disks that the change deletes.
+    #[param(required = false)]
+    pub with_file: bool,
 }
 
 /// Checks a change, and makes it unless it is only asked what it would do.
@@ -27,11 +33,13 @@ pub(super) async fn change(
     edit: Edit,
     parameters: ChangeParameters,
 ) -> Result<Response, Failure> {
-    if parameters.dry_run {
-        let plan = state.ask(move |node| node.preview(&edit)).await?;
+    let ChangeParameters { dry_run, force, with_file } = parameters;
+    let options = ChangeOptions { force, with_file };
+    if dry_run {
+        let plan = state.ask(move |node| node.preview(&edit, options)).await?;
         return Ok(Json(plan).into_response());
     }
-    let operation = state.ask(move |node| node.submit(edit)).await?;
+    let operation = state.ask(move |node| node.submit_with(edit, options)).await?;
     Ok(accepted(operation))
 }
 

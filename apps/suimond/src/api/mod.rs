@@ -7,11 +7,13 @@ mod body;
 mod captures;
 mod changes;
 mod described;
+mod disk_jobs;
 mod events;
 mod failure;
 mod host;
 mod lines;
 mod operations;
+mod qos;
 mod queues;
 mod resources;
 mod state;
@@ -19,7 +21,9 @@ mod switches;
 mod vmq;
 
 use axum::Router;
-use suimon_contract::{NicConfig, SwitchConfig, TeamConfig, UplinkConfig};
+use suimon_contract::{
+    DiskConfig, NicConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -46,6 +50,11 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(resources::router::<TeamConfig>())
         .merge(resources::router::<NicConfig>())
         .merge(resources::capture_router::<NicConfig>())
+        .merge(resources::router::<StoreConfig>())
+        .merge(resources::router::<QosPolicyConfig>())
+        .merge(resources::router::<DiskConfig>())
+        .merge(disk_jobs::router())
+        .merge(qos::router())
         .merge(vmq::router())
         .merge(queues::router())
         .merge(events::router())

@@ -9,7 +9,8 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
-    ApiError, Name, NicConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
+    ApiError, DiskConfig, Name, NicConfig, QosPolicyConfig, Resource, StoreConfig, SwitchConfig,
+    TeamConfig, UplinkConfig,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -102,6 +103,48 @@ impl Served for NicConfig {
 
     fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
         node.nic(name)
+    }
+}
+
+impl Served for StoreConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Store(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.stores()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.store(name)
+    }
+}
+
+impl Served for QosPolicyConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::QosPolicy(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.qos_policies()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.qos_policy(name)
+    }
+}
+
+impl Served for DiskConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Disk(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.disks()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.disk(name)
     }
 }
 

@@ -11,6 +11,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use suimon_confine::Confinement;
 use suimon_contract::HostSection;
 use suimon_frame::MacAddr;
 use suimon_node::{Node, NodeParts, placements};
@@ -20,10 +21,13 @@ use suimon_ports::{
     PortSpec, ProcessorRuntime, QueueHost, StateStore,
 };
 use suimon_quantity::PortId;
+use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
+use suimon_uring::UringSource;
 use suimon_wait::{ProcessorThreads, cpu_places};
 use suimond::api::{self, ApiState, News, NewsSender};
+use suimond::disk_factory::host_disks;
 use suimond::socket_files::HostSocketFiles;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -44,7 +48,10 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
-        let plane = DataPlane::start(&placements(&HostSection::default()), runtime).unwrap();
+        let storage = StoragePlane::new(Arc::new(UringSource));
+        let works = Arc::new(storage.clone());
+        let places = placements(&HostSection::default());
+        let plane = DataPlane::start_with(&places, runtime, works).unwrap();
         let (sender, news) = NewsSender::new();
         let sender = Arc::new(sender);
         let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());
@@ -52,6 +59,7 @@ impl Server {
             store,
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
+            disks: host_disks(storage, Confinement::off()),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

@@ -1,0 +1,41 @@
+//! Endpoints of Storage QoS. Limits are keys of disks and QoS policies and change there.
+
+use axum::Json;
+use axum::extract::State;
+use suimon_contract::{ApiError, ErrorBody, ErrorCode, QosFlowStatus, WhatIfAnswer, WhatIfRequest};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::failure::{Failure, unknown_field};
+use crate::api::state::ApiState;
+
+/// The endpoints of Storage QoS.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(flows)).routes(routes!(what_if))
+}
+
+/// What every disk in service is entitled to, wants and gets, and why its requests wait.
+#[utoipa::path(get, path = "/1.0/qos/flows", tag = "qos", operation_id = "list_qos_flows",
+    responses((status = OK, body = Vec<QosFlowStatus>)))]
+async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>, Failure> {
+    state.read(|node| node.qos_flows()).await.map(Json)
+}
+
+/// What stores would promise if these proposals were made. Nothing is changed.
+#[utoipa::path(post, path = "/1.0/qos/what-if", tag = "qos", operation_id = "qos_what_if",
+    request_body = WhatIfRequest,
+    responses((status = OK, body = WhatIfAnswer), (status = "4XX", body = ErrorBody)))]
+async fn what_if(
+    State(state): State<ApiState>,
+    Body(body): Body,
+) -> Result<Json<WhatIfAnswer>, Failure> {
+    let request: WhatIfRequest = serde_json::from_slice(&body).map_err(|error| {
+        let text = format!("the body cannot be read: {error}");
+        match unknown_field(&text) {
+            Some(name) => ApiError::new(ErrorCode::UnknownKey, &text).field(name),
+            None => ApiError::new(ErrorCode::Malformed, &text).field("proposals"),
+        }
+    })?;
+    state.ask(move |node| node.what_if(&request)).await.map(Json)
+}
