@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use clap::Args;
-use suimon_client::ClientError;
+use suimon_client::{ChangeOptions, ClientError};
 use suimon_contract::{ApplyRequest, TOML_BYTES_MAX, locate_errors, parse_toml};
 
 use crate::cli::ChangeFlags;
@@ -18,6 +18,9 @@ pub(crate) struct ApplyFlags {
     /// The host file; - is standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
+    /// Promise more minimums than stores can keep.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     change: ChangeFlags,
 }
@@ -37,7 +40,8 @@ impl ApplyFlags {
         parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
         let request =
             ApplyRequest { toml: Some(text.clone()), file: Some(name.clone()), config: None };
-        let result = match context.client.apply(&request, self.change.dry_run).await {
+        let options = ChangeOptions { force: self.force, ..self.change.options() };
+        let result = match context.client.apply(&request, options).await {
             Ok(outcome) => finish(context, outcome, self.change).await,
             Err(error) => Err(error.into()),
         };
@@ -68,11 +72,15 @@ impl CheckFlags {
             return Ok(print_json(&config)?);
         }
         eprintln!(
-            "{name}: good: {} switches, {} uplinks, {} teams, {} NICs",
+            "{name}: good: {} switches, {} uplinks, {} teams, {} NICs, {} stores, {} QoS policies, \
+             {} disks",
             config.switches.len(),
             config.uplinks.len(),
             config.teams.len(),
-            config.nics.len()
+            config.nics.len(),
+            config.stores.len(),
+            config.qos_policies.len(),
+            config.disks.len()
         );
         Ok(())
     }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use suimon_client::Client;
+use suimon_client::{ChangeOptions, Client};
 use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 
 use crate::apply::{ApplyFlags, CheckFlags};
+use crate::disk::DiskVerb;
 use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
@@ -15,8 +16,9 @@ use crate::host::HostVerb;
 use crate::offload::OffloadVerb;
 use crate::operation::OperationVerb;
 use crate::output::Context;
+use crate::qos::QosVerb;
 use crate::queue::{ProcessorVerb, QueueVerb};
-use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
+use crate::resource::{NicVerb, StoreVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::top::TopFlags;
 use crate::vmq::VmqVerb;
 
@@ -66,6 +68,15 @@ enum Noun {
     /// VMQ: which processors work off the queues of a team or uplink, and why.
     #[command(subcommand)]
     Vmq(VmqVerb),
+    /// Stores: where disks are.
+    #[command(subcommand)]
+    Store(Box<StoreVerb>),
+    /// Virtual disks.
+    #[command(subcommand)]
+    Disk(Box<DiskVerb>),
+    /// Storage QoS: minimums and maximums of disks, and what they get.
+    #[command(subcommand)]
+    Qos(Box<QosVerb>),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -108,6 +119,13 @@ pub(crate) struct ChangeFlags {
     pub(crate) no_wait: bool,
 }
 
+impl ChangeFlags {
+    /// The flags as the daemon is told them.
+    pub(crate) fn options(self) -> ChangeOptions {
+        ChangeOptions { dry_run: self.dry_run, ..ChangeOptions::default() }
+    }
+}
+
 impl Cli {
     /// Whether JSON is asked for.
     pub(crate) fn json(&self) -> bool {
@@ -126,6 +144,9 @@ impl Cli {
             Noun::Nic(verb) => verb.run(context).await,
             Noun::Offload(verb) => verb.run(context).await,
             Noun::Vmq(verb) => verb.run(context).await,
+            Noun::Store(verb) => verb.run(context).await,
+            Noun::Disk(verb) => verb.run(context).await,
+            Noun::Qos(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

@@ -39,6 +39,15 @@ fn help_is_as_reviewed() {
     let vmq = command.find_subcommand_mut("vmq").unwrap();
     let set_help = vmq.find_subcommand_mut("set").unwrap().render_help().to_string();
     insta::assert_snapshot!("help_vmq_set", set_help);
+    let disk = command.find_subcommand_mut("disk").unwrap();
+    for verb in ["add", "delete", "resize", "convert"] {
+        let verb_help = disk.find_subcommand_mut(verb).unwrap().render_help().to_string();
+        insta::assert_snapshot!(format!("help_disk_{verb}"), verb_help);
+    }
+    let qos = command.find_subcommand_mut("qos").unwrap();
+    insta::assert_snapshot!("help_qos", qos.render_help().to_string());
+    let what_if = qos.find_subcommand_mut("what-if").unwrap().render_help().to_string();
+    insta::assert_snapshot!("help_qos_what_if", what_if);
 }
 
 #[test]
@@ -74,4 +83,16 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(wrong(&["team", "set", "both", "--unset", "members"]).contains("members"));
     assert!(wrong(&["vmq", "explain"]).contains("NIC"));
     wrong(&["nic", "delete", "a", "--dry-run", "--no-wait"]);
+    assert!(wrong(&["disk", "add", "web", "--format", "raw"]).contains("--store"));
+    let message = wrong(&["disk", "set", "web", "--size-bytes", "10 GB"]);
+    assert!(message.contains("a number of bytes or like \"10 GiB\""), "{message}");
+    assert!(wrong(&["disk", "resize", "web", "big"]).contains("`big` is not a size"));
+    let message = wrong(&["disk", "convert", "web", "../x", "--format", "vhd"]);
+    assert!(message.contains("not a file in a store"), "{message}");
+    wrong(&["disk", "convert", "web", "x", "--format", "pass-through"]);
+    wrong(&["qos", "flows", "--interval", "1000"]);
+    // What means nothing is no flag.
+    wrong(&["nic", "delete", "web", "--with-file"]);
+    wrong(&["nic", "set", "web", "--vlan", "1", "--force"]);
+    wrong(&["disk", "delete", "web", "--force"]);
 }

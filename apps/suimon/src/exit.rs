@@ -175,6 +175,7 @@ const fn code_of(code: ErrorCode) -> u8 {
         | ErrorCode::OverlappingVlans
         | ErrorCode::UnknownReference
         | ErrorCode::DeviceMissing
+        | ErrorCode::Overcommitted
         | ErrorCode::Unsupported => 3,
         ErrorCode::NotFound => 4,
         ErrorCode::AlreadyExists | ErrorCode::InUse | ErrorCode::DeviceBusy => 6,

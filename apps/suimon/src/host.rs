@@ -25,7 +25,7 @@ impl HostVerb {
 fn details(host: &HostStatus) -> String {
     let mut text = format!(
         "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
-         teams     {}\nnics      {}\n",
+         teams     {}\nnics      {}\nstores    {}\npolicies  {}\ndisks     {}\n",
         host.name,
         host.version,
         units::age(host.uptime_s),
@@ -33,7 +33,10 @@ fn details(host: &HostStatus) -> String {
         host.switches,
         host.uplinks,
         host.teams,
-        host.nics
+        host.nics,
+        host.stores,
+        host.qos_policies,
+        host.disks
     );
     text += &confinement(&host.confinement);
     text
@@ -54,4 +57,32 @@ fn confinement(status: &ConfinementStatus) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_shown_with_what_it_has() {
+        let host: HostStatus = serde_json::from_str(
+            r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
+                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8}"#,
+        )
+        .unwrap();
+        insta::assert_snapshot!(details(&host), @r"
+        name      h
+        version   1
+        uptime    1 min 01 s
+        revision  7
+        switches  1
+        uplinks   2
+        teams     3
+        nics      4
+        stores    5
+        policies  6
+        disks     8
+        confined  off
+        ");
+    }
 }

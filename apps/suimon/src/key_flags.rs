@@ -40,7 +40,8 @@ impl Flag {
             .help(help.trim_end_matches('.').to_owned())
             .value_name(value_name(self.key.form))
             .value_parser(value_parser(self.key.form))
-            .required(adding && self.key.required);
+            // A table that need not be there needs none of its keys either.
+            .required(adding && self.key.required && self.table.is_none());
         match self.key.form {
             Form::Flag => arg
                 .num_args(0..=1)
@@ -68,9 +69,12 @@ fn flags(kind: Kind) -> Vec<Flag> {
     flags
 }
 
-/// The names that `--unset` takes: all keys that need not be there.
+/// The names that `--unset` takes: all keys and tables that need not be there.
 pub(crate) fn unsettable(kind: Kind) -> Vec<String> {
-    flags(kind).iter().filter(|flag| !flag.key.required).map(Flag::id).collect()
+    let is_table = |key: &&Key| matches!(key.form, Form::Table(_)) && !key.required;
+    let tables = kind.keys().iter().filter(is_table).map(|key| key.name.to_owned());
+    let keys = flags(kind).into_iter().filter(|flag| !flag.key.required);
+    keys.map(|flag| flag.id()).chain(tables).collect()
 }
 
 /// Marks a key as removed in a merge patch.
@@ -99,12 +103,16 @@ fn value_name(form: Form) -> &'static str {
         Form::Device => "DEVICE",
         Form::Namespace => "NETNS",
         Form::UnixSocketPath | Form::FilePath => "PATH",
+        Form::StoreFile => "FILE",
+        Form::Serial { .. } => "TEXT",
+        Form::Bytes { .. } => "SIZE",
         Form::SocketAddress => "ADDRESS",
+        Form::StationIps { .. } => "ADDRESS,…",
         Form::StationAddress => "MAC",
         Form::Vlan => "VLAN",
         Form::Vlans => "VLAN,FIRST-LAST,…",
         Form::Cpus => "CPU,…",
-        Form::Number { .. } => "NUMBER",
+        Form::Number { .. } | Form::OneOfNumbers(_) => "NUMBER",
         Form::Flag => "true|false",
         Form::OneOf(_) => "KIND",
         Form::Table(_) | Form::Tables(_) => "TABLE",
@@ -133,11 +141,15 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
     let number_or_text =
         |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
     match form {
-        Form::Number { .. } | Form::Vlan => number_or_text(text.trim()),
+        Form::Number { .. } | Form::OneOfNumbers(_) | Form::Bytes { .. } | Form::Vlan => {
+            number_or_text(text.trim())
+        }
         Form::Vlans | Form::Cpus => {
             text.split(',').map(|item| number_or_text(item.trim())).collect()
         }
-        Form::Names { .. } => text.split(',').map(|name| Value::from(name.trim())).collect(),
+        Form::Names { .. } | Form::StationIps { .. } => {
+            text.split(',').map(|item| Value::from(item.trim())).collect()
+        }
         _ => Value::from(text),
     }
 }

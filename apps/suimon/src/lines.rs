@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 use suimon_contract::{
-    Condition, DropCounter, Health, KernelPathStatus, Kind, OffloadStatus, PortCounters, Resource,
+    ByteSize, Condition, DropCounter, Form, Health, KernelPathStatus, Kind, OffloadStatus,
+    PortCounters, Resource, StorageState,
 };
 
 use crate::offload::offload_table;
@@ -30,7 +31,7 @@ impl Lines {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys() {
             if let Some(value) = table.get(key.name) {
-                self.value(key.name, value);
+                self.value(key.name, key.form, value);
             }
         }
     }
@@ -40,12 +41,20 @@ impl Lines {
         self.0
     }
 
-    fn value(&mut self, key: &str, value: &Value) {
+    fn value(&mut self, key: &str, form: Form, value: &Value) {
         match value {
             Value::Object(inner) => {
                 for (name, value) in inner {
-                    self.value(&format!("{key}.{name}"), value);
+                    let inner_key = match form {
+                        Form::Table(kind) => kind.key(name),
+                        _ => None,
+                    };
+                    let form = inner_key.map_or(form, |key| key.form);
+                    self.value(&format!("{key}.{name}"), form, value);
                 }
+            }
+            Value::Number(number) if matches!(form, Form::Bytes { .. }) => {
+                self.add(key, ByteSize::new(number.as_u64().unwrap_or_default()));
             }
             Value::Array(items) => {
                 let items: Vec<_> = items.iter().map(item).collect();
@@ -133,6 +142,12 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
         Ok(Value::String(word)) => word,
         _ => String::new(),
     }
+}
+
+/// `ready`, or `failed: why`.
+pub(crate) fn storage_state(state: StorageState, reason: Option<&String>) -> String {
+    let state = word(&state);
+    reason.map_or_else(|| state.clone(), |reason| format!("{state}: {reason}"))
 }
 
 pub(crate) fn health(condition: &Condition) -> String {

@@ -149,15 +149,15 @@ impl OffloadVerb {
                 let switches = settings::table(&flags.switches)?;
                 let found = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
                 for PortOffloads { kind, name, .. } in found {
-                    let (client, dry_run) = (&context.client, flags.change.dry_run);
+                    let (client, options) = (&context.client, flags.change.options());
                     let patch = serde_json::json!({ kind.switches_key(): switches });
                     let outcome = match kind {
-                        PortKind::Nic => client.patch::<NicConfig>(&name, &patch, dry_run).await,
+                        PortKind::Nic => client.patch::<NicConfig>(&name, &patch, options).await,
                         PortKind::Uplink => {
-                            client.patch::<UplinkConfig>(&name, &patch, dry_run).await
+                            client.patch::<UplinkConfig>(&name, &patch, options).await
                         }
                         PortKind::Switch => {
-                            client.patch::<SwitchConfig>(&name, &patch, dry_run).await
+                            client.patch::<SwitchConfig>(&name, &patch, options).await
                         }
                     };
                     finish(context, outcome?, flags.change).await?;

@@ -92,6 +92,9 @@ fn details(operation: &Operation) -> String {
     if let Some(error) = &operation.error {
         text.push_str(&format!("error    {error}\n"));
     }
+    for line in &operation.report {
+        text.push_str(&format!("found    {line}\n"));
+    }
     if let Some(plan) = &operation.plan {
         text.push('\n');
         text.push_str(&plan_text(plan));
@@ -116,6 +119,7 @@ mod tests {
             steps: 2,
             step: None,
             plan: None,
+            report: vec!["2 blocks are not referred to".to_owned()],
             error: Some(ApiError::new(ErrorCode::DeviceMissing, "there is no device eth9")),
             started_unix_ms: 0,
             ended_unix_ms: Some(1500),
@@ -134,6 +138,7 @@ mod tests {
         started  1970-01-01T00:00:00.000Z
         ended    1970-01-01T00:00:01.500Z
         error    there is no device eth9
+        found    2 blocks are not referred to
         ");
     }
 }

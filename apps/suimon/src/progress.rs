@@ -43,17 +43,21 @@ pub(crate) async fn await_end(
     } else {
         let ended = watch(context, operation).await?;
         if ended.state != OperationState::Succeeded {
-            if context.json {
-                crate::output::print_json(&ended)?;
-            }
+            show_report(context, &ended)?;
             return Err(Failure::Operation(Box::new(ended)));
         }
         ended
     };
+    Ok(show_report(context, &operation)?)
+}
+
+/// What an operation has found; as JSON, all of it.
+fn show_report(context: &Context, operation: &Operation) -> io::Result<()> {
     if context.json {
-        crate::output::print_json(&operation)?;
+        return crate::output::print_json(operation);
     }
-    Ok(())
+    let report: String = operation.report.iter().map(|line| format!("{line}\n")).collect();
+    crate::output::print(&report)
 }
 
 /// Follows an operation until it has ended. A spinner shows its progress if

@@ -50,14 +50,15 @@ fn host_file() -> String {
     text.push_str(
         "TOML. Every key that is not listed here is refused. *Change* says what a change of a \
          key's value does while the daemon runs: *live* leaves traffic alone; *replace* makes the \
-         port anew, which interrupts that port's traffic and no other's; *live on TAP* is live on \
-         a TAP device and a replacement on vhost-user, where the VM learns the value when it \
-         connects; *at start* waits until the daemon starts next.\n\n",
+         port or disk anew, which interrupts its own traffic and no other's, and a store with the \
+         disks in it; *live on TAP* is live on a TAP device and a replacement on vhost-user, \
+         where the VM learns the value when it connects; *at start* waits until the daemon starts \
+         next.\n\n",
     );
-    for kind in [Kind::Host, Kind::Api, Kind::Switch, Kind::Uplink, Kind::Team, Kind::Nic] {
-        let header = match kind {
-            Kind::Switch | Kind::Uplink | Kind::Team | Kind::Nic => format!("[[{}]]", kind.word()),
-            _ => format!("[{}]", kind.word()),
+    for kind in [Kind::Host, Kind::Api].into_iter().chain(Kind::RESOURCES) {
+        let header = match kind.is_resource() {
+            true => format!("[[{}]]", kind.word()),
+            false => format!("[{}]", kind.word()),
         };
         keys(&mut text, &header, kind, None);
         for key in kind.keys() {
@@ -118,7 +119,7 @@ fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
         "Numbers and names keep their meaning: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and \
-         team, 5xxx processor and queue.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+         team, 5xxx processor and queue, 6xxx store, disk and Storage QoS.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(
@@ -144,26 +145,29 @@ mod tests {
     #[test]
     fn every_key_command_error_and_event_has_its_line() {
         let [(_, cli), (_, config), (_, errors), (_, events)] = pages();
-        for kind in [
+        let tables = [
             Kind::Host,
             Kind::Api,
-            Kind::Switch,
-            Kind::Uplink,
-            Kind::Team,
-            Kind::Nic,
             Kind::Offload,
             Kind::Vmq,
-        ] {
+            Kind::DiskQos,
+            Kind::DiskVhostUser,
+            Kind::DiskNbd,
+        ];
+        for kind in tables.into_iter().chain(Kind::RESOURCES) {
             let own = kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_)));
             for key in own {
                 assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);
             }
         }
         let tables = ["[uplink.offload]", "[nic.offload]", "[switch.host_offload]"];
-        for header in tables.into_iter().chain(["[uplink.vmq]", "[team.vmq]"]) {
+        let of_disks = ["[disk.qos]", "[disk.vhost_user]", "[disk.nbd]"];
+        let vmq = ["[uplink.vmq]", "[team.vmq]"];
+        for header in tables.into_iter().chain(vmq).chain(of_disks) {
             assert_eq!(config.matches(&format!("\n## `{header}`\n")).count(), 1, "{header}");
         }
         assert!(cli.contains("\n#### suimon nic add\n"), "{cli}");
+        assert!(cli.contains("\n#### suimon qos policy add\n"), "{cli}");
         assert!(!cli.contains("suimon docs --dir"));
         assert_eq!(errors.matches("\n| `").count(), ErrorCode::ALL.len());
         assert_eq!(events.matches("\n| ").count(), EventKind::ALL.len() + 1);

@@ -1,12 +1,12 @@
-//! `switch`, `uplink`, `team`, `nic`: the verbs that every kind of resource has.
+//! `switch`, `nic`, `disk` and others: the verbs that every kind of resource has.
 
 use core::convert::Infallible;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
-use suimon_client::Captured;
+use suimon_client::{Captured, ChangeOptions};
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
+    AddressStatus, Name, NicConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
     parse_resource,
 };
 
@@ -17,6 +17,7 @@ use crate::key_flags::{KeyFlags, unset, unsettable};
 use crate::output::Context;
 use crate::progress::finish;
 use crate::resource_tables::Shown;
+use crate::storage_flags::{DeleteFlag, ForceFlag};
 use crate::table::{Table, or_dash};
 use crate::units;
 
@@ -32,7 +33,7 @@ pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
     #[command(about = R::ABOUT_SET)]
     Set(Set<R>),
     #[command(about = R::ABOUT_DELETE)]
-    Delete(Delete),
+    Delete(Delete<R>),
     #[command(flatten)]
     Own(Own),
 }
@@ -51,6 +52,8 @@ pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig
 pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
+/// Verbs of `store`, which has none of its own.
+pub(crate) type StoreVerb = ResourceVerb<StoreConfig, Infallible>;
 
 /// What only switches can do.
 #[derive(Clone, Debug, Subcommand)]
@@ -84,6 +87,8 @@ pub(crate) struct Add<R: Resource> {
     #[command(flatten)]
     keys: KeyFlags<R, true>,
     #[command(flatten)]
+    force: ForceFlag<R>,
+    #[command(flatten)]
     change: ChangeFlags,
 }
 
@@ -98,14 +103,18 @@ pub(crate) struct Set<R: Resource> {
     #[arg(long, value_name = "KEY", value_parser = unsettable(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
+    force: ForceFlag<R>,
+    #[command(flatten)]
     change: ChangeFlags,
 }
 
 /// The end of a resource.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Delete {
+pub(crate) struct Delete<R: Resource> {
     /// Its name.
     name: Name,
+    #[command(flatten)]
+    with_file: DeleteFlag<R>,
     #[command(flatten)]
     change: ChangeFlags,
 }
@@ -117,7 +126,7 @@ impl<R: Shown, Own: OwnVerb> ResourceVerb<R, Own> {
             Self::Show(named) => show::<R>(context, &named.name).await,
             Self::Add(add) => add.run(context).await,
             Self::Set(set) => set.run(context).await,
-            Self::Delete(delete) => delete.run::<R>(context).await,
+            Self::Delete(delete) => delete.run(context).await,
             Self::Own(own) => own.run(context).await,
         }
     }
@@ -170,7 +179,8 @@ impl<R: Resource> Add<R> {
 
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let resource = self.resource()?;
-        let outcome = context.client.create(&resource, self.change.dry_run).await?;
+        let options = ChangeOptions { force: self.force.is_given(), ..self.change.options() };
+        let outcome = context.client.create(&resource, options).await?;
         finish(context, outcome, self.change).await
     }
 }
@@ -185,7 +195,7 @@ impl<R: Resource> Set<R> {
         if patch.is_empty() {
             return Err(Failure::Usage(format!(
                 "nothing to set; name a key to change, see `suimon {} set --help`",
-                R::KIND.word()
+                R::KIND.command()
             )));
         }
         Ok(patch)
@@ -193,14 +203,17 @@ impl<R: Resource> Set<R> {
 
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let patch = Value::Object(self.patch()?);
-        let outcome = context.client.patch::<R>(&self.name, &patch, self.change.dry_run).await?;
+        let options = ChangeOptions { force: self.force.is_given(), ..self.change.options() };
+        let outcome = context.client.patch::<R>(&self.name, &patch, options).await?;
         finish(context, outcome, self.change).await
     }
 }
 
-impl Delete {
-    async fn run<R: Resource>(self, context: &Context) -> Result<(), Failure> {
-        let outcome = context.client.delete::<R>(&self.name, self.change.dry_run).await?;
+impl<R: Resource> Delete<R> {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let options =
+            ChangeOptions { with_file: self.with_file.is_given(), ..self.change.options() };
+        let outcome = context.client.delete::<R>(&self.name, options).await?;
         finish(context, outcome, self.change).await
     }
 }

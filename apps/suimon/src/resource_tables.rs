@@ -99,6 +99,12 @@ impl Shown for UplinkConfig {
             lines.add("AF_XDP", xdp);
             lines.add("  lost to it", format!("{} frames", units::count(xdp.lost_frames)));
         }
+        if let Some(steering) = &one.steering {
+            lines.add("steering", steering);
+            for of in &steering.nics {
+                lines.add(&format!("  {}", of.nic), of);
+            }
+        }
         lines.counters(&one.counters);
         lines.offloads(&one.offloads);
         lines.text()

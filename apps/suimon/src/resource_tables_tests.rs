@@ -1,6 +1,7 @@
 use suimon_contract::{
     Condition, DeviceFeaturesStatus, DropCounter, Health, KernelPathStatus, OffloadDoer,
-    OffloadStatus, PortCounters, XdpHook, XdpStatus, parse_toml,
+    OffloadStatus, PortCounters, SteeredNic, SteeringMode, SteeringStatus, XdpHook, XdpStatus,
+    parse_toml,
 };
 
 use super::*;
@@ -126,12 +127,12 @@ fn nics_are_shown_in_a_table_and_in_detail() {
 }
 
 #[test]
-fn switches_and_uplinks_are_shown_too() {
+fn a_switch_is_shown_too() {
     let config = parse_toml(HOST, None).unwrap();
     let condition = Condition { health: Health::Up, reason: None };
     let switch = SwitchStatus {
         config: config.switches[0].clone(),
-        condition: condition.clone(),
+        condition,
         nics: vec!["light".parse().unwrap(), "web".parse().unwrap()],
         host_nic: None,
         host_nic_offloads: Vec::new(),
@@ -150,7 +151,12 @@ fn switches_and_uplinks_are_shown_too() {
     addresses               3
     nics                    light, web
     ");
-    let uplink = UplinkStatus {
+}
+
+fn uplink() -> UplinkStatus {
+    let config = parse_toml(HOST, None).unwrap();
+    let condition = Condition { health: Health::Up, reason: None };
+    UplinkStatus {
         config: config.uplinks[0].clone(),
         switch: Some("lan".parse().unwrap()),
         condition,
@@ -160,7 +166,13 @@ fn switches_and_uplinks_are_shown_too() {
         offloads: Vec::new(),
         device: DeviceFeaturesStatus::default(),
         af_xdp: None,
-    };
+        steering: None,
+    }
+}
+
+#[test]
+fn an_uplink_is_shown_with_what_its_device_does() {
+    let uplink = uplink();
     insta::assert_snapshot!(UplinkConfig::table(core::slice::from_ref(&uplink)).render(), @r"
     NAME  DEVICE  DRIVER     SWITCH   MTU       RX     TX  DROPS  HEALTH
     wan   eth0    af_packet  lan     1500  9.88 GB  640 B      3  up
@@ -190,10 +202,26 @@ fn switches_and_uplinks_are_shown_too() {
         chunk_bytes: 4096,
         lost_frames: 12_345,
     };
-    let details = UplinkConfig::details(&UplinkStatus { af_xdp: Some(xdp), ..uplink });
-    let lines: Vec<_> = details.lines().skip(8).take(2).collect();
+    let steered = SteeredNic {
+        nic: "web".parse().unwrap(),
+        mac: "52:54:00:12:34:56".parse().unwrap(),
+        vlan: Some(10),
+        queue: 1,
+    };
+    let steering = SteeringStatus {
+        mode: SteeringMode::Hardware,
+        queues: 4,
+        exclusive: true,
+        reason: None,
+        nics: vec![steered],
+    };
+    let (af_xdp, steering) = (Some(xdp), Some(steering));
+    let details = UplinkConfig::details(&UplinkStatus { af_xdp, steering, ..uplink });
+    let lines: Vec<_> = details.lines().skip(8).take(4).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     AF_XDP                  driver, copy, multi-buffer, chunks of 4096 bytes
       lost to it            12.3 k frames
+    steering                hardware, 1 of 4 queues
+      web                   queue 1, to 52:54:00:12:34:56 in VLAN 10
     ");
 }

@@ -1,7 +1,8 @@
 use clap::Parser;
 use serde_json::json;
 use suimon_contract::{
-    LacpTimer, NicBackend, NicConfig, TeamAlgorithm, TeamConfig, TeamMode, VlanRange, VmqMode,
+    DiskConfig, LacpTimer, NicBackend, NicConfig, TeamAlgorithm, TeamConfig, TeamMode, VlanRange,
+    VmqMode, parse_toml,
 };
 
 use super::*;
@@ -100,6 +101,60 @@ fn every_key_of_a_team_has_a_flag() {
     assert_eq!(roles, [Some("left".to_owned()), Some("right".to_owned())]);
 }
 
+#[derive(Parser)]
+struct AddDisk {
+    #[command(flatten)]
+    add: Add<DiskConfig>,
+}
+
+#[test]
+fn every_key_of_a_disk_has_a_flag_and_tables_are_there_only_if_named() {
+    let made = |args: &[&str]| {
+        let args = ["x", "web", "--store=fast", "--format=vhdx"].iter().chain(args);
+        AddDisk::parse_from(args).add.resource()
+    };
+    let disk = made(&[
+        "--file=vms/web.vhdx",
+        "--kind=differencing",
+        "--size-bytes=10GiB",
+        "--parent=base.vhdx",
+        "--read-only",
+        "--serial=S1",
+        "--logical-sector=4096",
+        "--physical-sector=4096",
+        "--block-bytes=1 MiB",
+        "--qos-min-iops=1",
+        "--qos-max-iops=3",
+        "--qos-max-bytes-per-s=8 MiB",
+        "--qos-weight=7",
+        "--qos-burst-iops=9",
+        "--qos-burst-s=60",
+        "--vhost-user-socket=/run/web.sock",
+        "--vhost-user-mode=client",
+        "--vhost-user-queues=4",
+        "--nbd-socket=/run/nbd.sock",
+    ])
+    .unwrap();
+    let file = "[[store]]\nname = \"fast\"\npath = \"/srv\"\n[[disk]]\nname = \"web\"\n\
+                store = \"fast\"\nformat = \"vhdx\"\nfile = \"vms/web.vhdx\"\n\
+                kind = \"differencing\"\nsize_bytes = \"10 GiB\"\nparent = \"base.vhdx\"\n\
+                read_only = true\nserial = \"S1\"\nlogical_sector = 4096\n\
+                block_bytes = 1048576\nvhost_user = { socket = \"/run/web.sock\", \
+                mode = \"client\", queues = 4 }\nnbd.socket = \"/run/nbd.sock\"\n[disk.qos]\n\
+                min_iops = 1\nmax_iops = 3\nmax_bytes_per_s = \"8 MiB\"\nweight = 7\n\
+                burst_iops = 9\nburst_s = 60\n";
+    assert_eq!(disk, parse_toml(file, None).unwrap().disks[0]);
+    let bare = made(&["--qos-policy=gold"]).unwrap();
+    assert!(bare.vhost_user.is_none() && bare.nbd.is_none());
+    assert_eq!(bare.qos_policy.unwrap().as_str(), "gold");
+    let half = made(&["--vhost-user-queues=4"]).unwrap_err();
+    let Failure::Refused(errors) = half else { panic!("{half}") };
+    assert!(
+        errors[0].to_string().starts_with("disk/web: vhost_user.socket: missing;"),
+        "{errors:?}"
+    );
+}
+
 #[test]
 fn set_sends_only_what_was_named() {
     assert_eq!(patch(&["--vlan", "20"]), json!({"vlan": 20}));
@@ -112,6 +167,10 @@ fn set_sends_only_what_was_named() {
             "offload.tx_checksum"
         ]),
         json!({"offload": {"segmentation": true, "tx_checksum": null}, "vlan": null})
+    );
+    assert_eq!(
+        patch(&["--offload-segmentation=true", "--unset", "offload"]),
+        json!({"offload": null})
     );
     let nothing = SetNic::parse_from(["x", "web"]).set.patch().unwrap_err();
     assert_eq!(nothing.code(), 2);

@@ -49,7 +49,8 @@ fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
     Ok(Setting { key: key.name, value: value(key, word)? })
 }
 
-fn value(key: &Key, word: &str) -> Result<Value, String> {
+/// The value that a word is of this key, `Null` for the default.
+pub(crate) fn value(key: &Key, word: &str) -> Result<Value, String> {
     let value = match (key.form, word) {
         (_, "default") => return Ok(Value::Null),
         (Form::Flag, "on") => Value::Bool(true),

@@ -18,6 +18,21 @@ pub(crate) fn bytes(bytes: u64) -> String {
     scaled(bytes, "B")
 }
 
+/// `1.20 GiB`, from bytes; binary, as disks are sized.
+pub(crate) fn size(bytes: u64) -> String {
+    scaled_by(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
+}
+
+/// `85.0 µs`, from nanoseconds.
+pub(crate) fn latency(ns: u64) -> String {
+    scaled_by(ns, 1000, &["ns", "µs", "ms", "s"])
+}
+
+/// `12.3 k IOPS`, from operations per second.
+pub(crate) fn iops(per_s: u64) -> String {
+    format!("{} IOPS", count(per_s))
+}
+
 /// `1.2 M`, from a number of things; exact below ten thousand.
 pub(crate) fn count(number: u64) -> String {
     if number < 10_000 { number.to_string() } else { scaled(number, "").trim_end().to_owned() }
@@ -55,21 +70,26 @@ pub(crate) fn timestamp(unix_ms: u64) -> String {
 
 /// Three significant digits and a decimal prefix.
 fn scaled(value: u64, unit: &str) -> String {
-    const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+    let units = ["", "k", "M", "G", "T", "P", "E"].map(|prefix| format!("{prefix}{unit}"));
+    scaled_by(value, 1000, &units.each_ref().map(String::as_str))
+}
+
+/// Three significant digits and a unit, each of which is `step` times the one before.
+fn scaled_by(value: u64, step: u64, units: &[&str]) -> String {
     let mut divisor = 1u64;
-    let mut prefixes = PREFIXES.iter();
-    let mut prefix = prefixes.next();
+    let mut units = units.iter();
+    let mut unit = units.next();
     // Rounded to three digits, 999 500 is a million.
-    while value >= divisor.saturating_mul(999_500) / 1000 && value >= 1000 {
-        match (divisor.checked_mul(1000), prefixes.next()) {
+    while value >= divisor.saturating_mul(2 * step - 1) / 2 && value >= step {
+        match (divisor.checked_mul(step), units.next()) {
             (Some(larger), Some(next)) => {
                 divisor = larger;
-                prefix = Some(next);
+                unit = Some(next);
             }
             _ => break,
         }
     }
-    let prefix = prefix.unwrap_or(&"");
+    let unit = unit.unwrap_or(&"");
     if divisor == 1 {
         return format!("{value} {unit}");
     }
@@ -83,9 +103,9 @@ fn scaled(value: u64, unit: &str) -> String {
     };
     let rounded = (value * scale + divisor / 2) / divisor;
     match digits {
-        0 => format!("{rounded} {prefix}{unit}"),
-        1 => format!("{}.{} {prefix}{unit}", rounded / 10, rounded % 10),
-        _ => format!("{}.{:02} {prefix}{unit}", rounded / 100, rounded % 100),
+        0 => format!("{rounded} {unit}"),
+        1 => format!("{}.{} {unit}", rounded / 10, rounded % 10),
+        _ => format!("{}.{:02} {unit}", rounded / 100, rounded % 100),
     }
 }
 
@@ -133,5 +153,21 @@ mod tests {
         assert_eq!(timestamp(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(timestamp(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
         assert_eq!(timestamp(u64::MAX), "9999-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn sizes_are_binary_and_latencies_have_their_unit() {
+        let shown: Vec<_> =
+            [0, 1023, 1024, 1536, 10 << 30, 1047 << 20, u64::MAX].into_iter().map(size).collect();
+        assert_eq!(
+            shown,
+            ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 GiB", "1.02 GiB", "16.0 EiB"]
+        );
+        let shown: Vec<_> = [0, 999, 85_000, 1_500_000, 60_000_000_000, u64::MAX]
+            .into_iter()
+            .map(latency)
+            .collect();
+        assert_eq!(shown, ["0 ns", "999 ns", "85.0 µs", "1.50 ms", "60.0 s", "18446744074 s"]);
+        assert_eq!(iops(50_000), "50.0 k IOPS");
     }
 }

@@ -144,10 +144,10 @@ impl Owner {
 impl SetFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let patch = json!({ "vmq": settings::table(&self.settings)? });
-        let (client, dry_run) = (&context.client, self.change.dry_run);
+        let (client, options) = (&context.client, self.change.options());
         let outcome = match Owner::find(context, &self.uplink).await? {
-            Owner::Team => client.patch::<TeamConfig>(&self.uplink, &patch, dry_run).await,
-            Owner::Uplink => client.patch::<UplinkConfig>(&self.uplink, &patch, dry_run).await,
+            Owner::Team => client.patch::<TeamConfig>(&self.uplink, &patch, options).await,
+            Owner::Uplink => client.patch::<UplinkConfig>(&self.uplink, &patch, options).await,
         };
         finish(context, outcome?, self.change).await
     }

@@ -1,7 +1,9 @@
 //! Rates from two snapshots of counters.
 
 use serde::{Serialize, Serializer};
-use suimon_contract::{Health, Name, ProcessorStages, ProcessorStatus, TopPort, TopSnapshot};
+use suimon_contract::{
+    Health, Name, ProcessorStages, ProcessorStatus, TopPort, TopSnapshot, TopTeam,
+};
 
 /// What happened per second between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,8 +16,70 @@ pub(crate) struct Rates {
     pub(crate) nics: Vec<PortRates>,
     /// Uplinks, by name.
     pub(crate) uplinks: Vec<PortRates>,
+    /// Teams, by name.
+    pub(crate) teams: Vec<TeamRates>,
     /// Processors, by number.
     pub(crate) processors: Vec<ProcessorRates>,
+}
+
+/// Of one team: what its members carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct TeamRates {
+    pub(crate) name: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) switch: Option<Name>,
+    pub(crate) health: Health,
+    pub(crate) rx_bits_per_s: u64,
+    pub(crate) tx_bits_per_s: u64,
+    /// As they are configured.
+    pub(crate) members: Vec<MemberRates>,
+}
+
+/// Of one member, with its thousandths of what the team carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct MemberRates {
+    pub(crate) uplink: Name,
+    pub(crate) health: Health,
+    pub(crate) rx_bits_per_s: u64,
+    pub(crate) rx_permille: u64,
+    pub(crate) tx_bits_per_s: u64,
+    pub(crate) tx_permille: u64,
+}
+
+impl TeamRates {
+    /// A team of these uplinks, some of which may be gone.
+    fn of(team: &TopTeam, uplinks: &[PortRates]) -> Self {
+        let find = |name: &Name| uplinks.iter().find(|uplink| uplink.name == *name);
+        let members: Vec<&PortRates> = team.members.iter().filter_map(find).collect();
+        let sum = |of: fn(&PortRates) -> u64| {
+            members.iter().fold(0_u64, |sum, member| sum.saturating_add(of(member)))
+        };
+        let rx_bits_per_s = sum(|member| member.rx_bits_per_s);
+        let tx_bits_per_s = sum(|member| member.tx_bits_per_s);
+        let member = |of: &&PortRates| MemberRates {
+            uplink: of.name.clone(),
+            health: of.health,
+            rx_bits_per_s: of.rx_bits_per_s,
+            rx_permille: share(of.rx_bits_per_s, rx_bits_per_s),
+            tx_bits_per_s: of.tx_bits_per_s,
+            tx_permille: share(of.tx_bits_per_s, tx_bits_per_s),
+        };
+        Self {
+            name: team.name.clone(),
+            switch: team.switch.clone(),
+            health: team.health,
+            rx_bits_per_s,
+            tx_bits_per_s,
+            members: members.iter().map(member).collect(),
+        }
+    }
+}
+
+/// In thousandths, rounded; nought of nothing.
+fn share(part: u64, whole: u64) -> u64 {
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let rounded = (part * 1000 + whole / 2).checked_div(whole);
+    rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0)
 }
 
 /// Of one NIC or uplink; `rx` came in from it, `tx` went out to it.
@@ -54,7 +118,7 @@ pub(crate) struct ProcessorRates {
 /// What share of a processor's time each stage had, in thousandths. They add up to
 /// 1000 but for rounding; all are nought if the processor told nothing new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StageShares([(&'static str, u64); 9]);
+pub(crate) struct StageShares([(&'static str, u64); ProcessorStages::COUNT]);
 
 impl StageShares {
     /// By growth between two accounts. What it is divided by is the processor's own
@@ -64,10 +128,9 @@ impl StageShares {
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
             *ns = growth(before, *ns);
         }
-        let whole: u128 = shares.iter().map(|(_, ns)| u128::from(*ns)).sum();
+        let whole = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
         for (_, share) in &mut shares {
-            let rounded = (u128::from(*share) * 1000 + whole / 2).checked_div(whole);
-            *share = rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0);
+            *share = self::share(*share, whole);
         }
         Self(shares)
     }
@@ -118,7 +181,7 @@ impl Rates {
     pub(crate) fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
         let interval_ns = after.time_monotonic_ns.saturating_sub(before.time_monotonic_ns);
         let interval = Interval { ns: interval_ns };
-        let ports = |before: &[TopPort], after: &[TopPort]| {
+        let ports = |before: &[TopPort], after: &[TopPort]| -> Vec<PortRates> {
             after
                 .iter()
                 .map(|port| {
@@ -131,11 +194,13 @@ impl Rates {
             let earlier = before.processors.iter().find(|earlier| earlier.id == processor.id);
             processor_rates(interval, earlier.unwrap_or(processor), processor)
         });
+        let uplinks = ports(&before.uplinks, &after.uplinks);
         Self {
             time_unix_ms: after.time_unix_ms,
             interval_ns,
             nics: ports(&before.nics, &after.nics),
-            uplinks: ports(&before.uplinks, &after.uplinks),
+            teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
+            uplinks,
             processors: processors.collect(),
         }
     }
@@ -212,6 +277,7 @@ pub(super) mod tests {
                 checksum_ns: busy_ns / 50,
                 copy_out_ns: busy_ns / 2,
                 notify_ns: busy_ns / 20,
+                storage_ns: 0,
                 poll_ns: busy_ns / 25 - busy_ns / 100,
                 idle_ns: ns.saturating_sub(busy_ns),
             },
@@ -220,7 +286,13 @@ pub(super) mod tests {
             time_unix_ms: ns / 1_000_000,
             time_monotonic_ns: ns,
             nics,
-            uplinks: vec![port("wan", ns / 1_000_000)],
+            uplinks: vec![port("spare", 7), port("wan", ns / 1_000_000)],
+            teams: vec![TopTeam {
+                name: "both".parse().unwrap(),
+                switch: Some("lan".parse().unwrap()),
+                health: Health::Up,
+                members: ["wan", "spare"].map(|name| name.parse().unwrap()).to_vec(),
+            }],
             processors: vec![processor],
         }
     }
@@ -249,6 +321,18 @@ pub(super) mod tests {
         assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
         let json = serde_json::to_value(shares).unwrap();
         assert_eq!(json["classify"], 75);
+    }
+
+    #[test]
+    fn a_team_carries_what_its_members_carry() {
+        let team = &example().teams[0];
+        assert_eq!((team.rx_bits_per_s, team.tx_bits_per_s), (8_000_000, 24_000_000));
+        let members = team.members.iter().map(|of| (of.uplink.as_str(), of.rx_permille));
+        assert_eq!(members.collect::<Vec<_>>(), [("wan", 1000), ("spare", 0)]);
+        assert_eq!(
+            [share(1, 3), share(2, 3), share(0, 0), share(u64::MAX, u64::MAX)],
+            [333, 667, 0, 1000]
+        );
     }
 
     #[test]

@@ -161,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn the_screen_holds_all_three_tables() {
+    fn the_screen_holds_all_tables() {
         let view = showing(text::View::Rates);
-        insta::assert_snapshot!(drawn(88, 14, view));
+        insta::assert_snapshot!(drawn(88, 19, view));
     }
 
     #[test]

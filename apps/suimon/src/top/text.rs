@@ -3,7 +3,7 @@
 use suimon_contract::Health;
 
 use crate::table::{Table, or_dash};
-use crate::top::rates::{PortRates, ProcessorRates, Rates};
+use crate::top::rates::{PortRates, ProcessorRates, Rates, TeamRates};
 use crate::units;
 
 /// All tables of a view.
@@ -34,7 +34,12 @@ pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
     let processors_table = ("Processors", processors(&rates.processors));
     match view {
         View::Rates => {
-            vec![("NICs", ports(&rates.nics)), ("Uplinks", ports(&rates.uplinks)), processors_table]
+            let mut tables = vec![("NICs", ports(&rates.nics)), ("Uplinks", ports(&rates.uplinks))];
+            if !rates.teams.is_empty() {
+                tables.push(("Teams", teams(&rates.teams)));
+            }
+            tables.push(processors_table);
+            tables
         }
         View::Stages => {
             vec![
@@ -45,19 +50,54 @@ pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
     }
 }
 
+const fn word(health: Health) -> &'static str {
+    match health {
+        Health::Up => "up",
+        Health::Down => "down",
+        Health::Failed => "failed",
+    }
+}
+
+/// Each team, and below it its members with their shares.
+fn teams(teams: &[TeamRates]) -> Table {
+    let titles = ["NAME", "MEMBER", "SWITCH", "HEALTH", ">RX BIT/S", ">RX %", ">TX BIT/S", ">TX %"];
+    let mut table = Table::new(&titles);
+    let dash = || or_dash(None::<&str>);
+    for team in teams {
+        table.row([
+            team.name.to_string(),
+            dash(),
+            or_dash(team.switch.as_ref()),
+            word(team.health).to_owned(),
+            units::bit_rate(team.rx_bits_per_s),
+            dash(),
+            units::bit_rate(team.tx_bits_per_s),
+            dash(),
+        ]);
+        for member in &team.members {
+            table.row([
+                team.name.to_string(),
+                member.uplink.to_string(),
+                dash(),
+                word(member.health).to_owned(),
+                units::bit_rate(member.rx_bits_per_s),
+                percent(member.rx_permille),
+                units::bit_rate(member.tx_bits_per_s),
+                percent(member.tx_permille),
+            ]);
+        }
+    }
+    table
+}
+
 fn ports(ports: &[PortRates]) -> Table {
     let titles = ["NAME", "SWITCH", "HEALTH", ">RX", ">RX BIT/S", ">TX", ">TX BIT/S", ">DROPS/S"];
     let mut table = Table::new(&titles);
     for port in ports {
-        let health = match port.health {
-            Health::Up => "up",
-            Health::Down => "down",
-            Health::Failed => "failed",
-        };
         table.row([
             port.name.to_string(),
             or_dash(port.switch.as_ref()),
-            health.to_owned(),
+            word(port.health).to_owned(),
             units::frame_rate(port.rx_frames_per_s),
             units::bit_rate(port.rx_bits_per_s),
             units::frame_rate(port.tx_frames_per_s),
@@ -138,8 +178,15 @@ mod tests {
         web   lan     up      1.25 Mfps  10.0 Gbit/s  2.50 Mfps  30.0 Gbit/s    125 k
 
         Uplinks
-        NAME  SWITCH  HEALTH         RX     RX BIT/S         TX     TX BIT/S  DROPS/S
-        wan   lan     up      1.00 kfps  8.00 Mbit/s  2.00 kfps  24.0 Mbit/s      100
+        NAME   SWITCH  HEALTH         RX     RX BIT/S         TX     TX BIT/S  DROPS/S
+        spare  lan     up          0 fps      0 bit/s      0 fps      0 bit/s        0
+        wan    lan     up      1.00 kfps  8.00 Mbit/s  2.00 kfps  24.0 Mbit/s      100
+
+        Teams
+        NAME  MEMBER  SWITCH  HEALTH     RX BIT/S   RX %     TX BIT/S   TX %
+        both  –       lan     up      8.00 Mbit/s      –  24.0 Mbit/s      –
+        both  wan     –       up      8.00 Mbit/s  100.0  24.0 Mbit/s  100.0
+        both  spare   –       up          0 bit/s    0.0      0 bit/s    0.0
 
         Processors
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S

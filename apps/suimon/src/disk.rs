@@ -1,0 +1,115 @@
+//! `disk`: what can be done to a disk and its file.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::{Args, Subcommand};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use suimon_contract::{
+    ByteSize, ConvertDiskRequest, DiskConfig, DiskFormat, DiskKind, Name, SnapshotDiskRequest,
+    StoreFile,
+};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::progress::{await_end, finish};
+use crate::resource::{OwnVerb, ResourceVerb};
+
+/// Verbs of `disk`.
+pub(crate) type DiskVerb = ResourceVerb<DiskConfig, OwnDiskVerb>;
+
+/// What only disks can do.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum OwnDiskVerb {
+    /// Make a disk larger while it is in use.
+    Resize(ResizeFlags),
+    /// Look whether a disk's file is sound.
+    Check(WorkFlags),
+    /// Give space that a disk's file does not need back to its store.
+    Compact(WorkFlags),
+    /// Copy a disk to a file of another format or kind in the same store.
+    Convert(ConvertFlags),
+    /// Keep what a disk has now: what is written from now on goes to a new differencing file.
+    Snapshot(SnapshotFlags),
+    /// Write what is in the differencing file of a disk into its parent.
+    Merge(WorkFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ResizeFlags {
+    /// The disk.
+    name: Name,
+    /// Its new size, like "20 GiB"; a disk never shrinks.
+    size: ByteSize,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkFlags {
+    /// The disk.
+    name: Name,
+    /// Do not wait until it is done.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConvertFlags {
+    #[command(flatten)]
+    work: WorkFlags,
+    /// The new file, relative to the store's path.
+    file: StoreFile,
+    /// Its format.
+    #[arg(long, value_name = "KIND", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
+    format: DiskFormat,
+    /// Its kind; fixed if absent for raw, else dynamic.
+    #[arg(long, value_name = "KIND", value_parser = one_of::<DiskKind>(&["fixed", "dynamic"]))]
+    kind: Option<DiskKind>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SnapshotFlags {
+    #[command(flatten)]
+    work: WorkFlags,
+    /// The new file, relative to the store's path.
+    file: StoreFile,
+}
+
+/// Reads one of these words as the contract writes it.
+fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    words: &'static [&'static str],
+) -> ValueParser {
+    let read = |word: String| serde_json::from_value::<T>(Value::from(word));
+    PossibleValuesParser::new(words).try_map(read).into()
+}
+
+impl OwnVerb for OwnDiskVerb {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = &context.client;
+        let (operation, no_wait) = match self {
+            Self::Resize(flags) => return flags.run(context).await,
+            Self::Check(work) => (client.check_disk(&work.name).await, work.no_wait),
+            Self::Compact(work) => (client.compact_disk(&work.name).await, work.no_wait),
+            Self::Merge(work) => (client.merge_disk(&work.name).await, work.no_wait),
+            Self::Convert(ConvertFlags { work, file, format, kind }) => {
+                let request = ConvertDiskRequest { file, format, kind };
+                (client.convert_disk(&work.name, &request).await, work.no_wait)
+            }
+            Self::Snapshot(SnapshotFlags { work, file }) => {
+                let request = SnapshotDiskRequest { file };
+                (client.snapshot_disk(&work.name, &request).await, work.no_wait)
+            }
+        };
+        await_end(context, operation?, no_wait).await
+    }
+}
+
+impl ResizeFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let patch = json!({ "size_bytes": self.size });
+        let options = self.change.options();
+        let outcome = context.client.patch::<DiskConfig>(&self.name, &patch, options).await?;
+        finish(context, outcome, self.change).await
+    }
+}

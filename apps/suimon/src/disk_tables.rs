@@ -1,0 +1,199 @@
+//! Stores and disks as tables and in detail.
+
+use suimon_contract::{
+    DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus, Resource, StoreConfig, StoreStatus,
+};
+
+use crate::lines::{Lines, storage_state, word};
+use crate::qos_tables::{add_flow, delivery_table, limits_in_short};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+impl Shown for StoreConfig {
+    const NOUN: &'static str = "store";
+    const PLURAL: &'static str = "stores";
+    const ABOUT_SET: &'static str = "Change keys of a store";
+    const ABOUT_DELETE: &'static str = "Delete a store that no disk is in; its files stay";
+
+    fn table(all: &[StoreStatus]) -> Table {
+        let titles = [
+            "NAME",
+            "PATH",
+            ">DISKS",
+            ">FREE",
+            ">OF",
+            ">IOPS",
+            ">CAPABILITY",
+            ">PROMISED",
+            ">LATENCY",
+            ">DEPTH",
+            "STATE",
+        ];
+        let mut table = Table::new(&titles);
+        for store in all {
+            table.row([
+                store.config.name.to_string(),
+                store.config.path.display().to_string(),
+                store.disks.to_string(),
+                or_dash(store.free_bytes.map(units::size)),
+                or_dash(store.total_bytes.map(units::size)),
+                units::count(store.delivered_iops),
+                or_dash(store.capability_iops.map(units::count)),
+                promised(store, units::count),
+                or_dash(store.latency_ns.map(units::latency)),
+                depth(store),
+                storage_state(store.state, store.reason.as_ref()),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &StoreStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(Self::KIND, &one.config);
+        lines.add("state", storage_state(one.state, one.reason.as_ref()));
+        lines.add("disks", one.disks);
+        let of = or_dash(one.total_bytes.map(units::size));
+        lines.add("free", format!("{} of {of}", or_dash(one.free_bytes.map(units::size))));
+        lines.add("capability", one.capability_iops.map_or("not known".to_owned(), units::iops));
+        lines.add("promised", promised(one, units::iops));
+        lines.add("delivered (5 s)", units::iops(one.delivered_iops));
+        lines.add("latency", or_dash(one.latency_ns.map(units::latency)));
+        lines.add("requests in device", depth(one));
+        lines.text()
+    }
+}
+
+/// `4500 (90 %)`, with the number as `shown` makes it.
+fn promised(store: &StoreStatus, shown: fn(u64) -> String) -> String {
+    let iops = shown(store.promised_iops);
+    match store.promised_percent {
+        Some(percent) => format!("{iops} ({percent} %)"),
+        None => iops,
+    }
+}
+
+fn depth(store: &StoreStatus) -> String {
+    format!("{} of {}", store.depth, store.depth_allowed)
+}
+
+impl Shown for DiskConfig {
+    const NOUN: &'static str = "disk";
+    const PLURAL: &'static str = "disks";
+    const ABOUT_SET: &'static str = "Change keys of a disk";
+    const ABOUT_DELETE: &'static str = "Delete a disk; its file stays unless --with-file is given";
+
+    fn table(all: &[DiskStatus]) -> Table {
+        let titles = [
+            "NAME", "STORE", "FORMAT", ">SIZE", ">ON DISK", "QOS", ">READ", ">WRITTEN", ">ERRORS",
+            "USED BY", "STATE",
+        ];
+        let mut table = Table::new(&titles);
+        for disk in all {
+            table.row([
+                disk.config.name.to_string(),
+                disk.config.store.to_string(),
+                format(&disk.config),
+                or_dash(disk.size_bytes.map(units::size)),
+                or_dash(disk.allocated_bytes.map(units::size)),
+                qos(&disk.config),
+                units::size(disk.counters.reads.bytes),
+                units::size(disk.counters.writes.bytes),
+                units::count(errors(&disk.counters)),
+                used_by(disk),
+                storage_state(disk.state, disk.reason.as_ref()),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &DiskStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(Self::KIND, &one.config);
+        lines.add("state", storage_state(one.state, one.reason.as_ref()));
+        lines.add("kept in", one.file.display());
+        lines.add("kept as", format!("{}, {}", word(&one.config.format), kind(&one.config)));
+        lines.add("size", or_dash(one.size_bytes.map(units::size)));
+        lines.add("on disk", or_dash(one.allocated_bytes.map(units::size)));
+        lines.add("processor", or_dash(one.processor));
+        lines.add("used by", used_by(one));
+        if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {
+            lines.add("queues in use", vhost_user.queues);
+            lines.add("virtio features", vhost_user.features.join(", "));
+        }
+        if let Some(flow) = &one.qos {
+            add_flow(&mut lines, flow);
+        }
+        lines.table(&request_table(&one.counters));
+        if let Some(flow) = &one.qos {
+            lines.table(&delivery_table(flow));
+        }
+        lines.text()
+    }
+}
+
+/// `vhdx`, or with its kind where that is not the usual one: `vhdx, fixed`.
+fn format(disk: &DiskConfig) -> String {
+    let format = word(&disk.format);
+    let is_usual = disk.effective_kind() == disk.format.default_kind();
+    if is_usual { format } else { format!("{format}, {}", kind(disk)) }
+}
+
+fn kind(disk: &DiskConfig) -> String {
+    word(&disk.effective_kind())
+}
+
+/// The policy, or the limits of the disk's own.
+fn qos(disk: &DiskConfig) -> String {
+    disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
+}
+
+/// `VM, 2 NBD clients`.
+fn used_by(disk: &DiskStatus) -> String {
+    let vm = disk.vhost_user.as_ref().filter(|vhost_user| vhost_user.connected);
+    let clients = disk.nbd.map_or(0, |nbd| nbd.clients);
+    let nbd = match clients {
+        0 => None,
+        1 => Some("1 NBD client".to_owned()),
+        many => Some(format!("{many} NBD clients")),
+    };
+    let users: Vec<String> = vm.map(|_| "VM".to_owned()).into_iter().chain(nbd).collect();
+    if users.is_empty() { "–".to_owned() } else { users.join(", ") }
+}
+
+fn by_kind(counters: &DiskCounters) -> [(&'static str, &DiskRequestCounters); 4] {
+    [
+        ("read", &counters.reads),
+        ("write", &counters.writes),
+        ("flush", &counters.flushes),
+        ("discard", &counters.discards),
+    ]
+}
+
+fn errors(counters: &DiskCounters) -> u64 {
+    by_kind(counters).iter().fold(0, |sum, (_, kind)| sum.saturating_add(kind.errors))
+}
+
+fn request_table(counters: &DiskCounters) -> Table {
+    let titles =
+        ["REQUEST", ">COUNT", ">BYTES", ">ERRORS", ">HALF WITHIN", ">99 % WITHIN", ">LONGEST"];
+    let mut table = Table::new(&titles);
+    for (name, kind) in by_kind(counters) {
+        let latency = |ns| if kind.requests == 0 { "–".to_owned() } else { units::latency(ns) };
+        table.row([
+            name.to_owned(),
+            units::count(kind.requests),
+            units::size(kind.bytes),
+            units::count(kind.errors),
+            latency(kind.latency_ns_p50),
+            latency(kind.latency_ns_p99),
+            latency(kind.latency_ns_max),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+#[path = "disk_tables_tests.rs"]
+mod tests;

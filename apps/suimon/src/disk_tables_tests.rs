@@ -1,0 +1,173 @@
+use suimon_contract::{
+    DiskNbdStatus, DiskQos, DiskVhostUserStatus, QosDelivery, QosFlowStatus, StorageState,
+    parse_toml,
+};
+
+use super::*;
+
+const HOST: &str = r#"
+[[store]]
+name = "fast"
+path = "/srv/fast"
+capability_iops = 50000
+[[store]]
+name = "slow"
+path = "/srv/slow"
+normalization_bytes = "64 KiB"
+[[qos_policy]]
+name = "gold"
+min_iops = 1000
+[[disk]]
+name = "web"
+store = "fast"
+format = "vhdx"
+size_bytes = "10 GiB"
+serial = "WEB-1"
+[disk.qos]
+min_iops = 500
+max_iops = 20000
+max_bytes_per_s = "100 MiB"
+[disk.vhost_user]
+socket = "/run/web.sock"
+queues = 2
+[[disk]]
+name = "old"
+store = "slow"
+format = "vhd"
+kind = "fixed"
+qos_policy = "gold"
+"#;
+
+fn stores() -> Vec<StoreStatus> {
+    let mut stores = parse_toml(HOST, None).unwrap().stores.into_iter();
+    let mut next = || stores.next().unwrap();
+    vec![
+        StoreStatus {
+            config: next(),
+            state: StorageState::Ready,
+            reason: None,
+            total_bytes: Some(2 << 40),
+            free_bytes: Some(1 << 40),
+            capability_iops: Some(50_000),
+            promised_iops: 1500,
+            promised_percent: Some(3),
+            disks: 1,
+            delivered_iops: 12_345,
+            latency_ns: Some(85_400),
+            depth: 7,
+            depth_allowed: 32,
+        },
+        StoreStatus {
+            config: next(),
+            state: StorageState::Failed,
+            reason: Some("there is no directory /srv/slow; make it".to_owned()),
+            total_bytes: None,
+            free_bytes: None,
+            capability_iops: None,
+            promised_iops: 1000,
+            promised_percent: None,
+            disks: 1,
+            delivered_iops: 0,
+            latency_ns: None,
+            depth: 0,
+            depth_allowed: 256,
+        },
+    ]
+}
+
+#[test]
+fn stores_are_shown_in_a_table_and_in_detail() {
+    let stores = stores();
+    insta::assert_snapshot!(StoreConfig::table(&stores).render());
+    insta::assert_snapshot!(StoreConfig::details(&stores[0]));
+    insta::assert_snapshot!(StoreConfig::details(&stores[1]));
+}
+
+fn requests(requests: u64) -> DiskRequestCounters {
+    DiskRequestCounters {
+        requests,
+        bytes: requests * 4096,
+        errors: 1,
+        latency_ns_p50: 80_100,
+        latency_ns_p99: 2_340_000,
+        latency_ns_max: 1_020_000_000,
+    }
+}
+
+fn disks() -> Vec<DiskStatus> {
+    let mut disks = parse_toml(HOST, None).unwrap().disks.into_iter();
+    let (web, old) = (disks.next().unwrap(), disks.next().unwrap());
+    let limits: DiskQos = web.qos;
+    let waits = [("own-maximum", 1_500_000_000), ("device-depth", 2_000_000), ("own-bandwidth", 0)];
+    let flow = QosFlowStatus {
+        disk: web.name.clone(),
+        store: web.store.clone(),
+        holder: "disk/web".to_owned(),
+        limits,
+        waiting: 12,
+        in_flight: 4,
+        last_5_s: QosDelivery {
+            window_ns: 5_000_000_000,
+            entitled_iops: 500,
+            demanded_iops: 25_000,
+            delivered_iops: 19_990,
+            waits_ns: waits.into_iter().map(|(cause, ns)| (cause.to_owned(), ns)).collect(),
+        },
+        last_5_min: QosDelivery { delivered_iops: 400, ..QosDelivery::default() },
+    };
+    vec![
+        DiskStatus {
+            config: web,
+            state: StorageState::Ready,
+            reason: None,
+            file: "/srv/fast/web.vhdx".into(),
+            size_bytes: Some(10 << 30),
+            allocated_bytes: Some(1_300 << 20),
+            processor: Some(1),
+            vhost_user: Some(DiskVhostUserStatus {
+                connected: true,
+                queues: 2,
+                features: vec!["VIRTIO_BLK_F_MQ".to_owned(), "VIRTIO_BLK_F_FLUSH".to_owned()],
+            }),
+            nbd: Some(DiskNbdStatus { clients: 2 }),
+            counters: DiskCounters {
+                reads: requests(1_234_567),
+                writes: requests(10),
+                ..DiskCounters::default()
+            },
+            qos: Some(flow),
+        },
+        DiskStatus {
+            config: old,
+            state: StorageState::Failed,
+            reason: Some("the footer is damaged".to_owned()),
+            file: "/srv/slow/old.vhd".into(),
+            size_bytes: None,
+            allocated_bytes: None,
+            processor: None,
+            vhost_user: None,
+            nbd: None,
+            counters: DiskCounters::default(),
+            qos: None,
+        },
+    ]
+}
+
+#[test]
+fn disks_are_shown_in_a_table_and_in_detail() {
+    let disks = disks();
+    insta::assert_snapshot!(DiskConfig::table(&disks).render());
+    insta::assert_snapshot!(DiskConfig::details(&disks[0]));
+    insta::assert_snapshot!(DiskConfig::details(&disks[1]));
+}
+
+#[test]
+fn who_uses_a_disk_is_said_in_words() {
+    let mut disk = disks().remove(0);
+    assert_eq!(used_by(&disk), "VM, 2 NBD clients");
+    disk.vhost_user = Some(DiskVhostUserStatus::default());
+    disk.nbd = Some(DiskNbdStatus { clients: 1 });
+    assert_eq!(used_by(&disk), "1 NBD client");
+    disk.nbd = None;
+    assert_eq!(used_by(&disk), "–");
+}

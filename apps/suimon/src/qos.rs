@@ -1,0 +1,103 @@
+//! `qos`: policies, what disks get, and what could be promised.
+
+use core::convert::Infallible;
+use core::time::Duration;
+
+use clap::{Args, Subcommand};
+use suimon_contract::{DiskConfig, Name, QosFlowStatus, QosPolicyConfig};
+
+use crate::exit::Failure;
+use crate::output::{Context, is_terminal, print};
+use crate::qos_tables::flow_table;
+use crate::qos_what_if::WhatIfFlags;
+use crate::resource::ResourceVerb;
+
+/// Verbs of `qos policy`, which has none of its own.
+pub(crate) type PolicyVerb = ResourceVerb<QosPolicyConfig, Infallible>;
+
+/// Verbs of `qos`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum QosVerb {
+    /// QoS policies: limits that several disks have.
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// Show what disks are entitled to, want and get, and what their requests wait for.
+    Flows(FlowFlags),
+    /// Say whether stores could keep what they would promise, and change nothing.
+    WhatIf(WhatIfFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FlowFlags {
+    /// Disks; all of them if none is given.
+    #[arg(value_name = "DISK")]
+    disks: Vec<Name>,
+    /// Only disks in this store.
+    #[arg(long, value_name = "STORE")]
+    store: Option<Name>,
+    /// Show it again and again, until interrupted.
+    #[arg(long)]
+    watch: bool,
+    /// Milliseconds from one time to the next, 100 to 60000.
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 1000,
+        requires = "watch",
+        value_parser = clap::value_parser!(u32).range(100..=60_000)
+    )]
+    interval: u32,
+}
+
+impl QosVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Policy(verb) => verb.run(context).await,
+            Self::Flows(flags) => flags.run(context).await,
+            Self::WhatIf(flags) => flags.run(context).await,
+        }
+    }
+}
+
+impl FlowFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        if !self.watch {
+            let flows = self.flows(context).await?;
+            return Ok(context.show(&flows, |flows| flow_table(flows).render())?);
+        }
+        let interval = Duration::from_millis(self.interval.into());
+        loop {
+            let flows = self.flows(context).await?;
+            if context.json {
+                context.show_line(&flows, |_| String::new())?;
+            } else {
+                // Home, and clear to the end; a file gets one table below the other.
+                let head = if is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+                let tail = if is_terminal() { "" } else { "\n" };
+                print(&format!("{head}{}{tail}", flow_table(&flows).render()))?;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
+                interrupt = tokio::signal::ctrl_c() => return Ok(interrupt?),
+            }
+        }
+    }
+
+    /// The flows that were asked for. A disk without one is not open, or is not there.
+    async fn flows(&self, context: &Context) -> Result<Vec<QosFlowStatus>, Failure> {
+        let mut flows = context.client.qos_flows().await?;
+        for disk in &self.disks {
+            if !flows.iter().any(|flow| flow.disk == *disk) {
+                context.client.show::<DiskConfig>(disk).await?;
+                return Err(Failure::not_found(format!(
+                    "disk `{disk}` is not open, so it gets nothing; see `suimon disk show {disk}`"
+                )));
+            }
+        }
+        flows.retain(|flow| {
+            (self.disks.is_empty() || self.disks.contains(&flow.disk))
+                && self.store.as_ref().is_none_or(|store| flow.store == *store)
+        });
+        Ok(flows)
+    }
+}

@@ -1,0 +1,185 @@
+//! Storage QoS as tables and in detail: policies, and what each disk gets.
+
+use core::cmp::Reverse;
+
+use suimon_contract::{
+    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyStatus, Resource, StorePromises,
+};
+
+use crate::lines::{Lines, word};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+use crate::units;
+
+impl Shown for QosPolicyConfig {
+    const NOUN: &'static str = "QoS policy";
+    const PLURAL: &'static str = "QoS policies";
+    const ABOUT_SET: &'static str = "Change keys of a QoS policy while its disks are in use";
+    const ABOUT_DELETE: &'static str = "Delete a QoS policy that no disk has";
+
+    fn table(all: &[QosPolicyStatus]) -> Table {
+        let titles = [
+            "NAME",
+            "KIND",
+            ">MIN",
+            ">MAX",
+            ">MAX BYTES",
+            ">BURST",
+            ">WEIGHT",
+            ">DISKS",
+            ">PROMISED",
+            ">IOPS",
+        ];
+        let mut table = Table::new(&titles);
+        for policy in all {
+            let limits = policy.config.limits();
+            table.row([
+                policy.config.name.to_string(),
+                word(&policy.config.kind),
+                or_dash(limits.min_iops.map(units::count)),
+                or_dash(limits.max_iops.map(units::count)),
+                or_dash(max_bytes(&limits)),
+                or_dash(burst(&limits)),
+                limits.weight.to_string(),
+                policy.disks.len().to_string(),
+                units::count(policy.promised_iops),
+                units::count(policy.delivered_iops),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &QosPolicyStatus) -> String {
+        let mut lines = Lines::default();
+        lines.keys(Self::KIND, &one.config);
+        let disks: Vec<_> = one.disks.iter().map(ToString::to_string).collect();
+        lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
+        lines.add("promised", units::iops(one.promised_iops));
+        lines.add("delivered (5 s)", units::iops(one.delivered_iops));
+        lines.text()
+    }
+}
+
+/// `100 MiB/s`.
+fn max_bytes(limits: &DiskQos) -> Option<String> {
+    limits.max_bytes_per_s.map(|bytes| format!("{}/s", units::size(bytes.bytes())))
+}
+
+/// `20.0 k for 60 s`.
+fn burst(limits: &DiskQos) -> Option<String> {
+    let (iops, seconds) = limits.burst_iops.zip(limits.burst_s)?;
+    Some(format!("{} for {seconds} s", units::count(iops)))
+}
+
+/// `min 500, max 1000 and 8.00 MiB/s, weight 200`; `–` without any.
+pub(crate) fn limits_in_short(limits: &DiskQos) -> String {
+    let iops = limits.max_iops.map(units::count);
+    let max: Vec<String> = iops.into_iter().chain(max_bytes(limits)).collect();
+    let parts = [
+        limits.min_iops.map(|min| format!("min {}", units::count(min))),
+        (!max.is_empty()).then(|| format!("max {}", max.join(" and "))),
+        burst(limits).map(|burst| format!("burst {burst}")),
+        (limits.weight != DiskQos::NONE.weight).then(|| format!("weight {}", limits.weight)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
+}
+
+/// What disks get, a line each. Rates are normalised operations per second over 5 s.
+pub(crate) fn flow_table(flows: &[QosFlowStatus]) -> Table {
+    let titles = [
+        "DISK",
+        "STORE",
+        "LIMITS OF",
+        "LIMITS",
+        ">ENTITLED",
+        ">WANTED",
+        ">GOT",
+        ">GOT IN 5 MIN",
+        ">WAITING",
+        ">IN DEVICE",
+        "WAITS FOR",
+    ];
+    let mut table = Table::new(&titles);
+    for flow in flows {
+        table.row([
+            flow.disk.to_string(),
+            flow.store.to_string(),
+            flow.holder.clone(),
+            limits_in_short(&flow.limits),
+            units::count(flow.last_5_s.entitled_iops),
+            units::count(flow.last_5_s.demanded_iops),
+            units::count(flow.last_5_s.delivered_iops),
+            units::count(flow.last_5_min.delivered_iops),
+            units::count(flow.waiting.into()),
+            units::count(flow.in_flight.into()),
+            waits_for(&flow.last_5_s),
+        ]);
+    }
+    table
+}
+
+/// What requests waited for most: `own maximum`.
+fn waits_for(delivery: &QosDelivery) -> String {
+    let longest = delivery
+        .waits_ns
+        .iter()
+        .filter(|(_, ns)| **ns > 0)
+        .min_by_key(|(cause, ns)| (Reverse(**ns), cause.as_str()));
+    or_dash(longest.map(|(cause, _)| cause.replace('-', " ")))
+}
+
+/// What a disk is held to.
+pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
+    let limits = limits_in_short(&flow.limits);
+    lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
+    lines.add("requests waiting", flow.waiting);
+    lines.add("requests in device", flow.in_flight);
+}
+
+/// What a disk is entitled to, wants and gets.
+pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
+    let mut table = Table::new(&["OVER", ">ENTITLED", ">WANTED", ">GOT", "WAITED FOR"]);
+    for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
+        table.row([
+            over.to_owned(),
+            units::iops(delivery.entitled_iops),
+            units::iops(delivery.demanded_iops),
+            units::iops(delivery.delivered_iops),
+            waits(delivery),
+        ]);
+    }
+    table
+}
+
+/// `own maximum 1.50 s, device depth 2.00 ms`, longest first.
+fn waits(delivery: &QosDelivery) -> String {
+    let mut waits: Vec<_> = delivery.waits_ns.iter().filter(|(_, ns)| **ns > 0).collect();
+    waits.sort_by_key(|(cause, ns)| (Reverse(**ns), cause.as_str()));
+    let waits: Vec<_> = waits
+        .into_iter()
+        .map(|(cause, ns)| format!("{} {}", cause.replace('-', " "), units::latency(*ns)))
+        .collect();
+    if waits.is_empty() { "–".to_owned() } else { waits.join(", ") }
+}
+
+/// What stores promise or would promise, a line each.
+pub(crate) fn promise_table(stores: &[StorePromises]) -> Table {
+    let titles = ["STORE", ">MINIMUMS", ">COME TO", ">CAPABILITY", ">MAY BE PROMISED", "FITS"];
+    let mut table = Table::new(&titles);
+    for store in stores {
+        table.row([
+            store.store.to_string(),
+            store.minimums.to_string(),
+            units::count(store.minimums_iops),
+            or_dash(store.capability_iops.map(units::count)),
+            units::count(store.promisable_iops),
+            if store.fits { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+#[path = "qos_tables_tests.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+use suimon_contract::{ByteSize, QosPolicyKind};
+
+use super::*;
+
+fn limits() -> DiskQos {
+    DiskQos {
+        min_iops: Some(500),
+        max_iops: Some(12_000),
+        max_bytes_per_s: Some(ByteSize::new(100 << 20)),
+        weight: 250,
+        burst_iops: Some(20_000),
+        burst_s: Some(60),
+    }
+}
+
+#[test]
+fn limits_are_told_in_short() {
+    assert_eq!(limits_in_short(&DiskQos::NONE), "–");
+    assert_eq!(
+        limits_in_short(&limits()),
+        "min 500, max 12.0 k and 100 MiB/s, burst 20.0 k for 60 s, weight 250"
+    );
+    let bytes = DiskQos { max_bytes_per_s: limits().max_bytes_per_s, ..DiskQos::NONE };
+    assert_eq!(limits_in_short(&bytes), "max 100 MiB/s");
+}
+
+#[test]
+fn policies_are_shown_in_a_table_and_in_detail() {
+    let policy = |name: &str, kind, limits, disks: &[&str]| QosPolicyStatus {
+        config: QosPolicyConfig::new(name.parse().unwrap(), kind, limits),
+        disks: disks.iter().map(|disk| disk.parse().unwrap()).collect(),
+        promised_iops: 1000,
+        delivered_iops: 12_345,
+    };
+    let policies = [
+        policy("gold", QosPolicyKind::Dedicated, limits(), &["web", "db"]),
+        policy("rest", QosPolicyKind::Aggregated, DiskQos::NONE, &[]),
+    ];
+    insta::assert_snapshot!(QosPolicyConfig::table(&policies).render());
+    insta::assert_snapshot!(QosPolicyConfig::details(&policies[0]));
+    insta::assert_snapshot!(QosPolicyConfig::details(&policies[1]));
+}
+
+fn delivery(delivered_iops: u64, waits: &[(&str, u64)]) -> QosDelivery {
+    QosDelivery {
+        window_ns: 5_000_000_000,
+        entitled_iops: 500,
+        demanded_iops: 9_999,
+        delivered_iops,
+        waits_ns: waits.iter().map(|(cause, ns)| ((*cause).to_owned(), *ns)).collect(),
+    }
+}
+
+#[test]
+fn flows_say_what_disks_get_and_wait_for() {
+    let waits = [("device-depth", 7), ("own-maximum", 1_500_000_000), ("own-bandwidth", 0)];
+    let flow = |disk: &str, holder: &str, limits, waits: &[_]| QosFlowStatus {
+        disk: disk.parse().unwrap(),
+        store: "fast".parse().unwrap(),
+        holder: holder.to_owned(),
+        limits,
+        waiting: 3,
+        in_flight: 1,
+        last_5_s: delivery(480, waits),
+        last_5_min: delivery(15_000, waits),
+    };
+    let flows = [
+        flow("web", "qos_policy/gold", limits(), &waits),
+        flow("db", "disk/db", DiskQos::NONE, &[]),
+    ];
+    insta::assert_snapshot!(flow_table(&flows).render());
+    insta::assert_snapshot!(delivery_table(&flows[0]).render());
+    assert_eq!(waits_for(&delivery(1, &[("own-maximum", 0)])), "–");
+}
+
+#[test]
+fn promises_show_their_arithmetic() {
+    let store = |name: &str, capability_iops: Option<u64>, fits| StorePromises {
+        store: name.parse().unwrap(),
+        minimums: 3,
+        minimums_iops: 48_000,
+        capability_iops,
+        promisable_iops: capability_iops.unwrap_or_default() * 9 / 10,
+        fits,
+        text: String::new(),
+    };
+    let stores = [store("fast", Some(60_000), true), store("slow", None, false)];
+    insta::assert_snapshot!(promise_table(&stores).render(), @r"
+    STORE  MINIMUMS  COME TO  CAPABILITY  MAY BE PROMISED  FITS
+    fast          3   48.0 k      60.0 k           54.0 k  yes
+    slow          3   48.0 k           –                0  no
+    ");
+}

@@ -1,0 +1,215 @@
+//! `qos what-if`: what stores would promise if disks, policies or stores were different.
+
+use clap::Args;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use suimon_contract::{
+    ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Kind, Name, QosPolicyProposal,
+    QosProposal, StoreProposal, WhatIfAnswer, WhatIfRequest,
+};
+
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::qos_tables::promise_table;
+use crate::settings;
+
+/// What could be different.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WhatIfFlags {
+    /// What would be different: disk/NAME, qos_policy/NAME or store/NAME, each with the keys
+    /// that would have another value behind it, like `disk/web min_iops=500 store=fast`.
+    /// What is not named stays as it is. A disk that is not there yet needs a store.
+    #[arg(value_name = "RESOURCE|KEY=VALUE", required_unless_present = "without")]
+    words: Vec<String>,
+    /// A disk that would not be there; may be given more than once.
+    #[arg(long, value_name = "DISK")]
+    without: Vec<Name>,
+}
+
+/// The keys of one resource that would have another value.
+#[derive(Clone, Debug, PartialEq)]
+struct Different {
+    kind: Kind,
+    name: Name,
+    /// As a merge patch has them.
+    limits: Map<String, Value>,
+    others: Map<String, Value>,
+}
+
+impl WhatIfFlags {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        let different = read(&self.words)?;
+        let config = context.client.config().await?;
+        let gone = self.without.into_iter().map(QosProposal::WithoutDisk);
+        let proposals: Result<Vec<_>, Failure> =
+            gone.map(Ok).chain(different.into_iter().map(|one| one.proposal(&config))).collect();
+        let answer = context.client.what_if(&WhatIfRequest { proposals: proposals? }).await?;
+        context.show(&answer, |answer| promise_table(&answer.stores).render())?;
+        if answer.fits { Ok(()) } else { Err(refusal(&answer)) }
+    }
+}
+
+/// What the daemon would say if the change were made.
+fn refusal(answer: &WhatIfAnswer) -> Failure {
+    let too_much = answer.stores.iter().filter(|store| !store.fits);
+    let errors = too_much.map(|store| {
+        let error = ApiError::new(ErrorCode::Overcommitted, &store.text);
+        error.about(format!("store/{}", store.store))
+    });
+    Failure::Refused(errors.collect())
+}
+
+fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
+    let mut all: Vec<Different> = Vec::new();
+    for word in words {
+        match (word.split_once('='), all.last_mut()) {
+            (None, _) => all.push(Different::new(word)?),
+            (Some((key, value)), Some(last)) => last.set(key, value)?,
+            (Some(_), None) => {
+                return Err(Failure::Usage(format!(
+                    "`{word}` belongs to nothing; say before it what has the key, like disk/web"
+                )));
+            }
+        }
+    }
+    let empty = all.iter().find(|one| one.limits.is_empty() && one.others.is_empty());
+    // A disk may be there to be added as it is; a policy or store without keys says nothing.
+    match empty.filter(|one| one.kind != Kind::Disk) {
+        Some(one) => Err(Failure::Usage(format!(
+            "nothing of {}/{} would be different; name a key, one of {}",
+            one.kind.word(),
+            one.name,
+            one.keys()
+        ))),
+        None => Ok(all),
+    }
+}
+
+impl Different {
+    fn new(word: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::Usage(format!(
+                "`{word}` is neither KEY=VALUE nor disk/NAME, qos_policy/NAME or store/NAME"
+            ))
+        };
+        let (kind, name) = word.split_once('/').ok_or_else(wrong)?;
+        let kinds = [Kind::Disk, Kind::QosPolicy, Kind::Store];
+        let kind = kinds.into_iter().find(|known| known.word() == kind).ok_or_else(wrong)?;
+        let name = name.parse().map_err(|_| wrong())?;
+        Ok(Self { kind, name, limits: Map::new(), others: Map::new() })
+    }
+
+    /// The keys beside the limits that QoS reads.
+    const fn other_keys(&self) -> &'static [&'static str] {
+        match self.kind {
+            Kind::Disk => &["store", "qos_policy"],
+            Kind::QosPolicy => &["kind"],
+            _ => &["capability_iops"],
+        }
+    }
+
+    /// The key of limits of this name, of what has limits.
+    fn limit(&self, name: &str) -> Option<&'static Key> {
+        Kind::DiskQos.key(name).filter(|_| self.kind != Kind::Store)
+    }
+
+    fn keys(&self) -> String {
+        let limits = Kind::DiskQos.keys().iter().map(|key| key.name);
+        let limits = limits.filter(|name| self.limit(name).is_some());
+        let keys: Vec<_> = self.other_keys().iter().copied().chain(limits).collect();
+        keys.join(", ")
+    }
+
+    fn set(&mut self, name: &str, word: &str) -> Result<(), Failure> {
+        let other = || self.kind.key(name).filter(|_| self.other_keys().contains(&name));
+        let (key, is_limit) = match (self.limit(name), other()) {
+            (Some(key), _) => (key, true),
+            (None, Some(key)) => (key, false),
+            (None, None) => {
+                return Err(Failure::Usage(format!(
+                    "there is no key `{name}` of {}/{} that QoS reads; the keys are {}",
+                    self.kind.word(),
+                    self.name,
+                    self.keys()
+                )));
+            }
+        };
+        let value = settings::value(key, word).map_err(Failure::Usage)?;
+        let table = if is_limit { &mut self.limits } else { &mut self.others };
+        match table.insert(name.to_owned(), value) {
+            None => Ok(()),
+            Some(_) => Err(Failure::Usage(format!("`{name}` is set twice"))),
+        }
+    }
+
+    /// The proposal, with what was not named as it is in desired state.
+    fn proposal(self, config: &HostConfig) -> Result<QosProposal, Failure> {
+        let Self { kind, name, limits, others } = self;
+        Ok(match kind {
+            Kind::Disk => {
+                let known = config.disks.iter().find(|disk| disk.name == name);
+                let before = DiskProposal {
+                    name,
+                    store: None,
+                    qos_policy: known.and_then(|disk| disk.qos_policy.clone()),
+                    qos: DiskQos::NONE,
+                };
+                let mut disk: DiskProposal = merged(&before, &others)?;
+                // Limits come from one place: a policy that is named takes the place of the
+                // disk's own, and limits that are named that of a policy.
+                let names_policy = others.get("qos_policy").is_some_and(|name| !name.is_null());
+                let own = known.map_or(DiskQos::NONE, |disk| disk.qos);
+                let before = if names_policy { DiskQos::NONE } else { own };
+                disk.qos = merged(&before, &limits)?;
+                if !limits.is_empty() && !names_policy {
+                    disk.qos_policy = None;
+                }
+                QosProposal::Disk(disk)
+            }
+            Kind::QosPolicy => {
+                let known = config.qos_policies.iter().find(|policy| policy.name == name);
+                let before = known.map_or(DiskQos::NONE, |policy| policy.limits());
+                let policy =
+                    QosPolicyProposal { name, kind: None, limits: merged(&before, &limits)? };
+                QosProposal::QosPolicy(merged(&policy, &others)?)
+            }
+            _ => {
+                let known = config.stores.iter().find(|store| store.name == name);
+                let capability_iops = others
+                    .get("capability_iops")
+                    .and_then(Value::as_u64)
+                    .or_else(|| known.and_then(|store| store.capability_iops));
+                let Some(capability_iops) = capability_iops else {
+                    return Err(Failure::Usage(format!(
+                        "say what store/{name} could do, like capability_iops=50000"
+                    )));
+                };
+                QosProposal::Store(StoreProposal { name, capability_iops })
+            }
+        })
+    }
+}
+
+/// `before` with the keys of `patch`.
+fn merged<T: Serialize + DeserializeOwned>(
+    before: &T,
+    patch: &Map<String, Value>,
+) -> Result<T, Failure> {
+    let wrong = |error: serde_json::Error| Failure::Usage(error.to_string());
+    let mut value = serde_json::to_value(before).map_err(wrong)?;
+    if let Value::Object(table) = &mut value {
+        for (key, value) in patch {
+            if value.is_null() {
+                table.remove(key);
+            } else {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    serde_json::from_value(value).map_err(wrong)
+}
+
+#[cfg(test)]
+#[path = "qos_what_if_tests.rs"]
+mod tests;
