@@ -9,10 +9,17 @@
 #![forbid(unsafe_code)]
 
 pub mod coalesce_oracle;
+pub mod disk_oracle;
 pub mod frame_oracle;
 pub mod frame_sample;
 pub mod guest_image;
 pub mod lacp_oracle;
+pub mod nbd_client;
+pub mod nbd_disk;
+pub mod nbd_oracle;
 pub mod packed_oracle;
 pub mod ring_oracle;
+pub mod vhd_oracle;
+pub mod vhdx_oracle;
 pub mod vhost_user_oracle;
+pub mod xdp_oracle;

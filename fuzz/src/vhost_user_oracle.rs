@@ -13,10 +13,12 @@ use std::sync::{Arc, Mutex};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::Offloads;
-use suimon_ports::{FrameSink, FrameSource, OffloadSwitches, QueueHost};
-use suimon_quantity::{PortId, QueueId};
-use suimon_ring::OffloadMask;
-use suimon_vhost_user::{Device, DeviceLink, HEADER_BYTES, Header, Message, Offer, Request};
+use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadSwitches, QueueHost};
+use suimon_quantity::{Direction, DiskId, PortId, QueueId};
+use suimon_ring::{DiskFacts, DiskShape, OffloadMask};
+use suimon_vhost_user::{
+    Device, DeviceLink, DiskModel, HEADER_BYTES, Header, Message, Model, NicModel, Offer, Request,
+};
 
 const MESSAGES_MAX: usize = 64;
 const MEMORY_BYTES: u64 = 0x1_0000;
@@ -27,8 +29,8 @@ const BESIDE: u8 = 0xf0;
 #[derive(Default)]
 struct Register(Mutex<BTreeSet<Queue>>);
 
-/// A queue of the one port there is.
-type Queue = (suimon_quantity::Direction, u16);
+/// A queue of the one port or disk there is.
+type Queue = (Direction, u16);
 
 impl Register {
     fn enter(&self, id: QueueId) {
@@ -51,16 +53,51 @@ impl QueueHost for Register {
     }
 }
 
-/// Sends the messages in `input` to a device.
+impl DiskQueueHost for Register {
+    fn attach(&self, disk: DiskId, index: u16, _queue: Box<dyn DiskQueue>) {
+        let queue = (Direction::Ingress, index);
+        assert!(self.0.lock().unwrap().insert(queue), "{index} of {disk:?} twice");
+    }
+    fn detach(&self, _disk: DiskId, index: u16) {
+        self.0.lock().unwrap().remove(&(Direction::Ingress, index));
+    }
+    fn detach_disk(&self, _disk: DiskId) {
+        self.0.lock().unwrap().clear();
+    }
+}
+
+/// Sends the messages in `input` to a NIC, and to a disk.
 pub fn check(input: &[u8]) {
+    check_device(input, 2, |host| {
+        let nic = NicModel {
+            port: PortId(1),
+            host,
+            mask: Arc::new(OffloadMask::new(Offloads::TCP)),
+            mac: None,
+            mtu: 1500,
+        };
+        (Model::Nic(nic), Offer::new(2, true, &OffloadSwitches::default(), 0))
+    });
+    check_device(input, 1, |host| {
+        let shape = DiskShape {
+            bytes: 1 << 20,
+            sector_bytes: 512,
+            is_read_only: false,
+            serial: String::new(),
+        };
+        let facts = Arc::new(DiskFacts::new(&shape));
+        let disk = DiskModel { disk: DiskId(1), host, facts, physical_sector_bytes: 4096 };
+        (Model::Disk(disk), Offer::disk(2, false, 0))
+    });
+}
+
+/// The same for one device, of whose queues each is made of so many rings.
+fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Model, Offer)) {
     let host = Arc::new(Register::default());
+    let (model, offer) = model(host.clone());
     let mut device = Device::new(DeviceLink {
-        port: PortId(1),
-        host: host.clone(),
-        mask: Arc::new(OffloadMask::new(Offloads::TCP)),
-        offer: Offer::new(2, true, &OffloadSwitches::default(), 0),
-        mac: None,
-        mtu: 1500,
+        model,
+        offer,
         faults: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()),
     });
     let mut rest = input;
@@ -92,7 +129,7 @@ pub fn check(input: &[u8]) {
             Ok(None) => {}
             Err(fault) => assert!(!fault.to_string().is_empty()),
         }
-        assert!(usize::from(device.running_pairs()) * 2 <= host.0.lock().unwrap().len());
+        assert!(usize::from(device.running_queues()) * rings <= host.0.lock().unwrap().len());
     }
     drop(device);
     assert!(host.0.lock().unwrap().is_empty(), "a queue was left behind");

@@ -1,0 +1,9 @@
+//! Any VHDX image, and a guest that uses it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use suimon_fuzz::vhdx_oracle::check;
+
+fuzz_target!(|input: &[u8]| {
+    check(input);
+});

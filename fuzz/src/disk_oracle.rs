@@ -1,0 +1,376 @@
+//! Rings of disks in memory that holds any bytes.
+//!
+//! The first bytes choose the ring, the rest is the VM's memory from its start. What a
+//! device must be asked is worked out from that memory by a plain reading of virtio 1.3,
+//! sections 2.7, 2.8 and 5.2.6, up to the first chain that it answers itself. Checked:
+//! the ring asks for that and nothing else, and faults where the driver broke a rule;
+//! whatever comes later is within the disk, and no tag is used twice; every change is in
+//! the log of written pages.
+
+use std::sync::Arc;
+
+use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest};
+use suimon_ring::{DiskFacts, DiskRing, DiskShape, RingAddresses};
+
+use crate::guest_image::{GuestImage, MEMORY_BYTES, Records};
+
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+const AVAIL: u16 = 1 << 7;
+const USED: u16 = 1 << 15;
+
+const FLUSH: u64 = 1 << 9;
+const DISCARD: u64 = 1 << 13;
+const WRITE_ZEROES: u64 = 1 << 14;
+const INDIRECT_DESC: u64 = 1 << 28;
+const EVENT_IDX: u64 = 1 << 29;
+const VERSION_1: u64 = 1 << 32;
+const RING_PACKED: u64 = 1 << 34;
+
+/// The longest indirect table that is always accepted.
+const TABLE_ENTRIES_MAX: usize = 1024;
+const DISK_SECTORS: u64 = 64;
+const CALLS: usize = 6;
+
+/// Runs a ring over the memory described by `input`.
+pub fn check(input: &[u8]) {
+    let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
+    let [size, flags, base, how] = *choice;
+    let bits = [RING_PACKED, EVENT_IDX, INDIRECT_DESC, FLUSH, DISCARD, WRITE_ZEROES];
+    let chosen = bits.iter().enumerate().filter(|(nth, _)| flags >> nth & 1 != 0);
+    let features = chosen.fold(VERSION_1, |all, (_, bit)| all | bit);
+    let is_packed = features & RING_PACKED != 0;
+    let size = if is_packed { u16::from(size % 65) } else { 1 << (size % 7) };
+    let mut memory = GuestImage::new(image);
+    // Random addresses are hardly ever inside memory; bring them near it.
+    if how & 1 != 0 {
+        memory.bring_near(16 * usize::from(size));
+    }
+    let base =
+        if is_packed { u16::from(base & 0x7f) | u16::from(base & 0x80) << 8 } else { base.into() };
+    Ring { size, features, base, records: Records::chosen_by(how), memory }.check();
+}
+
+/// Why nothing more is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Nothing more is available.
+    Empty,
+    /// The driver broke a rule.
+    Broken,
+    /// The ring answers a chain itself, which may change all that follows.
+    Inside,
+}
+
+/// What the disk is asked: kind of request, first byte and length.
+type Asked = (u32, u64, u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    addr: u64,
+    len: u64,
+    flags: u16,
+    /// `next`, or of a packed ring the buffer id.
+    next: u16,
+}
+
+struct Ring {
+    size: u16,
+    features: u64,
+    base: u16,
+    records: Records,
+    memory: GuestImage,
+}
+
+impl Ring {
+    fn has(&self, feature: u64) -> bool {
+        self.features & feature != 0
+    }
+
+    fn addresses(&self) -> RingAddresses {
+        let available = 16 * u64::from(self.size);
+        let used = if self.has(RING_PACKED) {
+            available + 4
+        } else {
+            (18 * u64::from(self.size) + 6).next_multiple_of(4)
+        };
+        RingAddresses { descriptors: 0, available, used }
+    }
+
+    fn check(&self) {
+        let addresses = self.addresses();
+        let guest = self.memory.open(self.size.into(), self.features, self.base, addresses);
+        let records = guest.records(self.records, self.has(RING_PACKED), addresses.used);
+        let shape = DiskShape {
+            bytes: DISK_SECTORS * 512,
+            sector_bytes: 512,
+            is_read_only: false,
+            serial: "fuzz".into(),
+        };
+        let facts = Arc::new(DiskFacts::new(&shape));
+        let made = DiskRing::recording(guest.memory.clone(), &guest.setup, records, facts);
+        let Ok(ring) = made else { return };
+        let mut queue = ring.into_queue();
+        let (expected, end) = self.read_ring(&guest.bytes());
+        let mut under_way = Vec::new();
+        for call in 0..CALLS {
+            let before = under_way.len();
+            let received = queue.receive(1000, &mut under_way);
+            assert_eq!(
+                received.as_ref().map_or(under_way.len() - before, |count| *count),
+                under_way.len() - before
+            );
+            // What an in-flight region of any content makes a ring do first is not worked
+            // out here.
+            if call == 0 && !self.records.has_inflight() {
+                compare(&expected, end, &under_way, received.is_err());
+            }
+            check_requests(&*queue, &under_way);
+            if received.is_err() {
+                break;
+            }
+            let _ = queue.arm();
+            queue.disarm();
+            answer_some(&mut *queue, &mut under_way, call);
+            let _ = queue.flush();
+        }
+        drop(queue);
+        guest.check_log(&self.memory);
+    }
+
+    /// What the disk is asked, in order.
+    fn read_ring(&self, memory: &[u8]) -> (Vec<Asked>, End) {
+        let (chains, mut end) = if self.has(RING_PACKED) {
+            self.packed_chains(memory)
+        } else {
+            self.split_chains(memory)
+        };
+        let mut asked = Vec::new();
+        for chain in chains {
+            let Some(parts) = chain.and_then(|chain| read_parts(memory, &chain)) else {
+                end = End::Broken;
+                break;
+            };
+            let Some(request) = self.judge(&parts) else {
+                end = End::Inside;
+                break;
+            };
+            asked.push(request);
+        }
+        (asked, end)
+    }
+
+    /// The buffers of each chain that is available; `None` for one that is broken.
+    fn split_chains(&self, memory: &[u8]) -> (Vec<Option<Vec<Descriptor>>>, End) {
+        let addresses = self.addresses();
+        let available = addresses.available as usize;
+        let size = usize::from(self.size);
+        let ahead = (number(memory, available + 2, 2) as u16).wrapping_sub(self.base);
+        if ahead > self.size {
+            return (vec![], End::Broken);
+        }
+        let (mut chains, mut heads) = (Vec::new(), Vec::new());
+        for nth in 0..ahead {
+            let entry = usize::from(self.base.wrapping_add(nth)) % size;
+            let head = number(memory, available + 4 + 2 * entry, 2) as usize;
+            if head >= size || heads.contains(&head) {
+                return (chains, End::Broken);
+            }
+            heads.push(head);
+            let mut at = Some(head);
+            let mut chain = Vec::new();
+            let mut is_whole = true;
+            while let Some(index) = at {
+                if index >= size || chain.len() == size {
+                    is_whole = false;
+                    break;
+                }
+                let found = descriptor(memory, 16 * index, false);
+                at = (found.flags & (NEXT | INDIRECT) == NEXT).then_some(usize::from(found.next));
+                chain.push(found);
+            }
+            chains.push(
+                Some(chain).filter(|_| is_whole).and_then(|chain| self.resolve(memory, chain)),
+            );
+        }
+        (chains, End::Empty)
+    }
+
+    fn packed_chains(&self, memory: &[u8]) -> (Vec<Option<Vec<Descriptor>>>, End) {
+        let (mut at, mut wrap) = (self.base & 0x7fff, self.base & 0x8000 != 0);
+        let (mut left, mut chains) = (self.size, Vec::new());
+        while left > 0 {
+            let mut chain: Vec<Descriptor> = Vec::new();
+            loop {
+                let found = descriptor(memory, 16 * usize::from(at), true);
+                let is_available =
+                    (found.flags & AVAIL != 0) == wrap && (found.flags & USED != 0) != wrap;
+                if chain.is_empty() && !is_available {
+                    return (chains, End::Empty);
+                }
+                if chain.len() == usize::from(left) {
+                    return (chains, End::Broken);
+                }
+                at += 1;
+                if at == self.size {
+                    (at, wrap) = (0, !wrap);
+                }
+                chain.push(found);
+                if found.flags & NEXT == 0 {
+                    break;
+                }
+            }
+            left -= chain.len() as u16;
+            chains.push(self.resolve(memory, chain));
+        }
+        (chains, End::Empty)
+    }
+
+    /// Puts an indirect table in its place.
+    fn resolve(&self, memory: &[u8], mut chain: Vec<Descriptor>) -> Option<Vec<Descriptor>> {
+        let Some(nth) = chain.iter().position(|one| one.flags & INDIRECT != 0) else {
+            return Some(chain);
+        };
+        let (table, is_packed) = (chain[nth], self.has(RING_PACKED));
+        let entries = table.len / 16;
+        let max = TABLE_ENTRIES_MAX.max(self.size.into()) as u64;
+        let is_allowed = self.has(INDIRECT_DESC)
+            && table.flags & NEXT == 0
+            && table.len % 16 == 0
+            && (1..=max).contains(&entries);
+        if !is_allowed {
+            return None;
+        }
+        chain.truncate(nth);
+        let (mut index, mut count) = (0, 0);
+        loop {
+            let at = table.addr.checked_add(16 * index)?;
+            if at.checked_add(16)? > MEMORY_BYTES as u64 || index >= entries || count == entries {
+                return None;
+            }
+            let found = descriptor(memory, at as usize, is_packed);
+            if !is_packed && found.flags & INDIRECT != 0 {
+                return None;
+            }
+            chain.push(found);
+            count += 1;
+            let more = if is_packed { index + 1 < entries } else { found.flags & NEXT != 0 };
+            if !more {
+                return Some(chain);
+            }
+            index = if is_packed { index + 1 } else { found.next.into() };
+        }
+    }
+
+    /// What the disk is asked; `None` if it is not.
+    fn judge(&self, (readable, room): &(Vec<u8>, u64)) -> Option<Asked> {
+        let kind = number(readable, 0, 4) as u32;
+        let payload = &readable[16..];
+        let (sector, bytes) = match kind {
+            0 => (number(readable, 8, 8), *room),
+            1 => (number(readable, 8, 8), payload.len() as u64),
+            4 => return Some((kind, 0, 0)),
+            11 | 13 => {
+                let feature = if kind == 11 { DISCARD } else { WRITE_ZEROES };
+                let known = u64::from(kind == 13);
+                if !self.has(feature) || payload.len() != 16 || number(payload, 12, 4) & !known != 0
+                {
+                    return None;
+                }
+                (number(payload, 0, 8), number(payload, 8, 4) * 512)
+            }
+            _ => return None,
+        };
+        let from = sector.checked_mul(512)?;
+        let end = from.checked_add(bytes)?;
+        let is_sound = bytes > 0 && bytes % 512 == 0 && end <= DISK_SECTORS * 512;
+        is_sound.then_some((kind, from, bytes))
+    }
+}
+
+/// The readable bytes of a chain, and how many writable ones are before the status.
+fn read_parts(memory: &[u8], chain: &[Descriptor]) -> Option<(Vec<u8>, u64)> {
+    let (mut readable, mut writable, mut was_writable) = (Vec::new(), 0_u64, false);
+    for buffer in chain {
+        let is_writable = buffer.flags & WRITE != 0;
+        if was_writable && !is_writable {
+            return None;
+        }
+        was_writable = is_writable;
+        if buffer.len == 0 {
+            continue;
+        }
+        let end = buffer.addr.checked_add(buffer.len)?;
+        if end > MEMORY_BYTES as u64 {
+            return None;
+        }
+        if is_writable {
+            writable += buffer.len;
+        } else {
+            readable.extend_from_slice(&memory[buffer.addr as usize..end as usize]);
+        }
+    }
+    (readable.len() >= 16).then_some((readable, writable.checked_sub(1)?))
+}
+
+fn compare(expected: &[Asked], end: End, found: &[DiskRequest], has_failed: bool) {
+    let found: Vec<Asked> = found
+        .iter()
+        .map(|request| {
+            let kind = match request.op {
+                DiskOp::Read => 0,
+                DiskOp::Write { .. } => 1,
+                DiskOp::Flush => 4,
+                DiskOp::Discard => 11,
+                DiskOp::WriteZeroes { .. } => 13,
+                DiskOp::Status { .. } => unreachable!("a ring does not ask"),
+            };
+            (kind, request.range.offset(), request.range.len())
+        })
+        .collect();
+    match end {
+        End::Empty => assert_eq!((&found[..], has_failed), (expected, false)),
+        // Chains are looked at some at a time before the first of them is taken.
+        End::Broken => {
+            assert!(has_failed && expected.starts_with(&found), "{expected:?} {found:?}");
+        }
+        End::Inside => {
+            let both = expected.len().min(found.len());
+            assert_eq!(expected[..both], found[..both]);
+            assert!(both == expected.len() || has_failed);
+        }
+    }
+}
+
+fn check_requests(queue: &dyn DiskQueue, under_way: &[DiskRequest]) {
+    assert!(under_way.len() <= queue.tags() as usize);
+    for (nth, request) in under_way.iter().enumerate() {
+        assert!(request.tag < queue.tags());
+        assert!(under_way[..nth].iter().all(|other| other.tag != request.tag));
+        assert!(request.range.is_within(DISK_SECTORS * 512) && request.range.is_aligned(512));
+    }
+}
+
+/// Answers every second of those under way, the last first; in the last call all of them.
+fn answer_some(queue: &mut dyn DiskQueue, under_way: &mut Vec<DiskRequest>, call: usize) {
+    for nth in (0..under_way.len()).rev() {
+        if nth % 2 == call % 2 || call + 1 == CALLS {
+            let request = under_way.remove(nth);
+            queue.zero_payload(request.tag, 0, request.range.len());
+            let outcome = if nth % 3 == 0 { DiskOutcome::Failed } else { DiskOutcome::Done };
+            queue.complete(request.tag, outcome);
+        }
+    }
+}
+
+fn descriptor(memory: &[u8], at: usize, is_packed: bool) -> Descriptor {
+    let (third, fourth) = (number(memory, at + 12, 2) as u16, number(memory, at + 14, 2) as u16);
+    let (flags, next) = if is_packed { (fourth, third) } else { (third, fourth) };
+    Descriptor { addr: number(memory, at, 8), len: number(memory, at + 8, 4), flags, next }
+}
+
+/// The little-endian number in so many bytes.
+fn number(memory: &[u8], at: usize, bytes: usize) -> u64 {
+    memory[at..at + bytes].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
+}

@@ -1,0 +1,368 @@
+//! What any client's bytes may make of the NBD server's side.
+//!
+//! The input is two bytes of configuration and all that a client sends. The handshake
+//! takes it whole and byte by byte; its answers are read as a client reads them. What
+//! follows are requests: each is judged here once more, field by field, carried out on a
+//! disk of a known pattern, and its reply read back.
+
+use suimon_nbd::{
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, Handshake, Incoming, NbdError,
+    Negotiated, Progress, REPLY_BYTES_MAX, Step, TlsMode, Transmission,
+};
+
+use super::nbd_client::{
+    ACK, Ask, BLOCK_STATUS, CACHE, DF, DISC, FAST_ZERO, FLUSH, FUA, Fields, INFO, META_CONTEXT,
+    NO_HOLE, PAYLOAD_LEN, READ, REQ_ONE, SERVER, TRIM, WRITE, WRITE_ZEROES, answer, option_replies,
+};
+use super::nbd_disk::{DISK_BYTES, carry_out};
+
+/// The longest read and write of the small disks.
+const PAYLOAD_MAX: u32 = 64 * 1024;
+const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
+const OPTIONS_MAX: usize = 256;
+
+/// What an input came to, so that seeds can be known to lead somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Options that were answered and refused.
+    pub answered: usize,
+    pub refused: usize,
+    /// How an export was entered, if one was.
+    pub framing: Option<Framing>,
+    /// Requests that were carried out and refused.
+    pub carried_out: usize,
+    pub turned_down: usize,
+    /// Whether the client left, in the handshake or after it.
+    pub has_left: bool,
+    /// Whether the connection could not go on.
+    pub was_cut: bool,
+}
+
+/// Feeds the input to a server, and judges all that it does.
+///
+/// # Panics
+/// A promise is broken.
+pub fn check(input: &[u8]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let Some((config, bytes)) = input.split_first_chunk::<2>() else { return outcome };
+    let exports = exports(config[0]);
+    let whole = shake_hands(&exports, config[1], bytes, usize::MAX);
+    let by_bytes = shake_hands(&exports, config[1], bytes, 1);
+    assert_eq!(whole, by_bytes, "the same bytes in other pieces");
+    let Shaken { steps, output, end, consumed } = whole;
+    outcome.answered = steps.iter().filter(|step| matches!(step, Step::Answered)).count();
+    outcome.refused = steps.len() - outcome.answered;
+    judge_replies(&output, &end, &steps);
+    match end {
+        End::Negotiated(negotiated) => {
+            outcome.framing = Some(negotiated.framing);
+            serve(&negotiated, &bytes[consumed..], &mut outcome);
+        }
+        End::Left => outcome.has_left = true,
+        End::Cut => outcome.was_cut = true,
+        End::Open => {}
+    }
+    outcome
+}
+
+/// A disk with every feature or with few, and one of large blocks.
+fn exports(config: u8) -> Vec<Export> {
+    let bit = |bit: u8| config & 1 << bit != 0;
+    let features = Features {
+        read_only: bit(0),
+        flush: !bit(1),
+        fua: !bit(1),
+        rotational: bit(1),
+        trim: !bit(2),
+        write_zeroes: !bit(2),
+        fast_zero: !bit(2) && !bit(3),
+        multi_conn: true,
+        cache: !bit(3),
+        allocation: !bit(4),
+    };
+    let min = if bit(5) { 512 } else { 1 };
+    let sizes = BlockSizes { min, preferred: 4096, payload_max: PAYLOAD_MAX };
+    let disk = |name: &str, block_sizes| {
+        let description = format!("the disk {name}");
+        let spec = ExportSpec {
+            name: name.to_owned(),
+            description,
+            size: DISK_BYTES,
+            block_sizes,
+            features,
+        };
+        Export::new(spec).expect("it can be exported")
+    };
+    vec![disk("a", sizes), disk("", sizes), disk("large", BlockSizes { min: 4096, ..sizes })]
+}
+
+#[derive(Debug, PartialEq)]
+enum End {
+    /// It may go on.
+    Open,
+    Left,
+    Cut,
+    Negotiated(Box<Negotiated>),
+}
+
+#[derive(Debug, PartialEq)]
+struct Shaken {
+    steps: Vec<Step>,
+    output: Vec<u8>,
+    end: End,
+    consumed: usize,
+}
+
+/// A handshake, of bytes that come in pieces of at most this size.
+fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Shaken {
+    let mode = [TlsMode::Off, TlsMode::Allowed, TlsMode::Required][usize::from(config % 3)];
+    let mut handshake = Handshake::new(mode);
+    if config & 0x80 != 0 {
+        handshake.handle_shutdown();
+    }
+    let mut shaken =
+        Shaken { steps: Vec::new(), output: GREETING.to_vec(), end: End::Open, consumed: 0 };
+    loop {
+        let rest = &bytes[shaken.consumed..];
+        let given = &rest[..rest.len().min(piece)];
+        let result = handshake.handle_bytes(exports, given, &mut shaken.output);
+        let Ok(Progress { consumed, step }) = result else {
+            // Nobody asks how far it had come.
+            (shaken.end, shaken.consumed) = (End::Cut, 0);
+            let before = shaken.output.len();
+            assert!(handshake.handle_bytes(exports, &[0; 64], &mut shaken.output).is_err());
+            assert_eq!(shaken.output.len(), before, "an answer after the end");
+            return shaken;
+        };
+        assert!(consumed <= given.len());
+        shaken.consumed += consumed;
+        match step {
+            Step::NeedsBytes => {
+                assert_eq!(consumed, given.len());
+                if given.len() == rest.len() {
+                    return shaken;
+                }
+            }
+            Step::StartTls => {
+                handshake.handle_tls_started().expect("it was asked for");
+                shaken.steps.push(Step::Answered);
+            }
+            Step::Aborted => {
+                shaken.end = End::Left;
+                return shaken;
+            }
+            Step::Negotiated(negotiated) => {
+                shaken.end = End::Negotiated(negotiated);
+                return shaken;
+            }
+            step => shaken.steps.push(step),
+        }
+        assert!(shaken.steps.len() <= OPTIONS_MAX, "a handshake without end");
+    }
+}
+
+/// Reads what was answered: a final reply to each option, and nothing that is not one.
+fn judge_replies(output: &[u8], end: &End, steps: &[Step]) {
+    let output = output.strip_prefix(&GREETING).expect("the greeting comes first");
+    // An export that was asked for by its name comes without the head of a reply.
+    let tail = match end {
+        End::Negotiated(_) => [134, 10].into_iter().find(|bytes| {
+            let at = output.len().checked_sub(*bytes);
+            at.is_some_and(|at| output[at..].starts_with(&DISK_BYTES.to_be_bytes()))
+        }),
+        _ => None,
+    };
+    // Ten bytes into the 134 would be zeroes; a size is none.
+    let replies = option_replies(&output[..output.len() - tail.unwrap_or(0)]);
+    let mut finals = replies.iter().filter(|reply| reply.kind == ACK || reply.kind >> 31 == 1);
+    for step in steps {
+        let reply = finals.next().expect("a final reply for each option");
+        match step {
+            Step::Refused(error) => {
+                assert_eq!(reply.kind, error.reply_type());
+                assert!(!reply.message().is_empty());
+            }
+            _ => assert_eq!((reply.kind, reply.data.len()), (ACK, 0)),
+        }
+    }
+    let has_last = matches!(end, End::Left) || matches!(end, End::Negotiated(_)) && tail.is_none();
+    assert_eq!(finals.next().map(|reply| reply.kind), has_last.then_some(ACK));
+    assert_eq!(finals.next(), None);
+    for reply in &replies {
+        let mut data = Fields(&reply.data);
+        match reply.kind {
+            SERVER => {
+                assert_eq!(reply.option, 3);
+                let length = data.number(4) as usize;
+                let name = data.take(length);
+                assert!(["a", "", "large"].iter().any(|known| known.as_bytes() == name));
+            }
+            INFO => {
+                assert!([6, 7].contains(&reply.option));
+                match data.number(2) {
+                    0 => assert_eq!((data.0.len(), data.number(8)), (10, DISK_BYTES)),
+                    3 => assert_eq!(data.0.len(), 12),
+                    kind => assert!(kind == 1 || kind == 2),
+                }
+            }
+            META_CONTEXT => {
+                assert_eq!(data.number(4), if reply.option == 10 { 1 } else { 0 });
+                assert_eq!(data.0, b"base:allocation");
+            }
+            kind => assert!(kind == ACK || kind >> 31 == 1, "reply {kind}"),
+        }
+    }
+}
+
+/// What a request deserves: to be carried out, or an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    CarryOut,
+    Fail(NbdError),
+    Leave,
+    Cut,
+}
+
+fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
+    let transmission = Transmission::new(negotiated);
+    let framing = negotiated.framing;
+    let header = if framing == Framing::Extended { 32 } else { 28 };
+    assert_eq!(transmission.header_bytes(), header);
+    loop {
+        let result = transmission.handle_header(bytes);
+        if bytes.len() < header {
+            assert!(matches!(result, Ok(Incoming::Incomplete)) || result.is_err());
+            return;
+        }
+        assert_eq!(transmission.handle_header(&bytes[..header]), result);
+        let mut fields = Fields(bytes);
+        let magic = fields.number(4);
+        let ask = Ask {
+            flags: fields.number(2) as u16,
+            kind: fields.number(2) as u16,
+            cookie: fields.number(8),
+            offset: fields.number(8),
+            length: fields.number(header - 24),
+        };
+        let payload = if brings_payload(framing, &ask) { ask.length } else { 0 };
+        let expected = if framing == Framing::Extended { 0x21e4_1c71 } else { 0x2560_9513 };
+        let verdict = if magic != expected { Verdict::Cut } else { verdict(negotiated, &ask) };
+        bytes = fields.0;
+        match result {
+            Err(_) => {
+                assert_eq!(verdict, Verdict::Cut);
+                outcome.was_cut = true;
+                return;
+            }
+            Ok(Incoming::Incomplete) => panic!("the header is all there"),
+            Ok(Incoming::Disconnect) => {
+                assert_eq!(verdict, Verdict::Leave);
+                outcome.has_left = true;
+                return;
+            }
+            Ok(Incoming::Refused(refused)) => {
+                assert_eq!(verdict, Verdict::Fail(refused.error.code()), "{ask:?}");
+                assert_eq!(u64::from(refused.payload_bytes), payload);
+                let mut out = [0; REPLY_BYTES_MAX];
+                let used = refused.encode(&mut out).expect("there is room");
+                judge_error(framing, &ask, &out[..used], refused.error.code());
+                outcome.turned_down += 1;
+            }
+            Ok(Incoming::Request(request)) => {
+                assert_eq!(verdict, Verdict::CarryOut, "{ask:?}");
+                assert_eq!(u64::from(request.payload_bytes), payload);
+                let Some(payload) = bytes.get(..payload as usize) else { return };
+                let request = match transmission.handle_contexts(request, payload) {
+                    Ok(request) => request,
+                    Err(refused) => {
+                        assert!(!names_the_context(&ask, payload));
+                        assert_eq!(refused.error.code(), NbdError::Inval);
+                        bytes = &bytes[payload.len()..];
+                        continue;
+                    }
+                };
+                carry_out(&transmission, framing, &ask, request);
+                outcome.carried_out += 1;
+            }
+        }
+        let Some(rest) = bytes.get(payload as usize..) else { return };
+        bytes = rest;
+    }
+}
+
+/// Whether a payload asks for the one context, within the disk.
+fn names_the_context(ask: &Ask, payload: &[u8]) -> bool {
+    let mut fields = Fields(payload);
+    let length = fields.number(8);
+    let ends = ask.offset.checked_add(length).is_some_and(|end| end <= DISK_BYTES);
+    length > 0 && ends && fields.number(4) == 1 && ask.offset % 4096 == 0 && length % 4096 == 0
+}
+
+/// Whether bytes follow: those of a write always do, whether flagged or not.
+fn brings_payload(framing: Framing, ask: &Ask) -> bool {
+    ask.kind == WRITE || framing == Framing::Extended && ask.flags & PAYLOAD_LEN != 0
+}
+
+/// What the specification says of a request, one sentence after the other.
+fn verdict(negotiated: &Negotiated, ask: &Ask) -> Verdict {
+    let features = negotiated.export.features();
+    let sizes = negotiated.export.block_sizes();
+    let extended = negotiated.framing == Framing::Extended;
+    let brings = brings_payload(negotiated.framing, ask);
+    let inval = Verdict::Fail(NbdError::Inval);
+    if ask.kind == DISC {
+        return Verdict::Leave;
+    }
+    if brings && ask.length > PAYLOAD_BYTES_MAX {
+        return Verdict::Cut;
+    }
+    let writes = [WRITE, TRIM, WRITE_ZEROES].contains(&ask.kind);
+    if writes && features.read_only {
+        return Verdict::Fail(NbdError::Perm);
+    }
+    let selected = negotiated.base_allocation;
+    let (is_offered, mut flags) = match ask.kind {
+        READ => (true, if negotiated.framing == Framing::Simple { 0 } else { DF }),
+        WRITE => (true, if extended { PAYLOAD_LEN } else { 0 }),
+        FLUSH => (features.flush, 0),
+        TRIM => (features.trim, 0),
+        CACHE => (features.cache, 0),
+        WRITE_ZEROES if features.fast_zero => (features.write_zeroes, NO_HOLE | FAST_ZERO),
+        WRITE_ZEROES => (features.write_zeroes, NO_HOLE),
+        BLOCK_STATUS if extended => (selected, REQ_ONE | PAYLOAD_LEN),
+        BLOCK_STATUS => (selected, REQ_ONE),
+        _ => (false, 0),
+    };
+    flags |= if features.fua { FUA } else { 0 };
+    if !is_offered || ask.flags & !flags != 0 {
+        return inval;
+    }
+    if ask.kind == FLUSH {
+        return if (ask.offset, ask.length) == (0, 0) { Verdict::CarryOut } else { inval };
+    }
+    if ask.kind == BLOCK_STATUS && brings {
+        return if ask.length == 12 { Verdict::CarryOut } else { inval };
+    }
+    let block = u64::from(sizes.min);
+    if ask.length == 0 || ask.offset % block != 0 || ask.length % block != 0 {
+        return inval;
+    }
+    if u128::from(ask.offset) + u128::from(ask.length) > u128::from(DISK_BYTES) {
+        let fails = [WRITE, WRITE_ZEROES].contains(&ask.kind);
+        return if fails { Verdict::Fail(NbdError::Nospc) } else { inval };
+    }
+    let is_long = ask.length > u64::from(sizes.payload_max);
+    match ask.kind {
+        READ if is_long && negotiated.framing == Framing::Simple => inval,
+        READ if is_long => Verdict::Fail(NbdError::Overflow),
+        WRITE if is_long => inval,
+        _ => Verdict::CarryOut,
+    }
+}
+
+fn judge_error(framing: Framing, ask: &Ask, mut bytes: &[u8], error: NbdError) {
+    let answer = answer(framing, ask, &mut bytes);
+    assert_eq!(answer.error, Some((error.code(), None)));
+    assert_eq!(answer.message.is_empty(), framing == Framing::Simple);
+    assert!(bytes.is_empty());
+}

@@ -1,0 +1,205 @@
+//! What any file may make of a VHD.
+//!
+//! The input is a script and a file. If the file opens, each answer lies within it, no two
+//! sectors of the disk are in one place, and what the script writes and discards is there,
+//! before and after opening again, as a plain model has it. Footers, checksums and the
+//! bounds of the answers are looked at here byte by byte.
+
+use std::collections::BTreeMap;
+
+use suimon_image::testing::{MemoryFile, TestDisk};
+use suimon_image::{ByteRange, Extent, Image, Located, Place};
+use suimon_vhd::{Access, DiskType, OpenOptions, SizeRule, Vhd, check as check_image};
+
+const SECTOR: u64 = 512;
+/// Blocks of a disk that are looked at, and sectors of each.
+const BLOCKS_MAX: u64 = 64;
+const SECTORS_MAX: u64 = 40;
+/// Larger blocks are read only: a file in memory has no holes.
+const WRITTEN_BLOCK_MAX: u64 = 64 << 10;
+/// Steps of a script that are carried out.
+const STEPS_MAX: usize = 64;
+/// What a sector that was in the image from the start holds, or what was written.
+type Model = BTreeMap<u64, Vec<u8>>;
+
+/// What an input came to, so that seeds can be known to lead somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How blocks are kept, if the file opens.
+    pub opened: Option<DiskType>,
+    /// Sectors that were found in the file.
+    pub in_file: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Sectors that a discard made zeros.
+    pub discarded: u64,
+}
+
+/// Opens, checks, reads and writes an image, and judges every answer.
+///
+/// # Panics
+/// A promise is broken.
+pub fn check(input: &[u8]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let Some((&[options, steps], rest)) = input.split_first_chunk() else { return outcome };
+    let (script, image) = rest.split_at(usize::from(steps).min(rest.len()));
+    let mut image = image.to_vec();
+    if options & 1 == 1 {
+        mend(&mut image);
+    }
+    let size = match options >> 1 & 3 {
+        0 => SizeRule::Creator,
+        1 => SizeRule::CurrentSize,
+        _ => SizeRule::Geometry,
+    };
+    let file = MemoryFile::new(image);
+    let report = check_image(&file, size);
+    let open = |access| Vhd::open(&file, OpenOptions { access, size });
+    let vhd = match open(Access::Read) {
+        Ok(vhd) => vhd,
+        Err(error) => {
+            assert!(report.is_damaged(), "{error}, and nothing is found");
+            return outcome;
+        }
+    };
+    let of_table = |field| field != "sector bitmap";
+    let damage = report.findings.iter().filter(|found| of_table(found.error.field));
+    assert!(damage.clone().all(|found| found.severity == suimon_vhd::Severity::Note), "{report:?}");
+    outcome.opened = Some(vhd.footer().disk_type);
+    let sectors = sectors(&vhd);
+    let mut disk = TestDisk { image: vhd, file: &file, parent: None };
+    outcome.in_file = judge_places(&mut disk, &sectors, file.bytes().len() as u64);
+    let mut model: Model =
+        sectors.iter().map(|at| (*at, disk.read(range(*at, 1)).unwrap())).collect();
+    assert!(file.ops().is_empty(), "an image that is only read is changed");
+    if disk.image.shape().block > WRITTEN_BLOCK_MAX {
+        return outcome;
+    }
+    disk.image = open(Access::Write).expect("what can be read can be written");
+    compare(&mut disk, &model);
+    for step in script.chunks_exact(3).take(STEPS_MAX) {
+        if step[0] % 8 == 7 {
+            disk.flush().unwrap();
+            disk.image = open(Access::Write).unwrap();
+        } else {
+            carry_out(step, &sectors, &mut disk, &mut model, &mut outcome);
+        }
+        let bytes = file.bytes();
+        assert_eq!(bytes[bytes.len() - 512..][..8], *b"conectix", "the file ends with a footer");
+    }
+    compare(&mut disk, &model);
+    disk.flush().unwrap();
+    disk.image = open(Access::Read).unwrap();
+    judge_places(&mut disk, &sectors, file.bytes().len() as u64 - SECTOR);
+    compare(&mut disk, &model);
+    outcome
+}
+
+/// Gives footers at both ends, and the header that each names, checksums that fit.
+fn mend(image: &mut [u8]) {
+    let fix = |bytes: &mut [u8], at: usize| {
+        bytes[at..at + 4].fill(0);
+        let sum: u32 = bytes.iter().map(|byte| u32::from(*byte)).sum();
+        bytes[at..at + 4].copy_from_slice(&(!sum).to_be_bytes());
+    };
+    let len = image.len();
+    for footer in [0, len.saturating_sub(512)] {
+        let Some(bytes) = image.get_mut(footer..footer + 512) else { continue };
+        fix(bytes, 64);
+        let offset = u64::from_be_bytes(bytes[16..24].try_into().unwrap());
+        let end = offset.checked_add(1024).filter(|end| *end <= len as u64);
+        if let Some(end) = end {
+            fix(&mut image[offset as usize..end as usize], 36);
+        }
+    }
+}
+
+fn range(sector: u64, sectors: u64) -> ByteRange {
+    ByteRange::new(sector * SECTOR, sectors * SECTOR).unwrap()
+}
+
+/// The sectors that are looked at: the first of the first blocks, and the disk's last.
+fn sectors(vhd: &Vhd) -> Vec<u64> {
+    let shape = vhd.shape();
+    assert!(shape.size > 0 && shape.size % SECTOR == 0 && shape.size <= 2040 << 30);
+    let total = shape.size / SECTOR;
+    let block = if shape.block == 0 { total } else { shape.block / SECTOR };
+    let starts = (0..total.div_ceil(block).min(BLOCKS_MAX)).map(|nth| nth * block);
+    let mut sectors: Vec<u64> = starts
+        .flat_map(|start| start..(start + block.min(SECTORS_MAX)).min(total))
+        .chain([total - 1])
+        .collect();
+    sectors.dedup();
+    sectors
+}
+
+/// Each sector is in one place, within `len` bytes of the file; how many are there.
+fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 {
+    let mut places = Vec::new();
+    for sector in sectors {
+        let mut extents: Vec<Extent> = Vec::new();
+        while let Located::Need(need) = disk.image.locate(range(*sector, 1), &mut extents).unwrap()
+        {
+            assert!(extents.is_empty() && need.end() <= len, "{need} is asked for");
+            let bytes = disk_bytes(disk, need);
+            disk.image.handle_metadata(need, &bytes).unwrap();
+        }
+        let [Extent { place, len: SECTOR }] = extents[..] else { panic!("{extents:?}") };
+        if let Place::File(offset) = place {
+            assert!(offset % SECTOR == 0 && offset + SECTOR <= len, "{offset} of {len}");
+            places.push(offset);
+        }
+    }
+    let found = places.len() as u64;
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len() as u64, found, "two sectors are in one place");
+    found
+}
+
+fn disk_bytes(disk: &TestDisk<'_, Vhd>, range: ByteRange) -> Vec<u8> {
+    let mut bytes = vec![0; range.len() as usize];
+    disk.file.read_at(range.offset(), &mut bytes).unwrap();
+    bytes
+}
+
+fn compare(disk: &mut TestDisk<'_, Vhd>, model: &Model) {
+    for (sector, expected) in model {
+        let found = disk.read(range(*sector, 1)).unwrap();
+        assert!(found == *expected, "sector {sector} is something else");
+    }
+}
+
+fn carry_out(
+    step: &[u8],
+    sectors: &[u64],
+    disk: &mut TestDisk<'_, Vhd>,
+    model: &mut Model,
+    outcome: &mut Outcome,
+) {
+    let first = sectors[usize::from(step[1]) * sectors.len() / 256];
+    let total = disk.image.shape().size / SECTOR;
+    let count = (u64::from(step[2] % 48) + 1).min(total - first);
+    match step[0] % 8 {
+        0..=3 => {
+            disk.write(first * SECTOR, &vec![step[0] | 1; (count * SECTOR) as usize]).unwrap();
+            for (_, held) in model.range_mut(first..first + count) {
+                held.fill(step[0] | 1);
+            }
+            outcome.writes += 1;
+        }
+        4 | 5 => {
+            let kept = disk.discard(range(first, count)).unwrap();
+            let is_kept = |at: u64| {
+                kept.iter().any(|kept| (kept.offset()..kept.end()).contains(&(at * SECTOR)))
+            };
+            for (at, held) in model.range_mut(first..first + count) {
+                if !is_kept(*at) {
+                    held.fill(0);
+                    outcome.discarded += 1;
+                }
+            }
+        }
+        _ => disk.flush().unwrap(),
+    }
+}

@@ -1,0 +1,325 @@
+//! What a VHDX file may say, and what must be true if it opens nevertheless.
+//!
+//! The input chooses an image, damages it and then uses it as a guest would. Damage can be
+//! made good by right checksums, so that it gets behind them. If the image opens, every
+//! answer lies in the file, no two blocks share space, and reading and writing agree with
+//! plain bytes.
+
+use std::io;
+
+use suimon_image::testing::{MemoryFile, TestDisk};
+use suimon_image::{ByteRange, Extent, FileError, Image, ImageFile, Located, Place};
+use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids, check as check_image};
+
+const MB: u64 = 1 << 20;
+/// Bytes of the disk before it is damaged.
+const DISK: u64 = 3 * MB + 4096;
+/// Files do not get longer than this.
+const FILE_MAX: u64 = 48 * MB;
+/// Bytes of the disk that are compared.
+const WINDOW: u64 = 4 * MB;
+/// Bytes that are asked for at once.
+const QUESTION: u64 = 1 << 30;
+/// Questions about one disk: 512 GB of it.
+const QUESTIONS_MAX: u64 = 512;
+const DAMAGES_MAX: usize = 16;
+const REQUESTS_MAX: usize = 24;
+
+/// What an input came to, so that seeds can be known to lead somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// It was opened for reading.
+    pub was_read: bool,
+    /// It was opened for writing.
+    pub was_opened: bool,
+    /// Writes that were done.
+    pub writes: usize,
+    /// Entries of the log that were replayed.
+    pub replayed: usize,
+}
+
+/// A file that does not grow without bound.
+struct Bounded(MemoryFile);
+
+impl Bounded {
+    fn bound(len: Option<u64>) -> Result<(), FileError> {
+        match len {
+            Some(len) if len <= FILE_MAX => Ok(()),
+            _ => Err(io::Error::from(io::ErrorKind::StorageFull).into()),
+        }
+    }
+}
+
+impl ImageFile for Bounded {
+    fn len(&self) -> Result<u64, FileError> {
+        self.0.len()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        self.0.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        Self::bound(offset.checked_add(bytes.len() as u64))?;
+        self.0.write_at(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        Self::bound(Some(len))?;
+        self.0.set_len(len)
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        // What is behind the end stays so.
+        let len = len.min(self.len()?.saturating_sub(offset));
+        if len == 0 { Ok(()) } else { self.0.zero(offset, len) }
+    }
+
+    fn flush(&self) -> Result<(), FileError> {
+        self.0.flush()
+    }
+}
+
+/// Damages an image, opens it and judges what it says.
+///
+/// # Panics
+/// A promise is broken.
+pub fn check(input: &[u8]) -> Outcome {
+    let mut script = input.iter().copied();
+    let mut next = || script.next().unwrap_or(0);
+    let mut bytes = image(next());
+    let damages = usize::from(next()) % (DAMAGES_MAX + 1);
+    for _ in 0..damages {
+        let damage = [next(), next(), next(), next(), next()];
+        inflict(&mut bytes, damage);
+    }
+    let mut outcome = Outcome::default();
+    let report = check_image(&MemoryFile::new(bytes.clone()));
+    let file = MemoryFile::new(bytes.clone());
+    let Ok(mut reader) = Vhdx::open_read_only(&file) else {
+        return outcome;
+    };
+    outcome.was_read = true;
+    outcome.replayed = report.log_entries;
+    let header_fault = |field: &str| field.starts_with("Header") || field.starts_with("RegionT");
+    assert!(report.faults.iter().all(|fault| header_fault(fault.field)), "{report:?}");
+    assert!(file.ops().is_empty(), "opened for reading");
+    judge_places(&mut reader, &file);
+    let window = WINDOW.min(reader.shape().size);
+    let sector = u64::from(reader.shape().logical_sector);
+    let Some(expected) = read(reader, &file, window) else { return outcome };
+    let file = Bounded(MemoryFile::new(bytes));
+    let Ok(image) = Vhdx::open(&file, &guids(1)) else { return outcome };
+    outcome.was_opened = true;
+    let guest = Guest { file: &file, expected, window, sector };
+    outcome.writes = guest.run(image, &mut next);
+    outcome
+}
+
+/// An image as it was left: closed or not, with some blocks and some of them discarded.
+fn image(options: u8) -> Vec<u8> {
+    let file = MemoryFile::default();
+    let parent = (options & 1 != 0).then(|| ParentLocator::new(Guid::new(9)));
+    let spec = NewImage {
+        size: DISK,
+        block_bytes: if options & 2 == 0 { MB } else { 2 * MB },
+        logical_sector: if options & 4 == 0 { 512 } else { 4096 },
+        physical_sector: 4096,
+        is_fixed: options & 8 != 0,
+        parent,
+        file_write: Guid::new(1),
+        data_write: Guid::new(2),
+        disk_id: Guid::new(3),
+    };
+    spec.create(&file).expect("it can be made");
+    let image = Vhdx::open(&file, &guids(0)).expect("it was made here");
+    let mut disk = TestDisk { image, file: &file, parent: None };
+    let range = |offset, len| ByteRange::new(offset, len).expect("it is small");
+    disk.write(MB - 4096, &[1; 8192]).expect("it is open");
+    disk.flush().expect("files in memory do not fail");
+    disk.write(2 * MB, &[2; 4096]).expect("it is open");
+    disk.discard(range(0, 2 * MB)).expect("it is open");
+    disk.flush().expect("files in memory do not fail");
+    if options & 16 == 0 {
+        disk.image.close(&file).expect("files in memory do not fail");
+    }
+    file.bytes()
+}
+
+fn guids(nth: u128) -> WriteGuids {
+    let guid = |kind| Guid::new(nth << 8 | kind);
+    WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
+}
+
+/// Changes up to 8 bytes of a structure: which one, where in it, what and how. The
+/// structure's checksum becomes right if `how` says so.
+fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, how]: [u8; 5]) {
+    const KB: usize = 1 << 10;
+    let megabyte = MB as usize;
+    let (start, len) = match area % 9 {
+        0 => (64 * KB, 80),
+        1 => (128 * KB, 80),
+        2 => (192 * KB, 112),
+        3 => (256 * KB, 112),
+        4 => (2 * megabyte, 256),
+        5 => (2 * megabyte + 64 * KB, 256),
+        6 => (3 * megabyte, 64),
+        7 => (megabyte + usize::from(area / 9) % 8 * 4 * KB, 4 * KB),
+        _ => {
+            let len = bytes.len() * usize::from(value) / 256;
+            return bytes.truncate(len);
+        }
+    };
+    let at = start + usize::from(u16::from_le_bytes([low, high])) % len;
+    let number = u64::from(value) << (8 * (how & 7));
+    let width = 1 << (how >> 3 & 3);
+    let Some(place) = bytes.get_mut(at..at + width) else { return };
+    place.copy_from_slice(&number.to_le_bytes()[..width]);
+    if how & 0x80 == 0 {
+        make_good(bytes, start, area % 9);
+    }
+}
+
+/// Writes right checksums into headers, region tables and the log's entry.
+fn make_good(bytes: &mut [u8], start: usize, area: u8) {
+    let len = match area {
+        0 | 1 => 4096,
+        2 | 3 => 64 << 10,
+        // The entry's length is at 8 of it.
+        7 => match bytes.get(start + 8..start + 12).map(<[u8; 4]>::try_from) {
+            Some(Ok(len)) => u32::from_le_bytes(len) as usize,
+            _ => return,
+        },
+        _ => return,
+    };
+    let Some(structure) = bytes.get_mut(start..start.saturating_add(len)) else { return };
+    let Some(checksum) = structure.get_mut(4..8) else { return };
+    checksum.fill(0);
+    let checksum = crc(structure).to_le_bytes();
+    structure[4..8].copy_from_slice(&checksum);
+}
+
+/// CRC-32C, bit by bit: reflected, polynomial 0x1edc6f41.
+fn crc(bytes: &[u8]) -> u32 {
+    let mut table = [0_u32; 256];
+    for (byte, entry) in (0_u32..).zip(&mut table) {
+        *entry = (0..8).fold(byte, |crc, _| crc >> 1 ^ (0x82f6_3b78 * (crc & 1)));
+    }
+    !bytes
+        .iter()
+        .fold(!0, |crc, byte| table[usize::from((crc ^ u32::from(*byte)) as u8)] ^ crc >> 8)
+}
+
+/// Every byte of the disk has one place, in the file, and no two have the same.
+fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
+    let size = image.shape().size;
+    let file_len = file.len().expect("files in memory do not fail").next_multiple_of(MB);
+    let block = image.block_bytes();
+    let mut places = Vec::new();
+    let all = ByteRange::new(0, size).expect("a disk has at most 64 TB");
+    for (_, piece) in all.blocks(QUESTION).take(QUESTIONS_MAX as usize) {
+        let mut extents: Vec<Extent> = Vec::new();
+        if !located(image, file, piece, &mut extents) {
+            return;
+        }
+        assert_eq!(extents.iter().map(|extent| extent.len).sum::<u64>(), piece.len());
+        for extent in extents {
+            let Place::File(offset) = extent.place else { continue };
+            assert!(offset >= MB && offset + extent.len <= file_len + block, "{extent:?}");
+            places.push((offset, offset + extent.len));
+        }
+    }
+    places.sort_unstable();
+    for pair in places.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?} share space");
+    }
+}
+
+/// Asks where bytes are; `false` if a page of metadata cannot be read.
+fn located(
+    image: &mut Vhdx,
+    file: &MemoryFile,
+    range: ByteRange,
+    extents: &mut Vec<Extent>,
+) -> bool {
+    for _ in 0..1 << 16 {
+        let located = image.locate(range, extents).expect("it is a range of the disk");
+        let Located::Need(page) = located else { return true };
+        assert!(page.len() <= MB, "{page}");
+        let mut bytes = vec![0; page.len() as usize];
+        if file.read_at(page.offset(), &mut bytes).is_err() {
+            return false;
+        }
+        image.handle_metadata(page, &bytes).expect("it was asked for");
+    }
+    panic!("it asks for metadata without end")
+}
+
+fn read(image: Vhdx, file: &dyn ImageFile, window: u64) -> Option<Vec<u8>> {
+    let mut parent = |_, bytes: &mut [u8]| bytes.fill(7);
+    let mut disk = TestDisk { image, file, parent: Some(&mut parent) };
+    disk.read(ByteRange::new(0, window)?).ok()
+}
+
+/// A disk and what it must have.
+struct Guest<'a> {
+    file: &'a Bounded,
+    expected: Vec<u8>,
+    window: u64,
+    sector: u64,
+}
+
+impl Guest<'_> {
+    /// Does what the script says, and compares.
+    fn run(mut self, mut image: Vhdx, next: &mut impl FnMut() -> u8) -> usize {
+        let mut writes = 0;
+        for nth in 0..REQUESTS_MAX {
+            let kind = next();
+            if kind == 0 {
+                break;
+            }
+            let sectors = self.window / self.sector;
+            let at = u64::from(u16::from_le_bytes([next(), next()])) % sectors;
+            let len = (u64::from(next()) * u64::from(next() % 16 + 1)).min(sectors - at);
+            let (offset, len) = (at * self.sector, len * self.sector);
+            let mut parent = |_, bytes: &mut [u8]| bytes.fill(7);
+            let mut disk = TestDisk { image, file: self.file, parent: Some(&mut parent) };
+            let done = match kind % 4 {
+                0 | 1 => {
+                    writes += 1;
+                    self.expected[offset as usize..(offset + len) as usize].fill(kind);
+                    disk.write(offset, &vec![kind; len as usize])
+                }
+                2 => disk.discard(ByteRange::new(offset, len).expect("it is small")).map(|kept| {
+                    let mut at = offset;
+                    let end = ByteRange::new(offset + len, 0).expect("it is small");
+                    for kept in kept.into_iter().chain([end]) {
+                        self.expected[at as usize..kept.offset() as usize].fill(0);
+                        at = kept.end();
+                    }
+                }),
+                _ => disk.flush(),
+            };
+            image = disk.image;
+            // The file is full, or ends where a sector bitmap should be.
+            if done.is_err() {
+                return writes;
+            }
+            if kind & 0x80 != 0 {
+                let ended = if kind & 0x40 == 0 {
+                    image.close(self.file)
+                } else {
+                    TestDisk { image, file: self.file, parent: None }.flush()
+                };
+                if ended.is_err() {
+                    return writes;
+                }
+                let guids = guids(2 + nth as u128);
+                image = Vhdx::open(self.file, &guids).expect("what was written here opens");
+            }
+        }
+        let found = read(image, self.file, self.window);
+        assert!(found.is_none_or(|found| found == self.expected), "it has something else");
+        writes
+    }
+}

@@ -1,0 +1,413 @@
+//! AF_XDP queues whose kernel does anything at all.
+//!
+//! The input is a script of steps of eight bytes: what the kernel does to the rings, as it
+//! should or as it never would, and what the switch asks of the queue meanwhile. Checked:
+//! nothing hangs or crashes; a frame that is received is what lies where the ring says; the
+//! queue writes nothing but its own indices, entries and chunks; what it gives the kernel
+//! lies in its chunks. With a kernel that keeps to the protocol, too: every chunk is in one
+//! place at a time, and frames come out on the other side as they went in.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use suimon_frame::{Frame, FrameBatch, VlanTag};
+use suimon_netdev::XdpOnMemory as Layout;
+use suimon_ports::Sent;
+
+/// Steps of a script, by the lower three bits of their first byte.
+pub mod step {
+    /// The switch receives.
+    pub const RECEIVE: u8 = 0;
+    /// The switch sends a frame of so many bytes (16 bits), with a tag if the next is odd.
+    pub const SEND: u8 = 1;
+    /// The switch says that this was all for now.
+    pub const FLUSH: u8 = 2;
+    /// The switch goes to sleep.
+    pub const ARM: u8 = 3;
+    /// The kernel has received: length (16 bits), options, whether it is more, how far into
+    /// its chunk (16 bits). It takes a chunk that it was given if the length's last byte
+    /// but one is even; otherwise the address is made of these.
+    pub const ARRIVE: u8 = 4;
+    /// The kernel has sent the oldest that it was given, or says an address (24 bits) if
+    /// the last byte is odd.
+    pub const COMPLETE: u8 = 5;
+    /// The kernel changes an index: which, and to what (32 bits).
+    pub const INDEX: u8 = 6;
+    /// The kernel wants to be woken, for each of the four rings.
+    pub const FLAGS: u8 = 7;
+}
+
+const STEPS_MAX: usize = 96;
+const CHUNKS: usize = Layout::CHUNKS as usize;
+const RECEIVE_BYTES: usize = CHUNKS * Layout::CHUNK_BYTES;
+const UMEM_BYTES: usize = 2 * RECEIVE_BYTES;
+const CONTINUED: u32 = 1;
+
+thread_local! {
+    /// Made once: its buffers are large.
+    static BATCH: RefCell<FrameBatch> = RefCell::new(FrameBatch::new());
+}
+
+/// What a script led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Frames that the switch was given.
+    pub received: usize,
+    /// Frames that were refused, for they do not lie in chunks or are none.
+    pub malformed: u64,
+    /// Frames that the switch could hand over.
+    pub sent: usize,
+    /// Whether the kernel kept to the protocol.
+    pub is_honest: bool,
+}
+
+/// Runs a script. The first byte chooses the MTU.
+pub fn check(input: &[u8]) -> Outcome {
+    let Some((choice, script)) = input.split_first() else { return Outcome::default() };
+    let mtu = if choice & 1 == 0 { 1500 } else { 9000 };
+    let file = memfd();
+    let umem: Vec<u8> = (0..UMEM_BYTES).map(|at| (at * 7 + at / 251) as u8).collect();
+    file.write_all_at(&umem, Layout::CHUNKS_AT).unwrap();
+    let called: OwnedFd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+    let queue = Layout::open(file.as_fd(), called, mtu).unwrap();
+    let mut bench = Bench {
+        file,
+        queue,
+        outcome: Outcome { is_honest: true, ..Outcome::default() },
+        filled: VecDeque::new(),
+        taken: Taken::default(),
+        next: 0,
+        unsent: VecDeque::new(),
+        written: 0,
+        before: Vec::new(),
+    };
+    bench.look_at_fill();
+    for step in script.chunks_exact(8).take(STEPS_MAX) {
+        bench.run(step.try_into().unwrap());
+    }
+    bench.outcome.malformed = bench.queue.source.malformed();
+    bench.outcome
+}
+
+/// How far the kernel has read what it is given.
+#[derive(Default)]
+struct Taken {
+    fill: u32,
+    tx: u32,
+}
+
+struct Bench {
+    file: File,
+    queue: Layout,
+    outcome: Outcome,
+    /// Chunks that the kernel was given to receive into, by an honest account.
+    filled: VecDeque<u64>,
+    taken: Taken,
+    /// The entry of the RX ring that the switch comes to next.
+    next: u32,
+    /// Frames that were sent and have not left, with their bytes.
+    unsent: VecDeque<Vec<u8>>,
+    /// Bytes of the oldest that have left.
+    written: usize,
+    /// The file as it was before the switch's step.
+    before: Vec<u8>,
+}
+
+impl Bench {
+    fn run(&mut self, [kind, a, b, c, d, e, f, g]: [u8; 8]) {
+        match kind & 7 {
+            step::RECEIVE => self.receive(),
+            step::SEND => self.send(usize::from(u16::from_le_bytes([a, b])) % 9100, c),
+            step::FLUSH => self.watched(|queue| {
+                let _ = queue.sink.flush();
+            }),
+            step::ARM => self.watched(|queue| {
+                let _ = queue.source.arm();
+                queue.source.disarm();
+            }),
+            step::ARRIVE => self.arrive([a, b], c, d, [e, f], g),
+            step::COMPLETE => self.complete([a, b, c], g),
+            step::INDEX => self.set_index(a, u32::from_le_bytes([b, c, d, e])),
+            _ => self.set_flags([a, b, c, d]),
+        }
+    }
+
+    fn word(&self, ring: u64, at: u64) -> u32 {
+        let mut word = [0; 4];
+        self.file.read_exact_at(&mut word, ring + at).unwrap();
+        u32::from_ne_bytes(word)
+    }
+
+    fn set_word(&self, ring: u64, at: u64, value: u32) {
+        self.file.write_all_at(&value.to_ne_bytes(), ring + at).unwrap();
+    }
+
+    fn entry<const N: usize>(&self, ring: u64, index: u32) -> [u8; N] {
+        let mut entry = [0; N];
+        self.file.read_exact_at(&mut entry, entry_at(ring, index, N)).unwrap();
+        entry
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let mut bytes = vec![0; Layout::BYTES as usize];
+        self.file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    /// Has the switch do something, and looks what it wrote.
+    fn watched<T>(&mut self, act: impl FnOnce(&mut Layout) -> T) -> T {
+        self.before = self.snapshot();
+        let done = act(&mut self.queue);
+        self.check_written();
+        self.look_at_fill();
+        self.look_at_tx();
+        done
+    }
+
+    /// Its own indices; entries of the rings it fills; chunks it sends from.
+    fn check_written(&self) {
+        let after = self.snapshot();
+        let entries = |ring: u64, bytes: u64| {
+            let first = ring + Layout::ENTRIES_AT;
+            first..first + u64::from(Layout::CHUNKS) * bytes
+        };
+        let word = |ring: u64, at: u64| ring + at..ring + at + 4;
+        // In the order in which they lie there.
+        let may_change = [
+            word(Layout::RX_AT, Layout::CONSUMER_AT),
+            word(Layout::FILL_AT, Layout::PRODUCER_AT),
+            entries(Layout::FILL_AT, 8),
+            word(Layout::TX_AT, Layout::PRODUCER_AT),
+            entries(Layout::TX_AT, 16),
+            word(Layout::COMPLETION_AT, Layout::CONSUMER_AT),
+            Layout::CHUNKS_AT + RECEIVE_BYTES as u64..Layout::BYTES,
+        ];
+        let mut at = 0;
+        for range in may_change {
+            let kept = at..range.start as usize;
+            assert!(self.before[kept.clone()] == after[kept.clone()], "changed within {kept:#x?}");
+            at = range.end as usize;
+        }
+        assert_eq!(at, after.len());
+    }
+
+    /// Whatever the kernel may receive into is a chunk to be received into, and none
+    /// twice.
+    fn look_at_fill(&mut self) {
+        for index in 0..Layout::CHUNKS {
+            let chunk = u64::from_ne_bytes(self.entry(Layout::FILL_AT, index));
+            assert!(chunk < RECEIVE_BYTES as u64, "{chunk:#x} is not received into");
+            assert_eq!(chunk % Layout::CHUNK_BYTES as u64, 0);
+        }
+        let end = self.word(Layout::FILL_AT, Layout::PRODUCER_AT);
+        if self.outcome.is_honest {
+            let count = end.wrapping_sub(self.taken.fill);
+            assert!(count <= Layout::CHUNKS, "the fill ring holds {count}");
+            for nth in 0..count {
+                let index = self.taken.fill.wrapping_add(nth);
+                self.filled.push_back(u64::from_ne_bytes(self.entry(Layout::FILL_AT, index)));
+            }
+            let apart: BTreeSet<u64> = self.filled.iter().copied().collect();
+            assert_eq!(apart.len(), self.filled.len(), "a chunk was given twice");
+        }
+        // This kernel takes all at once.
+        self.taken.fill = end;
+        self.set_word(Layout::FILL_AT, Layout::CONSUMER_AT, end);
+    }
+
+    /// Whatever the kernel is to send lies in one chunk to be sent from.
+    fn look_at_tx(&mut self) {
+        for index in 0..Layout::CHUNKS {
+            let (address, len, options) = self.piece(Layout::TX_AT, index);
+            if (address, len, options) == (0, 0, 0) {
+                // It was never written.
+                continue;
+            }
+            let inside = (RECEIVE_BYTES as u64..UMEM_BYTES as u64).contains(&address);
+            assert!(inside, "{address:#x} is not sent from");
+            let at = address as usize % Layout::CHUNK_BYTES;
+            assert!(at + len <= Layout::CHUNK_BYTES, "{len} bytes leave a chunk");
+        }
+        if self.outcome.is_honest {
+            let end = self.word(Layout::TX_AT, Layout::PRODUCER_AT);
+            let count = end.wrapping_sub(self.taken.tx);
+            assert!(count <= Layout::CHUNKS, "the TX ring holds {count}");
+        }
+    }
+
+    fn piece(&self, ring: u64, index: u32) -> (u64, usize, u32) {
+        let entry = u128::from_le_bytes(self.entry(ring, index));
+        (entry as u64, (entry >> 64) as u32 as usize, (entry >> 96) as u32)
+    }
+
+    fn receive(&mut self) {
+        let (expected, pieces) = self.expected();
+        let mut found = Vec::new();
+        BATCH.with_borrow_mut(|batch| {
+            batch.clear();
+            let malformed = self.queue.source.malformed();
+            let count = self.watched(|queue| queue.source.receive(batch)).unwrap();
+            assert_eq!(count, batch.len());
+            let refused = self.queue.source.malformed() - malformed;
+            assert_eq!(expected.len(), count + refused as usize);
+            found.extend(batch.frames().iter().map(wire));
+        });
+        self.next = self.next.wrapping_add(pieces);
+        self.outcome.received += found.len();
+        // Those that were refused are left out of what was found.
+        let mut good = expected.into_iter().flatten().filter(|bytes| is_frame(bytes));
+        for bytes in found {
+            assert_eq!(Some(bytes), good.next());
+        }
+        assert_eq!(good.next(), None, "a frame was refused");
+    }
+
+    /// The frames that the RX ring holds to their end, as the kernel's documentation has
+    /// it, and in how many entries; `None` for one that does not lie in chunks.
+    fn expected(&self) -> (Vec<Option<Vec<u8>>>, u32) {
+        let end = self.word(Layout::RX_AT, Layout::PRODUCER_AT);
+        let known = end.wrapping_sub(self.next).min(Layout::CHUNKS);
+        let (mut frames, mut frame, mut pieces) = (Vec::new(), Some(Vec::new()), 0);
+        for nth in 0..known {
+            let (address, len, options) = self.piece(Layout::RX_AT, self.next.wrapping_add(nth));
+            let at = address % Layout::CHUNK_BYTES as u64;
+            let fits =
+                address < RECEIVE_BYTES as u64 && at + len as u64 <= Layout::CHUNK_BYTES as u64;
+            frame = frame.filter(|_| fits).map(|mut frame: Vec<u8>| {
+                let begin = frame.len();
+                frame.resize(begin + len, 0);
+                let place = Layout::CHUNKS_AT + address;
+                self.file.read_exact_at(&mut frame[begin..], place).unwrap();
+                frame
+            });
+            if options & CONTINUED == 0 {
+                frames.push(frame.replace(Vec::new()));
+                pieces = nth + 1;
+            }
+        }
+        (frames, pieces)
+    }
+
+    fn send(&mut self, len: usize, tag: u8) {
+        let len = len.max(14);
+        let mut frame = Frame::new(0);
+        let bytes: Vec<u8> = (0..len).map(|at| (at * 13 + len) as u8).collect();
+        frame.fill(&bytes);
+        if tag & 1 != 0 {
+            frame.meta.tag = Some(VlanTag::from_tci(u16::from(tag)));
+        }
+        let discarded = self.queue.sink.discarded();
+        let sent = self.watched(|queue| queue.sink.transmit(&frame));
+        let is_kept = self.queue.sink.discarded() == discarded;
+        if matches!(sent, Ok(Sent::Accepted)) && is_kept {
+            self.outcome.sent += 1;
+            self.unsent.push_back(wire(&frame));
+        }
+    }
+
+    fn arrive(&mut self, len: [u8; 2], options: u8, more: u8, at: [u8; 2], how: u8) {
+        let len = u32::from(u16::from_le_bytes(len));
+        let (address, len, options) = if how & 1 == 0 {
+            // An honest kernel has room in its ring, and a chunk.
+            let waiting = self
+                .word(Layout::RX_AT, Layout::PRODUCER_AT)
+                .wrapping_sub(self.word(Layout::RX_AT, Layout::CONSUMER_AT));
+            let is_full = self.outcome.is_honest && waiting >= Layout::CHUNKS;
+            let Some(chunk) = self.filled.pop_front().filter(|_| !is_full) else { return };
+            let at = u32::from(u16::from_le_bytes(at)) % 300;
+            let room = Layout::CHUNK_BYTES as u32 - at;
+            (chunk + u64::from(at), len % (room + 1), u32::from(more & 1))
+        } else {
+            self.outcome.is_honest = false;
+            let [low, high] = at;
+            let address = u32::from_le_bytes([low, high, options & 3, 0]);
+            (address.into(), len, u32::from(options) << 8 | u32::from(more & 1))
+        };
+        let index = self.word(Layout::RX_AT, Layout::PRODUCER_AT);
+        let entry =
+            [address.to_ne_bytes(), (u64::from(len) | u64::from(options) << 32).to_ne_bytes()];
+        let place = entry_at(Layout::RX_AT, index, 16);
+        self.file.write_all_at(entry.as_flattened(), place).unwrap();
+        self.set_word(Layout::RX_AT, Layout::PRODUCER_AT, index.wrapping_add(1));
+    }
+
+    fn complete(&mut self, address: [u8; 3], how: u8) {
+        let address = if how & 1 == 0 {
+            let end = self.word(Layout::TX_AT, Layout::PRODUCER_AT);
+            if self.taken.tx == end {
+                return;
+            }
+            let (address, len, options) = self.piece(Layout::TX_AT, self.taken.tx);
+            self.taken.tx = self.taken.tx.wrapping_add(1);
+            self.set_word(Layout::TX_AT, Layout::CONSUMER_AT, self.taken.tx);
+            self.check_sent(address, len, options);
+            address
+        } else {
+            self.outcome.is_honest = false;
+            let [a, b, c] = address;
+            u32::from_le_bytes([a, b, c & 3, 0]).into()
+        };
+        let index = self.word(Layout::COMPLETION_AT, Layout::PRODUCER_AT);
+        let place = entry_at(Layout::COMPLETION_AT, index, 8);
+        self.file.write_all_at(&address.to_ne_bytes(), place).unwrap();
+        self.set_word(Layout::COMPLETION_AT, Layout::PRODUCER_AT, index.wrapping_add(1));
+    }
+
+    /// What leaves is what was sent, in order.
+    fn check_sent(&mut self, address: u64, len: usize, options: u32) {
+        if !self.outcome.is_honest || address >= UMEM_BYTES as u64 {
+            return;
+        }
+        let mut piece = vec![0; len];
+        self.file.read_exact_at(&mut piece, Layout::CHUNKS_AT + address).unwrap();
+        let oldest = self.unsent.front().expect("nothing was sent");
+        let expected = oldest.get(self.written..self.written + len);
+        assert_eq!(expected, Some(&piece[..]));
+        self.written += len;
+        if options & CONTINUED == 0 {
+            assert_eq!(self.written, oldest.len());
+            self.written = 0;
+            self.unsent.pop_front();
+        }
+    }
+
+    fn set_index(&mut self, which: u8, value: u32) {
+        self.outcome.is_honest = false;
+        let rings = [Layout::RX_AT, Layout::FILL_AT, Layout::TX_AT, Layout::COMPLETION_AT];
+        let ring = rings[usize::from(which & 3)];
+        let words = [Layout::PRODUCER_AT, Layout::CONSUMER_AT];
+        self.set_word(ring, words[usize::from(which >> 2 & 1)], value);
+    }
+
+    fn set_flags(&mut self, wants: [u8; 4]) {
+        let rings = [Layout::RX_AT, Layout::FILL_AT, Layout::TX_AT, Layout::COMPLETION_AT];
+        for (ring, wants) in rings.into_iter().zip(wants) {
+            self.set_word(ring, Layout::FLAGS_AT, u32::from(wants & 1));
+        }
+    }
+}
+
+fn entry_at(ring: u64, index: u32, bytes: usize) -> u64 {
+    ring + Layout::ENTRIES_AT + u64::from(index % Layout::CHUNKS) * bytes as u64
+}
+
+fn wire(frame: &Frame) -> Vec<u8> {
+    let wire = frame.wire();
+    [wire.front, wire.tag.as_ref().map_or(&[], |tag| &tag[..]), wire.rest].concat()
+}
+
+/// An Ethernet header, and behind a tag another type.
+fn is_frame(bytes: &[u8]) -> bool {
+    bytes.len() >= if bytes.get(12..14) == Some(&[0x81, 0]) { 18 } else { 14 }
+}
+
+fn memfd() -> File {
+    let fd = memfd_create("umem", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&fd, Layout::BYTES).unwrap();
+    fd.into()
+}
