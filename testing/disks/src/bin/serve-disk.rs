@@ -1,0 +1,145 @@
+//! Serves a file as a disk, to NBD clients and to a VM over vhost-user, until its standard
+//! input ends.
+//!
+//!     serve-disk FILE [--nbd SOCKET] [--vhost-user SOCKET] [--queues N] [--serial TEXT]
+//!                [--read-only] [--bytes N] [--sector N] [--state FILE] [--count]
+//!                [--fault KIND:N] [--null]
+//!
+//! A file that ends in `.vhd` or `.vhdx` is such an image; others are raw. `--bytes` is
+//! how much of the disk a VM is shown, until a line `resize N` on standard input shows it
+//! more. `--state` keeps what a VM relies on for the next process. With `--count` a line
+//! `count` has it say how many writes were durable by themselves. `--fault` is for tests
+//! of tests: see [`suimon_disk_tests::Fault`]. With `--null` nothing is read or written.
+//!
+//! For example
+//! `fio --name=reads --ioengine=nbd --uri='nbd+unix:///disk?socket=SOCKET' --rw=randread
+//! --bs=4k --iodepth=64 --size=1g --time_based --runtime=10`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, bail};
+use suimon_disk_tests::{DiskExports, DiskProcessor, Fault, FaultyIo, NullIo, Promises};
+use suimon_nbd_server::{NbdServer, UnixAccess};
+use suimon_ports::{FileIo, Placement, VhostUserDiskSpec, VhostUserMode};
+use suimon_uring::UringFileIo;
+use suimon_vhost_user::VhostUserDisk;
+
+/// What was asked for.
+#[derive(Default)]
+struct Options {
+    file: Option<PathBuf>,
+    nbd: Option<PathBuf>,
+    vhost_user: Option<PathBuf>,
+    queues: Option<u16>,
+    serial: String,
+    is_read_only: bool,
+    bytes: Option<u64>,
+    sector: Option<u32>,
+    state: Option<PathBuf>,
+    fault: Option<Fault>,
+    is_null: bool,
+    counts: bool,
+}
+
+impl Options {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut options = Self::default();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+            match word.as_str() {
+                "--nbd" => options.nbd = Some(value()?.into()),
+                "--vhost-user" => options.vhost_user = Some(value()?.into()),
+                "--queues" => options.queues = Some(value()?.parse()?),
+                "--serial" => options.serial = value()?,
+                "--read-only" => options.is_read_only = true,
+                "--bytes" => options.bytes = Some(value()?.parse()?),
+                "--sector" => options.sector = Some(value()?.parse()?),
+                "--state" => options.state = Some(value()?.into()),
+                "--count" => options.counts = true,
+                "--null" => options.is_null = true,
+                "--fault" => options.fault = Some(value()?.parse()?),
+                other if other.starts_with("--") => bail!("{other} is no option"),
+                _ => options.file = Some(word.into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let file = options.file.as_deref().context("usage: serve-disk FILE [OPTION…]")?;
+    let (io, durable_writes) = files(&options)?;
+    let exports = DiskExports::new(DiskProcessor::start_on(Placement::Floating, io)?);
+    let is_image = file.extension().is_some_and(|ending| ending == "vhd" || ending == "vhdx");
+    let added = if is_image {
+        exports.add_image("disk", file)
+    } else {
+        exports.add_raw_of("disk", file, options.is_read_only, options.sector.unwrap_or(512))
+    };
+    let disk = added.with_context(|| file.display().to_string())?;
+    let nbd = match &options.nbd {
+        Some(socket) => {
+            Some(NbdServer::listen(socket, UnixAccess::default(), Arc::clone(&exports) as _)?)
+        }
+        None => None,
+    };
+    let device = match &options.vhost_user {
+        Some(socket) => {
+            let shape = exports.shape(disk).context("it was just added")?;
+            let promises = Arc::new(Promises::kept_in(options.state.as_deref())?);
+            let spec = VhostUserDiskSpec {
+                socket: socket.clone(),
+                mode: VhostUserMode::Server,
+                queues: options.queues.unwrap_or(1),
+                bytes: options.bytes.unwrap_or(shape.size),
+                sector_bytes: shape.logical_sector,
+                physical_sector_bytes: shape.physical_sector,
+                serial: options.serial.clone(),
+                is_read_only: options.is_read_only,
+                promise: promises.last(),
+            };
+            Some(VhostUserDisk::open(disk.id(), &spec, exports.host(), promises)?)
+        }
+        None => None,
+    };
+    println!("serving {}", Path::new(file).display());
+    obey(device.as_ref(), &durable_writes)?;
+    drop((nbd, device));
+    exports.processor().close_disk(disk)
+}
+
+/// What carries out I/O, and counts durable writes if it is one that counts.
+fn files(options: &Options) -> Result<(Box<dyn FileIo>, Arc<AtomicU64>)> {
+    if options.is_null {
+        return Ok((Box::new(NullIo::new()?), Arc::default()));
+    }
+    let io = Box::new(UringFileIo::new(1024, 64).context("io_uring")?);
+    if !options.counts && options.fault.is_none() {
+        return Ok((io, Arc::default()));
+    }
+    let io = FaultyIo::new(io, options.fault);
+    let durable_writes = io.durable_writes();
+    Ok((Box::new(io), durable_writes))
+}
+
+/// Does what lines say, until there are no more.
+fn obey(device: Option<&VhostUserDisk>, durable_writes: &AtomicU64) -> Result<()> {
+    for line in std::io::stdin().lines() {
+        let line = line?;
+        match (line.split_once(' '), device) {
+            (Some(("resize", bytes)), Some(device)) => {
+                device.resize(bytes.trim().parse()?)?;
+                println!("resized to {bytes}");
+            }
+            _ if line == "count" => {
+                println!("durable writes: {}.", durable_writes.load(Ordering::Relaxed));
+            }
+            _ if line.is_empty() => break,
+            _ => println!("{line}: not understood"),
+        }
+    }
+    Ok(())
+}

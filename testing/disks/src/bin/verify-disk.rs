@@ -1,0 +1,182 @@
+//! Writes blocks to a disk and verifies them: `verify-disk FILE SECONDS [BLOCKS [DEPTH]]`.
+//!
+//! Every block has one owner among `DEPTH` threads, who writes a new version of it each
+//! time, knows the version that must be there, and looks before each write and, now and
+//! then, after it. So a write that was lost, was done a second time after a newer one, went
+//! elsewhere or was torn is found: the block has another version, another number, or
+//! versions that differ within it. At the end all blocks are read once more.
+//!
+//! All I/O goes past the page cache (`O_DIRECT`). It prints how much it did and how long
+//! the longest operation took; it ends with 1 at the first difference or error.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+const BLOCK: usize = 4096;
+/// The words of a block, each of which has its number and version in it.
+const WORDS: usize = BLOCK / 8;
+/// Blocks and threads unless told otherwise.
+const BLOCKS: u64 = 1024;
+const DEPTH: u64 = 16;
+
+/// What a thread did.
+#[derive(Default)]
+struct Done {
+    reads: u64,
+    writes: u64,
+    longest: Duration,
+}
+
+/// A thread's part: the blocks `first`, `first + step`, ….
+struct Part {
+    file: File,
+    first: u64,
+    step: u64,
+    /// The version that each of its blocks must have; 0: never written.
+    versions: Vec<u64>,
+    buffer: Vec<u8>,
+    state: u64,
+    done: Done,
+}
+
+impl Part {
+    fn run(mut self, until: Instant) -> Result<Done> {
+        while Instant::now() < until {
+            let nth = self.random() as usize % self.versions.len();
+            if self.versions[nth] > 0 {
+                self.verify(nth)?;
+            }
+            self.write(nth)?;
+            if self.random() % 4 == 0 {
+                self.verify(nth)?;
+            }
+            if self.random() % 64 == 0 {
+                self.file.sync_data().context("a flush failed")?;
+            }
+        }
+        for nth in
+            (0..self.versions.len()).filter(|nth| self.versions[*nth] > 0).collect::<Vec<_>>()
+        {
+            self.verify(nth)?;
+        }
+        Ok(self.done)
+    }
+
+    fn block(&self, nth: usize) -> u64 {
+        self.first + nth as u64 * self.step
+    }
+
+    /// The part of the buffer that is aligned as direct I/O wants it.
+    fn aligned(&mut self) -> &mut [u8] {
+        let at = self.buffer.as_ptr().align_offset(BLOCK);
+        &mut self.buffer[at..at + BLOCK]
+    }
+
+    fn write(&mut self, nth: usize) -> Result<()> {
+        let (block, version) = (self.block(nth), self.versions[nth] + 1);
+        for (at, to) in self.aligned().chunks_exact_mut(8).enumerate() {
+            to.copy_from_slice(&word(block, version, at).to_le_bytes());
+        }
+        let file = self.file.try_clone()?;
+        let start = Instant::now();
+        file.write_all_at(self.aligned(), block * BLOCK as u64)
+            .with_context(|| format!("write of block {block}"))?;
+        self.done.longest = self.done.longest.max(start.elapsed());
+        self.done.writes += 1;
+        self.versions[nth] = version;
+        Ok(())
+    }
+
+    fn verify(&mut self, nth: usize) -> Result<()> {
+        let (block, version) = (self.block(nth), self.versions[nth]);
+        let file = self.file.try_clone()?;
+        let start = Instant::now();
+        file.read_exact_at(self.aligned(), block * BLOCK as u64)
+            .with_context(|| format!("read of block {block}"))?;
+        self.done.longest = self.done.longest.max(start.elapsed());
+        self.done.reads += 1;
+        for (at, from) in self.aligned().chunks_exact(8).enumerate() {
+            let found = u64::from_le_bytes(from.try_into()?);
+            if found != word(block, version, at) {
+                let is_older = (1..version).rev().find(|old| found == word(block, *old, at));
+                match is_older {
+                    Some(old) => bail!("block {block}: version {old} in place of {version}"),
+                    None => bail!("block {block}: {found:#x} at word {at} of version {version}"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// xorshift64.
+    fn random(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state >> 8
+    }
+}
+
+fn word(block: u64, version: u64, at: usize) -> u64 {
+    let all = block << 40 ^ version << 9 ^ (at % WORDS) as u64;
+    all.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+fn run() -> Result<String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, otherwise: u64| match words.get(at) {
+        Some(word) => word.parse().with_context(|| word.clone()),
+        None => Ok(otherwise),
+    };
+    let path = words.first().context("usage: verify-disk FILE SECONDS [BLOCKS [DEPTH]]")?;
+    let until = Instant::now() + Duration::from_secs(number(1, 5)?);
+    let (blocks, depth) = (number(2, BLOCKS)?, number(3, DEPTH)?.max(1));
+    ensure!(blocks >= depth, "fewer blocks than threads");
+    let mut threads = Vec::new();
+    for first in 0..depth {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
+            .open(path)?;
+        let count = (blocks - first).div_ceil(depth) as usize;
+        let part = Part {
+            file,
+            first,
+            step: depth,
+            versions: vec![0; count],
+            buffer: vec![0; 2 * BLOCK],
+            state: first * 2 + 0x2545_f491_4f6c_dd1d,
+            done: Done::default(),
+        };
+        threads.push(std::thread::spawn(move || part.run(until)));
+    }
+    let mut all = Done::default();
+    for thread in threads {
+        let Ok(done) = thread.join() else { bail!("a thread panicked") };
+        let done = done?;
+        all.reads += done.reads;
+        all.writes += done.writes;
+        all.longest = all.longest.max(done.longest);
+    }
+    let Done { reads, writes, longest } = all;
+    Ok(format!("reads={reads} writes={writes} longest_ms={}", longest.as_millis()))
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(done) => {
+            println!("{done}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("{error:#}");
+            // The other threads are of no more use.
+            std::process::exit(1);
+        }
+    }
+}

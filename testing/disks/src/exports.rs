@@ -1,0 +1,191 @@
+//! Disks as NBD exports.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use suimon_image::{Image, Linear, Shape};
+use suimon_nbd::{BlockSizes, Export, ExportSpec, Features};
+use suimon_nbd_server::{NbdExports, NbdQueue};
+use suimon_ports::{DiskFile, DiskQueueHost};
+use suimon_storage::{DiskLayer, DiskSpec};
+use suimon_storage_qos::Limits;
+use suimon_uring::{FileAccess, HostFile};
+use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
+use suimon_vhdx::{Guid, Vhdx, WriteGuids};
+
+use crate::processor::{DiskProcessor, OpenedDisk};
+
+/// Disks of a processor, by their names for clients.
+pub struct DiskExports {
+    processor: Arc<DiskProcessor>,
+    disks: Mutex<Vec<Exported>>,
+}
+
+struct Exported {
+    export: Export,
+    disk: OpenedDisk,
+    shape: Shape,
+}
+
+impl DiskExports {
+    /// None yet.
+    #[must_use]
+    pub fn new(processor: DiskProcessor) -> Arc<Self> {
+        Arc::new(Self { processor: Arc::new(processor), disks: Mutex::default() })
+    }
+
+    /// The processor that serves them.
+    #[must_use]
+    pub fn processor(&self) -> &DiskProcessor {
+        &self.processor
+    }
+
+    /// The processor, for queues that are not of NBD.
+    #[must_use]
+    pub fn host(&self) -> Arc<dyn DiskQueueHost> {
+        Arc::clone(&self.processor) as _
+    }
+
+    /// What a disk is; `None` if there is no such disk.
+    #[must_use]
+    pub fn shape(&self, disk: OpenedDisk) -> Option<Shape> {
+        self.disks().iter().find(|of| of.disk == disk).map(|of| of.shape)
+    }
+
+    /// Exports a raw file as a disk of its size, with sectors of 512 bytes.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn add_raw(&self, name: &str, path: &Path, is_read_only: bool) -> Result<OpenedDisk> {
+        self.add_raw_of(name, path, is_read_only, 512)
+    }
+
+    /// The same, with sectors of so many bytes.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn add_raw_of(
+        &self,
+        name: &str,
+        path: &Path,
+        is_read_only: bool,
+        sector_bytes: u32,
+    ) -> Result<OpenedDisk> {
+        let access = if is_read_only { FileAccess::Read } else { FileAccess::Write };
+        let file = HostFile::open(path, access, sector_bytes)?;
+        let size = file.facts().len;
+        let shape = Shape { size, logical_sector: sector_bytes, physical_sector: 4096, block: 0 };
+        let image = Box::new(Linear::new(shape, 0, is_read_only));
+        self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], is_read_only)
+    }
+
+    /// Exports a raw file as a disk of its size, which is held to limits.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn add_limited(&self, name: &str, path: &Path, limits: Limits) -> Result<OpenedDisk> {
+        let file = HostFile::open(path, FileAccess::Write, 512)?;
+        let size = file.facts().len;
+        let shape = Shape { size, logical_sector: 512, physical_sector: 4096, block: 0 };
+        let image = Box::new(Linear::new(shape, 0, false));
+        self.export(name, vec![DiskLayer { image, file: Arc::new(file) }], false, Some(limits))
+    }
+
+    /// Exports a VHD or VHDX image, by the ending of its name.
+    ///
+    /// # Errors
+    /// It is none, or cannot be opened.
+    pub fn add_image(&self, name: &str, path: &Path) -> Result<OpenedDisk> {
+        let is_vhd = path.extension().is_some_and(|ending| ending == "vhd");
+        let file = HostFile::open(path, FileAccess::Write, if is_vhd { 512 } else { 4096 })?;
+        let image: Box<dyn Image> = if is_vhd {
+            let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
+            Box::new(Vhd::open(&file, options)?)
+        } else {
+            let guid = || Ok::<_, anyhow::Error>(Guid::new(u128::from_ne_bytes(random()?)));
+            let guids = WriteGuids { file_write: guid()?, data_write: guid()?, log: guid()? };
+            Box::new(Vhdx::open(&file, &guids)?)
+        };
+        self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], false)
+    }
+
+    /// Exports a disk of these layers: its own image, then the parent's, and so on.
+    ///
+    /// # Errors
+    /// There is none, its files cannot be used, or it cannot be exported.
+    pub fn add(
+        &self,
+        name: &str,
+        layers: Vec<DiskLayer>,
+        is_read_only: bool,
+    ) -> Result<OpenedDisk> {
+        self.export(name, layers, is_read_only, None)
+    }
+
+    fn export(
+        &self,
+        name: &str,
+        layers: Vec<DiskLayer>,
+        is_read_only: bool,
+        limits: Option<Limits>,
+    ) -> Result<OpenedDisk> {
+        let shape = layers.first().context("a disk has one layer or more")?.image.shape();
+        let export = Export::new(ExportSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            size: shape.size,
+            block_sizes: BlockSizes { min: shape.logical_sector, ..BlockSizes::default() },
+            features: Features {
+                read_only: is_read_only,
+                flush: true,
+                fua: true,
+                trim: true,
+                write_zeroes: true,
+                fast_zero: true,
+                multi_conn: true,
+                allocation: true,
+                ..Features::default()
+            },
+        })?;
+        let disk = self.processor.add_disk(DiskSpec { layers }, limits)?;
+        self.disks().push(Exported { export, disk, shape });
+        Ok(disk)
+    }
+
+    /// Takes an export away: nobody finds it any more, and who uses it is disconnected when
+    /// what he has asked for was carried out.
+    ///
+    /// # Errors
+    /// There is none of this name, or its file could not be written.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let mut disks = self.disks();
+        let at = disks.iter().position(|of| of.export.name() == name);
+        let of = disks.remove(at.with_context(|| format!("there is no export {name}"))?);
+        drop(disks);
+        self.processor.close_disk(of.disk)
+    }
+
+    fn disks(&self) -> std::sync::MutexGuard<'_, Vec<Exported>> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NbdExports for DiskExports {
+    fn exports(&self) -> Vec<Export> {
+        self.disks().iter().map(|of| of.export.clone()).collect()
+    }
+
+    fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
+        let disks = self.disks();
+        let found = disks.iter().find(|of| of.export.name() == name);
+        let disk = found.context("it is gone").map_err(|error| error.to_string())?.disk;
+        self.processor.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
+    }
+}
+
+fn random() -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}

@@ -1,0 +1,164 @@
+//! Disks that are wrong on purpose: whoever looks for lost and doubled writes must find
+//! them here.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, bail};
+use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
+
+/// Writes between one that is doubled and its second time.
+const DOUBLED_AFTER: u64 = 20_000;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Every so many writes one is answered and not done.
+    Lose(u64),
+    /// Every so many writes one is done a second time, long after it was answered.
+    Double(u64),
+}
+
+impl FromStr for Fault {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, every) = text.split_once(':').context("a fault is KIND:N")?;
+        let every = every.parse::<u64>()?.max(1);
+        match kind {
+            "lose" => Ok(Self::Lose(every)),
+            "double" => Ok(Self::Double(every)),
+            _ => bail!("{kind} is no fault; `lose` and `double` are"),
+        }
+    }
+}
+
+/// I/O that does this wrong, and counts.
+pub struct FaultyIo {
+    io: Box<dyn FileIo>,
+    fault: Option<Fault>,
+    writes: u64,
+    durable_writes: Arc<AtomicU64>,
+    files: Vec<(FileSlot, Arc<dyn DiskFile>)>,
+    /// Writes that are under way and are to be doubled: token, file, where and how much.
+    chosen: Option<(u64, FileSlot, u64, u64)>,
+    /// When they are doubled, and what with.
+    later: VecDeque<(u64, FileSlot, u64, Vec<u8>)>,
+}
+
+impl FaultyIo {
+    /// Over I/O that is right.
+    #[must_use]
+    pub fn new(io: Box<dyn FileIo>, fault: Option<Fault>) -> Self {
+        Self {
+            io,
+            fault,
+            writes: 0,
+            durable_writes: Arc::default(),
+            files: Vec::new(),
+            chosen: None,
+            later: VecDeque::new(),
+        }
+    }
+
+    /// How many writes were to be durable by themselves, now and later.
+    #[must_use]
+    pub fn durable_writes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.durable_writes)
+    }
+
+    fn file(&self, slot: FileSlot) -> Option<&Arc<dyn DiskFile>> {
+        self.files.iter().find(|(of, _)| *of == slot).map(|(_, file)| file)
+    }
+
+    fn double_what_is_due(&mut self) {
+        while self.later.front().is_some_and(|(at, ..)| *at <= self.writes) {
+            let Some((_, slot, offset, bytes)) = self.later.pop_front() else { return };
+            if let Some(file) = self.file(slot) {
+                let _ = file.write_at(offset, &bytes);
+            }
+        }
+    }
+
+    /// Remembers what the chosen write has written.
+    fn handle_done(&mut self, token: u64) {
+        let Some((_, slot, offset, len)) = self.chosen.filter(|chosen| chosen.0 == token) else {
+            return;
+        };
+        self.chosen = None;
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        let is_read = self.file(slot).is_some_and(|file| file.read_at(offset, &mut bytes).is_ok());
+        if is_read {
+            self.later.push_back((self.writes + DOUBLED_AFTER, slot, offset, bytes));
+        }
+    }
+}
+
+impl FileIo for FaultyIo {
+    fn capacity(&self) -> usize {
+        self.io.capacity()
+    }
+
+    fn add_file(&mut self, file: Arc<dyn DiskFile>) -> std::io::Result<FileSlot> {
+        let slot = self.io.add_file(Arc::clone(&file))?;
+        self.files.push((slot, file));
+        Ok(slot)
+    }
+
+    fn remove_file(&mut self, slot: FileSlot) {
+        self.files.retain(|(of, _)| *of != slot);
+        self.io.remove_file(slot);
+    }
+
+    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+        let FileOp::Write { offset, ref from, is_durable } = op else {
+            return self.io.submit(file, op, token);
+        };
+        let (number, len) = (self.writes + 1, from.len);
+        let op = match self.fault {
+            Some(Fault::Lose(every)) if number % every == 0 => FileOp::Flush,
+            _ => op,
+        };
+        if !self.io.submit(file, op, token) {
+            return false;
+        }
+        self.writes = number;
+        self.durable_writes.fetch_add(is_durable.into(), Ordering::Relaxed);
+        match self.fault {
+            Some(Fault::Double(every)) if number % every == 0 && self.chosen.is_none() => {
+                self.chosen = Some((token, file, offset, len));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn kick(&mut self) -> std::io::Result<()> {
+        self.io.kick()
+    }
+
+    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+        let before = done.len();
+        let count = self.io.poll_done(done);
+        for FileDone { token, .. } in done.iter().skip(before) {
+            self.handle_done(*token);
+        }
+        self.double_what_is_due();
+        count
+    }
+
+    fn under_way(&self) -> usize {
+        self.io.under_way()
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        self.io.arm()
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.io.wake_fd()
+    }
+}

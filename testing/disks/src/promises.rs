@@ -1,0 +1,61 @@
+//! What a VM that may come back relies on, kept over the death of the process.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use suimon_ports::{DeviceNotice, DiskObserver, VhostUserPromise};
+use suimon_quantity::DiskId;
+
+/// Hears what was promised, and writes it to a file; says what it hears.
+#[derive(Debug)]
+pub struct Promises {
+    file: Option<PathBuf>,
+    last: Mutex<VhostUserPromise>,
+}
+
+impl Promises {
+    /// What was promised before, as this file has it, if it is there.
+    ///
+    /// # Errors
+    /// The file is none of ours.
+    pub fn kept_in(file: Option<&Path>) -> Result<Self> {
+        let last = match file.filter(|file| file.exists()) {
+            Some(file) => parse(&std::fs::read_to_string(file)?)
+                .with_context(|| format!("{} is no promise", file.display()))?,
+            None => VhostUserPromise::default(),
+        };
+        Ok(Self { file: file.map(Path::to_owned), last: Mutex::new(last) })
+    }
+
+    /// What was promised last.
+    #[must_use]
+    pub fn last(&self) -> VhostUserPromise {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the file as a whole, so that a death leaves the one or the other.
+    fn write(&self, promise: VhostUserPromise) -> std::io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let aside = file.with_extension("new");
+        std::fs::write(&aside, format!("{} {}\n", promise.features, promise.queue_pairs))?;
+        std::fs::rename(aside, file)
+    }
+}
+
+fn parse(text: &str) -> Option<VhostUserPromise> {
+    let (features, queues) = text.trim().split_once(' ')?;
+    Some(VhostUserPromise { features: features.parse().ok()?, queue_pairs: queues.parse().ok()? })
+}
+
+impl DiskObserver for Promises {
+    fn handle_notice(&self, _: DiskId, notice: DeviceNotice) {
+        println!("{notice:?}");
+        if let DeviceNotice::Promised(promise) = notice {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = promise;
+            if let Err(error) = self.write(promise) {
+                println!("the promise is not kept: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Disks behind a socket, and programs that use them.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use suimon_disk_tests::{DiskExports, DiskProcessor};
+use suimon_nbd_server::{NbdServer, UnixAccess};
+use suimon_ports::Placement;
+
+pub(crate) const SIZE: u64 = 64 << 20;
+
+/// A raw disk, and one that is read-only, behind a socket.
+pub(crate) struct Bench {
+    _server: NbdServer,
+    pub(crate) exports: Arc<DiskExports>,
+    pub(crate) disk: suimon_disk_tests::OpenedDisk,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let exports = DiskExports::new(DiskProcessor::start(Placement::Floating).unwrap());
+        let make = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
+            path
+        };
+        let disk = exports.add_raw("disk", &make("disk.raw"), false).unwrap();
+        exports.add_raw("fixed", &make("fixed.raw"), true).unwrap();
+        let socket = folder.path().join("nbd");
+        let server =
+            NbdServer::listen(&socket, UnixAccess::default(), Arc::clone(&exports) as _).unwrap();
+        Self { _server: server, exports, disk, folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn uri(&self, export: &str) -> String {
+        format!("nbd+unix:///{export}?socket={}", self.path("nbd").display())
+    }
+}
+
+pub(crate) fn run(program: &str, words: &[&str]) -> Output {
+    let output = Command::new("timeout").arg("60").arg(program).args(words).output().unwrap();
+    println!("{program} {words:?}: {}", output.status);
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    println!("{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+pub(crate) fn done(program: &str, words: &[&str]) -> String {
+    let output = run(program, words);
+    assert!(output.status.success(), "{program} {words:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Bytes that do not repeat for long.
+pub(crate) fn sample(path: &Path) {
+    let words = (0..SIZE / 8).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at >> 3);
+    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    std::fs::write(path, bytes).unwrap();
+}

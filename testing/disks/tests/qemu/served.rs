@@ -1,0 +1,136 @@
+//! A disk that another process serves, which can be killed and started again.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ChildStdin;
+use std::time::Duration;
+
+use suimon_rig::{Guest, GuestDisk, GuestSpec, Process, Rig, until, until_some};
+
+/// What serves disks.
+const SERVE: &str = env!("CARGO_BIN_EXE_serve-disk");
+
+/// What verifies them, in a guest.
+pub const VERIFY: &str = env!("CARGO_BIN_EXE_verify-disk");
+
+pub const MIB: u64 = 1 << 20;
+
+/// A disk over vhost-user and its process.
+pub struct ServedDisk {
+    name: String,
+    words: Vec<String>,
+    process: Process,
+    stdin: Option<ChildStdin>,
+    pub file: PathBuf,
+    pub socket: PathBuf,
+}
+
+impl ServedDisk {
+    /// Serves a raw file of so many bytes.
+    pub fn raw(rig: &Rig, name: &str, bytes: u64, options: &str) -> Self {
+        let file = rig.file(&format!("{name}.raw"));
+        std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+        Self::start(rig, name, &file, options)
+    }
+
+    /// Serves a file.
+    pub fn start(rig: &Rig, name: &str, file: &Path, options: &str) -> Self {
+        let socket = rig.file(&format!("{name}.sock"));
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let mut words = vec![SERVE.to_owned(), text(file)];
+        words.extend(["--vhost-user".to_owned(), text(&socket)]);
+        words.extend(["--state".to_owned(), rig.path(&format!("{name}.state"))]);
+        words.extend(options.split_whitespace().map(str::to_owned));
+        let process = Process::start(rig, name, &words).unwrap();
+        let mut disk = Self {
+            name: name.to_owned(),
+            words,
+            process,
+            stdin: None,
+            file: file.to_owned(),
+            socket,
+        };
+        disk.wait_serving();
+        disk
+    }
+
+    fn wait_serving(&mut self) {
+        until("disk that is served", Duration::from_secs(20), || {
+            self.process.check_running()?;
+            Ok(self.process.log().contains("serving "))
+        })
+        .unwrap();
+    }
+
+    /// As a guest's disk with one queue.
+    pub fn disk(&self, properties: &str) -> GuestDisk {
+        let mut disk = GuestDisk::new(self.socket.to_str().unwrap());
+        disk.properties = properties.to_owned();
+        disk
+    }
+
+    /// Kills the process and starts the next one.
+    pub fn kill_and_restart(&mut self, rig: &Rig) {
+        self.process.kill();
+        self.stdin = None;
+        self.process = Process::start(rig, &self.name, &self.words).unwrap();
+        self.wait_serving();
+    }
+
+    /// Says a line to the process, and waits for what comes after `answer` in a line that
+    /// the process then prints.
+    pub fn ask(&mut self, line: &str, answer: &str) -> String {
+        let before = self.process.log().len();
+        if self.stdin.is_none() {
+            self.stdin = self.process.take_stdin();
+        }
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+        until_some("answer", Duration::from_secs(20), || {
+            let log = self.process.log();
+            let said = log[before..].lines().find_map(|line| line.strip_prefix(answer));
+            Ok(said.map(str::to_owned))
+        })
+        .unwrap()
+    }
+
+    /// What the process that serves now has printed.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Ends the process in order; everything is in the file then.
+    pub fn close(mut self) -> PathBuf {
+        drop((self.stdin.take(), self.process.take_stdin()));
+        assert!(self.process.wait(Duration::from_secs(20)).unwrap().success());
+        self.file.clone()
+    }
+}
+
+/// A guest with these disks, the program that verifies them, and more programs.
+pub fn guest(rig: &Rig, disks: Vec<GuestDisk>, programs: &[&str]) -> Guest {
+    let spec = GuestSpec {
+        name: "vm".to_owned(),
+        disks,
+        programs: tools(programs),
+        cpus: 2,
+        ..GuestSpec::default()
+    };
+    Guest::start(rig, &spec).unwrap()
+}
+
+/// Programs of the host, and the one that verifies.
+pub fn tools(names: &[&str]) -> Vec<PathBuf> {
+    let find = |name: &&str| {
+        let folders = ["/usr/bin", "/usr/sbin", "/sbin", "/bin"];
+        let mut paths = folders.iter().map(|folder| Path::new(folder).join(name));
+        paths.find(|path| path.is_file()).unwrap_or_else(|| panic!("{name} is not installed"))
+    };
+    names.iter().map(find).chain([PathBuf::from(VERIFY)]).collect()
+}
+
+/// What the disk's file takes on the host.
+pub fn allocated(file: &Path) -> u64 {
+    std::fs::metadata(file).unwrap().blocks() * 512
+}
