@@ -168,7 +168,7 @@ fn processes_and_memory() -> Vec<Attempt> {
         attempt!("perf_event_open", libc::SYS_perf_event_open, parameters.0, 0, -1, -1, 0),
         attempt!("userfaultfd", libc::SYS_userfaultfd, 0),
         attempt!("io_uring_setup", libc::SYS_io_uring_setup, 4, parameters.0),
-        attempt!("io_uring_enter", libc::SYS_io_uring_enter, 0, 0, 0, 0, 0, 0),
+        attempt!("io_uring_register", libc::SYS_io_uring_register, 0, 0, 0, 0),
         attempt!("keyctl", libc::SYS_keyctl, 0, 0, 0, 0, 0),
         attempt!("init_module", libc::SYS_init_module, 0, 0, 0),
         attempt!("reboot", libc::SYS_reboot, 0, 0, 0, 0),

@@ -4,9 +4,12 @@
 //! - [`Rig`]: a temporary folder and unique names; the root of everything else.
 //! - [`Daemon`]: a suimond with its host file, and the CLI beside it.
 //! - [`Namespace`], [`Veth`], [`LightGuest`]: light guests and the outside world.
+//! - [`LoadedHost`]: light guests that load a switch, and what VMQ does about it.
 //! - [`Guest`]: a VM with Debian's kernel.
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
+//! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
+//! - [`fio`]: load on disks.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -23,17 +26,21 @@ mod capture_file;
 mod command;
 mod cpu_distance;
 mod daemon;
+pub mod fio;
 mod guest;
 mod hugepages;
+mod inside;
 pub mod iperf;
 mod leftovers;
 mod light_guest;
+mod load_step;
 mod namespace;
 pub mod nginx;
 pub mod ovs;
 mod process;
 mod programs;
 mod rig;
+mod static_group;
 mod stop_signal;
 mod testpmd;
 mod wait;
@@ -42,13 +49,19 @@ pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
-pub use guest::{Accelerator, Guest, GuestFiles, GuestNic, GuestSpec, accelerator, guest_files};
+pub use guest::{
+    Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestSpec,
+    accelerator, guest_files, make_boot_sector, make_root_disk,
+};
 pub use hugepages::Hugepages;
+pub use inside::enter_namespace;
 pub use light_guest::{LightGuest, private_lan};
+pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use namespace::{Namespace, Veth};
 pub use process::Process;
 pub use programs::program;
 pub use rig::Rig;
+pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
 pub use wait::{until, until_some};

@@ -42,7 +42,7 @@ impl Namespace {
     /// # Errors
     /// It failed, with its words.
     pub fn run(&self, words: &[&str]) -> Result<String> {
-        run(&self.inside(words))
+        run(&self.prefixed(words))
     }
 
     /// Runs a command in it and returns what it said.
@@ -50,7 +50,7 @@ impl Namespace {
     /// # Errors
     /// It could not be started.
     pub fn run_any(&self, words: &[&str], limit: Duration) -> Result<Output> {
-        run_any(&self.inside(words), limit)
+        run_any(&self.prefixed(words), limit)
     }
 
     /// Starts a program in it.
@@ -58,7 +58,7 @@ impl Namespace {
     /// # Errors
     /// It could not be started.
     pub fn start(&self, rig: &Rig, name: &str, words: &[&str]) -> Result<Process> {
-        Process::start(rig, name, &self.inside(words))
+        Process::start(rig, name, &self.prefixed(words))
     }
 
     /// Gives a device an address like `10.0.0.1/24` and brings it up.
@@ -147,7 +147,7 @@ impl Namespace {
         Ok(sum)
     }
 
-    fn inside(&self, words: &[&str]) -> Vec<String> {
+    fn prefixed(&self, words: &[&str]) -> Vec<String> {
         let mut all: Vec<String> =
             ["ip", "netns", "exec", &self.name].iter().map(|word| (*word).to_owned()).collect();
         all.extend(words.iter().map(|word| (*word).to_owned()));

@@ -144,12 +144,24 @@ impl Process {
     /// # Errors
     /// It no longer runs.
     pub fn cpu_time(&self) -> Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
-        let fields = stat.rsplit_once(") ").context("no stat")?.1;
-        // utime and stime are fields 14 and 15; the first here is field 3.
-        let ticks: u64 =
-            fields.split(' ').skip(11).take(2).map(|f| f.parse::<u64>().unwrap_or(0)).sum();
-        Ok(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+        Ok(cpu_time_in(&fs::read_to_string(format!("/proc/{}/stat", self.id()))?)?.1)
+    }
+
+    /// CPU time that those of its threads have used whose names begin so.
+    ///
+    /// # Errors
+    /// It no longer runs, or has no such thread.
+    pub fn threads_cpu_time(&self, prefix: &str) -> Result<Duration> {
+        let mut used = None;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.id()))? {
+            // A thread that has just ended is none of those that are asked for.
+            let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else { continue };
+            let (name, time) = cpu_time_in(&stat)?;
+            if name.starts_with(prefix) {
+                used = Some(used.unwrap_or_default() + time);
+            }
+        }
+        used.with_context(|| format!("{} has no thread {prefix}", self.name))
     }
 
     /// The end of its log.
@@ -169,4 +181,14 @@ impl Drop for Process {
             eprintln!("--- end of the log of {}:\n{}", self.name, self.last_words());
         }
     }
+}
+
+/// The name and the CPU time in `/proc/PID/stat` (proc(5)).
+fn cpu_time_in(stat: &str) -> Result<(&str, Duration)> {
+    let (before, fields) = stat.rsplit_once(") ").context("no stat")?;
+    let (_, name) = before.split_once('(').context("no name")?;
+    // utime and stime are fields 14 and 15; the first here is field 3.
+    let ticks: u64 =
+        fields.split(' ').skip(11).take(2).map(|f| f.parse::<u64>().unwrap_or(0)).sum();
+    Ok((name, Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())))
 }

@@ -14,7 +14,7 @@ use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, until};
 #[path = "support/streams.rs"]
 mod streams;
 
-use streams::{inside, receive, sample};
+use streams::{receive, sample};
 
 const VM_MAC: &str = "52:54:00:aa:00:01";
 const OTHER_MAC: &str = "52:54:00:aa:00:77";
@@ -55,7 +55,7 @@ impl Site {
             light.bring_up().unwrap();
         }
         let nics = vec![GuestNic { queues: 2, ..GuestNic::new(&socket, VM_MAC) }];
-        let spec = GuestSpec { name: "vm".to_owned(), nics, cpus: 2 };
+        let spec = GuestSpec { name: "vm".to_owned(), nics, cpus: 2, ..GuestSpec::default() };
         let mut vm = Guest::start(rig, &spec).unwrap();
         vm.address("eth0", "10.77.0.9/24").unwrap();
         daemon.wait_up("nic", "vm").unwrap();
@@ -98,7 +98,7 @@ impl Site {
 
     fn listener(&self) -> TcpListener {
         let address = SocketAddr::new(self.lights[0].address().parse().unwrap(), PORT);
-        inside(&self.lights[0].namespace, || TcpListener::bind(address).unwrap())
+        self.lights[0].namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap()
     }
 
     /// How long the frames of a stream are on average as the VM receives them.

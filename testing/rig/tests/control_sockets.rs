@@ -1,15 +1,12 @@
 //! The sockets of a team's members against a switch that nobody here wrote.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use suimon_netdev::NetDevices;
 use suimon_ports::{ControlFrame, ControlSocket, MemberDevices};
 use suimon_rig::ovs::{Lacp, OvsBonds};
-use suimon_rig::{Namespace, Rig};
+use suimon_rig::{Namespace, Rig, enter_namespace};
 use suimon_teaming::lacp::{Lacpdu, SlowPdu, parse_exact};
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -38,11 +35,9 @@ fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
     let mut switch = OvsBonds::start(&rig).unwrap();
     let (ends, _) = switch.add(&rig, &far, Lacp::Active).unwrap();
     let inside = thread::spawn({
-        let path = Path::new("/run/netns").join(far.name());
+        let far = far.name().to_owned();
         move || {
-            let namespace = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-            let kind = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), kind).unwrap();
+            enter_namespace(&far).unwrap();
             let devices = NetDevices::new().unwrap();
             let mut sockets = ends.map(|end| devices.open_control(&end).unwrap());
             let [first, second] = &mut sockets;

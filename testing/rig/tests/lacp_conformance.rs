@@ -221,26 +221,6 @@ const BONDING: [&str; 5] = [
 ];
 const BONDING_LOUD: [&str; 2] = ["flood.answers-are-limited", "rate.three-per-second"];
 
-/// Makes a bond of two NICs in the guest, with an address.
-fn bond(guest: &mut Guest, number: usize, lacp: Lacp, address: &str) {
-    let active = if lacp == Lacp::Active { "on" } else { "off" };
-    let name = format!("bond{number}");
-    let folder = format!("/sys/class/net/{name}/bonding");
-    let links = [number * 2, number * 2 + 1];
-    let mut lines = vec![
-        format!("echo +{name} >/sys/class/net/bonding_masters"),
-        format!("echo 802.3ad >{folder}/mode"),
-        format!("echo 100 >{folder}/miimon"),
-        format!("echo fast >{folder}/lacp_rate"),
-        format!("ip link set {name} down"),
-        format!("echo {active} >{folder}/lacp_active"),
-    ];
-    lines.extend(links.map(|link| format!("echo +eth{link} >{folder}/slaves")));
-    lines.push(format!("ip addr add {address}/24 dev {name}"));
-    lines.push(format!("ip link set {name} up"));
-    guest.run(&lines.join(" && ")).unwrap();
-}
-
 fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
     let rig = Rig::new().unwrap();
     let far = Namespace::new(&rig, "far").unwrap();
@@ -253,7 +233,7 @@ fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
         }
         teams.push((ends, format!("10.99.{number}.1")));
     }
-    let spec = GuestSpec { name: "bonding".to_owned(), nics, cpus: 1 };
+    let spec = GuestSpec { name: "bonding".to_owned(), nics, cpus: 1, ..GuestSpec::default() };
     let mut guest = Guest::start(&rig, &spec).unwrap();
     for end in teams.iter().flat_map(|(ends, _)| ends) {
         run(&["ip", "link", "set", end, "netns", far.name()]).unwrap();
@@ -261,7 +241,7 @@ fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
     }
     guest.load("bonding", "max_bonds=0").unwrap();
     for (number, (_, address)) in teams.iter().enumerate() {
-        bond(&mut guest, number, lacp, address);
+        guest.bond(number, lacp, address).unwrap();
     }
     println!("{}", guest.run("uname -r").unwrap());
     judge_all(&far, &teams, groups)

@@ -13,7 +13,7 @@ mod frame_oracle;
 #[allow(unreachable_pub, dead_code, reason = "public for the fuzz target")]
 #[path = "../../../fuzz/src/frame_sample.rs"]
 mod frame_sample;
-#[allow(unreachable_pub, reason = "a module of several test binaries")]
+#[allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
 #[path = "support/packet_tap.rs"]
 mod packet_tap;
 #[allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
@@ -23,7 +23,7 @@ mod streams;
 use frame_oracle::naive_sum;
 use frame_sample::Sample;
 use packet_tap::{Headed, PacketTap, set_udp_segment};
-use streams::{PATIENCE, inside, sample, tcp_stream};
+use streams::{PATIENCE, sample, tcp_stream};
 
 /// A NIC that is given neither large frames nor partial checksums.
 const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
@@ -186,12 +186,13 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
 
 /// Sends `bytes` as datagrams of 1200 bytes, 36 at a time.
 fn udp_stream(from: &LightGuest, to: &LightGuest, address: SocketAddr, bytes: &[u8]) {
-    let receiver = inside(&to.namespace, || UdpSocket::bind(address).unwrap());
+    let receiver = to.namespace.inside(|| UdpSocket::bind(address).unwrap()).unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    let sender = inside(&from.namespace, || {
+    let sender = from.namespace.inside(|| {
         let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         UdpSocket::bind(any).unwrap()
     });
+    let sender = sender.unwrap();
     set_udp_segment(&sender, 1200);
     let mut room = [0; 2000];
     for burst in bytes.chunks(36 * 1200) {

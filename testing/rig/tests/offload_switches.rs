@@ -14,7 +14,7 @@ use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, LightGuest, Rig, private_la
 #[path = "support/streams.rs"]
 mod streams;
 
-use streams::{inside, receive, sample, tcp_stream};
+use streams::{receive, sample, tcp_stream};
 
 /// Of `[nic.offload]`; the bits of a combination.
 const SWITCHES: [&str; 5] =
@@ -153,7 +153,8 @@ impl Pair {
     /// opens the connections.
     fn exchange(&mut self, bytes: &[u8], what: &str) {
         for address in addresses(&self.light) {
-            let listener = inside(&self.light.namespace, || TcpListener::bind(address).unwrap());
+            let listener =
+                self.light.namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap();
             let (to, port) = (address.ip(), address.port());
             let down = format!("nc -w 5 {to} {port} < /dev/null > /tmp/got");
             let check = "cmp /tmp/got /tmp/sent";
@@ -184,7 +185,11 @@ fn boot(rig: &Rig, mtu: u16, bytes: &[u8]) -> (Daemon, Pair) {
     let daemon = Daemon::start(rig, &host).unwrap();
     light.bring_up().unwrap();
     let nics = vec![GuestNic::new(&socket, "52:54:00:aa:00:01")];
-    let mut vm = Guest::start(rig, &GuestSpec { name: "vm".to_owned(), nics, cpus: 1 }).unwrap();
+    let mut vm = Guest::start(
+        rig,
+        &GuestSpec { name: "vm".to_owned(), nics, cpus: 1, ..GuestSpec::default() },
+    )
+    .unwrap();
     // Nobody else has the address; finding that out takes two seconds.
     vm.run("echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad").unwrap();
     vm.run(&format!("ip link set eth0 mtu {mtu}")).unwrap();
@@ -194,7 +199,7 @@ fn boot(rig: &Rig, mtu: u16, bytes: &[u8]) -> (Daemon, Pair) {
     daemon.wait_up("nic", "vm").unwrap();
     assert!(vm.reaches(&light.address()).unwrap());
     let [address, _] = addresses(&light);
-    let listener = inside(&light.namespace, || TcpListener::bind(address).unwrap());
+    let listener = light.namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap();
     let fetch = format!("nc -w 5 {} {} < /dev/null > /tmp/sent", address.ip(), address.port());
     vm.begin(&fetch).unwrap();
     listener.accept().unwrap().0.write_all(bytes).unwrap();

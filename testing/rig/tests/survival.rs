@@ -21,7 +21,7 @@ fn vm_toml(name: &str, socket: &str, keys: &str) -> String {
 }
 
 fn spec(name: &str, nics: Vec<GuestNic>, cpus: u16) -> GuestSpec {
-    GuestSpec { name: name.to_owned(), nics, cpus }
+    GuestSpec { name: name.to_owned(), nics, cpus, ..GuestSpec::default() }
 }
 
 /// What a server of iperf3 received, in tenths of a second.

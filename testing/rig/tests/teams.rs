@@ -3,132 +3,135 @@
 use std::thread;
 use std::time::Duration;
 
-use suimon_rig::ovs::{Lacp, OvsBonds};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, iperf, run, until};
+use suimon_rig::ovs::Lacp;
+use suimon_rig::{Rig, iperf, until};
 
-const LIMIT: Duration = Duration::from_secs(30);
+#[path = "support/team_of_two.rs"]
+mod team_of_two;
+#[path = "support/teamed.rs"]
+mod teamed;
 
-/// Two light guests on a switch whose way out is a team of two, which leads to a bond of
-/// Open vSwitch.
-struct Teamed {
-    daemon: Daemon,
-    guests: [LightGuest; 2],
-    peer: OvsBonds,
-    /// Behind the bond.
-    address: String,
+use team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, USABLE};
+use teamed::Teamed;
+
+/// Between two pings.
+const EVERY: Duration = Duration::from_millis(10);
+/// What a lost carrier may cost.
+const LOSS_MAX: Duration = Duration::from_millis(50);
+
+/// Has a guest ping for `seconds`, while `act` is done in the middle. Returns how many
+/// were sent and lost.
+fn pings(teamed: &Teamed, seconds: u32, act: impl FnOnce()) -> (u64, u64) {
+    let every = EVERY.as_secs_f64().to_string();
+    let count = (f64::from(seconds) / EVERY.as_secs_f64()).round().to_string();
+    let words =
+        ["ping", "-q", "-n", "-i", &every, "-W", "1", "-c", &count, teamed.address.as_str()];
+    let limit = Duration::from_secs(u64::from(seconds) + 10);
+    let guest = &teamed.team.guests[0].namespace;
+    let said = thread::scope(|scope| {
+        let pinging = scope.spawn(|| guest.run_any(&words, limit).unwrap());
+        thread::sleep(Duration::from_secs(seconds.into()) / 2);
+        act();
+        pinging.join().unwrap()
+    });
+    let line = said.stdout.lines().find(|line| line.contains("packets transmitted")).unwrap();
+    let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    println!("{line}");
+    (numbers[0], numbers[0] - numbers[1])
 }
 
-impl Teamed {
-    fn new(rig: &Rig, keys: &str) -> Self {
-        let far = Namespace::new(rig, "far").unwrap();
-        let mut peer = OvsBonds::start(rig).unwrap();
-        let (ends, address) = peer.add(rig, &far, Lacp::Active).unwrap();
-        // The kernel there would answer for the address of the bridge with that of a link, at
-        // which nobody takes what is sent.
-        for link in peer.links().iter().flatten() {
-            peer.namespace().run(&["ip", "link", "set", link, "arp", "off"]).unwrap();
-        }
-        let here = std::process::id().to_string();
-        for end in &ends {
-            far.run(&["ip", "link", "set", end, "netns", &here]).unwrap();
-            run(&["ip", "link", "set", end, "up"]).unwrap();
-            // The peer hands frames on as they are, and has to find whole ones.
-            run(&["ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off"]).unwrap();
-        }
-        let guests = [("one", 1), ("two", 2)];
-        let guests = guests.map(|(name, number)| LightGuest::new(rig, name, number).unwrap());
-        let mut host = format!(
-            "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
-             [[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\n{keys}\n"
-        );
-        for (name, end) in ["left", "right"].iter().zip(&ends) {
-            host.push_str(&format!("[[uplink]]\nname = \"{name}\"\ndevice = \"{end}\"\n"));
-        }
-        for guest in &guests {
-            host.push_str(&guest.nic_toml("wan", ""));
-        }
-        let daemon = Daemon::start(rig, &host).unwrap();
-        for (number, guest) in (11..).zip(&guests) {
-            guest.bring_up().unwrap();
-            let own = format!("10.99.1.{number}/24");
-            guest.namespace.address(LightGuest::DEVICE, &own).unwrap();
-        }
-        Self { daemon, guests, peer, address }
-    }
+/// Waits until a second of pings loses none. Open vSwitch says of a link that has come back
+/// that it takes frames, and throws them away until it has heard a LACPDU on it.
+fn settle(teamed: &Teamed) {
+    let is_quiet = || Ok(pings(teamed, 1, || ()).1 == 0);
+    until("a second without loss", LIMIT, is_quiet).unwrap();
+}
 
-    /// How many events of a kind there are, and about which member.
-    fn events(&self, id: u64, member: &str) -> usize {
-        let events = self.daemon.json(&["event", "list"]).unwrap();
-        let of_member =
-            |event: &&serde_json::Value| event["id"] == id && event["fields"]["member"] == member;
-        events.as_array().unwrap().iter().filter(of_member).count()
-    }
-
-    fn wait_events(&self, id: u64, member: &str, count: usize) {
-        let what = format!("{count} events {id} of {member}");
-        until(&what, LIMIT, || Ok(self.events(id, member) >= count)).unwrap();
-    }
-
-    fn sent_by(&self, uplink: &str) -> u64 {
-        let status = self.daemon.json(&["uplink", "show", uplink]).unwrap();
-        assert_eq!(status["switch"], "wan");
-        status["counters"]["tx_frames"].as_u64().unwrap()
-    }
-
-    /// Has a guest ping every 10 ms for `seconds`, while `act` is done after a second.
-    /// Returns how many were sent and lost.
-    fn pings(&self, seconds: u32, act: impl FnOnce()) -> (u64, u64) {
-        let count = (seconds * 100).to_string();
-        let words =
-            ["ping", "-q", "-n", "-i", "0.01", "-W", "1", "-c", &count, self.address.as_str()];
-        let limit = Duration::from_secs(u64::from(seconds) + 10);
-        let said = thread::scope(|scope| {
-            let pinging = scope.spawn(|| self.guests[0].namespace.run_any(&words, limit).unwrap());
-            thread::sleep(Duration::from_secs(1));
-            act();
-            pinging.join().unwrap()
+/// Sends eight streams each way, which use both members both ways; meanwhile the status
+/// tells of frames on both.
+fn check_streams(rig: &Rig, teamed: &Teamed) {
+    let _server = iperf::serve(rig, teamed.peer.namespace()).unwrap();
+    let before = teamed.team.frames();
+    let guest = &teamed.team.guests[1].namespace;
+    for (direction, key) in [(&["-P", "8"][..], "tx"), (&["-P", "8", "--reverse"], "rx")] {
+        let report = thread::scope(|scope| {
+            let streams =
+                scope.spawn(|| iperf::measure(guest, &teamed.address, 2, direction).unwrap());
+            until("streams on both members", LIMIT, || Ok(shares(teamed, key).is_some())).unwrap();
+            streams.join().unwrap()
         });
-        let line = said.stdout.lines().find(|line| line.contains("packets transmitted")).unwrap();
-        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-        println!("{line}");
-        (numbers[0], numbers[0] - numbers[1])
+        println!("{direction:?}: {} bit/s", report.bits_per_second);
+        assert!(report.bits_per_second > 1e7, "{direction:?}");
     }
+    teamed.team.check_both_carried(before);
+}
+
+/// The members' shares of what goes one way in parts per million, once both have one.
+fn shares(teamed: &Teamed, key: &str) -> Option<[u64; 2]> {
+    let status = teamed.team.status();
+    let number =
+        |at: usize, of: &str| status["members"][at][format!("{key}_{of}")].as_u64().unwrap();
+    let is_loud = |at: usize| number(at, "bps") > 1_000_000;
+    let shares = [0, 1].map(|at| number(at, "share_ppm"));
+    if ![0, 1].into_iter().all(is_loud) {
+        return None;
+    }
+    println!("{key} shares: {shares:?}");
+    assert!((999_998..=1_000_000).contains(&shares.iter().sum::<u64>()), "{shares:?}");
+    Some(shares)
 }
 
 /// Both ends agree, guests' frames pass, and go on when a carrier is lost and comes back.
 #[test]
 fn a_team_in_lacp_mode_carries_frames_to_a_bond_and_survives_a_lost_carrier() {
     let rig = Rig::new().unwrap();
-    let keys = "mode = \"lacp\"\nlacp_timer = \"fast\"\nalgorithm = \"transport-ports\"";
-    let teamed = Teamed::new(&rig, keys);
-    teamed.wait_events(4106, "left", 1);
-    teamed.wait_events(4106, "right", 1);
-    teamed.daemon.wait_up("switch", "wan").unwrap();
-    for guest in &teamed.guests {
-        assert!(guest.namespace.reaches(&teamed.address));
+    let teamed = Teamed::start(&rig, FAST_LACP, Lacp::Active);
+    let Teamed { team, peer, .. } = &teamed;
+    team.wait_whole(&peer.system(0).unwrap());
+    check_streams(&rig, &teamed);
+    // Whichever member the pings leave and come by: each is cut twice.
+    for cut in 1..=2 {
+        for (link, member) in MEMBERS.iter().enumerate() {
+            settle(&teamed);
+            let (sent, lost) = pings(&teamed, 2, || teamed.set_link(link, false));
+            let allowed = (LOSS_MAX.as_millis() / EVERY.as_millis()) as u64;
+            assert!(sent == 200 && lost <= allowed, "{lost} of {sent} pings lost with {member}");
+            team.wait_events(FAILED, member, cut);
+            assert!(team.guests[1].namespace.reaches(&teamed.address));
+            teamed.set_link(link, true);
+            team.wait_events(USABLE, member, cut + 1);
+        }
     }
-    let _server = iperf::serve(&rig, teamed.peer.namespace()).unwrap();
-    let before = ["left", "right"].map(|uplink| teamed.sent_by(uplink));
-    for direction in [&["-P", "8"][..], &["-P", "8", "--reverse"]] {
-        let report =
-            iperf::measure(&teamed.guests[1].namespace, &teamed.address, 2, direction).unwrap();
-        println!("{direction:?}: {} bit/s", report.bits_per_second);
-        assert!(report.bits_per_second > 1e7, "{direction:?}");
+    team.wait_whole(&peer.system(0).unwrap());
+}
+
+#[test]
+fn of_two_ends_either_may_be_passive() {
+    for (theirs, ours) in [(Lacp::Passive, Lacp::Active), (Lacp::Active, Lacp::Passive)] {
+        let rig = Rig::new().unwrap();
+        let keys = format!("{FAST_LACP}\nlacp_active = {}", ours == Lacp::Active);
+        let teamed = Teamed::start(&rig, &keys, theirs);
+        teamed.team.wait_whole(&teamed.peer.system(0).unwrap());
+        for (end, lacp) in [("partner", theirs), ("actor", ours)] {
+            let bits = &teamed.team.status()["members"][0]["lacp"][end]["state"];
+            let speaks = bits.as_array().unwrap().iter().any(|bit| bit == "activity");
+            assert_eq!(speaks, lacp == Lacp::Active, "{end}: {bits}");
+        }
+        check_streams(&rig, &teamed);
     }
-    for (uplink, before) in ["left", "right"].into_iter().zip(before) {
-        assert!(teamed.sent_by(uplink) > before + 100, "flows leave by {uplink} too");
+}
+
+#[test]
+fn members_over_af_xdp_take_part_like_others() {
+    let rig = Rig::new().unwrap();
+    let teamed = Teamed::over(&rig, FAST_LACP, "driver = \"af_xdp\"", Lacp::Active);
+    teamed.team.wait_whole(&teamed.peer.system(0).unwrap());
+    check_streams(&rig, &teamed);
+    for (link, member) in MEMBERS.iter().enumerate() {
+        teamed.set_link(link, false);
+        teamed.team.wait_events(FAILED, member, 1);
+        assert!(teamed.team.guests[1].namespace.reaches(&teamed.address));
+        teamed.set_link(link, true);
+        teamed.team.wait_events(USABLE, member, 2);
     }
-    // Whichever member the pings leave by: each is cut once.
-    for (link, uplink) in [(0, "left"), (1, "right")] {
-        let (sent, lost) = teamed.pings(4, || teamed.peer.set_link(0, link, false).unwrap());
-        assert!(sent == 400 && lost <= 50, "{lost} of {sent} pings were lost with {uplink}");
-        teamed.wait_events(4107, uplink, 1);
-        assert!(teamed.guests[1].namespace.reaches(&teamed.address));
-        teamed.peer.set_link(0, link, true).unwrap();
-        teamed.wait_events(4106, uplink, 2);
-    }
-    assert_eq!(
-        teamed.daemon.json(&["switch", "show", "wan"]).unwrap()["condition"]["health"],
-        "up"
-    );
 }

@@ -20,7 +20,7 @@ fn vm_toml(name: &str, socket: &str, keys: &str) -> String {
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
 fn spec(name: &str, nics: Vec<GuestNic>) -> GuestSpec {
-    GuestSpec { name: name.to_owned(), nics, cpus: 1 }
+    GuestSpec { name: name.to_owned(), nics, cpus: 1, ..GuestSpec::default() }
 }
 
 fn macs() -> [String; 2] {
@@ -127,8 +127,11 @@ fn a_vm_with_several_queues_uses_them() {
     let daemon = Daemon::start(&rig, &host).unwrap();
     light.bring_up().unwrap();
     let nic = GuestNic { queues: 2, ..GuestNic::new(&socket, VM_MAC) };
-    let mut vm =
-        Guest::start(&rig, &GuestSpec { name: "vm".into(), nics: vec![nic], cpus: 2 }).unwrap();
+    let mut vm = Guest::start(
+        &rig,
+        &GuestSpec { name: "vm".into(), nics: vec![nic], cpus: 2, ..GuestSpec::default() },
+    )
+    .unwrap();
     vm.run("ethtool -L eth0 combined 2").unwrap();
     vm.address("eth0", "10.77.0.9/24").unwrap();
     let reached = vm.reaches(&light.address()).unwrap();

@@ -14,6 +14,8 @@ struct Outside {
     guest: LightGuest,
     world: Namespace,
     wire: Veth,
+    /// The world's end.
+    far: String,
 }
 
 impl Outside {
@@ -35,7 +37,7 @@ impl Outside {
         );
         let daemon = Daemon::start(rig, &host).unwrap();
         guest.bring_up().unwrap();
-        Self { daemon, guest, world, wire }
+        Self { daemon, guest, world, wire, far }
     }
 
     fn uplink(&self) -> Value {
@@ -130,6 +132,50 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     assert!(outside.guest.namespace.reaches(WORLD));
 }
 
+/// Addresses of the host itself, on the uplink's device, and others of the world's.
+const HOST: [&str; 2] = ["198.51.100.9", "2001:db8:51::9"];
+const ASKING: [&str; 2] = ["198.51.100.10", "2001:db8:51::10"];
+
+#[test]
+fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
+    let rig = Rig::new().unwrap();
+    let outside = Outside::new(&rig, 1500);
+    let (near, far) = (outside.wire.near(), outside.far.as_str());
+    for (own, other) in HOST.iter().zip(ASKING) {
+        run(&["ip", "address", "add", own, "dev", near, "nodad"])
+            .or_else(|_| run(&["ip", "address", "add", own, "dev", near]))
+            .unwrap();
+        run(&["ip", "route", "add", other, "dev", near]).unwrap();
+        outside.world.address(far, other).unwrap();
+        outside.world.run(&["ip", "route", "add", own, "dev", far, "src", other]).unwrap();
+    }
+    assert!(HOST.iter().all(|own| outside.world.is_cut_from(own).unwrap()));
+    assert!(outside.guest.namespace.reaches(WORLD));
+    let set = |value: &str| {
+        outside.daemon.ok(&["uplink", "set", "up", "--host-addresses", value]).unwrap();
+    };
+    let _server = iperf::serve(&rig, &outside.world).unwrap();
+    let report = std::thread::scope(|scope| {
+        let guest = &outside.guest.namespace;
+        let running = scope.spawn(|| iperf::measure(guest, WORLD, 6, &[]).unwrap());
+        set(&HOST.join(","));
+        for own in HOST {
+            assert!(outside.world.reaches(own), "{own}");
+        }
+        running.join().unwrap()
+    });
+    // The program was replaced under it.
+    assert!(report.bits_per_second > 1e8 && report.retransmits < 1000, "{report:?}");
+    let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
+    assert!(shown.contains(HOST[0]) && shown.contains(HOST[1]), "{shown}");
+    assert_eq!(outside.uplink()["config"]["host_addresses"], serde_json::json!(HOST));
+    let refused = outside.daemon.cli(&["uplink", "set", "up", "--driver", "af_packet"]).unwrap();
+    assert!(!refused.is_ok() && refused.stderr.contains("host_addresses"), "{refused:?}");
+    outside.daemon.ok(&["uplink", "set", "up", "--unset", "host_addresses"]).unwrap();
+    assert!(outside.world.is_cut_from(HOST[0]).unwrap());
+    assert!(outside.guest.namespace.reaches(WORLD));
+}
+
 #[test]
 fn a_device_with_more_queues_is_refused_with_what_to_do() {
     let rig = Rig::new().unwrap();
@@ -143,5 +189,46 @@ fn a_device_with_more_queues_is_refused_with_what_to_do() {
     );
     let refused = outside.daemon.apply(&host, &[]).unwrap();
     assert!(!refused.is_ok() && refused.stderr.contains("queues = 2"), "{refused:?}");
+    run(&["ip", "link", "delete", &device]).unwrap();
+}
+
+/// No device here takes flow rules: the kernel's refusal is told, and frames are classified
+/// all the same.
+#[test]
+fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
+    let rig = Rig::new().unwrap();
+    let mut outside = Outside::new(&rig, 1500);
+    let steering = |outside: &Outside| outside.uplink()["steering"].clone();
+    let one = steering(&outside);
+    assert_eq!((&one["mode"], &one["queues"]), (&"software".into(), &1.into()), "{one}");
+    assert!(one["reason"].as_str().unwrap().contains("receives with one queue"), "{one}");
+    let (device, world) = (rig.device("q"), outside.world.name());
+    let queues = ["numtxqueues", "3", "numrxqueues", "3"];
+    let peer = ["type", "veth", "peer", "name", "far3", "netns", world];
+    run(&[&["ip", "link", "add", &device][..], &queues, &peer].concat()).unwrap();
+    outside.world.ethtool("far3", &["tx", "off"]).unwrap();
+    outside.world.run(&["ip", "link", "set", "far3", "up"]).unwrap();
+    outside.world.address("far3", "10.77.1.200/24").unwrap();
+    outside.guest.namespace.address(LightGuest::DEVICE, "10.77.1.7/24").unwrap();
+    let nic = outside.guest.nic_toml("wan", "mac = \"52:54:00:77:00:01\"\nvlan = 7");
+    let host = |nic: &str| {
+        format!(
+            "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
+             [[uplink]]\nname = \"up\"\ndevice = \"{device}\"\ndriver = \"af_xdp\"\n\
+             queues = 3\n{nic}"
+        )
+    };
+    for nic in [nic.clone(), nic.replace("vlan = 7", "")] {
+        let applied = outside.daemon.apply(&host(&nic), &[]).unwrap();
+        assert!(applied.is_ok(), "{applied:?}");
+        let told = steering(&outside);
+        assert_eq!((&told["mode"], &told["queues"]), (&"software".into(), &3.into()), "{told}");
+        let reason = "takes no flow rules by destination address (Operation not supported";
+        assert!(told["reason"].as_str().unwrap().contains(reason), "{told}");
+        let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
+        assert!(shown.contains("software: the device takes no flow rules"), "{shown}");
+    }
+    outside.daemon.wait_up("uplink", "up").unwrap();
+    assert!(outside.guest.namespace.reaches("10.77.1.200"));
     run(&["ip", "link", "delete", &device]).unwrap();
 }

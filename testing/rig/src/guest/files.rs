@@ -9,9 +9,10 @@ use anyhow::{Context, Result, anyhow};
 use crate::command::run;
 use crate::guest::archive::Archive;
 use crate::guest::kernel::{self, Kernel, Module};
+use crate::rig::Rig;
 
 /// Counts up when what is in the initramfs changes.
-const FORMAT: &str = "3";
+const FORMAT: &str = "4";
 
 /// Programs of the host that the guest gets too, with the libraries they need.
 const PROGRAMS: &[&str] = &["iperf3", "ethtool"];
@@ -79,11 +80,47 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
     for modules in &kernel.on_demand {
         add_on_demand(&mut archive, modules);
     }
+    let programs: Vec<PathBuf> =
+        PROGRAMS.iter().map(|program| find_program(program)).collect::<Result<_>>()?;
+    for (path, content) in with_libraries(&programs)? {
+        archive.file(&path, &content);
+    }
+    archive.link("/var/run", "/run");
+    archive.folder("/root");
+    Ok(archive.finish())
+}
+
+/// The initramfs with more programs, and the libraries they need.
+///
+/// # Errors
+/// A program is not there.
+pub(crate) fn initramfs_with(rig: &Rig, programs: &[PathBuf]) -> Result<PathBuf> {
+    let plain = guest_files()?.initramfs;
+    if programs.is_empty() {
+        return Ok(plain);
+    }
+    let mut archive = Archive::default();
+    for (path, content) in with_libraries(programs)? {
+        archive.file(&path, &content);
+    }
+    // The kernel unpacks one archive after the other.
+    let mut bytes = fs::read(plain)?;
+    bytes.extend(archive.finish());
+    let path = rig.file(&rig.unique("initramfs"));
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
+/// Programs in `/usr/bin` and their libraries where they are: paths in the guest, and
+/// contents.
+pub(crate) fn with_libraries(programs: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut files = Vec::new();
     let mut libraries = Vec::new();
-    for program in PROGRAMS {
-        let path = find_program(program)?;
-        archive.file(&format!("/usr/bin/{program}"), &fs::read(&path)?);
-        libraries.extend(libraries_of(&path)?);
+    for path in programs {
+        let content = fs::read(path).with_context(|| format!("{} is missing", path.display()))?;
+        let name = path.file_name().and_then(|name| name.to_str()).context("a program's name")?;
+        files.push((format!("/usr/bin/{name}"), content));
+        libraries.extend(libraries_of(path)?);
     }
     let unwinders: Vec<String> = libraries
         .iter()
@@ -95,11 +132,10 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
     libraries.sort();
     libraries.dedup();
     for library in libraries {
-        archive.file(&library, &fs::read(&library)?);
+        let content = fs::read(&library)?;
+        files.push((library, content));
     }
-    archive.link("/var/run", "/run");
-    archive.folder("/root");
-    Ok(archive.finish())
+    Ok(files)
 }
 
 /// Adds a module that may be loaded later, what it needs, and a list of that.
@@ -113,7 +149,7 @@ fn add_on_demand(archive: &mut Archive, modules: &[Module]) {
     }
 }
 
-fn find_program(name: &str) -> Result<PathBuf> {
+pub(crate) fn find_program(name: &str) -> Result<PathBuf> {
     ["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
         .iter()
         .map(|folder| Path::new(folder).join(name))

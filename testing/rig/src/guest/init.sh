@@ -12,6 +12,15 @@ export PATH=/bin:/usr/bin:/usr/sbin:/sbin
 while read -r module; do
     insmod "/modules/$module" || echo "cannot load $module" >/dev/console
 done </modules/list
+# With a root file system on a disk the same script goes on from there.
+root=$(sed -n 's/.*root=\([^ ]*\).*/\1/p' /proc/cmdline)
+if [ -n "$root" ] && [ ! -e /on-disk ]; then
+    for module in $(cat /modules/virtio_blk.needs) virtio_blk.ko; do
+        insmod "/modules/$module" 2>/dev/null
+    done
+    mount -t ext4 "$root" /root || echo "cannot mount $root" >/dev/console
+    exec switch_root /root /init
+fi
 ip link set lo up
 stty -F /dev/ttyS1 raw -echo
 exec </dev/ttyS1 >/dev/ttyS1

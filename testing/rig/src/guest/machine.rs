@@ -1,7 +1,7 @@
 //! One VM.
 
 use std::fs::{self, OpenOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use crate::command::Output;
 use crate::guest::channel::Channel;
-use crate::guest::files::guest_files;
+use crate::guest::command_line::command_line;
+use crate::guest::disk::GuestDisk;
+use crate::guest::files::{guest_files, initramfs_with};
 use crate::guest::monitor::Monitor;
+use crate::guest::nic::GuestNic;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
@@ -35,21 +38,18 @@ pub enum Accelerator {
     Tcg,
 }
 
-/// A NIC of a VM: virtio over vhost-user, or over a TAP.
-#[derive(Clone, Debug)]
-pub struct GuestNic {
-    /// The socket of the switch's port; nothing over a TAP.
-    pub socket: String,
-    /// The TAP device that QEMU makes and that goes with it, in place of a socket.
-    pub tap: Option<String>,
-    /// Its address.
-    pub mac: String,
-    /// Queue pairs.
-    pub queues: u16,
-    /// Whether QEMU listens and the switch connects.
-    pub listens: bool,
-    /// More properties of the device, like `,packed=on`.
-    pub properties: String,
+/// What a VM starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Boot {
+    /// The kernel and the initramfs, and nothing else.
+    #[default]
+    Memory,
+    /// The kernel and the initramfs, which goes on from the root file system on `vda`
+    /// (see [`make_root_disk`](crate::make_root_disk)).
+    RootDisk,
+    /// The firmware, from its disk. What it starts takes no commands; what that prints is
+    /// [`Guest::console`].
+    Firmware,
 }
 
 /// A VM to be started.
@@ -59,47 +59,14 @@ pub struct GuestSpec {
     pub name: String,
     /// Its NICs: `eth0`, `eth1`, … in the guest.
     pub nics: Vec<GuestNic>,
+    /// Its disks: `vda`, `vdb`, …, and those on IDE `sda`, `sdb`, ….
+    pub disks: Vec<GuestDisk>,
+    /// Programs of the host that it gets beside those every guest has.
+    pub programs: Vec<PathBuf>,
+    /// What it starts from.
+    pub boot: Boot,
     /// Virtual CPUs; 1 if 0.
     pub cpus: u16,
-}
-
-impl GuestNic {
-    /// A NIC of one queue pair that connects to the switch.
-    pub fn new(socket: impl Into<String>, mac: impl Into<String>) -> Self {
-        Self {
-            socket: socket.into(),
-            tap: None,
-            mac: mac.into(),
-            queues: 1,
-            listens: false,
-            properties: String::new(),
-        }
-    }
-
-    /// A NIC at the end of a wire whose other end is a TAP device on the host. It says
-    /// that it has a gigabit both ways, without which nothing aggregates it.
-    pub fn on_tap(device: impl Into<String>, mac: impl Into<String>) -> Self {
-        let properties = ",speed=1000,duplex=full".to_owned();
-        Self { tap: Some(device.into()), properties, ..Self::new("", mac) }
-    }
-
-    /// QEMU's back-end with this number.
-    fn backend(&self, index: usize) -> Vec<String> {
-        if let Some(device) = &self.tap {
-            let tap =
-                format!("tap,id=net{index},ifname={device},script=no,downscript=no,vhost=off");
-            return ["-netdev".to_owned(), tap].into();
-        }
-        let Self { socket, queues, .. } = self;
-        let side = if self.listens { "server=on" } else { "reconnect=1" };
-        [
-            "-chardev".to_owned(),
-            format!("socket,id=nic{index},path={socket},{side}"),
-            "-netdev".to_owned(),
-            format!("vhost-user,id=net{index},chardev=nic{index},queues={queues}"),
-        ]
-        .into()
-    }
 }
 
 /// A VM that takes commands; dropping it switches it off.
@@ -110,6 +77,8 @@ pub struct Guest {
     process: Process,
     /// QEMU's own control socket.
     monitor: String,
+    /// The file with what it prints.
+    console: PathBuf,
 }
 
 impl Guest {
@@ -118,7 +87,11 @@ impl Guest {
     /// # Errors
     /// QEMU refused, or the guest did not boot in time; with the end of its log.
     pub fn start(rig: &Rig, spec: &GuestSpec) -> Result<Self> {
-        Self::boot(rig, spec, accelerator()?, BOOT_LIMIT)
+        let mut guest = Self::boot(rig, spec, accelerator()?, BOOT_LIMIT)?;
+        if spec.boot != Boot::Firmware {
+            guest.load_disk_drivers(spec)?;
+        }
+        Ok(guest)
     }
 
     fn boot(
@@ -129,6 +102,9 @@ impl Guest {
     ) -> Result<Self> {
         let console = rig.path(&rig.unique("console"));
         let mut guest = Self::launch(rig, spec, accelerator, &console, &[])?;
+        if spec.boot == Boot::Firmware {
+            return Ok(guest);
+        }
         let Self { process, channel, .. } = &mut guest;
         let booted = channel.wait_ready(limit, || process.check_running());
         if let Err(error) = booted {
@@ -153,7 +129,8 @@ impl Guest {
     ) -> Result<Self> {
         let line = rig.path(&rig.unique("serial"));
         let monitor = rig.path(&rig.unique("monitor"));
-        let mut words = command_line(spec, accelerator, console, &line)?;
+        let initramfs = initramfs_with(rig, &spec.programs)?;
+        let mut words = command_line(spec, accelerator, console, &line, &initramfs)?;
         words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
         words.extend_from_slice(extra);
         let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
@@ -162,7 +139,8 @@ impl Guest {
             process.check_running()?;
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;
-        Ok(Self { name: spec.name.clone(), channel, process, monitor })
+        let console = PathBuf::from(console);
+        Ok(Self { name: spec.name.clone(), channel, process, monitor, console })
     }
 
     /// Starts the QEMU that a running VM is to move into: the same machine, whose
@@ -212,6 +190,17 @@ impl Guest {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         let mut nics = monitor.ask("query-rx-filter", &json!({}))?;
         nics.get_mut(0).map(Value::take).context("the machine has no NIC")
+    }
+
+    /// Has QEMU pull the cable of a NIC, counted from 0, or plug it in: the guest loses or
+    /// gets its carrier. Nobody on the host is told; what is sent either way is lost.
+    ///
+    /// # Errors
+    /// QEMU is gone, or has no such NIC.
+    pub fn set_link(&self, nic: usize, up: bool) -> Result<()> {
+        let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
+        monitor.ask("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
+        Ok(())
     }
 
     /// Runs one line of shell and returns what it said.
@@ -287,74 +276,17 @@ impl Guest {
         Ok(self.run_any(&command, COMMAND_LIMIT)?.is_ok())
     }
 
+    /// What the guest's kernel, or its firmware, has printed.
+    pub fn console(&self) -> String {
+        fs::read(&self.console)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
     /// QEMU's process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
-}
-
-fn command_line(
-    spec: &GuestSpec,
-    accelerator: Accelerator,
-    console: &str,
-    line: &str,
-) -> Result<Vec<String>> {
-    let files = guest_files()?;
-    let (accel, cpu) = match accelerator {
-        Accelerator::Kvm => ("kvm", "host"),
-        Accelerator::Tcg => ("tcg", "max"),
-    };
-    let mut words: Vec<String> = [
-        "qemu-system-x86_64",
-        "-nodefaults",
-        "-no-user-config",
-        "-no-reboot",
-        "-display",
-        "none",
-        "-machine",
-        "q35,memory-backend=memory",
-        "-accel",
-        accel,
-        "-cpu",
-        cpu,
-        "-m",
-        "256",
-        // The switch reads and writes the guest's memory through this file.
-        "-object",
-        "memory-backend-memfd,id=memory,size=256M,share=on",
-        "-append",
-        "console=ttyS0 quiet panic=-1 random.trust_cpu=on",
-        "-device",
-        "virtio-rng-pci",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
-    add("-smp", spec.cpus.max(1).to_string());
-    add("-kernel", files.kernel.to_string_lossy().into_owned());
-    add("-initrd", files.initramfs.to_string_lossy().into_owned());
-    add("-chardev", format!("file,id=console,path={console}"));
-    add("-serial", "chardev:console".to_owned());
-    add("-chardev", format!("socket,id=line,path={line},server=on,wait=on"));
-    add("-serial", "chardev:line".to_owned());
-    for (index, nic) in spec.nics.iter().enumerate() {
-        words.extend(nic.backend(index));
-        let queues = nic.queues;
-        let multiqueue = if queues > 1 { ",mq=on" } else { "" };
-        // Without KVM, QEMU 7.2 crashes as soon as the guest masks an MSI-X vector
-        // of a vhost-user device; an interrupt line serves as well.
-        let vectors = match accelerator {
-            Accelerator::Kvm => queues * 2 + 2,
-            Accelerator::Tcg => 0,
-        };
-        words.push("-device".to_owned());
-        words.push(format!(
-            "virtio-net-pci,netdev=net{index},mac={},rx_queue_size=1024,\
-             tx_queue_size=1024,vectors={vectors}{multiqueue}{}",
-            nic.mac, nic.properties
-        ));
-    }
-    Ok(words)
 }
 
 /// KVM if a guest really runs with it, else TCG. The device node alone says

@@ -1,11 +1,20 @@
 //! Real VMs: QEMU with Debian's kernel and a small initramfs.
 
 mod archive;
+mod bonding;
 mod channel;
+mod command_line;
+mod disk;
 mod files;
 mod kernel;
 mod machine;
 mod monitor;
+mod nic;
+mod root_disk;
 
+pub use bonding::BondStatus;
+pub use disk::{DiskSight, GuestDisk};
 pub use files::{GuestFiles, guest_files};
-pub use machine::{Accelerator, Guest, GuestNic, GuestSpec, accelerator};
+pub use machine::{Accelerator, Boot, Guest, GuestSpec, accelerator};
+pub use nic::GuestNic;
+pub use root_disk::{make_boot_sector, make_root_disk};

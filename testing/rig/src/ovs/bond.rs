@@ -65,8 +65,9 @@ impl OvsBonds {
     /// The switch refused.
     pub fn join(&mut self, links: &[String], lacp: Lacp) -> Result<String> {
         let Self { server, bonds, links: all_links } = self;
+        let bridge = bridge_name(usize::from(*bonds));
         *bonds += 1;
-        let (bridge, bond) = (format!("b{bonds}"), format!("bond{bonds}"));
+        let bond = format!("bond{bonds}");
         let mut words =
             vec!["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev"];
         words.extend(["--", "add-bond", &bridge, &bond]);
@@ -85,6 +86,15 @@ impl OvsBonds {
         &self.links
     }
 
+    /// The system that a bond is to its partner: the address of its bridge.
+    ///
+    /// # Errors
+    /// There is no such bond.
+    pub fn system(&self, bond: usize) -> Result<String> {
+        let path = format!("/sys/class/net/{}/address", bridge_name(bond));
+        Ok(self.namespace().run(&["cat", &path])?.trim().to_owned())
+    }
+
     /// Sets the switch's end of a link up or down: the other end gets or loses its
     /// carrier. Bonds and links count from 0.
     ///
@@ -96,4 +106,9 @@ impl OvsBonds {
         let state = if up { "up" } else { "down" };
         self.server.namespace.run(&["ip", "link", "set", device, state]).map(|_| ())
     }
+}
+
+/// The bridge of a bond, counted from 0.
+fn bridge_name(bond: usize) -> String {
+    format!("b{}", bond + 1)
 }

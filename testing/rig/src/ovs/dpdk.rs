@@ -1,9 +1,11 @@
 //! With DPDK: a thread that polls moves frames between VMs' vhost-user ports.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use super::server::Server;
+use super::server::{DAEMON, Server};
+use crate::command::run;
 use crate::hugepages::Hugepages;
+use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::rig::Rig;
 
@@ -55,6 +57,46 @@ impl OvsDpdk {
     /// Sockets it connects to; testpmd listens on them.
     pub fn sockets(&self) -> [String; 2] {
         self.sockets.clone()
+    }
+
+    /// Where it and the devices are that it reaches by [`OvsDpdk::add_bond`].
+    pub fn namespace(&self) -> &Namespace {
+        &self.server.namespace
+    }
+
+    /// Makes devices of its namespace a bond (LACP, active, short timeout; balance-tcp) on
+    /// the bridge of its other ports. It reaches them by AF_XDP sockets.
+    ///
+    /// # Errors
+    /// The switch refused, or cannot open a device.
+    pub fn add_bond(&mut self, devices: &[String]) -> Result<()> {
+        let ports: Vec<String> = (0..devices.len()).map(|nth| format!("wire{nth}")).collect();
+        let mut words = vec!["add-bond", "br0", "bond0"];
+        words.extend(ports.iter().map(String::as_str));
+        words.extend(["lacp=active", "bond_mode=balance-tcp", "other_config:lacp-time=fast"]);
+        let reached =
+            |(nth, device)| format!("options:dpdk-devargs=net_af_xdp{nth},iface={device}");
+        let reached: Vec<String> = devices.iter().enumerate().map(reached).collect();
+        for (port, reached) in ports.iter().zip(&reached) {
+            words.extend(["--", "set", "Interface", port, "type=dpdk", reached]);
+        }
+        self.server.set(&words)?;
+        for port in &ports {
+            let error = self.server.ask(&["get", "Interface", port, "error"])?;
+            ensure!(error.trim() == "[]", "{port}: {}", error.trim());
+        }
+        self.server.switch.check_running()
+    }
+
+    /// Whether it has learned where an address is.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn knows(&self, mac: &str) -> Result<bool> {
+        let Server { folder, switch, .. } = &self.server;
+        let program = DAEMON.rsplit('/').next().unwrap_or(DAEMON);
+        let target = format!("--target={folder}/{program}.{}.ctl", switch.id());
+        Ok(run(&["ovs-appctl", &target, "fdb/show", "br0"])?.contains(mac))
     }
 
     /// The switch's process.

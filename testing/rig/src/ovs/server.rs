@@ -70,6 +70,11 @@ impl Server {
         set(&self.remote, words)
     }
 
+    /// The same; returns what it said.
+    pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
+        ask(&self.remote, words)
+    }
+
     /// Adds a port of this kind, with more settings of its interface.
     pub(super) fn add_port(&self, name: &str, settings: &[&str]) -> Result<()> {
         let add = ["add-port", "br0", name, "--", "set", "Interface", name];
@@ -78,7 +83,10 @@ impl Server {
 }
 
 fn set(remote: &str, words: &[&str]) -> Result<()> {
+    ask(remote, words).map(drop)
+}
+
+fn ask(remote: &str, words: &[&str]) -> Result<String> {
     let target = format!("--db={remote}");
-    run(&[&["ovs-vsctl", "--timeout=20", &target], words].concat())?;
-    Ok(())
+    run(&[&["ovs-vsctl", "--timeout=20", &target], words].concat())
 }

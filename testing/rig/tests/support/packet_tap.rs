@@ -11,8 +11,6 @@ use libc::{c_int, c_void, sockaddr_ll, socklen_t};
 use suimon_frame::{VNET_HEADER_SHORT_BYTES, VnetHeader};
 use suimon_rig::Namespace;
 
-use crate::streams::inside;
-
 /// Room for the frames of a whole test.
 const RECEIVE_BYTES: c_int = 256 << 20;
 /// `UDP_SEGMENT` of linux/udp.h.
@@ -38,10 +36,18 @@ impl PacketTap {
     /// # Panics
     /// There is no such device, or the kernel refuses.
     pub fn open(namespace: &Namespace, device: &str) -> Self {
-        inside(namespace, || Self::open_here(device))
+        namespace.inside(|| Self::open_here(device, libc::ETH_P_ALL as u16)).unwrap()
     }
 
-    fn open_here(device: &str) -> Self {
+    /// Opens one that receives nothing.
+    ///
+    /// # Panics
+    /// There is no such device, or the kernel refuses.
+    pub fn open_mute(namespace: &Namespace, device: &str) -> Self {
+        namespace.inside(|| Self::open_here(device, 0)).unwrap()
+    }
+
+    fn open_here(device: &str, protocol: u16) -> Self {
         // Nothing is received before `bind` names the device.
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
@@ -57,7 +63,7 @@ impl PacketTap {
         // SAFETY: all zero is a valid address.
         let mut address: sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index as c_int;
         // SAFETY: `address` is readable for the length given.
         check(unsafe {
@@ -75,9 +81,22 @@ impl PacketTap {
     /// # Panics
     /// The kernel refuses it.
     pub fn send(&self, header: &VnetHeader, bytes: &[u8]) {
+        assert!(self.has_sent(header, bytes), "no room for {header:?} and {} bytes", bytes.len());
+    }
+
+    /// The same; whether the device had room for it.
+    ///
+    /// # Panics
+    /// The kernel refuses it.
+    pub fn has_sent(&self, header: &VnetHeader, bytes: &[u8]) -> bool {
         let whole = [&header.encode_short()[..], bytes].concat();
-        let sent = rustix::io::write(&self.0, &whole);
-        assert_eq!(sent, Ok(whole.len()), "{header:?} and {} bytes", bytes.len());
+        match rustix::io::write(&self.0, &whole) {
+            Err(rustix::io::Errno::NOBUFS) => false,
+            sent => {
+                assert_eq!(sent, Ok(whole.len()), "{header:?} and {} bytes", bytes.len());
+                true
+            }
+        }
     }
 
     /// The next frame; `None` if there is none for so long.

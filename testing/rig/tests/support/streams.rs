@@ -1,32 +1,14 @@
 //! Streams whose bytes are compared, not counted: a checksum that was computed over the
 //! wrong bytes is a right one.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use suimon_rig::Namespace;
 
 /// How long one end waits for the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Does `work` on a thread of its own inside a namespace.
-///
-/// # Panics
-/// The namespace is gone, or `work` panics.
-pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/run/netns/{}", namespace.name())).unwrap();
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            work()
-        });
-        thread.join().unwrap()
-    })
-}
 
 /// Bytes that do not repeat for long.
 pub fn sample(bytes: u64) -> Vec<u8> {
@@ -38,15 +20,16 @@ pub fn sample(bytes: u64) -> Vec<u8> {
 /// # Panics
 /// They do not arrive, or arrive as something else.
 pub fn tcp_stream(from: &Namespace, to: &Namespace, address: SocketAddr, bytes: &[u8], what: &str) {
-    let listener = inside(to, || TcpListener::bind(address).unwrap());
+    let listener = to.inside(|| TcpListener::bind(address).unwrap()).unwrap();
     std::thread::scope(|scope| {
         let received = scope.spawn(|| receive(&listener));
-        inside(from, || {
+        from.inside(|| {
             let mut stream = TcpStream::connect_timeout(&address, PATIENCE)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
             stream.write_all(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
-        });
+        })
+        .unwrap();
         assert!(received.join().unwrap() == bytes, "{what}: it arrived as something else");
     });
 }

@@ -1,13 +1,12 @@
 //! What a switch costs while its VMs do nothing.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use suimon_rig::{Daemon, Process, Rig, Testpmd, TestpmdSpec, ovs};
 
+use crate::cpu_times::CpuTimes;
 use crate::report::{Pair, Sample, Work};
 use crate::vhost_user::{GUESTS, SWITCHING, host_file};
 
@@ -62,27 +61,8 @@ fn vms(rig: &Rig, sockets: &[String]) -> Result<Vec<Testpmd>> {
 /// Hundredths of a CPU.
 fn used(process: &Process) -> Result<f64> {
     thread::sleep(SETTLE);
-    let before = cpu_times(process.id())?;
+    let before = CpuTimes::of(process.id())?;
     thread::sleep(WINDOW);
-    let since = |(thread, ns): (String, u64)| {
-        ns.saturating_sub(before.get(&thread).copied().unwrap_or_default())
-    };
-    let used: u64 = cpu_times(process.id())?.into_iter().map(since).sum();
+    let used = CpuTimes::of(process.id())?.since(&before);
     Ok(used as f64 / WINDOW.as_nanos() as f64 * 100.0)
-}
-
-/// What each thread has used so far, in nanoseconds; the whole process' time is told in
-/// hundredths of a second only, which is more than an idle switch uses.
-fn cpu_times(process: u32) -> Result<BTreeMap<String, u64>> {
-    let mut times = BTreeMap::new();
-    for task in fs::read_dir(format!("/proc/{process}/task"))? {
-        let path = task?.path();
-        // A thread may end meanwhile.
-        let told = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
-        if let Some(ns) = told.split(' ').next().and_then(|ns| ns.parse().ok()) {
-            times.insert(path.to_string_lossy().into_owned(), ns);
-        }
-    }
-    ensure!(!times.is_empty(), "this kernel does not tell threads' CPU time (CONFIG_SCHED_INFO)");
-    Ok(times)
 }

@@ -8,19 +8,27 @@
 //! `BENCH_PAIRS` sets the number of pairs (5).
 #![forbid(unsafe_code)]
 
+mod bond;
 mod c_program;
 mod checksum;
+mod cpu_times;
 mod engine_cost;
 mod idle;
+mod inward;
+mod lacp_partner;
 mod lan;
 mod large_frames;
 mod latency;
 mod machine;
 mod network_tcp;
+mod outward;
 mod report;
 mod segmentation;
+mod team;
 mod vhost_user;
+mod vmq;
 mod wake_up;
+mod wires;
 
 use std::env;
 use std::path::Path;
@@ -33,7 +41,7 @@ use crate::report::Work;
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
 /// All there is; the first argument may name one.
-const PARTS: [(&str, Measure); 8] = [
+const PARTS: [(&str, Measure); 11] = [
     ("vhost-user", vhost_user::measure),
     ("large-frames", large_frames::measure),
     ("idle", idle::measure),
@@ -42,6 +50,9 @@ const PARTS: [(&str, Measure); 8] = [
     ("checksum", checksum::measure),
     ("segmentation", segmentation::measure),
     ("engine", engine_cost::measure),
+    ("team", team::measure),
+    ("bond", bond::measure),
+    ("vmq", vmq::measure),
 ];
 
 fn main() -> Result<()> {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use suimon_rig::{Rig, StopSignal};
 
 use crate::load::Load;
@@ -37,28 +37,44 @@ fn main() -> Result<()> {
     );
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let stop = StopSignal::new()?;
+    let mut failures = 0;
     for file in files {
         let text = std::fs::read_to_string(&file).with_context(|| file.clone())?;
         let plan = Plan::parse(&text).with_context(|| file.clone())?;
+        let path = folder.join(format!("{}.json", plan.name));
         let mut record = Record::new(&plan);
         for combination in plan.combinations() {
             eprintln!("{}: {combination}", plan.name);
-            record.runs.push(run(&plan, combination, &stop)?);
+            let mut run = Run::new(combination);
+            if let Err(error) = run_phases(&plan, combination, &stop, &mut run) {
+                if stop.is_asked() {
+                    return Err(error);
+                }
+                eprintln!("{}: {combination}: {error:#}", plan.name);
+                run.failure = Some(format!("{error:#}"));
+                failures += 1;
+            }
+            record.runs.push(run);
+            // After each, so that who stops it keeps those before.
+            std::fs::write(&path, serde_json::to_string_pretty(&record)?)?;
         }
-        let path = folder.join(format!("{}.json", plan.name));
-        std::fs::write(&path, serde_json::to_string_pretty(&record)?)?;
         println!("{}", record.summary());
         println!("{}", path.display());
     }
+    ensure!(failures == 0, "{failures} combinations were not run to their end");
     Ok(())
 }
 
 /// One combination from the first phase to the last.
-fn run(plan: &Plan, combination: Combination, stop: &StopSignal) -> Result<Run> {
+fn run_phases(
+    plan: &Plan,
+    combination: Combination,
+    stop: &StopSignal,
+    run: &mut Run,
+) -> Result<()> {
     let rig = Rig::new()?;
     let scene = Scene::set(&rig, plan, combination, READY_LIMIT)?;
     let mut load = Load::default();
-    let mut run = Run::new(combination);
     let began = Instant::now();
     let mut last = scene.carried()?;
     for (number, phase) in plan.phases.iter().enumerate() {
@@ -82,5 +98,5 @@ fn run(plan: &Plan, combination: Combination, stop: &StopSignal) -> Result<Run> 
     }
     drop(load);
     run.checks = scene.checks()?;
-    Ok(run)
+    Ok(())
 }

@@ -24,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) sessions_lost: Vec<u32>,
     /// How the team was at the end, and the last events.
     pub(crate) checks: Value,
+    /// Why it ended before its last phase did.
+    pub(crate) failure: Option<String>,
 }
 
 /// About one second.
@@ -66,6 +68,7 @@ impl Run {
             seconds: Vec::new(),
             sessions_lost: Vec::new(),
             checks: Value::Null,
+            failure: None,
         }
     }
 
@@ -79,13 +82,24 @@ impl Run {
         let mut rates: Vec<f64> = half.iter().map(|second| second.bits_per_second).collect();
         rates.sort_by(f64::total_cmp);
         let rate = rates.get(rates.len() / 2).copied().unwrap_or(0.0);
-        let used = if least == most { format!("{most}") } else { format!("{least}–{most}") };
-        let mut text = format!("{used} · {:.0} Mbit/s", rate / 1e6);
+        let mut text = if least == most { format!("{most}") } else { format!("{least}–{most}") };
+        let settled = settled_after(&of_phase).filter(|_| least == most);
+        if let Some(seconds) = settled {
+            let _ = write!(text, " after {seconds} s");
+        }
+        let _ = write!(text, " · {:.0} Mbit/s", rate / 1e6);
         if let Some(lost) = self.sessions_lost.get(phase).filter(|lost| **lost > 0) {
             let _ = write!(text, " · {lost} lost");
         }
         text
     }
+}
+
+/// After how many seconds as many processors were used as in the last one; `None` if they
+/// were from the first one on.
+fn settled_after(phase: &[&Second]) -> Option<usize> {
+    let last = phase.last()?.used();
+    phase.iter().rposition(|second| second.used() != last).map(|at| at + 1)
 }
 
 impl Record {
@@ -112,6 +126,9 @@ impl Record {
             let _ = write!(text, "\n| {} | {} |", run.mode, run.algorithm);
             for phase in 0..self.plan.phases.len() {
                 let _ = write!(text, " {} |", run.in_short(phase));
+            }
+            if let Some(failure) = &run.failure {
+                let _ = write!(text, " {failure} |");
             }
         }
         text

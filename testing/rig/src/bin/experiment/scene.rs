@@ -1,6 +1,6 @@
 //! Guests, a suimond with a team, and a switch behind it: a bond of Open vSwitch for LACP,
-//! otherwise the kernel's bridge. It knows of no static group, which Open vSwitch does not
-//! have either: it floods to all members, and learns addresses anew as flows change them.
+//! a static group of the kernel's traffic control, or the kernel's bridge for a team that
+//! is independent of it.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use suimon_rig::ovs::{Lacp, OvsBonds};
-use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, run, until};
+use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, make_static_group, run, until};
 
 use crate::plan::{Combination, Plan};
 use crate::record::{Processor, Queue, Second};
@@ -27,6 +27,7 @@ pub(crate) struct Scene {
 /// What is behind the team.
 enum Far {
     Bridge(Namespace),
+    Group(Namespace),
     Bond(Box<OvsBonds>),
 }
 
@@ -34,21 +35,23 @@ impl Far {
     fn new(rig: &Rig, mode: &str) -> Result<Self> {
         Ok(match mode {
             "lacp" => Self::Bond(Box::new(OvsBonds::start(rig)?)),
+            "static" => Self::Group(Namespace::new(rig, "far")?),
             _ => Self::Bridge(Namespace::new(rig, "far")?),
         })
     }
 
     fn namespace(&self) -> &Namespace {
         match self {
-            Self::Bridge(namespace) => namespace,
+            Self::Bridge(namespace) | Self::Group(namespace) => namespace,
             Self::Bond(switch) => switch.namespace(),
         }
     }
 
     /// Makes devices of its namespace ports of one switch; returns the device that has
     /// its addresses.
-    fn join(&mut self, devices: &[String]) -> Result<String> {
+    fn join(&mut self, rig: &Rig, devices: &[String]) -> Result<String> {
         match self {
+            Self::Group(namespace) => make_static_group(rig, namespace, devices),
             Self::Bond(switch) => {
                 // Otherwise the kernel there answers for the bridge with a link's address.
                 for device in devices {
@@ -109,8 +112,8 @@ impl Scene {
             run(&["ethtool", "-K", &near, "tx", "off"])?;
             far_ends.push(far);
         }
-        let bridge = far_side.join(&far_ends)?;
-        far_side.namespace().address(&bridge, &format!("{FAR}/24"))?;
+        let device = far_side.join(rig, &far_ends)?;
+        far_side.namespace().address(&device, &format!("{FAR}/24"))?;
         let guests: Vec<LightGuest> = (0..plan.guests)
             .map(|at| LightGuest::new(rig, &format!("vm{at}"), 10 + at))
             .collect::<Result<_>>()?;

@@ -4,6 +4,8 @@
 //! `SUIMON_RUN_SECONDS=N` it ends by itself after N seconds.
 #![forbid(unsafe_code)]
 
+mod disks;
+
 use std::env;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,7 +18,9 @@ use suimon_rig::{
     accelerator, guest_files, iperf, nginx, program,
 };
 
-const HOST: &str = include_str!("../../../../demo/host.toml");
+use crate::disks::Places;
+
+const HOST: &str = include_str!("../../../../../demo/host.toml");
 const WORLD: &str = "10.77.0.1";
 const GUESTS: [(&str, &str); 3] =
     [("web", "10.77.0.11"), ("stream", "10.77.0.12"), ("peer", "10.77.0.13")];
@@ -56,6 +60,7 @@ struct Scene {
     _servers: Vec<Process>,
     _wires: [Veth; 2],
     world: Namespace,
+    places: Places,
 }
 
 impl Scene {
@@ -75,7 +80,8 @@ impl Scene {
         let guests =
             GUESTS.iter().map(|(name, _)| Namespace::new(rig, name)).collect::<Result<Vec<_>>>()?;
         let socket = rig.path("vm.sock");
-        let mut host = HOST.replace("{socket}", &socket);
+        let places = Places::new(rig)?;
+        let mut host = places.fill_in(&HOST.replace("{socket}", &socket));
         for (name, wire) in ["{left}", "{right}"].iter().zip(&wires) {
             host = host.replace(name, wire.near());
         }
@@ -91,9 +97,19 @@ impl Scene {
         }
         servers.push(iperf::serve(rig, &guests[2])?);
         check()?;
-        say(&format!("booting the VM: Debian's kernel, vhost-user, {kind}"));
+        say(&format!("booting the VM: Debian's kernel, NIC and disk over vhost-user, {kind}"));
         let nics = vec![GuestNic::new(&socket, VM_MAC)];
-        let mut vm = Guest::start(rig, &GuestSpec { name: "vm".to_owned(), nics, cpus: 1 })?;
+        let mut vm = Guest::start(
+            rig,
+            &GuestSpec {
+                name: "vm".to_owned(),
+                nics,
+                disks: vec![places.of_vm()],
+                programs: disks::programs(),
+                cpus: 1,
+                ..GuestSpec::default()
+            },
+        )?;
         vm.address("eth0", &format!("{VM}/24"))?;
         if !vm.reaches(WORLD)? {
             bail!("the VM does not reach the outside world at {WORLD}");
@@ -107,6 +123,7 @@ impl Scene {
             _servers: servers,
             _wires: wires,
             world,
+            places,
         };
         scene.start_traffic(rig)?;
         Ok(scene)
@@ -125,6 +142,7 @@ impl Scene {
         };
         self.traffic.push(self.guests[1].start(rig, "stream", &["sh", "-c", &streams(WORLD)])?);
         self.vm.run(&format!("( {} ) >/tmp/stream.log 2>&1 &", streams(GUESTS[2].1)))?;
+        self.traffic.extend(self.places.start_load(rig, &mut self.vm)?);
         Ok(())
     }
 
@@ -135,12 +153,17 @@ impl Scene {
         let mut text = format!(
             "\n  nginx download   world {WORLD} -> guest web {}, 20 MB/s\n  \
              TCP streams      guest stream {} -> world {WORLD}, {HIGH_S} s of {period}\n  \
-             TCP streams      VM {VM} -> guest peer {}, {HIGH_S} s of {period}\n\n\
+             TCP streams      VM {VM} -> guest peer {}, {HIGH_S} s of {period}\n  \
+             disk noisy       fio, 64 requests at a time, all it can get\n  \
+             disk gold        fio, 16 at a time, {gold} s of {twice}; 2000 IOPS are promised to it\n  \
+             disk vm          the VM reads its VHDX, held to 300 IOPS\n\n\
              In another terminal:\n\n  export SUIMON_SOCKET={socket}\n",
             GUESTS[0].1,
             GUESTS[1].1,
             GUESTS[2].1,
-            period = HIGH_S + LOW_S
+            period = HIGH_S + LOW_S,
+            gold = disks::GOLD_S,
+            twice = 2 * disks::GOLD_S
         );
         for command in [
             "top",
@@ -156,10 +179,16 @@ impl Scene {
             "nic set web --bandwidth-max-bps 500000000",
             "nic set vm --vlan 10          # cut off, live; --unset vlan brings it back",
             "nic capture web -w - --count 10 | tcpdump -nr -",
+            "qos flows --watch",
+            "disk list",
+            "disk show vm",
+            "disk set noisy --qos-max-iops 500",
+            "disk set vm --qos-min-iops 3000        # refused, with the arithmetic",
             "export",
         ] {
             let _ = writeln!(text, "  {cli} {command}");
         }
+        let _ = writeln!(text, "  nbdinfo 'nbd+unix:///gold?socket={}'", self.places.nbd());
         let _ = writeln!(text, "  ip netns exec {} ping {VM}", self.guests[2].name());
         let _ = writeln!(text, "  ip netns exec {} curl http://{WORLD}/", self.guests[1].name());
         let _ = writeln!(text, "  ip netns exec {} ss -tin", self.world.name());
@@ -199,6 +228,9 @@ impl Scene {
                 );
             }
             println!("{line}");
+            if began.elapsed().as_secs() % 5 == 0 {
+                println!("{}", disks::line(&self.daemon)?);
+            }
             let new_map = self.queue_map()?;
             if new_map != map {
                 println!("        queues of{new_map}");

@@ -1,0 +1,90 @@
+//! What leaves by a team in LACP mode, beside a bond of Open vSwitch with DPDK: the same VM,
+//! the same kind of wires, the same partner at their far ends.
+
+use anyhow::{Context, Result};
+use suimon_rig::ovs::{self, OvsDpdk};
+use suimon_rig::{Daemon, Rig, until};
+
+use crate::lacp_partner::LacpPartner;
+use crate::outward::{LEARN_LIMIT, arriving, generator, set_bytes, uplinks, vm, wait_learned};
+use crate::report::{Pair, Sample, Work};
+use crate::vhost_user::{GUESTS, SWITCHING};
+use crate::wires::{FAR_MAC, Wires};
+
+/// Without the check sequence.
+const BYTES: [u16; 2] = [64, 1500];
+const FLOWS: u16 = 64;
+const LINKS: usize = 2;
+
+/// Runs `pairs` pairs; each start of a switch serves all lengths of frames.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let mut works = BYTES.map(|bytes| {
+        let title = format!(
+            "From a VM out by two wires (veth, AF_XDP on both sides) with LACP, {bytes}-byte \
+             frames, {FLOWS} flows, one switching CPU; Suimon: a team, `transport-ports`"
+        );
+        let peer = "Open vSwitch with DPDK: a bond, `balance-tcp`";
+        Work::new(&format!("bond-{bytes}-byte"), &title, peer, "Mpps")
+    });
+    if !ovs::is_installed() {
+        for work in &mut works {
+            work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
+        }
+        return Ok(works.into());
+    }
+    for _ in 0..pairs {
+        let theirs = through_open_vswitch().context("through Open vSwitch")?;
+        let ours = through_suimon().context("through Suimon")?;
+        for (work, (peer, suimon)) in works.iter_mut().zip(theirs.into_iter().zip(ours)) {
+            work.push(Pair { peer, suimon });
+        }
+    }
+    Ok(works.into())
+}
+
+fn through_open_vswitch() -> Result<Vec<Sample>> {
+    let rig = Rig::new()?;
+    let mut switch = OvsDpdk::start(&rig, SWITCHING, GUESTS)?;
+    let wires = Wires::new(&rig, LINKS, Some(switch.namespace()))?;
+    switch.add_bond(wires.near())?;
+    rates(&rig, switch.sockets(), &wires, || {
+        until("address of the far end", LEARN_LIMIT, || {
+            wires.announce(0)?;
+            switch.knows(FAR_MAC)
+        })
+    })
+}
+
+fn through_suimon() -> Result<Vec<Sample>> {
+    let rig = Rig::new()?;
+    let wires = Wires::new(&rig, LINKS, None)?;
+    let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
+    let mut host = format!(
+        "[host]\nprocessors = [{SWITCHING}]\n\
+         [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
+         [[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\nmode = \"lacp\"\n\
+         lacp_timer = \"fast\"\nalgorithm = \"transport-ports\"\n"
+    );
+    host.push_str(&uplinks(["left", "right"], wires.near(), "af_xdp"));
+    host.push_str(&vm(&sockets, 1));
+    let daemon = Daemon::start(&rig, &host)?;
+    rates(&rig, sockets, &wires, || wait_learned(&daemon, &wires, "both", 0))
+}
+
+/// For each length, of what the first NIC of a VM sends once the switch knows where to.
+fn rates(
+    rig: &Rig,
+    sockets: [String; 2],
+    wires: &Wires,
+    wait_learned: impl FnOnce() -> Result<()>,
+) -> Result<Vec<Sample>> {
+    let partner = LacpPartner::start(wires);
+    let mut testpmd = generator(rig, sockets, FLOWS, 1)?;
+    partner.wait_in_use()?;
+    wait_learned()?;
+    let mut rate = |bytes: &u16| {
+        set_bytes(&mut testpmd, *bytes)?;
+        arriving(&mut testpmd, wires)
+    };
+    BYTES.iter().map(&mut rate).collect()
+}

@@ -1,0 +1,95 @@
+//! The way in: what arrives over the wires goes through the switch into a VM. A program in
+//! C sends at the far ends.
+//!
+//! Whoever sends shares a CPU with the VM, so the switch has less to do than it could, and
+//! looks for frames in vain in between. What counts is therefore the time of the processor
+//! without that, as its stages tell it.
+
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use suimon_rig::Daemon;
+
+use crate::c_program::{Needs, compile};
+use crate::outward::{Outgoing, Outward, WARM_UP, WINDOW, WayOut};
+use crate::report::Sample;
+use crate::vhost_user::{GUESTS, SWITCHING};
+
+const SOURCE: &str = include_str!("flood.c");
+/// Where testpmd's `flowgen` sends from, and so where the switch knows the VM to be.
+const VM_MAC: &str = "000102030400";
+const FAR_MAC: &str = "000102030401";
+
+/// A VM that only receives.
+pub(crate) struct Inward {
+    outward: Outward,
+    flows: String,
+    program: String,
+}
+
+/// What a processor has done so far.
+struct Worked {
+    ns: u64,
+    /// That the VM was given.
+    frames: u64,
+}
+
+impl Inward {
+    /// `of.flows` flows arrive by uplinks with `of.driver`.
+    ///
+    /// # Errors
+    /// Something did not start, or there is no compiler.
+    pub(crate) fn start(of: Outgoing) -> Result<Self> {
+        let mut outward = Outward::start(of)?;
+        let program = compile(&outward.rig, "flood", SOURCE, Needs::Nothing)?;
+        // So that the switch knows where the VM is.
+        outward.ns_per_frame()?;
+        outward.testpmd.ask("set fwd rxonly")?;
+        Ok(Self { outward, flows: of.flows.to_string(), program })
+    }
+
+    /// Time that the processor works for each frame that arrives by all wires of this way,
+    /// in nanoseconds.
+    ///
+    /// # Errors
+    /// Nothing arrives, or something stopped.
+    pub(crate) fn ns_per_frame(&mut self, way: WayOut) -> Result<Sample> {
+        self.outward.leave_by(way)?;
+        let Outward { testpmd, daemon, wires, rig } = &mut self.outward;
+        let cpu = GUESTS.to_string();
+        let mut words = vec!["taskset", "-c", &cpu, &self.program, VM_MAC, FAR_MAC, &self.flows];
+        words.extend(wires.ends()[way.wires()].iter().map(String::as_str));
+        Sample::take([SWITCHING, GUESTS], || {
+            testpmd.ask("start")?;
+            let mut flood = wires.far().start(rig, "flood", &words)?;
+            thread::sleep(WARM_UP);
+            let before = Worked::of(daemon)?;
+            thread::sleep(WINDOW);
+            let after = Worked::of(daemon)?;
+            flood.check_running()?;
+            drop(flood);
+            testpmd.stop()?;
+            ensure!(after.frames > before.frames, "no frame arrived");
+            Ok((after.ns - before.ns) as f64 / (after.frames - before.frames) as f64)
+        })
+    }
+}
+
+impl Worked {
+    fn of(daemon: &Daemon) -> Result<Self> {
+        let top = daemon.http("GET", "/1.0/top", None)?.json;
+        Self::told(&top).with_context(|| format!("no stages or no counters: {top}"))
+    }
+
+    fn told(top: &Value) -> Option<Self> {
+        let stages = top["processors"][0]["stages"].as_object()?;
+        let in_vain = ["poll_ns", "idle_ns"];
+        let worked = stages.iter().filter(|(name, _)| !in_vain.contains(&name.as_str()));
+        let nics = top["nics"].as_array()?;
+        Some(Self {
+            ns: worked.map(|(_, ns)| ns.as_u64()).sum::<Option<u64>>()?,
+            frames: nics.iter().find(|nic| nic["name"] == "vm")?["tx_frames"].as_u64()?,
+        })
+    }
+}

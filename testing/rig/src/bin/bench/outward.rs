@@ -1,0 +1,239 @@
+//! A VM that sends without a pause, through the switch, out by an uplink or a team, over a
+//! wire to where what arrives is counted and dropped: a frame's whole way.
+//!
+//! The wire is a pair of veth: the driver hands each frame to the kernel's stack of the far
+//! end, in the time of whoever sends. That is a part of the way, as a NIC's driver would
+//! be, and the same for whatever is compared here.
+
+use std::fmt;
+use std::ops::Range;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, until};
+
+use crate::cpu_times::CpuTimes;
+use crate::report::Sample;
+use crate::vhost_user::{GUESTS, MACS, SWITCHING};
+use crate::wires::{FAR_MAC, Wires};
+
+pub(crate) const WARM_UP: Duration = Duration::from_millis(300);
+pub(crate) const WINDOW: Duration = Duration::from_secs(1);
+/// Names in the host file.
+const SINGLE: &str = "single";
+const TEAM: &str = "both";
+pub(crate) const LEARN_LIMIT: Duration = Duration::from_secs(10);
+/// The frame check sequence, which testpmd's lengths count.
+const FCS_BYTES: u16 = 4;
+
+/// What the VM sends, and by what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    /// Of the uplinks.
+    pub(crate) driver: &'static str,
+    /// Destinations that take turns.
+    pub(crate) flows: u16,
+    /// Queue pairs of the VM's NIC, which take turns.
+    pub(crate) queues: u16,
+}
+
+impl fmt::Display for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { driver, flows, .. } = self;
+        let plural = if *flows == 1 { "" } else { "s" };
+        write!(f, "veth, `{driver}`, {flows} flow{plural}")
+    }
+}
+
+/// How the switch reaches the outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WayOut {
+    Uplink,
+    /// Two uplinks in this mode, with this algorithm.
+    Team(&'static str, &'static str),
+}
+
+impl WayOut {
+    /// Which of the wires it has.
+    pub(crate) const fn wires(self) -> Range<usize> {
+        match self {
+            Self::Uplink => 0..1,
+            Self::Team(..) => 1..3,
+        }
+    }
+}
+
+/// All of it, ready to send. Dropped from the top.
+pub(crate) struct Outward {
+    pub(crate) testpmd: Testpmd,
+    pub(crate) daemon: Daemon,
+    pub(crate) wires: Wires,
+    pub(crate) rig: Rig,
+}
+
+impl Outward {
+    /// One processor switches, one CPU plays the VM.
+    ///
+    /// # Errors
+    /// Something did not start.
+    pub(crate) fn start(of: Outgoing) -> Result<Self> {
+        let rig = Rig::new()?;
+        let wires = Wires::new(&rig, 3, None)?;
+        let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
+        let daemon = Daemon::start(&rig, &host_file(of, wires.near(), &sockets))?;
+        let testpmd = generator(&rig, sockets, of.flows, of.queues)?;
+        let outward = Self { testpmd, daemon, wires, rig };
+        outward.leave_by(WayOut::Uplink)?;
+        Ok(outward)
+    }
+
+    /// From now on frames leave by this. Uplinks that are not used are closed.
+    ///
+    /// # Errors
+    /// The daemon refused, or the far end's address was not learned there.
+    pub(crate) fn leave_by(&self, way: WayOut) -> Result<()> {
+        let name = match way {
+            WayOut::Uplink => SINGLE,
+            WayOut::Team(mode, algorithm) => {
+                let words = ["team", "set", TEAM, "--mode", mode, "--algorithm", algorithm];
+                self.daemon.ok(&words)?;
+                TEAM
+            }
+        };
+        self.daemon.ok(&["switch", "set", "wan", "--uplink", name])?;
+        wait_learned(&self.daemon, &self.wires, name, way.wires().start)
+    }
+
+    /// Changes a key of VMQ of the only uplink, such as `enabled=off`.
+    ///
+    /// # Errors
+    /// The daemon refused.
+    pub(crate) fn set_vmq(&self, setting: &str) -> Result<()> {
+        self.daemon.ok(&["vmq", "set", SINGLE, setting]).map(drop)
+    }
+
+    /// CPU time that the whole daemon uses for each frame that arrives, in nanoseconds.
+    ///
+    /// # Errors
+    /// Nothing arrives, or something stopped.
+    pub(crate) fn ns_per_frame(&mut self) -> Result<Sample> {
+        let Self { testpmd, daemon, wires, .. } = self;
+        let process = daemon.process().id();
+        sending(testpmd, || {
+            let (frames, used) = (wires.arrived()?, CpuTimes::of(process)?);
+            thread::sleep(WINDOW);
+            let frames = wires.arrived()? - frames;
+            let used = CpuTimes::of(process)?.since(&used);
+            ensure!(frames > 0, "no frame arrived");
+            Ok(used as f64 / frames as f64)
+        })
+    }
+}
+
+/// Returns when the switch `wan` knows that the far end's address is behind this port, so
+/// that it does not flood.
+///
+/// # Errors
+/// It does not learn it at the far end of this wire.
+pub(crate) fn wait_learned(daemon: &Daemon, wires: &Wires, port: &str, wire: usize) -> Result<()> {
+    until("address of the far end", LEARN_LIMIT, || {
+        wires.announce(wire)?;
+        let known = daemon.json(&["switch", "addresses", "wan"])?;
+        let is_far = |of: &Value| of["mac"] == FAR_MAC && of["port"] == port;
+        Ok(known.as_array().is_some_and(|known| known.iter().any(is_far)))
+    })
+}
+
+/// Millions of frames a second that arrive at the wires' far ends.
+///
+/// # Errors
+/// Nothing arrives, or something stopped.
+pub(crate) fn arriving(testpmd: &mut Testpmd, wires: &Wires) -> Result<Sample> {
+    sending(testpmd, || {
+        let (frames, began) = (wires.arrived()?, Instant::now());
+        thread::sleep(WINDOW);
+        let frames = wires.arrived()? - frames;
+        ensure!(frames > 0, "no frame arrived");
+        Ok(frames as f64 / began.elapsed().as_secs_f64() / 1e6)
+    })
+}
+
+/// Measures while the VM sends. The CPUs' distance is taken while it does not.
+fn sending(testpmd: &mut Testpmd, measure: impl FnOnce() -> Result<f64>) -> Result<Sample> {
+    Sample::take([SWITCHING, GUESTS], || {
+        testpmd.ask("start")?;
+        thread::sleep(WARM_UP);
+        let measured = measure();
+        testpmd.stop()?;
+        measured
+    })
+}
+
+/// A VM with two NICs, of which the first sends 64-byte frames to [`FAR_MAC`].
+///
+/// # Errors
+/// It did not start.
+pub(crate) fn generator(
+    rig: &Rig,
+    sockets: [String; 2],
+    flows: u16,
+    queues: u16,
+) -> Result<Testpmd> {
+    let mut spec = TestpmdSpec::new(sockets, MACS.map(str::to_owned));
+    spec.listens = true;
+    spec.cpus = [SWITCHING, GUESTS];
+    spec.queues = queues;
+    spec.mode = "flowgen".to_owned();
+    spec.extra = vec!["--portmask=0x1".to_owned(), format!("--flowgen-flows={flows}")];
+    let mut testpmd = Testpmd::start(rig, &spec)?;
+    set_bytes(&mut testpmd, 64)?;
+    Ok(testpmd)
+}
+
+/// From now on it sends frames of so many bytes, without the check sequence.
+///
+/// # Errors
+/// It no longer runs.
+pub(crate) fn set_bytes(testpmd: &mut Testpmd, bytes: u16) -> Result<()> {
+    testpmd.ask(&format!("set txpkts {}", bytes + FCS_BYTES)).map(drop).context("set txpkts")
+}
+
+/// A switch with an uplink, with a team to change to, and with the VM.
+fn host_file(of: Outgoing, devices: &[String], sockets: &[String; 2]) -> String {
+    let Outgoing { driver, queues, .. } = of;
+    let mut host = format!(
+        "[host]\nprocessors = [{SWITCHING}]\n\
+         [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"{SINGLE}\"\n\
+         [[team]]\nname = \"{TEAM}\"\nmembers = [\"left\", \"right\"]\nmode = \"static\"\n"
+    );
+    host.push_str(&uplinks([SINGLE, "left", "right"], devices, driver));
+    host.push_str(&vm(sockets, queues));
+    host
+}
+
+/// Uplinks of these names on these devices.
+pub(crate) fn uplinks<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    devices: &[String],
+    driver: &str,
+) -> String {
+    let uplink = |(name, device)| {
+        format!("[[uplink]]\nname = \"{name}\"\ndevice = \"{device}\"\ndriver = \"{driver}\"\n")
+    };
+    names.into_iter().zip(devices).map(uplink).collect()
+}
+
+/// The NICs of [`generator`]: the first on switch `wan`, the second, which is silent, on a
+/// switch of its own.
+pub(crate) fn vm(sockets: &[String; 2], queues: u16) -> String {
+    let mut text = "[[switch]]\nname = \"quiet\"\nkind = \"private\"\n".to_owned();
+    for ((name, switch), socket) in [("vm", "wan"), ("spare", "quiet")].iter().zip(sockets) {
+        text.push_str(&format!(
+            "[[nic]]\nname = \"{name}\"\nswitch = \"{switch}\"\nbackend = \"vhost-user\"\n\
+             socket = \"{socket}\"\nmode = \"client\"\nqueues = {queues}\n"
+        ));
+    }
+    text
+}

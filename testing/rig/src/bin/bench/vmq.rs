@@ -1,0 +1,94 @@
+//! Dynamic VMQ: what it costs, and how soon it reacts to a load that comes and goes.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_rig::{LoadedHost, Rig};
+
+use crate::outward::{Outgoing, Outward};
+use crate::report::{Pair, Sample, Work};
+
+const SENT: [Outgoing; 2] = [
+    Outgoing { driver: "af_xdp", flows: 1, queues: 4 },
+    Outgoing { driver: "af_xdp", flows: 64, queues: 4 },
+];
+/// Rounds of load and none, at the least.
+const ROUNDS_MIN: usize = 5;
+const PROCESSORS: u16 = 4;
+/// Of load, after which all is where it is to be.
+const LOADED: Duration = Duration::from_secs(3);
+/// "PMD Threads" of Open vSwitch's documentation (Documentation/topics/dpdk/pmd.rst), under
+/// "PMD Automatic Load Balance": a thread counts as overloaded that is above the threshold
+/// "every 10 secs for 1 minute". It never packs.
+const OVS_SPREAD_S: f64 = 60.0;
+/// What is promised (SPECIFICATION.md).
+const PACK_PROMISE_S: f64 = 10.0;
+
+/// Runs `pairs` pairs of each.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let mut works = Vec::new();
+    for of in SENT {
+        works.push(cost(of, pairs)?);
+    }
+    works.extend(reactions(pairs.max(ROUNDS_MIN))?);
+    Ok(works)
+}
+
+/// The time of each queue is taken with VMQ and without, so that is in neither's favour.
+fn cost(of: Outgoing, pairs: usize) -> Result<Work> {
+    let Outgoing { flows, queues, .. } = of;
+    let title = format!(
+        "The daemon's CPU time for a 64-byte frame from a VM with {queues} queues to a wire's far \
+         end ({of}), with dynamic VMQ"
+    );
+    let peer = "Suimon, `vmq.enabled = false`";
+    let mut work = Work::new(&format!("vmq-cost-{flows}"), &title, peer, "ns").less_is_better();
+    let mut outward = Outward::start(of)?;
+    let mut sample = |enabled: &str| {
+        outward.set_vmq(enabled)?;
+        outward.ns_per_frame()
+    };
+    for _ in 0..pairs {
+        let peer = sample("enabled=off")?;
+        work.push(Pair { peer, suimon: sample("enabled=on")? });
+    }
+    Ok(work)
+}
+
+/// Each round has a new daemon: one that was wrong to pack is to wait longer next time.
+fn reactions(rounds: usize) -> Result<[Work; 2]> {
+    let new =
+        |name: &str, title: &str, peer: &str| Work::new(name, title, peer, "s").less_is_better();
+    let mut spread = new(
+        "vmq-spread",
+        "From a load step to the first queue on another processor, 4 light guests",
+        "Open vSwitch's pmd-auto-lb: not sooner, by its \"PMD Threads\"",
+    );
+    let mut pack = new(
+        "vmq-pack",
+        "From the end of that load to all queues on one processor",
+        "What is promised; Open vSwitch does not pack",
+    );
+    for _ in 0..rounds {
+        let rig = Rig::new()?;
+        let host = LoadedHost::new(&rig, PROCESSORS)?;
+        let load = host.load(&rig, None)?;
+        let spread_s = host.spread(&load)?.as_secs_f64();
+        thread::sleep(LOADED);
+        let ended = host.end(load)?;
+        let pack_s = host.pack(ended)?.as_secs_f64();
+        let pair = |peer, suimon| Pair { peer: Sample::alone(peer), suimon: Sample::alone(suimon) };
+        spread.push(pair(OVS_SPREAD_S, spread_s));
+        pack.push(pair(PACK_PROMISE_S, pack_s));
+    }
+    Ok([with_range(spread), with_range(pack)])
+}
+
+/// The table has the ratios' range; of a time its own says more.
+fn with_range(mut work: Work) -> Work {
+    let times = || work.pairs.iter().map(|pair| pair.suimon.rate);
+    let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+    work.title = format!("{} ({least:.2} to {most:.2} s)", work.title);
+    work
+}

@@ -1,0 +1,95 @@
+//! Disks of the scene: load on them, and what each gets.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use suimon_rig::{Daemon, Guest, GuestDisk, Process, Rig, fio};
+
+/// What the VM's disk is loaded by; it reads past the guest's cache.
+pub(crate) const DD: &str = "/usr/bin/dd";
+/// Seconds that `gold` is loaded, and then left alone, in turn.
+pub(crate) const GOLD_S: u32 = 15;
+
+/// Places of the disks' files and sockets.
+pub(crate) struct Places {
+    store: String,
+    nbd: String,
+    disk: String,
+}
+
+impl Places {
+    pub(crate) fn new(rig: &Rig) -> Result<Self> {
+        let store = rig.path("store");
+        std::fs::create_dir_all(&store).context("the store's directory")?;
+        Ok(Self { store, nbd: rig.path("nbd.sock"), disk: rig.path("disk.sock") })
+    }
+
+    pub(crate) fn fill_in(&self, host: &str) -> String {
+        let host = host.replace("{store}", &self.store);
+        host.replace("{nbd}", &self.nbd).replace("{disk}", &self.disk)
+    }
+
+    pub(crate) fn of_vm(&self) -> GuestDisk {
+        GuestDisk::new(&self.disk)
+    }
+
+    pub(crate) fn nbd(&self) -> &str {
+        &self.nbd
+    }
+
+    /// fio on two disks, and the VM on its own.
+    pub(crate) fn start_load(&self, rig: &Rig, vm: &mut Guest) -> Result<Vec<Process>> {
+        let jobs = [
+            ("noisy", "--rw=randwrite --bs=8k --iodepth=64 --size=256m --time_based", 3600, 0),
+            ("gold", "--rw=randrw --bs=8k --iodepth=16 --size=256m --time_based", GOLD_S, GOLD_S),
+        ];
+        let mut load = Vec::new();
+        for (disk, job, seconds, pause) in jobs {
+            let words =
+                fio_words(rig.folder(), &self.nbd, disk, &format!("{job} --runtime={seconds}"));
+            let round = format!("while {words} >/dev/null; do sleep {pause}; done");
+            let name = format!("fio-{disk}");
+            load.push(Process::start(rig, &name, &["sh", "-c", &round])?);
+        }
+        vm.run(
+            "( while dd if=/dev/vda of=/dev/null bs=8k iflag=direct; do :; done ) \
+             >/tmp/dd.log 2>&1 &",
+        )?;
+        Ok(load)
+    }
+}
+
+fn fio_words(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
+    let command = fio::command(folder, socket, disk, job);
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    // The limit of a test's job is not one of a demonstration's.
+    let words: Vec<String> =
+        words.skip(2).map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    words.join(" ")
+}
+
+/// Programs that the VM needs for its load.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    vec![PathBuf::from(DD)]
+}
+
+/// A line on what each disk is entitled to, wants and gets.
+pub(crate) fn line(daemon: &Daemon) -> Result<String> {
+    let flows = daemon.http("GET", "/1.0/qos/flows", None)?.json;
+    let mut line = "        disks (8 KiB IOPS, last 5 s)".to_owned();
+    for flow in flows.as_array().context("no list of disks")? {
+        let last = &flow["last_5_s"];
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        let _ = write!(
+            line,
+            "  {}: entitled {} wanted {} got {}",
+            flow["disk"].as_str().unwrap_or("?"),
+            number(&last["entitled_iops"]),
+            number(&last["demanded_iops"]),
+            number(&last["delivered_iops"])
+        );
+    }
+    Ok(line)
+}

@@ -1,0 +1,80 @@
+//! How QEMU is started.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::disk::GuestDisk;
+use super::files::guest_files;
+use super::machine::{Accelerator, Boot, GuestSpec};
+
+/// The words that start a VM; its console goes to a file, its commands come over a socket.
+pub(crate) fn command_line(
+    spec: &GuestSpec,
+    accelerator: Accelerator,
+    console: &str,
+    line: &str,
+    initramfs: &Path,
+) -> Result<Vec<String>> {
+    let files = guest_files()?;
+    let (accel, cpu) = match accelerator {
+        Accelerator::Kvm => ("kvm", "host"),
+        Accelerator::Tcg => ("tcg", "max"),
+    };
+    let mut words: Vec<String> = [
+        "qemu-system-x86_64",
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-machine",
+        "q35,memory-backend=memory",
+        "-accel",
+        accel,
+        "-cpu",
+        cpu,
+        "-m",
+        "256",
+        // The switch reads and writes the guest's memory through this file.
+        "-object",
+        "memory-backend-memfd,id=memory,size=256M,share=on",
+        "-device",
+        "virtio-rng-pci",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    add("-smp", spec.cpus.max(1).to_string());
+    if spec.boot != Boot::Firmware {
+        let root = if spec.boot == Boot::RootDisk { " root=/dev/vda" } else { "" };
+        add("-kernel", files.kernel.to_string_lossy().into_owned());
+        add("-initrd", initramfs.to_string_lossy().into_owned());
+        add("-append", format!("console=ttyS0 quiet panic=-1 random.trust_cpu=on{root}"));
+    }
+    add("-chardev", format!("file,id=console,path={console}"));
+    add("-serial", "chardev:console".to_owned());
+    add("-chardev", format!("socket,id=line,path={line},server=on,wait=on"));
+    add("-serial", "chardev:line".to_owned());
+    if spec.disks.iter().any(GuestDisk::is_on_ide) {
+        add("-device", "piix3-ide,id=ide".to_owned());
+    }
+    for (index, nic) in spec.nics.iter().enumerate() {
+        words.extend(nic.words(index, accelerator));
+    }
+    for (index, disk) in spec.disks.iter().enumerate() {
+        words.extend(disk.words(index, accelerator));
+    }
+    Ok(words)
+}
+
+/// The MSI-X vectors of a device that needs this many.
+///
+/// Without KVM, QEMU 7.2 crashes as soon as the guest masks one of a vhost-user device; an
+/// interrupt line serves as well.
+pub(crate) fn vectors(accelerator: Accelerator, needed: u16) -> u16 {
+    match accelerator {
+        Accelerator::Kvm => needed,
+        Accelerator::Tcg => 0,
+    }
+}

@@ -1,0 +1,181 @@
+//! Disks of a VM, and what its kernel sees of them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::command_line::vectors;
+use super::machine::{Accelerator, Boot, Guest, GuestSpec};
+use crate::command::Output;
+
+/// How a disk is connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Attachment {
+    /// virtio over vhost-user, on this socket.
+    VhostUser(String),
+    /// IDE, emulated by QEMU, whose own NBD driver connects to this URI.
+    Ide(String),
+}
+
+/// A disk of a VM.
+#[derive(Clone, Debug)]
+pub struct GuestDisk {
+    attachment: Attachment,
+    /// Queues, of a disk over vhost-user.
+    pub queues: u16,
+    /// More properties of the device, like `,packed=on`.
+    pub properties: String,
+}
+
+/// What a guest's kernel says of a disk (`Documentation/ABI/stable/sysfs-block`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskSight {
+    /// Its length.
+    pub bytes: u64,
+    /// Bytes of its sectors.
+    pub logical_sector: u32,
+    /// What it is best written in.
+    pub physical_sector: u32,
+    /// Its serial number.
+    pub serial: String,
+    /// Whether it cannot be written.
+    pub is_read_only: bool,
+    /// The most that one request discards; 0 if none can.
+    pub discard_bytes_max: u64,
+    /// The most that one request fills with zeros; 0 if none can.
+    pub zeroes_bytes_max: u64,
+    /// `write back` or `write through`.
+    pub cache: String,
+    /// Hardware queues.
+    pub queues: usize,
+    /// The virtio features that its driver took.
+    pub features: u64,
+}
+
+impl GuestDisk {
+    /// A disk over vhost-user with one queue. QEMU connects, and connects again.
+    pub fn new(socket: impl Into<String>) -> Self {
+        let attachment = Attachment::VhostUser(socket.into());
+        Self { attachment, queues: 1, properties: String::new() }
+    }
+
+    /// A disk on an IDE bus, for guests without drivers.
+    pub fn on_ide(uri: impl Into<String>) -> Self {
+        Self { attachment: Attachment::Ide(uri.into()), queues: 1, properties: String::new() }
+    }
+
+    pub(crate) fn is_on_ide(&self) -> bool {
+        matches!(self.attachment, Attachment::Ide(_))
+    }
+
+    /// QEMU's words for the device with this number.
+    pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
+        let Self { queues, properties, .. } = self;
+        let words = match &self.attachment {
+            Attachment::VhostUser(socket) => {
+                let vectors = vectors(accelerator, queues + 1);
+                [
+                    "-chardev".to_owned(),
+                    format!("socket,id=disk{index},path={socket},reconnect=1"),
+                    "-device".to_owned(),
+                    format!(
+                        "vhost-user-blk-pci,id=blk{index},chardev=disk{index},\
+                         num-queues={queues},vectors={vectors}{properties}"
+                    ),
+                ]
+            }
+            Attachment::Ide(uri) => [
+                "-drive".to_owned(),
+                format!("file={uri},format=raw,if=none,id=drive{index}"),
+                "-device".to_owned(),
+                format!("ide-hd,bus=ide.0,drive=drive{index}{properties}"),
+            ],
+        };
+        words.into()
+    }
+}
+
+impl Guest {
+    /// Loads what the guest needs for its disks, unless it has started from one.
+    pub(crate) fn load_disk_drivers(&mut self, spec: &GuestSpec) -> Result<()> {
+        let has = |is_on_ide| spec.disks.iter().any(|disk| disk.is_on_ide() == is_on_ide);
+        if has(false) && spec.boot == Boot::Memory {
+            self.load("virtio_blk", "")?;
+        }
+        if has(true) {
+            self.load("sd_mod", "")?;
+            self.load("ata_piix", "")?;
+        }
+        Ok(())
+    }
+
+    /// What the guest's kernel says of a virtio disk, like `vda`.
+    ///
+    /// # Errors
+    /// There is no such disk.
+    pub fn disk(&mut self, name: &str) -> Result<DiskSight> {
+        let files = [
+            "size",
+            "queue/logical_block_size",
+            "queue/physical_block_size",
+            "ro",
+            "queue/discard_max_bytes",
+            "queue/write_zeroes_max_bytes",
+            "cache_type",
+            "device/features",
+            "serial",
+        ];
+        let read = files.map(|file| format!("echo $(cat {file})")).join("; ");
+        let said = self.run(&format!("cd /sys/block/{name} && ls mq | wc -l && {{ {read}; }}"))?;
+        // The serial number is last, because it may be empty.
+        let mut lines = said.lines();
+        let mut next = || lines.next().with_context(|| format!("too little: {said}"));
+        let queues = next()?.parse()?;
+        Ok(DiskSight {
+            queues,
+            bytes: next()?.parse::<u64>()? * 512,
+            logical_sector: next()?.parse()?,
+            physical_sector: next()?.parse()?,
+            is_read_only: next()? == "1",
+            discard_bytes_max: next()?.parse()?,
+            zeroes_bytes_max: next()?.parse()?,
+            cache: next()?.to_owned(),
+            // The first character is bit 0.
+            features: next()?.chars().rev().fold(0, |bits, bit| bits << 1 | u64::from(bit == '1')),
+            serial: next().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Fails if the kernel has complained about a disk.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn check_disks(&mut self) -> Result<()> {
+        let words = "i/o error|not a head|blocked for more|reset|remount|ext4-fs error";
+        let said = self.run_any(&format!("dmesg | grep -iE '{words}'"), Duration::from_secs(30))?;
+        ensure!(said.stdout.is_empty(), "the guest's kernel says: {}", said.stdout);
+        Ok(())
+    }
+
+    /// Begins to write to a disk and to verify it for `seconds`, with the program
+    /// `verify-disk`, which the guest was given; [`Guest::finish_verifying`] has the
+    /// verdict.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn begin_verifying(&mut self, device: &str, seconds: u64, more: &str) -> Result<()> {
+        self.begin(&format!("verify-disk {device} {seconds} {more}"))
+    }
+
+    /// What the verification found: what it printed, if everything was as it was written.
+    ///
+    /// # Errors
+    /// It was not, or the verification has not ended after `limit`.
+    pub fn finish_verifying(&mut self, limit: Duration) -> Result<String> {
+        let Output { code, stdout, .. } = self.finish(limit)?;
+        if code != 0 {
+            bail!("the disk is not as it was written: {stdout}");
+        }
+        Ok(stdout)
+    }
+}

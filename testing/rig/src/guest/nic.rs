@@ -1,0 +1,74 @@
+//! NICs of a VM.
+
+use super::command_line::vectors;
+use super::machine::Accelerator;
+
+/// A NIC of a VM: virtio over vhost-user, or over a TAP.
+#[derive(Clone, Debug)]
+pub struct GuestNic {
+    /// The socket of the switch's port; nothing over a TAP.
+    pub socket: String,
+    /// The TAP device that QEMU makes and that goes with it, in place of a socket.
+    pub tap: Option<String>,
+    /// Its address.
+    pub mac: String,
+    /// Queue pairs.
+    pub queues: u16,
+    /// Whether QEMU listens and the switch connects.
+    pub listens: bool,
+    /// More properties of the device, like `,packed=on`.
+    pub properties: String,
+}
+
+impl GuestNic {
+    /// A NIC of one queue pair that connects to the switch.
+    pub fn new(socket: impl Into<String>, mac: impl Into<String>) -> Self {
+        Self {
+            socket: socket.into(),
+            tap: None,
+            mac: mac.into(),
+            queues: 1,
+            listens: false,
+            properties: String::new(),
+        }
+    }
+
+    /// A NIC at the end of a wire whose other end is a TAP device on the host. It says
+    /// that it has a gigabit both ways, without which nothing aggregates it.
+    pub fn on_tap(device: impl Into<String>, mac: impl Into<String>) -> Self {
+        let properties = ",speed=1000,duplex=full".to_owned();
+        Self { tap: Some(device.into()), properties, ..Self::new("", mac) }
+    }
+
+    /// QEMU's back-end with this number.
+    fn backend(&self, index: usize) -> Vec<String> {
+        if let Some(device) = &self.tap {
+            let tap =
+                format!("tap,id=net{index},ifname={device},script=no,downscript=no,vhost=off");
+            return ["-netdev".to_owned(), tap].into();
+        }
+        let Self { socket, queues, .. } = self;
+        let side = if self.listens { "server=on" } else { "reconnect=1" };
+        [
+            "-chardev".to_owned(),
+            format!("socket,id=nic{index},path={socket},{side}"),
+            "-netdev".to_owned(),
+            format!("vhost-user,id=net{index},chardev=nic{index},queues={queues}"),
+        ]
+        .into()
+    }
+
+    /// QEMU's words for the device with this number.
+    pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
+        let mut words = self.backend(index);
+        let Self { queues, mac, properties, .. } = self;
+        let multiqueue = if *queues > 1 { ",mq=on" } else { "" };
+        let vectors = vectors(accelerator, queues * 2 + 2);
+        words.push("-device".to_owned());
+        words.push(format!(
+            "virtio-net-pci,netdev=net{index},mac={mac},rx_queue_size=1024,\
+             tx_queue_size=1024,vectors={vectors}{multiqueue}{properties}"
+        ));
+        words
+    }
+}

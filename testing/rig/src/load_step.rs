@@ -1,0 +1,271 @@
+//! A load that comes and goes, and what dynamic VMQ does about it.
+//!
+//! When it came and went is told by the daemon's own counters, when a queue moved by the
+//! daemon's events. What a test's program takes to look is in no figure but as an error:
+//! each figure is the most that it can have been.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::daemon::Daemon;
+use crate::light_guest::LightGuest;
+use crate::namespace::{Namespace, Veth};
+use crate::process::Process;
+use crate::rig::Rig;
+use crate::wait::until;
+
+/// Behind the uplink.
+const WORLD: &str = "10.77.0.200";
+const GUESTS: u8 = 4;
+const PORT_FIRST: u16 = 5300;
+/// How often the counters are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// More frames from one look to the next than anything but the load causes.
+const LOAD_FRAMES: u64 = 100;
+/// Without that many for so long, the load has ended.
+const QUIET: Duration = Duration::from_millis(300);
+const LIMIT: Duration = Duration::from_secs(30);
+/// The number of event `queue_moved`.
+const QUEUE_MOVED: u64 = 5001;
+
+/// Milliseconds since 1970, as events count them.
+pub type UnixMs = u64;
+
+/// A queue that VMQ has moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueMove {
+    /// When.
+    pub at: UnixMs,
+    /// Which queue, like `vm0/rx/0`.
+    pub queue: String,
+    /// Where it was and where it is.
+    pub processors: [String; 2],
+    /// Why, in VMQ's words.
+    pub because: String,
+}
+
+/// A switch with an uplink, `up`, and light guests that can load it. Dropped from the top.
+#[derive(Debug)]
+pub struct LoadedHost {
+    daemon: Daemon,
+    guests: Vec<LightGuest>,
+    servers: Vec<Process>,
+    world: Namespace,
+    _wire: Veth,
+}
+
+/// A load under way; dropping it ends it.
+#[derive(Debug)]
+pub struct Load {
+    clients: Vec<Process>,
+    /// It began at this time at the earliest.
+    pub began: UnixMs,
+}
+
+/// The counters at a time.
+struct Look {
+    asked: UnixMs,
+    frames: u64,
+}
+
+impl LoadedHost {
+    /// With so many processors, which run wherever the kernel lets them.
+    ///
+    /// # Errors
+    /// Something did not start.
+    pub fn new(rig: &Rig, processors: u16) -> Result<Self> {
+        let world = Namespace::new(rig, "world")?;
+        let (near, far) = (rig.device("n"), rig.device("f"));
+        let wire = Veth::new(&near, &far, &world)?;
+        world.address(&far, &format!("{WORLD}/24"))?;
+        let guests: Vec<LightGuest> = (0..GUESTS)
+            .map(|nth| LightGuest::new(rig, &format!("vm{nth}"), 10 + nth))
+            .collect::<Result<_>>()?;
+        let mut host = format!(
+            "[host]\nfloating_processors = {processors}\n\
+             [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
+             [[uplink]]\nname = \"up\"\ndevice = \"{near}\"\n"
+        );
+        for guest in &guests {
+            host += &guest.nic_toml("wan", "");
+        }
+        let daemon = Daemon::start(rig, &host)?;
+        let mut servers = Vec::new();
+        for (port, guest) in (PORT_FIRST..).zip(&guests) {
+            guest.bring_up()?;
+            let words = ["iperf3", "--server", "--port", &port.to_string()];
+            servers.push(world.start(rig, "server", &words)?);
+        }
+        let all = Self { daemon, guests, servers, world, _wire: wire };
+        all.wait_ready()?;
+        Ok(all)
+    }
+
+    /// Guests reach the servers, and their queues are where they are without load.
+    fn wait_ready(&self) -> Result<()> {
+        until("guests that reach the world", LIMIT, || {
+            let mut reach = self.guests.iter().map(|guest| guest.namespace.ping(WORLD));
+            Ok(reach.all(|reaches| reaches.unwrap_or(false)))
+        })?;
+        until("listening servers", LIMIT, || {
+            let listening = self.world.run(&["ss", "-Hltn"])?;
+            let mut ports = (PORT_FIRST..).take(self.servers.len());
+            Ok(ports.all(|port| listening.contains(&format!(":{port} "))))
+        })?;
+        self.wait_packed()
+    }
+
+    /// The daemon.
+    pub fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// Processors that have queues.
+    ///
+    /// # Errors
+    /// The daemon does not answer.
+    pub fn processors_in_use(&self) -> Result<usize> {
+        let vmq = self.get("/1.0/vmq/up")?;
+        let processors = vmq["processors"].as_array().context("no processors")?;
+        Ok(processors.iter().filter(|of| of["queues"] != 0).count())
+    }
+
+    /// Returns when all queues are on one processor.
+    ///
+    /// # Errors
+    /// They are not in time.
+    pub fn wait_packed(&self) -> Result<()> {
+        until("queues on one processor", LIMIT, || Ok(self.processors_in_use()? == 1))
+    }
+
+    /// Loads the switch with UDP, so much from each guest, or with more than a processor
+    /// can do if `None`; returns when the counters show it.
+    ///
+    /// # Errors
+    /// They do not in time.
+    pub fn load(&self, rig: &Rig, bits_per_second: Option<u64>) -> Result<Load> {
+        let mut last = self.look()?;
+        let mut clients = Vec::new();
+        let rate = bits_per_second.unwrap_or(0).to_string();
+        for (port, guest) in (PORT_FIRST..).zip(&self.guests) {
+            let port = port.to_string();
+            let words = ["iperf3", "--client", WORLD, "--port", &port, "--time", "0"];
+            let sends = ["--udp", "--bitrate", &rate, "--length", "200"];
+            let words = [&words[..], &sends].concat();
+            clients.push(guest.namespace.start(rig, "client", &words)?);
+        }
+        let deadline = last.asked + LIMIT.as_millis() as u64;
+        while last.asked < deadline {
+            let look = self.look()?;
+            if look.frames >= last.frames + LOAD_FRAMES {
+                return Ok(Load { clients, began: last.asked });
+            }
+            last = look;
+            thread::sleep(LOOK_EVERY);
+        }
+        let mut said = clients.iter().map(Process::last_words);
+        bail!("no load within {LIMIT:?}: {}", said.next().unwrap_or_default())
+    }
+
+    /// Ends a load, and returns when it ended at the earliest.
+    ///
+    /// # Errors
+    /// The counters still show it after half a minute.
+    pub fn end(&self, mut load: Load) -> Result<UnixMs> {
+        for client in &mut load.clients {
+            client.check_running()?;
+        }
+        let mut last = self.look()?;
+        for client in &mut load.clients {
+            client.signal(Signal::TERM);
+        }
+        let deadline = last.asked + LIMIT.as_millis() as u64;
+        let mut loaded = last.asked;
+        while last.asked < deadline {
+            thread::sleep(LOOK_EVERY);
+            let look = self.look()?;
+            if look.frames >= last.frames + LOAD_FRAMES {
+                loaded = last.asked;
+            } else if look.asked >= loaded + QUIET.as_millis() as u64 {
+                return Ok(loaded);
+            }
+            last = look;
+        }
+        bail!("the load goes on")
+    }
+
+    /// What VMQ has moved since a time.
+    ///
+    /// # Errors
+    /// The daemon does not answer.
+    pub fn moves_since(&self, since: UnixMs) -> Result<Vec<QueueMove>> {
+        let events = self.get("/1.0/events?limit=1000")?;
+        let events = events.as_array().context("no list of events")?;
+        let of_vmq =
+            |event: &&Value| event["id"] == QUEUE_MOVED && event["fields"]["reason"] == "vmq";
+        let word = |event: &Value, field: &str| {
+            event["fields"][field].as_str().unwrap_or_default().to_owned()
+        };
+        let moves = events.iter().filter(of_vmq).map(|event| QueueMove {
+            at: event["time_unix_ms"].as_u64().unwrap_or_default(),
+            queue: word(event, "queue"),
+            processors: ["from", "to"].map(|field| word(event, field)),
+            because: word(event, "because"),
+        });
+        Ok(moves.filter(|of| of.at >= since).collect())
+    }
+
+    /// Waits for the first move after a load began, from the only processor that was in
+    /// use, and returns how long it took at the most.
+    ///
+    /// # Errors
+    /// There is none in time.
+    pub fn spread(&self, load: &Load) -> Result<Duration> {
+        let mut first = None;
+        until("a queue that is moved", LIMIT, || {
+            first = self.moves_since(load.began)?.first().map(|of| of.at);
+            Ok(first.is_some())
+        })?;
+        Ok(Duration::from_millis(first.unwrap_or_default() - load.began))
+    }
+
+    /// Waits until all queues are on one processor after a load ended, and returns how long
+    /// the last move took at the most.
+    ///
+    /// # Errors
+    /// They are not in time, or were there before.
+    pub fn pack(&self, ended: UnixMs) -> Result<Duration> {
+        self.wait_packed()?;
+        let moves = self.moves_since(ended)?;
+        let last = moves.last().context("all queues were on one processor under load")?;
+        Ok(Duration::from_millis(last.at - ended))
+    }
+
+    fn look(&self) -> Result<Look> {
+        let asked = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
+        let nics = self.get("/1.0/nics")?;
+        let frames = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
+        let nics = nics.as_array().context("no list of NICs")?;
+        let frames = nics.iter().map(frames).sum::<Option<u64>>().context("no counters")?;
+        Ok(Look { asked, frames })
+    }
+
+    /// Asks the API without a program in between, which would take longer to start than
+    /// the counters are to be apart.
+    fn get(&self, path: &str) -> Result<Value> {
+        let mut stream = UnixStream::connect(self.daemon.socket())?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+        anyhow::ensure!(head.starts_with("HTTP/1.1 200"), "GET {path}: {head}: {body}");
+        serde_json::from_str(body).with_context(|| format!("GET {path}: {body}"))
+    }
+}

@@ -1,0 +1,64 @@
+//! A switch's static link aggregation group, made of the kernel's traffic control: what
+//! arrives at any link is one port's, and each flow of what leaves takes one link.
+//!
+//! ```text
+//!   link 0 ─┐ redirect             veth pair
+//!   link 1 ─┴──────────▶ inner ◀──────────────▶ outer   (has the address)
+//!           ◀── by the destination port's last bits ──
+//! ```
+//!
+//! Neither Open vSwitch nor the kernel's bridge has such groups, and the bonding driver is
+//! not in every kernel. A bridge in its place takes a station for one that moves from port
+//! to port with every frame of another flow.
+
+use anyhow::Result;
+
+use crate::namespace::Namespace;
+use crate::rig::Rig;
+
+/// Any frame.
+const ALL: [&str; 6] = ["all", "u32", "match", "u32", "0", "0"];
+
+/// Makes devices of a namespace the links of a group; returns the device that stands for
+/// the group. IPv4 flows spread by their destination port; all else takes the first link.
+///
+/// # Errors
+/// The host refused.
+pub fn make_static_group(rig: &Rig, namespace: &Namespace, links: &[String]) -> Result<String> {
+    let (outer, inner) = (rig.device("lag"), rig.device("lagi"));
+    namespace
+        .run(&["ip", "link", "add", "name", &outer, "type", "veth", "peer", "name", &inner])?;
+    for device in links.iter().chain([&outer, &inner]) {
+        namespace.run(&["ip", "link", "set", device, "up"])?;
+    }
+    for device in links.iter().chain([&inner]) {
+        namespace.run(&["tc", "qdisc", "add", "dev", device, "clsact"])?;
+    }
+    for link in links {
+        redirect(namespace, link, &inner, "1", &ALL)?;
+    }
+    let ways = links.len().next_power_of_two();
+    let mask = format!("{:#x}", ways - 1);
+    for (way, link) in (0..ways).zip(links.iter().cycle()).skip(1) {
+        let port = way.to_string();
+        let of_flow = ["ip", "u32", "match", "ip", "dport", &port, &mask];
+        redirect(namespace, &inner, link, "1", &of_flow)?;
+    }
+    if let Some(first) = links.first() {
+        redirect(namespace, &inner, first, "2", &ALL)?;
+    }
+    Ok(outer)
+}
+
+/// What arrives at a device and matches leaves by another one.
+fn redirect(
+    namespace: &Namespace,
+    from: &str,
+    to: &str,
+    priority: &str,
+    matching: &[&str],
+) -> Result<()> {
+    let place = ["tc", "filter", "add", "dev", from, "ingress", "prio", priority, "protocol"];
+    let action = ["action", "mirred", "egress", "redirect", "dev", to];
+    namespace.run(&[&place[..], matching, &action].concat()).map(|_| ())
+}

@@ -1,0 +1,197 @@
+//! What is done to disks' files while the daemon serves them: disks that grow and get
+//! snapshots under load, merges, conversions, checks; QEMU's tools and fio tell whether all
+//! is as it should be.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Process, Rig, run, until};
+
+const MIB: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon with one disk for NBD clients.
+struct Host {
+    daemon: Daemon,
+    store: String,
+    socket: String,
+    rig: Rig,
+}
+
+impl Host {
+    fn start(disk: &str) -> Self {
+        let rig = Rig::new().unwrap();
+        let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
+        fs::create_dir(&store).unwrap();
+        let toml = format!(
+            "[[store]]\nname = \"s\"\npath = \"{store}\"\n\n[[disk]]\nname = \"d\"\nstore = \"s\"\n\
+             {disk}\nnbd = {{ socket = \"{socket}\" }}\n"
+        );
+        let daemon = Daemon::start(&rig, &toml).unwrap();
+        let host = Self { daemon, store, socket, rig };
+        host.wait_ready();
+        host
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///d?socket={}", self.socket)
+    }
+
+    fn disk(&self) -> Value {
+        self.daemon.json(&["disk", "show", "d"]).unwrap()
+    }
+
+    fn wait_ready(&self) {
+        until("the disk ready", PATIENCE, || Ok(self.disk()["state"] == "ready")).unwrap();
+    }
+
+    /// Connections end a little after the programs that had them.
+    fn wait_unused(&self) {
+        until("clients gone", PATIENCE, || Ok(self.disk()["nbd"]["clients"] == 0)).unwrap();
+    }
+
+    /// Copies the disk out, as a client has it.
+    fn copy_out(&self, name: &str) -> String {
+        let copy = self.rig.path(name);
+        run(&["nbdcopy", &self.uri(), &copy]).unwrap();
+        self.wait_unused();
+        copy
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.store).unwrap();
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.sort();
+        names
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.store)
+    }
+
+    fn work(&self, verb: &str, body: Option<&str>) -> Value {
+        let path = format!("/1.0/disks/d/{verb}");
+        let answer = self.daemon.http("POST", &path, body).unwrap();
+        assert_eq!(answer.status, 202, "{}", answer.text);
+        answer.json
+    }
+
+    fn ended(&self, operation: &Value) -> Value {
+        let path = format!("/1.0/operations/{}/wait?timeout_s=25", operation["id"]);
+        self.daemon.http("GET", &path, None).unwrap().json
+    }
+}
+
+fn same(one: &str, format: &str, other: &str) {
+    run(&["qemu-img", "compare", "-f", "raw", "-F", format, one, other]).unwrap();
+}
+
+#[test]
+fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
+    let mut host =
+        Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"\nblock_bytes = \"1 MiB\"");
+    let (uri, kept) = (format!("--uri={}", host.uri()), host.rig.path(""));
+    let words = [
+        "fio",
+        "--name=verify",
+        "--ioengine=nbd",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--iodepth=16",
+        "--size=64m",
+        "--rate_iops=3000",
+        "--verify=crc32c",
+        &uri,
+        &format!("--aux-path={kept}"),
+    ];
+    let mut load = Process::start(&host.rig, "fio", &words).unwrap();
+    until("fio writes", PATIENCE, || {
+        Ok(host.disk()["counters"]["writes"]["requests"].as_u64() > Some(1000))
+    })
+    .unwrap();
+    host.daemon.ok(&["disk", "resize", "d", "96 MiB"]).unwrap();
+    assert_eq!(host.disk()["size_bytes"], 96 * MIB);
+    let in_use = host.daemon.http("POST", "/1.0/disks/d/compact", None).unwrap();
+    assert_eq!((in_use.status, &in_use.json["errors"][0]["code"]), (409, &"in_use".into()));
+    host.daemon.ok(&["disk", "snapshot", "d", "one.vhdx"]).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    host.daemon.ok(&["disk", "snapshot", "d", "two.vhdx"]).unwrap();
+    assert!(load.is_running(), "it was too fast: {}", load.log());
+    let status = load.wait(PATIENCE).unwrap();
+    assert!(status.success(), "{}", load.log());
+
+    let url = format!("nbd:unix:{}:exportname=d", host.socket);
+    let said = run(&["qemu-io", "-f", "raw", "-c", "write -P 0x7e 90M 1M", "-c", "flush", &url]);
+    assert!(!said.unwrap().contains("failed"));
+    let before = host.copy_out("before.raw");
+    assert_eq!(fs::metadata(&before).unwrap().len(), 96 * MIB);
+    assert_eq!(host.files(), ["d.vhdx", "one.vhdx", "two.vhdx"]);
+
+    host.daemon.ok(&["disk", "merge", "d"]).unwrap();
+    assert_eq!(host.files(), ["d.vhdx", "one.vhdx"]);
+    same(&before, "raw", &host.copy_out("merged.raw"));
+    host.daemon.ok(&["disk", "merge", "d"]).unwrap();
+    assert_eq!(host.files(), ["d.vhdx"]);
+    host.daemon.kill();
+    host.daemon.restart(&host.rig).unwrap();
+    host.wait_ready();
+    same(&before, "raw", &host.copy_out("again.raw"));
+    host.daemon.stop().unwrap();
+    same(&before, "vhdx", &host.file("d.vhdx"));
+    run(&["qemu-img", "check", "-f", "vhdx", &host.file("d.vhdx")]).unwrap();
+}
+
+#[test]
+fn conversions_are_what_the_disk_is_and_are_cancelled() {
+    let host = Host::start("format = \"raw\"\nkind = \"dynamic\"\nsize_bytes = \"4 GiB\"");
+    let url = format!("nbd:unix:{}:exportname=d", host.socket);
+    let writes = ["-c", "write -P 0x11 0 1M", "-c", "write -P 0x22 3000M 1M", "-c", "flush"];
+    run(&[&["qemu-io", "-f", "raw"][..], &writes, &[&url]].concat()).unwrap();
+    host.wait_unused();
+
+    let body = r#"{"file": "copy.vhdx", "format": "vhdx"}"#;
+    let operation = host.work("convert", Some(body));
+    let path = format!("/1.0/operations/{}", operation["id"]);
+    until("it shows where it is", PATIENCE, || {
+        let now = host.daemon.http("GET", &path, None)?.json;
+        Ok(now["steps"] == 4096 && now["steps_done"].as_u64() > Some(0))
+    })
+    .unwrap();
+    let busy = host.daemon.http("POST", "/1.0/disks/d/check", None).unwrap();
+    assert_eq!((busy.status, &busy.json["errors"][0]["code"]), (409, &"conflict".into()));
+    host.daemon.http("DELETE", &path, None).unwrap();
+    assert_eq!(host.ended(&operation)["state"], "cancelled");
+    assert_eq!(host.files(), ["d.raw"]);
+    host.wait_ready();
+
+    let operation = host.work("convert", Some(body));
+    let ended = host.ended(&operation);
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert_eq!(host.files(), ["copy.vhdx", "d.raw"]);
+    same(&url, "vhdx", &host.file("copy.vhdx"));
+    let missing = host.daemon.http("POST", "/1.0/disks/none/check", None).unwrap();
+    assert_eq!(missing.status, 404, "{}", missing.text);
+}
+
+#[test]
+fn a_check_tells_what_is_damaged() {
+    let mut host = Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"");
+    let ended = host.ended(&host.work("check", None));
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    assert!(ended["report"].to_string().contains("no damage was found"), "{ended}");
+    host.daemon.stop().unwrap();
+    let file = fs::OpenOptions::new().write(true).open(host.file("d.vhdx")).unwrap();
+    // Both region tables (MS-VHDX, 2.2.3).
+    file.write_all_at(&[0xff; 128 << 10], 192 << 10).unwrap();
+    drop(file);
+    host.daemon.restart(&host.rig).unwrap();
+    assert_eq!(host.disk()["state"], "failed");
+    let ended = host.ended(&host.work("check", None));
+    assert!(ended["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{ended}");
+    let events = host.daemon.json(&["event", "list"]).unwrap();
+    let of_checks = events.as_array().unwrap().iter().filter(|event| event["id"] == 6113);
+    assert_eq!(of_checks.count(), 2, "{events}");
+}

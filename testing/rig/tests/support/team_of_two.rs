@@ -1,0 +1,131 @@
+//! A switch `wan` with two light guests, whose way out is a team of two uplinks.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use suimon_rig::{Daemon, LightGuest, Rig, until};
+
+/// What any change of a team may take.
+pub const LIMIT: Duration = Duration::from_secs(30);
+/// The members, in the order of their devices.
+pub const MEMBERS: [&str; 2] = ["left", "right"];
+/// `team_down`, `team_member_usable` and `team_member_failed`.
+pub const TEAM_DOWN: u64 = 4105;
+pub const USABLE: u64 = 4106;
+pub const FAILED: u64 = 4107;
+/// LACP that hears of a silent partner in 3 s, and spreads connections.
+pub const FAST_LACP: &str =
+    "mode = \"lacp\"\nlacp_timer = \"fast\"\nalgorithm = \"transport-ports\"";
+
+/// The daemon ends before the guests go.
+pub struct TeamOfTwo {
+    pub daemon: Daemon,
+    pub guests: [LightGuest; 2],
+}
+
+impl TeamOfTwo {
+    /// Two guests, and a team over these devices; `keys` are more lines of its `[[team]]`,
+    /// `of_uplinks` of each `[[uplink]]`.
+    ///
+    /// # Panics
+    /// The daemon refuses.
+    pub fn start(rig: &Rig, keys: &str, of_uplinks: &str, devices: &[String; 2]) -> Self {
+        let guests = [("one", 1), ("two", 2)];
+        let guests = guests.map(|(name, number)| LightGuest::new(rig, name, number).unwrap());
+        let mut host = format!(
+            "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
+             [[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\n{keys}\n"
+        );
+        for (name, device) in MEMBERS.iter().zip(devices) {
+            host +=
+                &format!("[[uplink]]\nname = \"{name}\"\ndevice = \"{device}\"\n{of_uplinks}\n");
+        }
+        for guest in &guests {
+            host += &guest.nic_toml("wan", "");
+        }
+        let daemon = Daemon::start(rig, &host).unwrap();
+        for guest in &guests {
+            guest.bring_up().unwrap();
+        }
+        Self { daemon, guests }
+    }
+
+    /// How many events of a kind there are, of one member if one is named.
+    pub fn events(&self, id: u64, member: Option<&str>) -> usize {
+        let events = self.daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
+        let is_meant = |event: &&Value| {
+            event["id"] == id && member.is_none_or(|name| event["fields"]["member"] == name)
+        };
+        events.as_array().unwrap().iter().filter(is_meant).count()
+    }
+
+    /// Waits until so many events of a kind have come of a member.
+    pub fn wait_events(&self, id: u64, member: &str, count: usize) {
+        let what = format!("{count} events {id} of {member}");
+        until(&what, LIMIT, || Ok(self.events(id, Some(member)) >= count)).unwrap();
+    }
+
+    /// What `suimon team show` says.
+    pub fn status(&self) -> Value {
+        self.daemon.json(&["team", "show", "both"]).unwrap()
+    }
+
+    /// What it says that a member does.
+    pub fn state(&self, member: usize) -> String {
+        self.status()["members"][member]["state"].as_str().unwrap().to_owned()
+    }
+
+    pub fn wait_state(&self, member: usize, state: &str) {
+        let what = format!("{} being {state}", MEMBERS[member]);
+        until(&what, LIMIT, || Ok(self.state(member) == state)).unwrap();
+    }
+
+    /// Frames that came in and went out by each member so far.
+    pub fn frames(&self) -> [[u64; 2]; 2] {
+        let status = self.status();
+        let count = |at: usize, of| status["members"][at]["counters"][of].as_u64().unwrap();
+        [0, 1].map(|at| ["rx_frames", "tx_frames"].map(|of| count(at, of)))
+    }
+
+    /// Fails unless more than a hundred frames came in and went out by each member since.
+    pub fn check_both_carried(&self, before: [[u64; 2]; 2]) {
+        let after = self.frames();
+        for (member, (before, after)) in MEMBERS.iter().zip(before.iter().zip(after)) {
+            for (way, (before, after)) in ["in", "out"].iter().zip(before.iter().zip(after)) {
+                assert!(after > before + 100, "flows go {way} by {member} too: {after}");
+            }
+        }
+    }
+
+    /// Waits until both members are in use and agree with a partner, whose system is this.
+    pub fn wait_whole(&self, partner: &str) {
+        until("team that is whole", LIMIT, || is_whole(&self.status(), partner)).unwrap();
+    }
+}
+
+/// What is to be seen of it: states, bits of both ends, and shares of the flows as large
+/// as each other.
+fn is_whole(status: &Value, partner: &str) -> Result<bool> {
+    ensure!(status["condition"]["health"] == "up", "{status}");
+    ensure!(status["lacp_partner"]["system"] == partner, "{status}");
+    let members = status["members"].as_array().context("no members")?;
+    ensure!(members.len() == MEMBERS.len(), "{status}");
+    for (member, name) in members.iter().zip(MEMBERS) {
+        ensure!([&member["uplink"], &member["state"]] == [name, "active"], "{member}");
+        ensure!(member["flows_share_ppm"] == 500_000, "{member}");
+        let lacp = &member["lacp"];
+        ensure!(lacp["partner"]["system"] == partner, "{member}");
+        ensure!([&lacp["collecting"], &lacp["distributing"]] == [true, true], "{member}");
+        for end in ["actor", "partner"] {
+            let bits = lacp[end]["state"].as_array().context("no bits")?;
+            for bit in ["aggregation", "synchronization", "collecting", "distributing"] {
+                ensure!(bits.iter().any(|set| set == bit), "{end} without {bit}: {member}");
+            }
+        }
+    }
+    let [left, right] = [0, 1].map(|at: usize| &members[at]["lacp"]["partner"]["port"]);
+    ensure!(left != right, "both links lead to the partner's port {left}");
+    Ok(true)
+}
