@@ -69,6 +69,10 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
     ("suimon-vhost-user", "suimon-ring"),
+    ("suimon-vhost-user", "suimon-uring"),
+    ("suimon-ring", "suimon-uring"),
+    ("suimon-nbd-server", "suimon-uring"),
+    ("suimon-node", "suimon-storage"),
     ("suimon-node", "suimon-switch"),
 ];
 

@@ -60,6 +60,8 @@ fn a_wrong_edge_is_refused_and_both_crates_are_named() {
         ("base/quantity", "dependencies", "suimon-frame", "within one floor"),
         ("policy/forwarding", "dependencies", "suimon-offload", "within one floor"),
         ("policy/forwarding", "dev-dependencies", "suimon-switch", "lower floors"),
+        ("formats/nbd", "dependencies", "suimon-vmq", "within one floor"),
+        ("formats/nbd", "dependencies", "suimon-netdev", "lower floors"),
         ("contract/types", "dependencies", "suimon-client", "within one floor"),
         ("sys/netdev", "dependencies", "suimon-ring", "within one floor"),
         ("sys/ring", "dependencies", "suimon-vhost-user", "within one floor"),
