@@ -14,6 +14,7 @@ mod layers;
 mod lengths;
 mod metadata;
 mod sources;
+mod test_program;
 mod test_run;
 mod workspace;
 
