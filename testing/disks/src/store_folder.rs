@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use suimon_ports::{FileName, StoreFiles};
 use suimon_storage::DiskSpec;
 use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan, Seeds, create, open};
@@ -38,6 +38,15 @@ impl StoreFolder {
     /// It is not there, in use, or not what the plan says.
     pub fn disk(&self, plan: &DiskPlan) -> Result<DiskSpec> {
         Ok(seeded(|seeds| open(self.files.as_ref(), plan, seeds))?.spec)
+    }
+
+    /// Bytes that a disk's file takes of the store.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn allocated_bytes(&self, plan: &DiskPlan) -> Result<u64> {
+        let name = plan.file.as_ref().context("it is the store itself")?;
+        Ok(self.files.status(name)?.allocated_bytes)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
 use suimon_rig::Rig;
 use suimon_storage::images::{DiskFormat, DiskKind};
@@ -45,7 +45,10 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let store = StoreFolder::open(rig.folder())?;
     for (format, kind) in IMAGES {
         store.make(&new_disk(format, kind, Some(DISK_BYTES)))?;
-        fill(store.disk(&new_disk(format, kind, None))?, DISK_BYTES)?;
+        let plan = new_disk(format, kind, None);
+        fill(store.disk(&plan)?, DISK_BYTES)?;
+        let allocated = store.allocated_bytes(&plan)?;
+        ensure!(allocated >= DISK_BYTES, "{}: {allocated} bytes are allocated", plan.label());
     }
     let mut comparisons = comparisons();
     for _ in 0..pairs {
