@@ -18,11 +18,24 @@ use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
 const STORE: StoreId = StoreId(1);
 /// Requests under way in all, unless there are more busy disks.
 const REQUESTS: u32 = 128;
-/// Operations that the device ends between two turns of the processor.
-const ENDS: usize = 16;
-const TURNS: u64 = 20_000;
+/// Requests that are measured.
+const MEASURED: u64 = 320_000;
 const DISK_BYTES: u64 = 1 << 30;
 const REQUEST_BYTES: u32 = 4096;
+
+/// Disks of a processor and what they have to do.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineLoad {
+    /// Disks in all.
+    pub disks: u32,
+    /// The first so many of them have clients that never have enough: together 128 requests,
+    /// or one of each if those are more.
+    pub busy: u32,
+    /// Operations that the device ends between two turns of the processor, at most.
+    pub ends: usize,
+    /// What all disks are held to.
+    pub held_to: HeldTo,
+}
 
 /// What disks are held to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,32 +87,35 @@ pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
     Client::new(spec, Arc::clone(wake))
 }
 
-/// CPU time of a request in nanoseconds, on a processor with so many disks of which the
-/// first `busy` have clients that never have enough.
+/// CPU time of a request in nanoseconds.
 ///
 /// # Errors
 /// Limits are refused, or there is no descriptor left.
-pub fn request_cost_ns(disks: u32, busy: u32, held_to: HeldTo) -> Result<f64> {
+pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
+    let EngineLoad { busy, ends, .. } = *load;
     let mut now = Time::from_ns(1 << 40);
-    let mut work = processor(now, disks, busy, held_to)?;
+    let mut work = processor(now, load)?;
     let mut turns = |work: &mut StorageWork, count: u64| {
         for _ in 0..count {
             now = now + Duration::from_micros(16);
             work.poll(now);
         }
     };
+    let under_way = u64::from(REQUESTS.max(busy));
+    let count = MEASURED / under_way.min(ends as u64).max(1);
     let done = |work: &StorageWork| -> u64 {
         (0..busy).filter_map(|disk| work.tally(disk as usize)).map(|of| of.reads.requests).sum()
     };
-    turns(&mut work, TURNS / 10);
+    turns(&mut work, count / 10);
     let (before, began) = (done(&work), cpu_ns());
-    turns(&mut work, TURNS);
+    turns(&mut work, count);
     let spent = cpu_ns() - began;
     Ok(spent as f64 / (done(&work) - before) as f64)
 }
 
-fn processor(now: Time, disks: u32, busy: u32, held_to: HeldTo) -> Result<StorageWork> {
-    let mut work = StorageWork::new(Box::new(NullIo::ending(ENDS)?));
+fn processor(now: Time, load: &EngineLoad) -> Result<StorageWork> {
+    let EngineLoad { disks, busy, ends, held_to } = *load;
+    let mut work = StorageWork::new(Box::new(NullIo::ending(ends)?));
     let (depth_min, depth_max) = (held_to.depth(), held_to.depth());
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
     work.add_store(now, STORE, spec, StoreRole::Sole);

@@ -24,7 +24,7 @@ mod promises;
 mod store_folder;
 
 pub use client::{Answers, Asks, Client, ClientSpec, never_readable};
-pub use engine_cost::{HeldTo, hollow_client, hollow_disk, request_cost_ns};
+pub use engine_cost::{EngineLoad, HeldTo, hollow_client, hollow_disk, request_cost_ns};
 pub use exports::DiskExports;
 pub use fault::{Fault, FaultyIo};
 pub use null::NullIo;

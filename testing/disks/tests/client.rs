@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_disk_tests::{
-    Answers, Asks, Client, ClientSpec, DiskProcessor, HeldTo, StoreFolder, never_readable,
-    new_disk, request_cost_ns,
+    Answers, Asks, Client, ClientSpec, DiskProcessor, EngineLoad, HeldTo, StoreFolder,
+    never_readable, new_disk, request_cost_ns,
 };
 use suimon_ports::Placement;
 use suimon_rig::until;
@@ -79,9 +79,10 @@ fn a_dynamic_image_that_was_filled_is_allocated() {
 fn a_request_costs_something_whatever_disks_are_held_to() {
     for held_to in [HeldTo::NoStore, HeldTo::NoLimits, HeldTo::AllLimits, HeldTo::AllLimitsAndWait]
     {
-        for [disks, busy] in [[1, 1], [200, 150]] {
-            let cost = request_cost_ns(disks, busy, held_to).unwrap();
-            assert!(cost.is_finite() && cost > 0.0, "{held_to:?}, {busy} of {disks}: {cost}");
+        for (disks, busy, ends) in [(1, 1, 16), (200, 150, 16), (200, 150, 150)] {
+            let load = EngineLoad { disks, busy, ends, held_to };
+            let cost = request_cost_ns(&load).unwrap();
+            assert!(cost.is_finite() && cost > 0.0, "{load:?}: {cost}");
         }
     }
 }

@@ -108,7 +108,7 @@ fn through_suimon() -> Result<[Sample; 4]> {
     let rig = Rig::new_in(Path::new(IN_MEMORY))?;
     let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
     std::fs::create_dir(&store)?;
-    let daemon = Daemon::start(
+    let _daemon = Daemon::start(
         &rig,
         &format!(
             "[[store]]\nname = \"memory\"\npath = \"{store}\"\ncapability_iops = 1000000\n\
@@ -116,7 +116,7 @@ fn through_suimon() -> Result<[Sample; 4]> {
              size_bytes = \"{MIB} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
         ),
     )?;
-    daemon.wait_up("disk", DISK)?;
+    until("socket of suimond", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
     samples(&rig, &socket)
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_disk_tests::{Asks, ClientSpec, HeldTo, StoreFolder, new_disk, request_cost_ns};
+use suimon_disk_tests::{
+    Asks, ClientSpec, EngineLoad, HeldTo, StoreFolder, new_disk, request_cost_ns,
+};
 use suimon_rig::Rig;
 use suimon_storage::images::{DiskFormat, DiskKind};
 use suimon_storage_qos::Limits;
@@ -17,6 +19,8 @@ const DEPTH: u32 = 32;
 const WINDOW: Duration = Duration::from_secs(2);
 /// Measurements of the engine that make a sample.
 const MEASUREMENTS: usize = 9;
+/// What the device of the engine alone ends in a turn.
+pub(crate) const ENDS: usize = 16;
 
 /// Disks in all and busy ones.
 type Disks = [u32; 2];
@@ -46,8 +50,8 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             .less_is_better()
             .with_bar(Bar::AddedMax(50.0));
             for _ in 0..pairs {
-                let peer = engine(*disks, HeldTo::NoStore)?;
-                work.push(Pair { peer, suimon: engine(*disks, *held_to)? });
+                let peer = engine(&load(*disks, HeldTo::NoStore))?;
+                work.push(Pair { peer, suimon: engine(&load(*disks, *held_to))? });
             }
             Ok(work)
         })
@@ -56,9 +60,13 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(works)
 }
 
+fn load([disks, busy]: Disks, held_to: HeldTo) -> EngineLoad {
+    EngineLoad { disks, busy, ends: ENDS, held_to }
+}
+
 /// Nanoseconds of a request.
-pub(crate) fn engine([disks, busy]: Disks, held_to: HeldTo) -> Result<Sample> {
-    let measured = (0..MEASUREMENTS).map(|_| request_cost_ns(disks, busy, held_to));
+pub(crate) fn engine(load: &EngineLoad) -> Result<Sample> {
+    let measured = (0..MEASUREMENTS).map(|_| request_cost_ns(load));
     let measured: Vec<f64> = measured.collect::<Result<_>>()?;
     Ok(Sample::alone(median(measured.into_iter()).unwrap_or(f64::NAN)))
 }

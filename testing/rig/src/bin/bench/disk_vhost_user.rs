@@ -14,10 +14,10 @@ use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 const CPUS: [u16; 2] = [0, 1];
 const DEPTH: &str = "128";
 const SECONDS: &str = "3";
-/// QEMU's daemon, whose disk `d` is served on `disk_speed`'s socket by a thread of its own.
-const QEMU: &str = "qemu-storage-daemon --object iothread,id=io --export \
-    type=vhost-user-blk,id=e,node-name=d,iothread=io,addr.type=unix,addr.path=SOCKET,writable=on \
-    --blockdev node-name=d";
+/// How QEMU's daemon serves its disk `d`, which it has to know before, on `disk_speed`'s
+/// socket: by a thread of its own.
+const QEMU_EXPORT: &str = "--object iothread,id=io --export \
+    type=vhost-user-blk,id=e,node-name=d,iothread=io,addr.type=unix,addr.path=SOCKET,writable=on";
 
 /// What is behind the rings.
 struct Behind {
@@ -40,17 +40,21 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             title: "nothing behind it",
             peer: "qemu-storage-daemon, null-co",
             ours: format!("{serve} {file} --null --vhost-user SOCKET"),
-            theirs: format!("{QEMU},driver=null-co,size={DISK_BYTES}"),
+            theirs: qemu(&format!("driver=null-co,size={DISK_BYTES}")),
         },
         Behind {
             name: "memory",
             title: "a file in memory behind it",
             peer: "qemu-storage-daemon, io_uring",
             ours: format!("{serve} {file} --vhost-user SOCKET"),
-            theirs: format!("{QEMU},driver=file,aio=io_uring,filename={file}"),
+            theirs: qemu(&format!("driver=file,aio=io_uring,filename={file}")),
         },
     ];
     all.iter().map(|behind| measure_with(behind, pairs)).collect()
+}
+
+fn qemu(disk: &str) -> String {
+    format!("qemu-storage-daemon --blockdev node-name=d,{disk} {QEMU_EXPORT}")
 }
 
 fn measure_with(behind: &Behind, pairs: usize) -> Result<Work> {
