@@ -29,7 +29,8 @@ test: setup
 	@$(CARGO) xtask test
 
 bench: setup
-	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig -p suimon-disk-tests
+	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
 	@exec $(BUILT)/bench
 
 # All plans of lab/ unless PLAN names one.

@@ -1,7 +1,6 @@
 //! Processors with disks on one modelled device, in virtual time: nothing happens but at
 //! moments that a client, the device, a message or a deadline asks for.
 
-use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fs::File;
@@ -9,10 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use suimon_image::{ByteRange, FileError, ImageFile, Linear, Shape};
-use suimon_ports::{
-    DiskFile, DiskOp, DiskRequest, FileDone, FileFacts, FileIo, FileOp, FileSlot, Wakeup,
-};
+use suimon_image::{ByteRange, Linear, Shape};
+use suimon_ports::testing::HollowFile;
+use suimon_ports::{DiskFile, DiskOp, DiskRequest, FileDone, FileIo, FileOp, FileSlot, Wakeup};
 use suimon_quantity::{DiskId, Iops, ProcessorId, StoreId, Time};
 use suimon_storage_qos::{
     Assignment, CATCH_UP, Capability, DiskSlot, Limits, Normalization, Proposal, Store, StoreSpec,
@@ -26,45 +24,6 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 /// A message takes at most so long.
 pub(crate) const DELAY_MAX_NS: u64 = 50_000;
 const DISK_BYTES: u64 = 1 << 30;
-
-/// A file without bytes: what is moved does not matter here.
-struct Hollow(u32);
-
-impl ImageFile for Hollow {
-    fn len(&self) -> Result<u64, FileError> {
-        Ok(DISK_BYTES)
-    }
-    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<(), FileError> {
-        Ok(())
-    }
-    fn write_at(&self, _: u64, _: &[u8]) -> Result<(), FileError> {
-        Ok(())
-    }
-    fn set_len(&self, _: u64) -> Result<(), FileError> {
-        Ok(())
-    }
-    fn zero(&self, _: u64, _: u64) -> Result<(), FileError> {
-        Ok(())
-    }
-    fn flush(&self) -> Result<(), FileError> {
-        Ok(())
-    }
-}
-
-impl DiskFile for Hollow {
-    fn facts(&self) -> FileFacts {
-        FileFacts {
-            len: DISK_BYTES,
-            is_direct: false,
-            alignment: 1,
-            is_block_device: false,
-            can_punch: true,
-        }
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
 
 /// A device that serves so many requests at a time, and the others in turn.
 pub(crate) struct Device {
@@ -116,7 +75,7 @@ impl FileIo for DeviceIo {
         4096
     }
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
-        self.files.push(file.as_any().downcast_ref::<Hollow>().unwrap().0);
+        self.files.push(file.as_any().downcast_ref::<HollowFile>().unwrap().number);
         Ok(FileSlot(self.files.len() as u32 - 1))
     }
     fn remove_file(&mut self, _: FileSlot) {}
@@ -412,7 +371,8 @@ pub(crate) fn spec(disk: u32) -> DiskSpec {
     let (logical_sector, physical_sector) = (512, 4096);
     let shape = Shape { size: DISK_BYTES, logical_sector, physical_sector, block: 0 };
     let image = Box::new(Linear::new(shape, 0, false));
-    DiskSpec { layers: vec![DiskLayer { image, file: Arc::new(Hollow(disk)) }] }
+    let file = Arc::new(HollowFile { number: disk, len: DISK_BYTES });
+    DiskSpec { layers: vec![DiskLayer { image, file }] }
 }
 
 /// A store that is never the bottleneck.

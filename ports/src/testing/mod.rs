@@ -1,5 +1,9 @@
-//! A store in memory, for tests of what stands on [`StoreFiles`](crate::StoreFiles).
+//! What tests and measurements of what stands on the ports use: a store in memory
+//! ([`StoreFiles`](crate::StoreFiles)), and a file without bytes
+//! ([`DiskFile`](crate::DiskFile)).
 
+mod hollow_file;
 mod memory_store;
 
+pub use hollow_file::HollowFile;
 pub use memory_store::{MemoryStore, StoreOp};

@@ -6,7 +6,11 @@ pub(crate) const PAGE: usize = 4096;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(4096))]
-struct Page([u8; PAGE]);
+pub(crate) struct Page([u8; PAGE]);
+
+impl Page {
+    pub(crate) const ZEROS: Self = Self([0; PAGE]);
+}
 
 /// Bytes that begin at a multiple of a page.
 pub(crate) struct AlignedBytes {
@@ -17,7 +21,7 @@ pub(crate) struct AlignedBytes {
 impl AlignedBytes {
     /// That many zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
-        Self { pages: vec![Page([0; PAGE]); len.div_ceil(PAGE)], len }
+        Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE)], len }
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {

@@ -2,8 +2,10 @@
 #![allow(unsafe_code, reason = "holds pointers into memory that is shared with a client")]
 
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::sync::Arc;
 
+use crate::aligned::{PAGE, Page};
 use crate::copy::{gather, scatter};
 
 /// A piece of memory: this many bytes from this pointer on.
@@ -29,6 +31,12 @@ struct Slot {
     pieces: Vec<Piece>,
 }
 
+/// Memory that is read and written by pointers only.
+struct OwnPages(Vec<UnsafeCell<Page>>);
+
+// SAFETY: nobody makes a reference to what is in the cells.
+unsafe impl Sync for OwnPages {}
+
 /// For each tag of a queue where its payload lies: what
 /// [`DiskQueue::payloads`](suimon_ports::DiskQueue::payloads) of every queue of this
 /// floor is.
@@ -48,6 +56,26 @@ impl PayloadTable {
     pub fn new(tags: u32, pieces_max: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
         let slot = || Slot { usage: PayloadUse::Source, pieces: Vec::with_capacity(pieces_max) };
         Self { memory, slots: (0..tags).map(|_| slot()).collect() }
+    }
+
+    /// A table with memory of its own, for queues whose client is in this process: each
+    /// tag's payload has `bytes` bytes, zeros at first, from the beginning of a page on.
+    #[must_use]
+    pub fn with_memory(tags: u32, bytes: usize, usage: PayloadUse) -> Self {
+        let pages_each = bytes.div_ceil(PAGE);
+        let page = || UnsafeCell::new(Page::ZEROS);
+        let pages: Vec<_> = (0..tags as usize * pages_each).map(|_| page()).collect();
+        let memory = Arc::new(OwnPages(pages));
+        let start = memory.0.as_ptr().cast::<u8>().cast_mut();
+        let mut table = Self::new(tags, 1, memory);
+        for (tag, nth) in (0..tags).zip(0..) {
+            // SAFETY: there are that many pages for each tag.
+            let pointer = unsafe { start.add(nth * pages_each * PAGE) };
+            // SAFETY: the bytes lie in the pages of this tag, which the table holds and
+            // which are in cells.
+            unsafe { table.set(tag, usage, [Piece { pointer, len: bytes }]) };
+        }
+        table
     }
 
     /// Says where the payload of a request lies. Pieces beyond those the table has room
@@ -233,6 +261,23 @@ mod tests {
         assert!(!destination.copy_out(1, 0, &mut into));
         drop(destination);
         assert_eq!(&bytes, b"01abc56d89");
+    }
+
+    #[test]
+    fn payloads_of_a_table_with_memory_are_whole_pages_apart() {
+        let table = PayloadTable::with_memory(3, 5000, PayloadUse::Destination);
+        let place = |tag| {
+            let mut pieces = Vec::new();
+            assert!(table.part(tag, PayloadUse::Destination, 0, 5000, &mut pieces));
+            let [piece] = pieces[..] else { panic!("{} pieces", pieces.len()) };
+            piece.iov_base as usize
+        };
+        let first = place(0);
+        assert_eq!(first % PAGE, 0);
+        assert_eq!([place(1) - first, place(2) - first], [2 * PAGE, 4 * PAGE]);
+        assert_eq!((table.bytes(2), table.bytes(3)), (5000, 0));
+        assert!(table.copy_in(2, 0, &[7; 5000]) && !table.copy_in(2, 1, &[7; 5000]));
+        assert!(PayloadTable::with_memory(1, 8, PayloadUse::Source).copy_out(0, 0, &mut [7; 8]));
     }
 
     #[test]

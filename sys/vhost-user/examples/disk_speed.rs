@@ -1,8 +1,9 @@
 //! Random reads of 4 KB from vhost-user-blk back-ends, by a front-end that only polls: how
 //! many a second, and how many for each second of CPU time that the back-end uses.
 //!
-//!     disk_speed ROUNDS SECONDS DEPTH 'NAME: COMMAND'…
+//!     disk_speed [--json] ROUNDS SECONDS DEPTH 'NAME: COMMAND'…
 //!
+//! With `--json` it tells each round's figures as JSON, for `make bench`, and no medians.
 //! Each command starts a back-end on the socket `SOCKET`, with a disk of at least
 //! 256 MB; back-ends take turns. The front-end runs on CPU 0, back-ends on CPU 1. For
 //! example, with the project's own and QEMU's:
@@ -273,10 +274,20 @@ fn three(mut numbers: Vec<f64>) -> String {
     format!("{:7.2} ({low:.2} to {high:.2})", numbers[numbers.len() / 2])
 }
 
-fn main() {
+/// What is asked for.
+struct Request {
+    is_json: bool,
+    rounds: usize,
+    time: Duration,
+    depth: u16,
+    peers: Vec<Peer>,
+}
+
+fn request() -> Request {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [rounds, seconds, depth, peers @ ..] = &words[..] else {
-        panic!("usage: disk_speed ROUNDS SECONDS DEPTH 'NAME: COMMAND'…");
+    let is_json = words.first().is_some_and(|word| word == "--json");
+    let [rounds, seconds, depth, peers @ ..] = &words[usize::from(is_json)..] else {
+        panic!("usage: disk_speed [--json] ROUNDS SECONDS DEPTH 'NAME: COMMAND'…");
     };
     let rounds: usize = rounds.parse().expect("ROUNDS");
     let time = Duration::from_secs_f64(seconds.parse().expect("SECONDS"));
@@ -286,7 +297,11 @@ fn main() {
         let (name, command) = text.split_once(": ").expect("NAME: COMMAND");
         Peer { name: name.to_owned(), command: command.to_owned(), rounds: Vec::new() }
     };
-    let mut peers: Vec<Peer> = peers.iter().map(parse).collect();
+    Request { is_json, rounds, time, depth, peers: peers.iter().map(parse).collect() }
+}
+
+fn main() {
+    let Request { is_json, rounds, time, depth, mut peers } = request();
     let mut own = rustix::thread::CpuSet::new();
     own.set(0);
     rustix::thread::sched_setaffinity(None, &own).expect("CPU 0");
@@ -296,10 +311,33 @@ fn main() {
             peer.rounds.push(rates);
         }
     }
+    if is_json {
+        tell_json(&peers);
+    } else {
+        tell_medians(&peers, rounds, depth);
+    }
+}
+
+fn tell_json(peers: &[Peer]) {
+    let of_round = |rates: &Rates| {
+        serde_json::json!({
+            "reads_per_second": rates.per_second,
+            "reads_per_cpu_second": rates.per_cpu_second,
+            "kicks_per_second": rates.kicks_per_second,
+        })
+    };
+    let of_peer = |peer: &Peer| {
+        let rounds: Vec<_> = peer.rounds.iter().map(of_round).collect();
+        serde_json::json!({ "name": peer.name, "rounds": rounds })
+    };
+    println!("{}", peers.iter().map(of_peer).collect::<serde_json::Value>());
+}
+
+fn tell_medians(peers: &[Peer], rounds: usize, depth: u16) {
     println!(
         "reads of 4 KB, depth {depth}; millions; median (lowest to highest) of {rounds} rounds"
     );
-    for peer in &peers {
+    for peer in peers {
         let all = |rate: fn(&Rates) -> f64| three(peer.rounds.iter().map(rate).collect());
         println!(
             "{:24} a second {}   a CPU second {}   thousand kicks a second {}",

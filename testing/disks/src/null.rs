@@ -1,30 +1,42 @@
 //! I/O that does nothing, for measurements of everything else.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
 
-/// Operations that can be under way.
-const CAPACITY: usize = 1024;
+use crate::never_readable;
 
-/// Every operation has ended as soon as it begins; no memory is touched.
+/// Operations that can be under way.
+const CAPACITY: usize = 4096;
+
+/// Every operation has ended as soon as it begins, or soon after; no memory is touched.
 pub struct NullIo {
-    ended: Vec<FileDone>,
+    ended: VecDeque<FileDone>,
+    /// How many are told of at once.
+    told_at_once: usize,
     files: u32,
     /// Never readable.
     wake: OwnedFd,
 }
 
 impl NullIo {
-    /// New.
+    /// One whose operations have ended when it is asked next.
     ///
     /// # Errors
     /// There is no descriptor left.
     pub fn new() -> std::io::Result<Self> {
-        let flags = rustix::event::EventfdFlags::CLOEXEC;
-        let wake = rustix::event::eventfd(0, flags)?;
-        Ok(Self { ended: Vec::with_capacity(CAPACITY), files: 0, wake })
+        Self::ending(CAPACITY)
+    }
+
+    /// One of whose operations at most so many have ended each time it is asked, in order.
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub fn ending(told_at_once: usize) -> std::io::Result<Self> {
+        let ended = VecDeque::with_capacity(CAPACITY);
+        Ok(Self { ended, told_at_once, files: 0, wake: never_readable()? })
     }
 }
 
@@ -48,7 +60,7 @@ impl FileIo for NullIo {
             FileOp::ReadBytes(range) => vec![0; usize::try_from(range.len()).unwrap_or(0)],
             _ => Vec::new(),
         };
-        self.ended.push(FileDone { token, outcome: Ok(bytes) });
+        self.ended.push_back(FileDone { token, outcome: Ok(bytes) });
         true
     }
 
@@ -57,8 +69,8 @@ impl FileIo for NullIo {
     }
 
     fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
-        let count = self.ended.len();
-        done.append(&mut self.ended);
+        let count = self.ended.len().min(self.told_at_once);
+        done.extend(self.ended.drain(..count));
         count
     }
 

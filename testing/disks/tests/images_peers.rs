@@ -6,10 +6,11 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
+use suimon_disk_tests::{new_disk, seeded};
 use suimon_image::Image;
 use suimon_image::testing::TestDisk;
 use suimon_ports::{FileName, FileUse, StoreFiles};
-use suimon_storage::images::{DiskError, DiskFormat, DiskKind, DiskPlan, Seeds, create, open};
+use suimon_storage::images::{DiskError, DiskFormat, DiskKind, DiskPlan, create, open};
 use suimon_storage::jobs::{CheckJob, CopyJob, DiskJob, MergeJob, resize, snapshot};
 use suimon_uring::HostStore;
 use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
@@ -30,26 +31,10 @@ fn name(name: &str) -> FileName {
 
 fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     DiskPlan {
-        format,
-        kind,
         file: Some(name(file)),
-        size: None,
-        parent: None,
-        is_read_only: false,
-        logical_sector: 512,
-        physical_sector: 4096,
         block_bytes: (format == DiskFormat::Vhdx).then_some(MB),
+        ..new_disk(format, kind, None)
     }
-}
-
-fn seeded<T>(run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
-    let mut random = || {
-        let mut bytes = [0; 16];
-        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).unwrap();
-        bytes
-    };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    run(&mut Seeds { random: &mut random, now_unix_s: now.as_secs() })
 }
 
 fn done(job: Result<impl DiskJob, DiskError>) {

@@ -1,4 +1,4 @@
-//! fio as an NBD client of a disk.
+//! fio as an NBD client of a disk, and on a file by itself.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,14 +21,14 @@ pub struct FioResult {
 /// separated by spaces. What fio writes goes to `folder`.
 #[must_use]
 pub fn command(folder: &Path, socket: &str, disk: &str, job: &str) -> Command {
+    let uri = format!("--uri=nbd+unix:///{disk}?socket={socket}");
+    command_of(folder, &["--ioengine=nbd", &uri], job)
+}
+
+fn command_of(folder: &Path, target: &[&str], job: &str) -> Command {
     let mut command = Command::new("timeout");
     command.arg("120").arg("fio").current_dir(folder);
-    command.args([
-        "--name=job",
-        "--ioengine=nbd",
-        "--output-format=json",
-        &format!("--uri=nbd+unix:///{disk}?socket={socket}"),
-    ]);
+    command.args(["--name=job", "--output-format=json"]).args(target);
     command.args(job.split_whitespace());
     command
 }
@@ -38,7 +38,21 @@ pub fn command(folder: &Path, socket: &str, disk: &str, job: &str) -> Command {
 /// # Errors
 /// fio failed, or what it wrote was not read back.
 pub fn run(folder: &Path, socket: &str, disk: &str, job: &str) -> Result<FioResult> {
-    let output = command(folder, socket, disk, job).output().context("fio")?;
+    done(command(folder, socket, disk, job), job)
+}
+
+/// Runs a job on a file to its end, by io_uring past the page cache.
+///
+/// # Errors
+/// fio failed.
+pub fn run_on_file(file: &Path, job: &str) -> Result<FioResult> {
+    let name = format!("--filename={}", file.display());
+    let folder = file.parent().context("a file is in a directory")?;
+    done(command_of(folder, &["--ioengine=io_uring", "--direct=1", &name], job), job)
+}
+
+fn done(mut command: Command, job: &str) -> Result<FioResult> {
+    let output = command.output().context("fio")?;
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(
         output.status.success(),

@@ -59,7 +59,7 @@ pub use light_guest::{LightGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use namespace::{Namespace, Veth};
 pub use process::Process;
-pub use programs::program;
+pub use programs::{example, program, system_program};
 pub use rig::Rig;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;

@@ -1,9 +1,9 @@
 //! Where the programs under test are.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 /// The program `name` of this workspace: from the folder in `SUIMON_BIN_DIR`, or
 /// beside the running program, which cargo puts next to it or one folder below.
@@ -11,6 +11,37 @@ use anyhow::{Result, bail};
 /// # Errors
 /// It was not built.
 pub fn program(name: &str) -> Result<String> {
+    let Some(path) = built(name)? else {
+        bail!("{name} is not built: run `cargo build -p {name}` in the profile of this program");
+    };
+    Ok(path)
+}
+
+/// The example `name` of this workspace, in the folder `examples` of those that
+/// [`program`] looks in.
+///
+/// # Errors
+/// It was not built.
+pub fn example(name: &str) -> Result<String> {
+    let Some(path) = built(&format!("examples/{name}"))? else {
+        bail!("{name} is not built: run `cargo build --example {name}` in this program's profile");
+    };
+    Ok(path)
+}
+
+/// A program of the system.
+///
+/// # Errors
+/// It is not installed.
+pub fn system_program(name: &str) -> Result<PathBuf> {
+    ["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
+        .iter()
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.is_file())
+        .with_context(|| format!("{name} is not installed; run `make setup`"))
+}
+
+fn built(name: &str) -> Result<Option<String>> {
     let mut folders: Vec<PathBuf> =
         env::var_os("SUIMON_BIN_DIR").map(PathBuf::from).into_iter().collect();
     let here = env::current_exe()?;
@@ -18,8 +49,8 @@ pub fn program(name: &str) -> Result<String> {
     for folder in &folders {
         let path = folder.join(name);
         if path.is_file() {
-            return Ok(path.to_string_lossy().into_owned());
+            return Ok(Some(path.to_string_lossy().into_owned()));
         }
     }
-    bail!("{name} is not built: run `cargo build -p {name}` in the profile of this program")
+    Ok(None)
 }

@@ -25,17 +25,25 @@ impl Rig {
     /// # Errors
     /// Not run as root, which namespaces and devices need.
     pub fn new() -> Result<Self> {
+        // Short, because the path of a Unix socket holds 107 bytes at most.
+        Self::new_in(Path::new("/tmp"))
+    }
+
+    /// The same with its folder in another directory, for files that are to lie in memory
+    /// or on a disk.
+    ///
+    /// # Errors
+    /// Not run as root; or there is no such directory.
+    pub fn new_in(parent: &Path) -> Result<Self> {
         ensure!(
             rustix::process::geteuid().is_root(),
             "the rig makes namespaces and network devices: run it as root"
         );
-        // Short, because the path of a Unix socket holds 107 bytes at most.
-        let parent = Path::new("/tmp");
         leftovers::sweep(parent);
         let folder = tempfile::Builder::new()
             .prefix(&format!("{}{}-", leftovers::FOLDER_PREFIX, process::id()))
             .tempdir_in(parent)
-            .context("cannot make a temporary folder")?;
+            .with_context(|| format!("cannot make a temporary folder in {}", parent.display()))?;
         Ok(Self { folder })
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use crate::command::run;
 use crate::guest::archive::Archive;
 use crate::guest::kernel::{self, Kernel, Module};
+use crate::programs::system_program;
 use crate::rig::Rig;
 
 /// Counts up when what is in the initramfs changes.
@@ -69,7 +70,7 @@ fn make() -> Result<GuestFiles> {
 fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.file("/init", include_bytes!("init.sh"));
-    archive.file("/bin/busybox", &fs::read(find_program("busybox")?)?);
+    archive.file("/bin/busybox", &fs::read(system_program("busybox")?)?);
     let mut list = String::new();
     for (name, content) in &kernel.modules {
         archive.file(&format!("/modules/{name}"), content);
@@ -81,7 +82,7 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
         add_on_demand(&mut archive, modules);
     }
     let programs: Vec<PathBuf> =
-        PROGRAMS.iter().map(|program| find_program(program)).collect::<Result<_>>()?;
+        PROGRAMS.iter().map(|program| system_program(program)).collect::<Result<_>>()?;
     for (path, content) in with_libraries(&programs)? {
         archive.file(&path, &content);
     }
@@ -147,14 +148,6 @@ fn add_on_demand(archive: &mut Archive, modules: &[Module]) {
     for (name, content) in modules {
         archive.file(&format!("/modules/{name}"), content);
     }
-}
-
-pub(crate) fn find_program(name: &str) -> Result<PathBuf> {
-    ["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
-        .iter()
-        .map(|folder| Path::new(folder).join(name))
-        .find(|path| path.is_file())
-        .with_context(|| format!("{name} is not installed; run `make setup`"))
 }
 
 /// The shared libraries of a program and their loader, as `ldd` finds them.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::files::{find_program, with_libraries};
+use super::files::with_libraries;
 use crate::command::run;
+use crate::programs::system_program;
 use crate::rig::Rig;
 
 /// Bytes of a sector, as firmware counts.
@@ -24,7 +25,7 @@ pub fn make_root_disk(rig: &Rig, image: &Path, bytes: u64, programs: &[PathBuf])
         fs::create_dir_all(root.join(folder))?;
     }
     let mut files = with_libraries(programs)?;
-    files.push(("/bin/busybox".to_owned(), fs::read(find_program("busybox")?)?));
+    files.push(("/bin/busybox".to_owned(), fs::read(system_program("busybox")?)?));
     files.push(("/init".to_owned(), include_bytes!("init.sh").to_vec()));
     for (path, content) in files {
         let path = root.join(path.trim_start_matches('/'));

@@ -7,7 +7,7 @@ use suimon_rig::{Daemon, Rig, until};
 
 use crate::lacp_partner::LacpPartner;
 use crate::outward::{LEARN_LIMIT, arriving, generator, set_bytes, uplinks, vm, wait_learned};
-use crate::report::{Pair, Sample, Work};
+use crate::report::{Bar, Pair, Sample, Work};
 use crate::vhost_user::{GUESTS, SWITCHING};
 use crate::wires::{FAR_MAC, Wires};
 
@@ -24,7 +24,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
              frames, {FLOWS} flows, one switching CPU; Suimon: a team, `transport-ports`"
         );
         let peer = "Open vSwitch with DPDK: a bond, `balance-tcp`";
-        Work::new(&format!("bond-{bytes}-byte"), &title, peer, "Mpps")
+        Work::new(&format!("bond-{bytes}-byte"), &title, peer, "Mpps").with_bar(Bar::Ratio(1.5))
     });
     if !ovs::is_installed() {
         for work in &mut works {

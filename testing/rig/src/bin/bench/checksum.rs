@@ -9,13 +9,13 @@ use suimon_frame::Sum;
 use suimon_rig::{Rig, run};
 
 use crate::c_program::{Needs, compile};
-use crate::report::{Pair, Sample, Work};
+use crate::report::{Bar, Pair, Sample, Work};
 
 const SOURCE: &str = include_str!("checksum.c");
 /// A packet of usual size, and a large frame.
 const LENGTHS: [usize; 2] = [1500, 65_536];
-const PEERS: [(&str, &str); 2] =
-    [("dpdk", "DPDK's rte_raw_cksum"), ("scalar", "A loop over 16-bit words, in C")];
+const PEERS: [(&str, &str, f64); 2] =
+    [("dpdk", "DPDK's rte_raw_cksum", 1.0), ("scalar", "A loop over 16-bit words, in C", 2.0)];
 const WINDOW: Duration = Duration::from_millis(500);
 /// Sums between two looks at the clock.
 const ROUNDS: u32 = 1000;
@@ -25,11 +25,11 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "checksum", SOURCE, Needs::DpdkHeaders);
     let mut works = Vec::new();
-    for (peer, peer_title) in PEERS {
+    for (peer, peer_title, bar) in PEERS {
         for length in LENGTHS {
             let name = format!("checksum-{length}-{peer}");
             let title = format!("Internet checksum of {length} bytes in cache");
-            let mut work = Work::new(&name, &title, peer_title, "GB/s");
+            let mut work = Work::new(&name, &title, peer_title, "GB/s").with_bar(Bar::Ratio(bar));
             match &program {
                 Ok(program) => {
                     for _ in 0..pairs {

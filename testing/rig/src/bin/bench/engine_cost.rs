@@ -15,7 +15,7 @@ use suimon_rig::until;
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::ProcessorThreads;
 
-use crate::report::{Pair, Sample, Work};
+use crate::report::{Bar, Pair, Sample, Work};
 
 const SWITCH: SwitchId = SwitchId(1);
 const WINDOW: Duration = Duration::from_millis(500);
@@ -37,6 +37,9 @@ const SMALL: Size = Size { ports: 2, addresses: 2 };
 const MANY_PORTS: Size = Size { ports: 256, addresses: 255 };
 const MANY_ADDRESSES: Size = Size { ports: 3, addresses: 100_000 };
 
+/// Within 20 %.
+const FLAT: Bar = Bar::Ratio(0.83);
+
 /// Runs `pairs` pairs of each. The peer is the same switch when it is small.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let works = [
@@ -45,7 +48,8 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     ];
     let measure = |(name, title, size)| {
         let peer = "Suimon with 2 ports and 2 addresses";
-        let mut work = Work::new(&format!("engine-{name}"), title, peer, "ns").less_is_better();
+        let mut work =
+            Work::new(&format!("engine-{name}"), title, peer, "ns").less_is_better().with_bar(FLAT);
         for _ in 0..pairs {
             let peer = Sample::alone(ns_per_frame(SMALL)?);
             work.push(Pair { peer, suimon: Sample::alone(ns_per_frame(size)?) });

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use suimon_rig::{Daemon, Hugepages, Process, Rig, ovs, until};
 
 use crate::c_program::{Needs, compile};
-use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 use crate::vhost_user::{GUESTS, MACS, SWITCHING, host_file};
 
 const SOURCE: &str = include_str!("large_frames.c");
@@ -61,6 +61,7 @@ fn new_works(under_way: u32) -> [Work; 2] {
     let [copying, mut switching] = peers.map(|(name, peer)| {
         Work::new(&format!("large-frames-{under_way}-{name}"), &title, peer, "Gbit/s")
     });
+    let copying = copying.with_bar(Bar::Ratio(0.7));
     if !ovs::is_installed() {
         switching.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
     }

@@ -29,6 +29,9 @@ pub(crate) fn describe() -> Vec<String> {
         ovs::version().unwrap_or_else(|_| "Open vSwitch: not installed".to_owned()),
         format!("DPDK testpmd {dpdk}"),
         first_line(&["iperf3", "--version"]),
+        first_line(&["qemu-storage-daemon", "--version"]),
+        first_line(&["nbdkit", "--version"]),
+        first_line(&["fio", "--version"]),
     ]
 }
 

@@ -12,6 +12,13 @@ mod bond;
 mod c_program;
 mod checksum;
 mod cpu_times;
+mod disk_engine;
+mod disk_file;
+mod disk_formats;
+mod disk_nbd;
+mod disk_qos;
+mod disk_vhost_user;
+mod disks_many;
 mod engine_cost;
 mod idle;
 mod inward;
@@ -41,7 +48,7 @@ use crate::report::Work;
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
 /// All there is; the first argument may name one.
-const PARTS: [(&str, Measure); 11] = [
+const PARTS: [(&str, Measure); 17] = [
     ("vhost-user", vhost_user::measure),
     ("large-frames", large_frames::measure),
     ("idle", idle::measure),
@@ -53,6 +60,12 @@ const PARTS: [(&str, Measure); 11] = [
     ("team", team::measure),
     ("bond", bond::measure),
     ("vmq", vmq::measure),
+    ("disk-vhost-user", disk_vhost_user::measure),
+    ("disk-nbd", disk_nbd::measure),
+    ("disk-file", disk_file::measure),
+    ("disk-formats", disk_formats::measure),
+    ("disk-qos", disk_qos::measure),
+    ("disks-many", disks_many::measure),
 ];
 
 fn main() -> Result<()> {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use suimon_rig::iperf;
 
 use crate::lan::{Lan, Through, address};
-use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 
 const SECONDS: u32 = 4;
 /// Between which the distance is taken; the kernel places all threads but the
@@ -40,6 +40,7 @@ fn measure_with(control: &str, pairs: usize) -> Result<[Work; 2]> {
             Through::Bridge.title(),
             "Gbit/s",
         )
+        .with_bar(Bar::Ratio(1.0))
     });
     while is_wanted(&works[0], pairs) {
         let sample = |through| Sample::take(CPUS, || stream(through, control));

@@ -80,6 +80,16 @@ pub(crate) enum Better {
     Less,
 }
 
+/// What a work is to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bar {
+    /// A ratio of at least this.
+    Ratio(f64),
+    /// At most so much more than the peer's figure, in the work's unit.
+    AddedMax(f64),
+}
+
 /// One kind of work that both did.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Work {
@@ -93,6 +103,8 @@ pub(crate) struct Work {
     pub(crate) unit: &'static str,
     /// What makes the better of two.
     pub(crate) better: Better,
+    /// What is asked for, if something is.
+    pub(crate) bar: Option<Bar>,
     /// In order; empty if not measured.
     pub(crate) pairs: Vec<Pair>,
     /// Why it was not measured.
@@ -108,6 +120,8 @@ pub(crate) struct Summary {
     pub(crate) ratio: f64,
     pub(crate) ratio_min: f64,
     pub(crate) ratio_max: f64,
+    /// How much more Suimon's figure is than the peer's.
+    pub(crate) added: f64,
 }
 
 impl Summary {
@@ -121,6 +135,7 @@ impl Summary {
             ratio: median(ratios.iter().copied())?,
             ratio_min: ratios.iter().copied().reduce(f64::min)?,
             ratio_max: ratios.iter().copied().reduce(f64::max)?,
+            added: median(pairs.iter().map(|pair| pair.suimon.rate - pair.peer.rate))?,
         })
     }
 }
@@ -134,9 +149,15 @@ impl Work {
             peer: peer.to_owned(),
             unit,
             better: Better::More,
+            bar: None,
             pairs: Vec::new(),
             missing: None,
         }
+    }
+
+    /// The same, which is to reach this.
+    pub(crate) fn with_bar(self, bar: Bar) -> Self {
+        Self { bar: Some(bar), ..self }
     }
 
     /// The same, where less is better.
@@ -200,12 +221,15 @@ pub(crate) fn render(works: &[Work], machine: &[String]) -> String {
          CPUs may share a cache now and not a minute later. Before and after each measurement the \
          time\nis taken that one cache line needs from CPU to CPU: `near` pairs had less than 80 ns \
          in all four, `far` pairs more.\nThe first line of a work has all its pairs, also those \
-         whose two halves are not alike.\nThe samples are in `target/bench/` after a run.\n\n",
+         whose two halves are not alike.\nThe bar is the ratio \
+         that is asked for, or how much more than the peer's figure it may be.\nThe samples are in \
+         `target/bench/` after a run.\n\n",
     );
     page.push_str(
-        "| work | peer | CPUs | peer's median | Suimon's median | ratio | lowest – highest | pairs |\n",
+        "| work | peer | CPUs | peer's median | Suimon's median | ratio | lowest – highest | bar | \
+         pairs |\n",
     );
-    page.push_str("|---|---|---|---:|---:|---:|---:|---:|\n");
+    page.push_str("|---|---|---|---:|---:|---:|---:|---:|---:|\n");
     for work in works {
         render_work(&mut page, work);
     }
@@ -226,17 +250,22 @@ fn render_work(page: &mut String, work: &Work) {
     let mut names = (title.as_str(), peer.as_str());
     for (cpus, pairs) in lines {
         let Some(summary) = Summary::of(&pairs, work.better) else { continue };
-        let Summary { peer: theirs, suimon, ratio, ratio_min, ratio_max, pairs } = summary;
+        let Summary { peer: theirs, suimon, ratio, ratio_min, ratio_max, pairs, added } = summary;
+        let bar = match work.bar {
+            Some(Bar::Ratio(least)) => format!("{least}"),
+            Some(Bar::AddedMax(most)) => format!("{most} {unit} more; {added:.2}"),
+            None => String::new(),
+        };
         let (title, peer) = std::mem::take(&mut names);
         let _ = writeln!(
             page,
             "| {title} | {peer} | {cpus} | {theirs:.2} {unit} | {suimon:.2} {unit} | \
-             **{ratio:.2}** | {ratio_min:.2} – {ratio_max:.2} | {pairs} |",
+             **{ratio:.2}** | {ratio_min:.2} – {ratio_max:.2} | {bar} | {pairs} |",
         );
     }
     if work.pairs.is_empty() {
         let why = work.missing.as_deref().unwrap_or("no pair");
-        let _ = writeln!(page, "| {title} | {peer} | | not measured: {why} | | | | 0 |");
+        let _ = writeln!(page, "| {title} | {peer} | | not measured: {why} | | | | | 0 |");
     }
 }
 
@@ -253,6 +282,7 @@ mod tests {
             peer: "peer".to_owned(),
             unit: "Mpps",
             better: Better::More,
+            bar: None,
             pairs: pairs
                 .iter()
                 .map(|&[a, a_ns, b, b_ns]| Pair { peer: sample(a, a_ns), suimon: sample(b, b_ns) })
@@ -295,6 +325,15 @@ mod tests {
         let mut work = work(&[[1.0, 30.0, 1.0, 30.0]]);
         work.pairs[0].peer.handover_ns = Some([30.0, 170.0]);
         assert_eq!(work.like_pairs(), 0);
+    }
+
+    #[test]
+    fn the_bar_stands_beside_what_was_measured() {
+        let pairs = [[100.0, 30.0, 140.0, 30.0]];
+        let page = render(&[work(&pairs).with_bar(Bar::Ratio(1.5))], &[]);
+        assert!(page.contains("| **1.40** | 1.40 – 1.40 | 1.5 | 1 |"), "{page}");
+        let page = render(&[work(&pairs).with_bar(Bar::AddedMax(50.0))], &[]);
+        assert!(page.contains("| 1.40 – 1.40 | 50 Mpps more; 40.00 | 1 |"), "{page}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use suimon_frame::{Frame, Offloads, Sum, VnetHeader, segment};
 use suimon_rig::{Namespace, Rig};
 
 use crate::c_program::{Needs, compile};
-use crate::report::{Pair, Sample, Work, median};
+use crate::report::{Bar, Pair, Sample, Work, median};
 
 const SOURCE: &str = include_str!("segmentation.c");
 /// What an MTU of 1500 leaves beside TCP's timestamps.
@@ -67,8 +67,9 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut measured = Vec::new();
     for (name, title, payload) in works {
         let peer = "Linux' software GSO";
-        let mut work =
-            Work::new(&format!("segmentation-{name}"), title, peer, "µs").less_is_better();
+        let mut work = Work::new(&format!("segmentation-{name}"), title, peer, "µs")
+            .less_is_better()
+            .with_bar(Bar::Ratio(1.0));
         match &program {
             Ok(program) => measure_pairs(&rig, program, payload, pairs, &mut work)?,
             Err(error) => work.missing = Some(format!("{error:#}")),

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::inward::Inward;
 use crate::outward::{Outgoing, Outward, WayOut};
-use crate::report::{Pair, Sample, Work};
+use crate::report::{Bar, Pair, Sample, Work};
 
 /// Of teams that need no partner, one that asks for nothing of a frame, one that asks for
 /// its flow, and one that may change a flow's member as well.
@@ -42,7 +42,9 @@ fn works_of(direction: &str, what: &str, of: Outgoing) -> [Work; 3] {
     ALGORITHMS.map(|algorithm| {
         let name = format!("team-{direction}-{driver}-{flows}-{algorithm}");
         let title = format!("{what} ({of}), by a team of two, `{MODE}`, `{algorithm}`");
-        Work::new(&name, &title, "Suimon, one uplink", "ns").less_is_better()
+        Work::new(&name, &title, "Suimon, one uplink", "ns")
+            .less_is_better()
+            .with_bar(Bar::Ratio(0.95))
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, ovs};
 
-use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, is_wanted};
 
 /// The CPU that switches and the CPU that plays the VMs.
 pub(crate) const SWITCHING: u16 = 0;
@@ -48,7 +48,8 @@ fn measure_with(frames: Frames, pairs: usize) -> Result<Work> {
         ),
         "Open vSwitch with DPDK",
         "Mpps",
-    );
+    )
+    .with_bar(Bar::Ratio(1.5));
     if !ovs::is_installed() {
         work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
     }

@@ -2,14 +2,12 @@
 //! and whether it has the store for itself or not. Counted by the allocator itself.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
-mod effortless;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use effortless::{Client, NoIo, disk, nothing};
+use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
 use suimon_quantity::{DiskId, Iops, ProcessorId, StoreId, Time};
 use suimon_storage::{DiskPlace, StorageWork, StoreRole};
 use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
@@ -51,7 +49,7 @@ fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
     let changes = store.propose(&all, false).unwrap();
     let mut works: Vec<StorageWork> = (0..processors)
         .map(|at| {
-            let mut work = StorageWork::new(Box::new(NoIo::new()));
+            let mut work = StorageWork::new(Box::new(NullIo::ending(16).unwrap()));
             work.set_processor(ProcessorId(at as u16));
             let role = match at {
                 0 if processors == 1 => StoreRole::Sole,
@@ -64,12 +62,12 @@ fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
             work
         })
         .collect();
-    let fd = Arc::new(nothing());
+    let wake = Arc::new(never_readable().unwrap());
     for number in disks {
         let work = &mut works[number as usize % processors];
         let place = DiskPlace { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
-        let added = work.add_disk(disk(), Some(place)).unwrap();
-        work.add_queue(added, Box::new(Client::new(16, Arc::clone(&fd)))).unwrap();
+        let added = work.add_disk(hollow_disk(), Some(place)).unwrap();
+        work.add_queue(added, Box::new(hollow_client(16, &wake))).unwrap();
     }
     let mut turns = |count: u64| {
         for _ in 0..count {

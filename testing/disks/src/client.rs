@@ -1,0 +1,196 @@
+//! A client in this process: a queue that asks again as soon as it was answered, so that
+//! whoever serves it is what is measured.
+
+use std::any::Any;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault, Wakeup};
+use suimon_uring::{PayloadTable, PayloadUse};
+
+/// What a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Reads anywhere, without end.
+    RandomReads,
+    /// Writes of zeros anywhere, without end.
+    RandomWrites,
+    /// Writes of zeros, one behind the other, until the disk is full.
+    Filling,
+}
+
+impl Asks {
+    const fn op(self) -> DiskOp {
+        match self {
+            Self::RandomReads => DiskOp::Read,
+            Self::RandomWrites | Self::Filling => DiskOp::Write { is_durable: false },
+        }
+    }
+
+    const fn usage(self) -> PayloadUse {
+        match self {
+            Self::RandomReads => PayloadUse::Destination,
+            Self::RandomWrites | Self::Filling => PayloadUse::Source,
+        }
+    }
+}
+
+/// What a client is.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientSpec {
+    /// What it asks.
+    pub asks: Asks,
+    /// Requests that it has outstanding.
+    pub depth: u32,
+    /// Bytes of a request.
+    pub bytes: u32,
+    /// Bytes of the disk, at least those of a request.
+    pub disk_bytes: u64,
+}
+
+/// What a client was answered, for whoever looks on.
+#[derive(Debug, Default)]
+pub struct Answers {
+    done: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Answers {
+    /// Requests that were carried out.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were not.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// The client's queue; its payloads lie in memory of its own.
+pub struct Client {
+    spec: ClientSpec,
+    free: Vec<u32>,
+    payloads: PayloadTable,
+    /// Requests asked so far.
+    asked: u64,
+    dice: u64,
+    answers: Arc<Answers>,
+    done: u64,
+    failed: u64,
+    wake: Arc<OwnedFd>,
+}
+
+/// A descriptor that is never readable.
+///
+/// # Errors
+/// There is none left.
+pub fn never_readable() -> std::io::Result<OwnedFd> {
+    Ok(rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?)
+}
+
+impl Client {
+    /// One that never waits: `wake` is [`never_readable`]. Processors that wait for
+    /// descriptors want another one of each client.
+    #[must_use]
+    pub fn new(spec: ClientSpec, wake: Arc<OwnedFd>) -> Self {
+        Self {
+            spec,
+            free: (0..spec.depth).collect(),
+            payloads: PayloadTable::with_memory(spec.depth, spec.bytes as usize, spec.asks.usage()),
+            asked: 0,
+            dice: 0x2545_f491_4f6c_dd1d,
+            answers: Arc::default(),
+            done: 0,
+            failed: 0,
+            wake,
+        }
+    }
+
+    /// What it was answered.
+    #[must_use]
+    pub fn answers(&self) -> Arc<Answers> {
+        Arc::clone(&self.answers)
+    }
+
+    /// How many requests fit the disk beside each other.
+    fn places(&self) -> u64 {
+        (self.spec.disk_bytes / u64::from(self.spec.bytes)).max(1)
+    }
+
+    fn has_more(&self) -> bool {
+        self.spec.asks != Asks::Filling || self.asked < self.places()
+    }
+
+    /// Where the next request goes.
+    fn next_place(&mut self) -> u64 {
+        if self.spec.asks == Asks::Filling {
+            return self.asked;
+        }
+        // Marsaglia's xorshift64.
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        (self.dice >> 16) % self.places()
+    }
+}
+
+impl DiskQueue for Client {
+    fn tags(&self) -> u32 {
+        self.spec.depth
+    }
+
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+        let mut count = 0;
+        while count < max && self.has_more() {
+            let Some(tag) = self.free.pop() else { break };
+            let bytes = u64::from(self.spec.bytes);
+            let range = ByteRange::new(self.next_place() * bytes, bytes);
+            let range = range.expect("places are within the disk");
+            requests.push(DiskRequest { tag, op: self.spec.asks.op(), range });
+            self.asked += 1;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn payloads(&self) -> &dyn Any {
+        &self.payloads
+    }
+
+    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
+        self.payloads.zero(tag, from, len);
+    }
+
+    fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
+        match outcome {
+            DiskOutcome::Done => self.done += 1,
+            _ => self.failed += 1,
+        }
+        self.free.push(tag);
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        self.answers.done.store(self.done, Ordering::Relaxed);
+        self.answers.failed.store(self.failed, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        if self.free.is_empty() || !self.has_more() { Wakeup::Armed } else { Wakeup::Pending }
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,144 @@
+//! What a request costs a processor besides the system's part: CPU time from its queue to
+//! its answer, on files that take no time, without Storage QoS and with it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
+use suimon_image::{Linear, Shape};
+use suimon_ports::testing::HollowFile;
+use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time};
+use suimon_storage::{DiskLayer, DiskPlace, DiskSpec, StorageWork, StoreRole};
+use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
+
+use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
+
+const STORE: StoreId = StoreId(1);
+/// Requests under way in all, unless there are more busy disks.
+const REQUESTS: u32 = 128;
+/// Requests that are measured.
+const MEASURED: u64 = 320_000;
+const DISK_BYTES: u64 = 1 << 30;
+const REQUEST_BYTES: u32 = 4096;
+
+/// Disks of a processor and what they have to do.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineLoad {
+    /// Disks in all.
+    pub disks: u32,
+    /// The first so many of them have clients that never have enough: together 128 requests,
+    /// or one of each if those are more.
+    pub busy: u32,
+    /// Operations that the device ends between two turns of the processor, at most.
+    pub ends: usize,
+    /// What all disks are held to.
+    pub held_to: HeldTo,
+}
+
+/// What disks are held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldTo {
+    /// They are on no store: there is no Storage QoS.
+    NoStore,
+    /// Their store knows no limits of theirs.
+    NoLimits,
+    /// A minimum, a maximum and a bandwidth that are never reached.
+    AllLimits,
+    /// The same, where the device has as many requests as it gets and all others wait.
+    AllLimitsAndWait,
+}
+
+impl HeldTo {
+    /// Limits of each of so many disks.
+    #[must_use]
+    pub fn limits(self, disks: u32) -> Limits {
+        match self {
+            Self::NoStore | Self::NoLimits => Limits::default(),
+            Self::AllLimits | Self::AllLimitsAndWait => Limits {
+                min_iops: Iops::new(400_000 / u64::from(disks.max(1))),
+                max_iops: Iops::new(10_000_000),
+                max_bandwidth: ByteRate::new(1 << 40),
+                ..Limits::default()
+            },
+        }
+    }
+
+    const fn depth(self) -> u32 {
+        if matches!(self, Self::AllLimitsAndWait) { 64 } else { 4096 }
+    }
+}
+
+/// A disk of a gigabyte without bytes.
+#[must_use]
+pub fn hollow_disk() -> DiskSpec {
+    let shape = Shape { size: DISK_BYTES, logical_sector: 512, physical_sector: 512, block: 0 };
+    let image = Box::new(Linear::new(shape, 0, false));
+    let file = Arc::new(HollowFile { number: 0, len: DISK_BYTES });
+    DiskSpec { layers: vec![DiskLayer { image, file }] }
+}
+
+/// A client of such a disk that reads 4 KB, with so many requests outstanding.
+#[must_use]
+pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
+    let asks = Asks::RandomReads;
+    let spec = ClientSpec { asks, depth, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
+    Client::new(spec, Arc::clone(wake))
+}
+
+/// CPU time of a request in nanoseconds.
+///
+/// # Errors
+/// Limits are refused, or there is no descriptor left.
+pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
+    let EngineLoad { busy, ends, .. } = *load;
+    let mut now = Time::from_ns(1 << 40);
+    let mut work = processor(now, load)?;
+    let mut turns = |work: &mut StorageWork, count: u64| {
+        for _ in 0..count {
+            now = now + Duration::from_micros(16);
+            work.poll(now);
+        }
+    };
+    let under_way = u64::from(REQUESTS.max(busy));
+    let count = MEASURED / under_way.min(ends as u64).max(1);
+    let done = |work: &StorageWork| -> u64 {
+        (0..busy).filter_map(|disk| work.tally(disk as usize)).map(|of| of.reads.requests).sum()
+    };
+    turns(&mut work, count / 10);
+    let (before, began) = (done(&work), cpu_ns());
+    turns(&mut work, count);
+    let spent = cpu_ns() - began;
+    Ok(spent as f64 / (done(&work) - before) as f64)
+}
+
+fn processor(now: Time, load: &EngineLoad) -> Result<StorageWork> {
+    let EngineLoad { disks, busy, ends, held_to } = *load;
+    let mut work = StorageWork::new(Box::new(NullIo::ending(ends)?));
+    let (depth_min, depth_max) = (held_to.depth(), held_to.depth());
+    let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
+    work.add_store(now, STORE, spec, StoreRole::Sole);
+    let mut store = Store::new(Capability::Declared(10_000_000));
+    let limits = Assignment::Own(held_to.limits(disks));
+    let all: Vec<Proposal> = (0..disks).map(|disk| Proposal::Disk(DiskId(disk), limits)).collect();
+    for change in store.propose(&all, false)? {
+        work.apply(now, STORE, change);
+    }
+    let wake = Arc::new(never_readable()?);
+    for number in 0..disks {
+        let slot = store.slot(DiskId(number)).context("it was proposed")?;
+        let place = (held_to != HeldTo::NoStore).then_some(DiskPlace { store: STORE, slot });
+        let added = work.add_disk(hollow_disk(), place).ok().context("the disk is refused")?;
+        if number < busy {
+            let client = hollow_client((REQUESTS / busy).max(1), &wake);
+            work.add_queue(added, Box::new(client)).context("the disk is not there")?;
+        }
+    }
+    Ok(work)
+}
+
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

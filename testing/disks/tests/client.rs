@@ -1,0 +1,88 @@
+//! The client in this process and what stands on it: what measurements of the engine are
+//! worth.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_disk_tests::{
+    Answers, Asks, Client, ClientSpec, DiskProcessor, EngineLoad, HeldTo, StoreFolder,
+    never_readable, new_disk, request_cost_ns,
+};
+use suimon_ports::Placement;
+use suimon_rig::until;
+use suimon_storage::DiskSpec;
+use suimon_storage::images::{DiskFormat, DiskKind};
+
+const DISK_BYTES: u64 = 8 << 20;
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn client(asks: Asks, bytes: u32) -> ClientSpec {
+    ClientSpec { asks, depth: 8, bytes, disk_bytes: DISK_BYTES }
+}
+
+/// Has a disk served until so many requests were answered, all of them well.
+fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<Answers> {
+    let processor = DiskProcessor::start(Placement::Floating).unwrap();
+    let disk = processor.add_disk(disk, None).unwrap();
+    let client = Client::new(client, Arc::new(never_readable().unwrap()));
+    let answers = client.answers();
+    processor.add_queue(disk, Box::new(client)).unwrap();
+    until("answers", LIMIT, || Ok(answers.done() + answers.failed() >= requests)).unwrap();
+    processor.detach_clients(disk);
+    processor.close_disk(disk).unwrap();
+    assert_eq!(answers.failed(), 0);
+    answers
+}
+
+fn folder() -> (tempfile::TempDir, StoreFolder) {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let store = StoreFolder::open(folder.path()).unwrap();
+    (folder, store)
+}
+
+fn is_all(path: &Path, byte: u8) -> bool {
+    let bytes = std::fs::read(path).unwrap();
+    bytes.len() as u64 == DISK_BYTES && bytes.iter().all(|of| *of == byte)
+}
+
+#[test]
+fn a_disk_is_filled_once_and_read_and_written_without_end() {
+    let (folder, store) = folder();
+    let plan = new_disk(DiskFormat::Raw, DiskKind::Fixed, None);
+    let file = folder.path().join(plan.label());
+    std::fs::write(&file, vec![1; DISK_BYTES as usize]).unwrap();
+    let pieces = DISK_BYTES / 4096;
+    let reads = serve(store.disk(&plan).unwrap(), client(Asks::RandomReads, 4096), 2 * pieces);
+    assert!(reads.done() >= 2 * pieces && is_all(&file, 1));
+    let written = serve(store.disk(&plan).unwrap(), client(Asks::Filling, 4096), pieces);
+    assert_eq!(written.done(), pieces);
+    assert!(is_all(&file, 0));
+    serve(store.disk(&plan).unwrap(), client(Asks::RandomWrites, 4096), 2 * pieces);
+}
+
+#[test]
+fn a_dynamic_image_that_was_filled_is_allocated() {
+    let (_folder, store) = folder();
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let plan = |size| new_disk(format, DiskKind::Dynamic, size);
+        store.make(&plan(Some(DISK_BYTES))).unwrap();
+        let allocated = || store.allocated_bytes(&plan(None)).unwrap();
+        assert!(allocated() < DISK_BYTES, "{format:?}: {}", allocated());
+        let pieces = DISK_BYTES / (1 << 20);
+        serve(store.disk(&plan(None)).unwrap(), client(Asks::Filling, 1 << 20), pieces);
+        assert!(allocated() >= DISK_BYTES, "{format:?}: {}", allocated());
+    }
+}
+
+#[test]
+fn a_request_costs_something_whatever_disks_are_held_to() {
+    for held_to in [HeldTo::NoStore, HeldTo::NoLimits, HeldTo::AllLimits, HeldTo::AllLimitsAndWait]
+    {
+        for (disks, busy, ends) in [(1, 1, 16), (200, 150, 16), (200, 150, 150)] {
+            let load = EngineLoad { disks, busy, ends, held_to };
+            let cost = request_cost_ns(&load).unwrap();
+            assert!(cost.is_finite() && cost > 0.0, "{load:?}: {cost}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The storage plane as a client in this process finds it: a processor on a CPU of its own,
+//! with io_uring, and a queue that always has so many requests outstanding. Nothing else is
+//! between the client and the engine: no ring, no socket, no other process.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use suimon_disk_tests::{
+    Answers, Asks, Client, ClientSpec, DiskProcessor, OpenedDisk, never_readable,
+};
+use suimon_ports::Placement;
+use suimon_rig::until;
+use suimon_storage::DiskSpec;
+use suimon_storage_qos::Limits;
+
+use crate::cpu_times::CpuTimes;
+
+/// Where files in memory lie.
+pub(crate) const IN_MEMORY: &str = "/dev/shm";
+/// Of a disk in memory: more than most caches hold.
+pub(crate) const DISK_BYTES: u64 = 256 << 20;
+pub(crate) const REQUEST_BYTES: u32 = 4096;
+/// Where the processor runs.
+pub(crate) const CPU: u16 = 1;
+const WARM_UP: Duration = Duration::from_millis(300);
+const FILL_LIMIT: Duration = Duration::from_secs(60);
+const FILL_BYTES: u32 = 1 << 20;
+
+/// What a client got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rates {
+    /// Requests a second.
+    pub(crate) per_second: f64,
+    /// Requests for each second of CPU time that this process used.
+    pub(crate) per_cpu_second: f64,
+}
+
+/// Requests of 4 KB on a disk, for so long.
+pub(crate) fn rates(
+    disk: DiskSpec,
+    limits: Option<Limits>,
+    client: ClientSpec,
+    window: Duration,
+) -> Result<Rates> {
+    served(disk, limits, client, |answers| {
+        thread::sleep(WARM_UP);
+        let process = std::process::id();
+        let (cpu, done, began) = (CpuTimes::of(process)?, answers.done(), Instant::now());
+        thread::sleep(window);
+        let (used, done) = (CpuTimes::of(process)?.since(&cpu), answers.done() - done);
+        Ok(Rates {
+            per_second: done as f64 / began.elapsed().as_secs_f64(),
+            per_cpu_second: done as f64 / (used as f64 / 1e9),
+        })
+    })
+}
+
+/// Writes all of a disk, from its beginning to its end.
+pub(crate) fn fill(disk: DiskSpec, disk_bytes: u64) -> Result<()> {
+    let spec = ClientSpec { asks: Asks::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
+    served(disk, None, spec, |answers| {
+        until("a written disk", FILL_LIMIT, || {
+            Ok(answers.done() + answers.failed() >= disk_bytes / u64::from(FILL_BYTES))
+        })
+    })
+}
+
+/// Has a processor of its own serve a disk to a client while `look_on` runs.
+fn served<T>(
+    disk: DiskSpec,
+    limits: Option<Limits>,
+    client: ClientSpec,
+    look_on: impl FnOnce(&Answers) -> Result<T>,
+) -> Result<T> {
+    let processor = DiskProcessor::start(Placement::Pinned(CPU))?;
+    let disk: OpenedDisk = processor.add_disk(disk, limits)?;
+    let client = Client::new(client, Arc::new(never_readable()?));
+    let answers = client.answers();
+    processor.add_queue(disk, Box::new(client))?;
+    let seen = look_on(&answers);
+    processor.detach_clients(disk);
+    processor.close_disk(disk)?;
+    ensure!(answers.failed() == 0, "{} requests failed", answers.failed());
+    seen
+}
+
+/// Makes a file of so many bytes that are no zeros, on its device when this returns.
+pub(crate) fn write_file(path: &Path, bytes: u64) -> Result<()> {
+    let mut file = File::create_new(path)?;
+    let piece: Vec<u8> = (0..FILL_BYTES).map(|at| (at * 7 + 1) as u8).collect();
+    for _ in 0..bytes / u64::from(FILL_BYTES) {
+        file.write_all(&piece)?;
+    }
+    Ok(file.sync_all()?)
+}

@@ -1,0 +1,77 @@
+//! Random reads of 4 KB from a file on a real file system: the engine's io_uring beside
+//! fio's. Both have one thread on the same CPU and as many requests outstanding, and both go
+//! past the page cache. fio makes its requests itself; the engine gets them from a client on
+//! its own thread, because on the way through a ring or a socket another thread would wake
+//! the engine for each request, and that would be compared.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_rig::{Rig, fio, system_program};
+use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
+
+use crate::disk_engine::{CPU, REQUEST_BYTES, rates, write_file};
+use crate::report::{Bar, Pair, Sample, Work};
+
+const FILE_BYTES: u64 = 1 << 30;
+const DEPTHS: [u32; 3] = [1, 4, 32];
+const WINDOW: Duration = Duration::from_secs(4);
+/// Tests keep large files there too; it is rarely in memory.
+const ON_DISK: &str = "/var/tmp";
+/// `statfs(2)`.
+const TMPFS: u64 = 0x0102_1994;
+
+/// Runs `pairs` pairs at each depth.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let mut works = DEPTHS.map(|depth| {
+        let name = format!("disk-file-depth-{depth}");
+        let title = format!("4 KB random reads from a file, past the page cache, depth {depth}");
+        Work::new(&name, &title, "fio, io_uring with registered files and buffers", "thousand/s")
+            .with_bar(Bar::Ratio(0.95))
+    });
+    if let Some(why) = missing()? {
+        works.iter_mut().for_each(|work| work.missing = Some(why.clone()));
+        return Ok(works.into());
+    }
+    let rig = Rig::new_in(Path::new(ON_DISK))?;
+    let plan = new_disk(DiskFormat::Raw, DiskKind::Fixed, None);
+    let file = rig.file(&plan.label());
+    write_file(&file, FILE_BYTES)?;
+    for _ in 0..pairs {
+        for (work, depth) in works.iter_mut().zip(DEPTHS) {
+            let peer = Sample::alone(by_fio(&file, depth)?);
+            work.push(Pair { peer, suimon: Sample::alone(by_suimon(&rig, &plan, depth)?) });
+        }
+    }
+    Ok(works.into())
+}
+
+fn missing() -> Result<Option<String>> {
+    if let Err(error) = system_program("fio") {
+        return Ok(Some(error.to_string()));
+    }
+    let system = rustix::fs::statfs(ON_DISK)?;
+    Ok((system.f_type as u64 == TMPFS).then(|| format!("{ON_DISK} is in memory")))
+}
+
+/// Thousands a second.
+fn by_fio(file: &Path, depth: u32) -> Result<f64> {
+    let seconds = WINDOW.as_secs();
+    let job = format!(
+        "--rw=randread --bs=4k --iodepth={depth} --size={FILE_BYTES} --norandommap --randrepeat=0 \
+         --registerfiles --fixedbufs --cpus_allowed={CPU} --time_based --runtime={seconds} \
+         --ramp_time=1"
+    );
+    let told = fio::run_on_file(file, &job)?;
+    ensure!(told.errors == 0, "fio: {} requests failed", told.errors);
+    Ok(told.read_iops / 1e3)
+}
+
+fn by_suimon(rig: &Rig, plan: &DiskPlan, depth: u32) -> Result<f64> {
+    let disk = StoreFolder::open(rig.folder())?.disk(plan)?;
+    let (asks, bytes) = (Asks::RandomReads, REQUEST_BYTES);
+    let client = ClientSpec { asks, depth, bytes, disk_bytes: FILE_BYTES };
+    Ok(rates(disk, None, client, WINDOW)?.per_second / 1e3)
+}

@@ -1,0 +1,104 @@
+//! What a dynamic image costs once all of it is allocated: requests of 4 KB on VHD and VHDX
+//! beside the fixed image of the same format and beside a raw file, for each second of CPU
+//! time. The files lie in memory, so that no device hides the difference.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_rig::Rig;
+use suimon_storage::images::{DiskFormat, DiskKind};
+
+use crate::disk_engine::{DISK_BYTES, IN_MEMORY, REQUEST_BYTES, fill, rates};
+use crate::report::{Bar, Pair, Sample, Work};
+
+const DEPTH: u32 = 32;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// A format and when its bytes take space.
+type Image = (DiskFormat, DiskKind);
+
+const RAW: Image = (DiskFormat::Raw, DiskKind::Fixed);
+const IMAGES: [Image; 5] = [
+    RAW,
+    (DiskFormat::Vhd, DiskKind::Fixed),
+    (DiskFormat::Vhd, DiskKind::Dynamic),
+    (DiskFormat::Vhdx, DiskKind::Fixed),
+    (DiskFormat::Vhdx, DiskKind::Dynamic),
+];
+const WAYS: [(Asks, &str); 2] = [(Asks::RandomReads, "reads"), (Asks::RandomWrites, "writes")];
+
+/// Two images that are compared.
+struct Comparison {
+    work: Work,
+    asks: &'static str,
+    suimon: Image,
+    peer: Image,
+}
+
+/// Runs `pairs` pairs of each. Each measurement of an image is compared with all others of
+/// its round.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let rig = Rig::new_in(Path::new(IN_MEMORY))?;
+    let store = StoreFolder::open(rig.folder())?;
+    for (format, kind) in IMAGES {
+        store.make(&new_disk(format, kind, Some(DISK_BYTES)))?;
+        let plan = new_disk(format, kind, None);
+        fill(store.disk(&plan)?, DISK_BYTES)?;
+        let allocated = store.allocated_bytes(&plan)?;
+        ensure!(allocated >= DISK_BYTES, "{}: {allocated} bytes are allocated", plan.label());
+    }
+    let mut comparisons = comparisons();
+    for _ in 0..pairs {
+        let samples = round(&store)?;
+        for Comparison { work, asks, suimon, peer } in &mut comparisons {
+            let of = |image: &Image| samples.get(&(*asks, words(*image))).copied();
+            let (suimon, peer) = of(suimon).zip(of(peer)).context("it was measured")?;
+            work.push(Pair { peer, suimon });
+        }
+    }
+    Ok(comparisons.into_iter().map(|of| of.work).collect())
+}
+
+fn comparisons() -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for format in [DiskFormat::Vhdx, DiskFormat::Vhd] {
+        for (_, asks) in WAYS {
+            for peer in [(format, DiskKind::Fixed), RAW] {
+                let suimon = (format, DiskKind::Dynamic);
+                let [word, kind] = words(peer);
+                let name = format!("disk-formats-{}-{asks}-{word}", format.word());
+                let title = format!(
+                    "4 KB random {asks}, dynamic {}, all of it allocated, in memory, depth \
+                     {DEPTH}, for each second of CPU time",
+                    format.word()
+                );
+                let beside = format!("Suimon, {kind} {word}");
+                let work = Work::new(&name, &title, &beside, "thousand").with_bar(Bar::Ratio(0.95));
+                all.push(Comparison { work, asks, suimon, peer });
+            }
+        }
+    }
+    all
+}
+
+const fn words((format, kind): Image) -> [&'static str; 2] {
+    [format.word(), kind.word()]
+}
+
+/// Thousands for each second of CPU time, by what was asked and the image.
+fn round(store: &StoreFolder) -> Result<BTreeMap<(&'static str, [&'static str; 2]), Sample>> {
+    let mut samples = BTreeMap::new();
+    for (asks, name) in WAYS {
+        for image in IMAGES {
+            let disk = store.disk(&new_disk(image.0, image.1, None))?;
+            let client =
+                ClientSpec { asks, depth: DEPTH, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
+            let rate = rates(disk, None, client, WINDOW)?.per_cpu_second / 1e3;
+            samples.insert((name, words(image)), Sample::alone(rate));
+        }
+    }
+    Ok(samples)
+}

@@ -1,0 +1,104 @@
+//! What Storage QoS costs a request: in the engine alone, on files that take no time, and on
+//! a file in memory.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_disk_tests::{
+    Asks, ClientSpec, EngineLoad, HeldTo, StoreFolder, new_disk, request_cost_ns,
+};
+use suimon_rig::Rig;
+use suimon_storage::images::{DiskFormat, DiskKind};
+use suimon_storage_qos::Limits;
+
+use crate::disk_engine::{DISK_BYTES, IN_MEMORY, REQUEST_BYTES, fill, rates};
+use crate::report::{Bar, Pair, Sample, Work, median};
+
+const DEPTH: u32 = 32;
+const WINDOW: Duration = Duration::from_secs(2);
+/// Measurements of the engine that make a sample.
+const MEASUREMENTS: usize = 9;
+/// What the device of the engine alone ends in a turn.
+pub(crate) const ENDS: usize = 16;
+
+/// Disks in all and busy ones, what they are held to, and name and words for it.
+type Case = ([u32; 2], HeldTo, &'static str, &'static str);
+
+const CASES: [Case; 4] = [
+    ([1, 1], HeldTo::AllLimits, "one", "one disk, limits"),
+    ([1, 1], HeldTo::AllLimitsAndWait, "one-waits", "one disk, limits, all requests wait"),
+    ([1000, 128], HeldTo::AllLimits, "many", "1000 disks, 128 of them busy, limits"),
+    (
+        [1000, 128],
+        HeldTo::AllLimitsAndWait,
+        "many-wait",
+        "1000 disks, 128 of them busy, limits, all requests wait",
+    ),
+];
+
+/// Runs `pairs` pairs of each. The peer is Suimon without Storage QoS.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let works: Result<Vec<Work>> =
+        CASES.into_iter().map(|case| in_the_engine(case, pairs)).collect();
+    let mut works = works?;
+    works.push(on_a_file(pairs)?);
+    Ok(works)
+}
+
+fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> Result<Work> {
+    let title = format!("A request's way through the engine: {words}");
+    let name = format!("disk-qos-engine-{name}");
+    let mut work = Work::new(&name, &title, "Suimon without Storage QoS", "ns")
+        .less_is_better()
+        .with_bar(Bar::AddedMax(50.0));
+    let load = |held_to| EngineLoad { disks, busy, ends: ENDS, held_to };
+    for _ in 0..pairs {
+        work.push(engine_pair(&load(HeldTo::NoStore), &load(held_to))?);
+    }
+    Ok(work)
+}
+
+/// Nanoseconds of a request under each load. They take turns, because what was measured
+/// before leaves memory in another state.
+pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair> {
+    let mut measured = [Vec::new(), Vec::new()];
+    for round in 0..=MEASUREMENTS {
+        for (of, load) in measured.iter_mut().zip([peer, suimon]) {
+            let cost = request_cost_ns(load)?;
+            // The first of each finds memory that nobody has used.
+            if round > 0 {
+                of.push(cost);
+            }
+        }
+    }
+    let sample = |of: Vec<f64>| Sample::alone(median(of.into_iter()).unwrap_or(f64::NAN));
+    let [peer, suimon] = measured.map(sample);
+    Ok(Pair { peer, suimon })
+}
+
+/// A share of a whole request.
+fn on_a_file(pairs: usize) -> Result<Work> {
+    let rig = Rig::new_in(Path::new(IN_MEMORY))?;
+    let store = StoreFolder::open(rig.folder())?;
+    let plan = |size| new_disk(DiskFormat::Raw, DiskKind::Fixed, size);
+    store.make(&plan(Some(DISK_BYTES)))?;
+    fill(store.disk(&plan(None))?, DISK_BYTES)?;
+    let rate = |limits: Option<Limits>| -> Result<Sample> {
+        let (asks, bytes) = (Asks::RandomReads, REQUEST_BYTES);
+        let client = ClientSpec { asks, depth: DEPTH, bytes, disk_bytes: DISK_BYTES };
+        let rates = rates(store.disk(&plan(None))?, limits, client, WINDOW)?;
+        Ok(Sample::alone(rates.per_cpu_second / 1e3))
+    };
+    let title = format!(
+        "4 KB random reads from a file in memory, depth {DEPTH}, limits that are never reached, \
+         for each second of CPU time"
+    );
+    let mut work = Work::new("disk-qos-file", &title, "Suimon without Storage QoS", "thousand")
+        .with_bar(Bar::Ratio(0.98));
+    for _ in 0..pairs {
+        let peer = rate(None)?;
+        work.push(Pair { peer, suimon: rate(Some(HeldTo::AllLimits.limits(1)))? });
+    }
+    Ok(work)
+}

@@ -1,0 +1,83 @@
+//! Random reads of 4 KB over vhost-user-blk, by a front-end that only polls, for each second
+//! of CPU time that the back-end uses: a processor with disks beside QEMU's daemon.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use suimon_rig::{Rig, example, program, run, system_program};
+
+use crate::disk_engine::{DISK_BYTES, IN_MEMORY, write_file};
+use crate::report::{Bar, Pair, Sample, Work, is_wanted};
+
+/// Where the front-end of `disk_speed` runs, and the back-ends.
+const CPUS: [u16; 2] = [0, 1];
+const DEPTH: &str = "128";
+const SECONDS: &str = "3";
+/// How QEMU's daemon serves its disk `d`, which it has to know before, on `disk_speed`'s
+/// socket: by a thread of its own.
+const QEMU_EXPORT: &str = "--object iothread,id=io --export \
+    type=vhost-user-blk,id=e,node-name=d,iothread=io,addr.type=unix,addr.path=SOCKET,writable=on";
+
+/// What is behind the rings.
+struct Behind {
+    name: &'static str,
+    title: &'static str,
+    peer: &'static str,
+    ours: String,
+    theirs: String,
+}
+
+/// Runs `pairs` pairs of each.
+pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
+    let rig = Rig::new_in(Path::new(IN_MEMORY))?;
+    let file = rig.path("disk.raw");
+    write_file(Path::new(&file), DISK_BYTES)?;
+    let serve = program("serve-disk")?;
+    let all = [
+        Behind {
+            name: "null",
+            title: "nothing behind it",
+            peer: "qemu-storage-daemon, null-co",
+            ours: format!("{serve} {file} --null --vhost-user SOCKET"),
+            theirs: qemu(&format!("driver=null-co,size={DISK_BYTES}")),
+        },
+        Behind {
+            name: "memory",
+            title: "a file in memory behind it",
+            peer: "qemu-storage-daemon, io_uring",
+            ours: format!("{serve} {file} --vhost-user SOCKET"),
+            theirs: qemu(&format!("driver=file,aio=io_uring,filename={file}")),
+        },
+    ];
+    all.iter().map(|behind| measure_with(behind, pairs)).collect()
+}
+
+fn qemu(disk: &str) -> String {
+    format!("qemu-storage-daemon --blockdev node-name=d,{disk} {QEMU_EXPORT}")
+}
+
+fn measure_with(behind: &Behind, pairs: usize) -> Result<Work> {
+    let Behind { name, title, peer, .. } = behind;
+    let title = format!(
+        "4 KB random reads over vhost-user-blk, depth {DEPTH}, {title}, for each second of the \
+         back-end's CPU time"
+    );
+    let mut work = Work::new(&format!("disk-vhost-user-{name}"), &title, peer, "million")
+        .with_bar(Bar::Ratio(3.0));
+    work.missing = system_program("qemu-storage-daemon").err().map(|error| error.to_string());
+    while is_wanted(&work, pairs) {
+        let peer = Sample::take(CPUS, || reads(&behind.theirs))?;
+        work.push(Pair { peer, suimon: Sample::take(CPUS, || reads(&behind.ours))? });
+    }
+    Ok(work)
+}
+
+/// Millions for each second of CPU time.
+fn reads(command: &str) -> Result<f64> {
+    let back_end = format!("back-end: {command}");
+    let said = run(&[&example("disk_speed")?, "--json", "1", SECONDS, DEPTH, &back_end])?;
+    let told: Value = serde_json::from_str(&said).with_context(|| format!("no JSON: {said}"))?;
+    let rate = told[0]["rounds"][0]["reads_per_cpu_second"].as_f64();
+    Ok(rate.with_context(|| format!("no rate: {said}"))? / 1e6)
+}
