@@ -48,6 +48,17 @@ pub(crate) fn sweep(parent: &Path) {
     }
 }
 
+/// Removes control groups in `root` whose harness no longer runs.
+pub(crate) fn sweep_groups(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(FOLDER_PREFIX).and_then(owner_in);
+        if owner.is_some_and(is_gone) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
 /// Ends the processes in a namespace and deletes it.
 pub(crate) fn end_namespace(name: &str) {
     for pid in run(&["ip", "netns", "pids", name]).unwrap_or_default().split_whitespace() {

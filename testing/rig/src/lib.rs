@@ -9,7 +9,7 @@
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
-//! - [`fio`]: load on disks.
+//! - [`fio`]: load on disks; [`DeviceRate`]: a device of a known speed.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -26,6 +26,7 @@ mod capture_file;
 mod command;
 mod cpu_distance;
 mod daemon;
+mod device_rate;
 pub mod fio;
 mod guest;
 mod hugepages;
@@ -49,6 +50,7 @@ pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
+pub use device_rate::DeviceRate;
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestSpec,
     accelerator, guest_files, make_boot_sector, make_root_disk,
