@@ -57,11 +57,17 @@ pub fn command(folder: &Path, socket: &str, disk: &str, job: &str) -> Command {
 
 fn command_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Command {
     let mut command = Command::new("timeout");
-    command.arg("120").arg("fio").current_dir(folder);
-    command.args(["--name=job", "--output-format=json"]);
-    command.args(target.options().iter().map(|option| format!("--{option}")));
-    command.args(job.split_whitespace());
+    command.arg("120").args(words(target, job)).current_dir(folder);
     command
+}
+
+/// fio and its words for a job.
+#[must_use]
+pub fn words(target: FioTarget<'_>, job: &str) -> Vec<String> {
+    let mut words = ["fio", "--name=job", "--output-format=json"].map(str::to_owned).to_vec();
+    words.extend(target.options().iter().map(|option| format!("--{option}")));
+    words.extend(job.split_whitespace().map(str::to_owned));
+    words
 }
 
 /// Runs a job to its end.

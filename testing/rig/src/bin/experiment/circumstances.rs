@@ -9,7 +9,6 @@ use serde::Serialize;
 pub(crate) struct Circumstances {
     cpus: usize,
     linux: String,
-    is_debug_build: bool,
     /// Runnable threads, the mean of the last minute, before the first step.
     load_before: f64,
     /// The same after the last one, the experiment's own load among them.
@@ -22,7 +21,6 @@ impl Circumstances {
         Self {
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             linux: linux.trim().to_owned(),
-            is_debug_build: cfg!(debug_assertions),
             load_before: load(),
             load_after: None,
         }
@@ -35,10 +33,9 @@ impl Circumstances {
     /// In a sentence.
     pub(crate) fn text(&self) -> String {
         format!(
-            "{} CPUs, Linux {}, {} build, load of the machine {:.1} before and {:.1} after",
+            "{} CPUs, Linux {}, load of the machine {:.1} before and {:.1} after",
             self.cpus,
             self.linux,
-            if self.is_debug_build { "debug" } else { "release" },
             self.load_before,
             self.load_after.unwrap_or(self.load_before)
         )

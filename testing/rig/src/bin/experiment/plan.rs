@@ -109,6 +109,8 @@ mod tests {
                 ("read_percent = 67", "read_percent = 101", "read_percent"),
                 ("block_kib = 8", "block_kib = 3", "block_kib"),
                 ("ways = [\"nbd\"]", "ways = []", "ways"),
+                ("ways = [\"nbd\"]", "ways = [\"nbd\", \"nbd\"]", "ways"),
+                ("\"raw\"", "\"vhd-fixed\"", "targets"),
                 ("\"pass-through\"", "\"floppy\"", "floppy"),
             ],
         );

@@ -35,7 +35,7 @@ pub(crate) fn run(plan: &Plan, lab: &Lab) -> Result<Outcome> {
 fn run_rounds(plan: &Plan, lab: &Lab, record: &mut Record) -> Result<()> {
     let rig = Rig::new()?;
     eprintln!("{}: makes and fills files and disks", plan.name);
-    let scene = Scene::set(&rig, plan)?;
+    let mut scene = Scene::set(&rig, plan)?;
     for round in 0..plan.rounds {
         for pattern in &plan.patterns {
             eprintln!("{}: round {} of {}: {}", plan.name, round + 1, plan.rounds, pattern.name);

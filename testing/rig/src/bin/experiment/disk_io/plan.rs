@@ -35,6 +35,9 @@ pub(crate) struct Plan {
 pub(crate) enum Way {
     /// By fio's own NBD client over a Unix socket.
     Nbd,
+    /// Over vhost-user-blk, by fio in a VM of QEMU. Without hardware virtualization that
+    /// measures how fast the guest's instructions are translated.
+    Vm,
 }
 
 /// A disk of Suimon's.
@@ -69,7 +72,7 @@ impl Plan {
         check_folder(&self.folder)?;
         check_bounds(&[
             ("disk_mib", self.disk_mib, 16, 1 << 16),
-            ("ways", self.ways.len() as u64, 1, 1),
+            ("ways", self.ways.len() as u64, 1, 2),
             ("targets", self.targets.len() as u64, 1, 6),
             ("depths", self.depths.len() as u64, 1, 16),
             ("seconds", self.seconds, 1, 600),
@@ -86,9 +89,8 @@ impl Plan {
             ])?;
             ensure!(pattern.block_kib.is_power_of_two(), "block_kib: must be a power of two");
         }
-        let is_twice =
-            |at: usize| self.targets.iter().skip(at + 1).any(|of| *of == self.targets[at]);
-        ensure!(!(0..self.targets.len()).any(is_twice), "targets: one is named twice");
+        ensure!(!has_twins(&self.ways), "ways: one is named twice");
+        ensure!(!has_twins(&self.targets), "targets: one is named twice");
         Ok(())
     }
 
@@ -103,6 +105,10 @@ impl Plan {
         }
         subjects
     }
+}
+
+fn has_twins<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().any(|(at, one)| list.iter().skip(at + 1).any(|other| one == other))
 }
 
 /// What is measured.
@@ -138,6 +144,7 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Self::Nbd => "NBD",
+            Self::Vm => "vhost-user in a VM",
         }
     }
 }
