@@ -87,7 +87,7 @@ mod tests {
                 ("folder = \"/var/tmp\"", "folder = \"tmp\"", "absolute"),
                 ("disks = 5", "disks = 0", "group"),
                 ("block_kib = 512", "block_kib = 500", "block_kib"),
-                ("disk_mib = 256", "disk_mib = 0", "disk_mib"),
+                ("disk_mib = 128", "disk_mib = 0", "disk_mib"),
                 ("seconds = 30", "seconds = 1", "seconds"),
                 ("{ max_iops = 1000 }", "{ max_iops = 0 }", "max_iops"),
                 ("{ max_iops = 1000 }", "{ max_iops = 2, min_iops = 3 }", "min_iops"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use suimon_rig::fio::{self, FioTarget};
-use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Rig, run};
+use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, LoopDevice, Rig};
 use tempfile::TempDir;
 
 use super::plan::{Pattern, Plan, Subject, Target, Way};
@@ -29,25 +29,6 @@ pub(crate) struct Scene<'a> {
     _folder: TempDir,
 }
 
-/// A block device on a file; detached when it is dropped.
-struct LoopDevice {
-    path: String,
-}
-
-impl LoopDevice {
-    fn attach(file: &str) -> Result<Self> {
-        // Past the page cache, as all the others are.
-        let said = run(&["losetup", "--find", "--show", "--direct-io=on", file])?;
-        Ok(Self { path: said.trim().to_owned() })
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = run(&["losetup", "--detach", &self.path]);
-    }
-}
-
 impl<'a> Scene<'a> {
     /// Makes everything, and writes all of it once: space that is new costs more.
     pub(crate) fn set(rig: &'a Rig, plan: &'a Plan) -> Result<Self> {
@@ -64,7 +45,7 @@ impl<'a> Scene<'a> {
             None
         };
         let socket = rig.path("nbd.sock");
-        let device = loop_device.as_ref().map(|device| device.path.as_str());
+        let device = loop_device.as_ref().map(LoopDevice::path);
         let daemon = Daemon::start(rig, &host(rig, plan, folder.path(), device, &socket))?;
         for target in &plan.targets {
             fill(rig, plan, FioTarget::Nbd { socket: &socket, disk: target.name() })?;
@@ -90,7 +71,7 @@ impl<'a> Scene<'a> {
         let result = match subject {
             Subject::NativeFile => native(&self.native)?,
             Subject::NativeLoop => {
-                native(&self.loop_device.as_ref().context("there is no loop device")?.path)?
+                native(self.loop_device.as_ref().context("there is no loop device")?.path())?
             }
             Subject::Disk(target, Way::Nbd) => {
                 fio::run(self.rig.folder(), &self.socket, target.name(), &job)?

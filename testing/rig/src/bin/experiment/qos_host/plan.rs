@@ -16,8 +16,8 @@ pub(crate) struct Plan {
     pub(crate) name: String,
     /// The folder in which the store is made, and removed.
     pub(crate) folder: String,
-    /// What the store's device does at most, in bytes per second, read and written each;
-    /// what it can if absent.
+    /// What the store's disk moves at most, in bytes per second: it is a slow disk made for
+    /// that. If absent it is the folder, which does what it can.
     pub(crate) store_bytes_per_s: Option<u64>,
     /// Requests that it gets at a time at most, 1 to 1024.
     pub(crate) store_depth_max: u64,

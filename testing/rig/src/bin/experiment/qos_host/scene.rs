@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
-use suimon_rig::{Daemon, DeviceRate, Process, Rig, run};
+use suimon_rig::{Daemon, Process, Rig, SlowDisk, run_any};
 use tempfile::TempDir;
 
 use super::plan::{Limits, Plan};
@@ -17,15 +17,18 @@ use super::record::{DiskSecond, Flow, Second};
 
 /// How long fio may take to write its logs when it is asked to end.
 const FIO_END_LIMIT: Duration = Duration::from_secs(30);
+/// What writing all disks may take.
+const FILL_LIMIT: Duration = Duration::from_secs(600);
 /// What fio says at its end.
 const RESULT: &str = "load.json";
 
 /// Everything that runs. Dropped from the top.
 pub(crate) struct Scene<'a> {
     load: Process,
-    _rate: Option<DeviceRate>,
     daemon: Daemon,
-    store: TempDir,
+    store: PathBuf,
+    _disk: Option<SlowDisk>,
+    _folder: TempDir,
     socket: String,
     plan: &'a Plan,
     rig: &'a Rig,
@@ -42,20 +45,32 @@ struct Look {
 impl<'a> Scene<'a> {
     /// Makes the disks, writes all of each once, and starts the load.
     pub(crate) fn set(rig: &'a Rig, plan: &'a Plan) -> Result<Self> {
-        let store = tempfile::Builder::new().prefix("suimon-experiment-").tempdir_in(&plan.folder);
-        let store = store.with_context(|| format!("folder {}", plan.folder))?;
+        let folder = tempfile::Builder::new().prefix("suimon-experiment-").tempdir_in(&plan.folder);
+        let folder = folder.with_context(|| format!("folder {}", plan.folder))?;
+        let bytes = plan.disks().len() as u64 * (plan.disk_mib << 20);
+        let slow = |rate| SlowDisk::new(rig, folder.path(), bytes, rate);
+        let disk = plan.store_bytes_per_s.map(slow).transpose()?;
+        let store = disk.as_ref().map_or(folder.path(), SlowDisk::path).to_owned();
         let socket = rig.path("nbd.sock");
         let limits = vec![Limits::default(); plan.groups.len()];
-        let host = host(plan, store.path(), &socket, None, &limits);
-        let mut daemon = Daemon::start(rig, &host)?;
+        let host = host(plan, &store, &socket, None, &limits);
+        let daemon = Daemon::start(rig, &host)?;
         write_all(rig, plan, &socket)?;
-        let pid = daemon.process().id();
-        let rate = plan.store_bytes_per_s;
-        let rate = rate.map(|rate| DeviceRate::limit(rig, pid, store.path(), rate)).transpose()?;
         let load = start_load(rig, plan, &socket)?;
         let last = look(&daemon, plan)?;
         let began = last.time;
-        Ok(Self { load, _rate: rate, daemon, store, socket, plan, rig, began, last })
+        Ok(Self {
+            load,
+            daemon,
+            store,
+            _disk: disk,
+            _folder: folder,
+            socket,
+            plan,
+            rig,
+            began,
+            last,
+        })
     }
 
     /// Seconds since the load began, at the last look.
@@ -67,7 +82,7 @@ impl<'a> Scene<'a> {
     /// changed his host file.
     pub(crate) fn set_limits(&mut self, capability_iops: u64, limits: &[Limits]) -> Result<()> {
         let capability = Some(capability_iops);
-        let host = host(self.plan, self.store.path(), &self.socket, capability, limits);
+        let host = host(self.plan, &self.store, &self.socket, capability, limits);
         self.daemon.apply_ok(&host).map(drop)
     }
 
@@ -150,7 +165,10 @@ fn write_all(rig: &Rig, plan: &Plan, socket: &str) -> Result<()> {
     let job = format!("rw=write bs=1m iodepth=2 size={}m", plan.disk_mib);
     let file = job_file(rig, plan, socket, "fill.fio", &job)?;
     let folder = rig.folder().to_string_lossy().into_owned();
-    run(&["env", "--chdir", &folder, "fio", "--output-format=json", &file]).map(drop)
+    let words = ["env", "--chdir", &folder, "fio", "--output-format=json", &file];
+    let output = run_any(&words, FILL_LIMIT)?;
+    ensure!(output.is_ok(), "fio: {}{}", output.stderr, output.stdout);
+    Ok(())
 }
 
 /// fio on all disks, until it is told to end.

@@ -102,7 +102,7 @@ fn what_a_store_does_scales_limits() {
 #[test]
 fn what_fio_saw_is_put_beside_the_second_that_ended_next_to_it() {
     let mut record = record(&[(50.0, 100.0); 3]);
-    record.add_fio(1, &[(11_400, 8_192_000), (12_900, 819_200), (99_000, 1)]);
+    record.add_fio(1, &[(11_300, 8_192_000), (12_900, 819_200), (99_000, 1)]);
     let seen: Vec<Option<f64>> = record.seconds.iter().map(|of| of.disks[1].fio_iops).collect();
     assert_eq!(seen, [None, Some(1000.0), None, Some(100.0)]);
     assert_eq!(record.seconds[1].disks[0].fio_iops, None);
