@@ -1,5 +1,6 @@
-//! fio as an NBD client of a disk, and on a file by itself.
+//! fio as a client of disks, over NBD or on files.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,20 +18,56 @@ pub struct FioResult {
     pub errors: u64,
 }
 
+/// What a job is done on.
+#[derive(Clone, Copy, Debug)]
+pub enum FioTarget<'a> {
+    /// A disk at an NBD socket.
+    Nbd {
+        /// The server's socket.
+        socket: &'a str,
+        /// The export's name.
+        disk: &'a str,
+    },
+    /// A file or block device, past the page cache by io_uring.
+    File(&'a str),
+}
+
+impl FioTarget<'_> {
+    /// fio's options for it, without the hyphens.
+    fn options(&self) -> Vec<String> {
+        match self {
+            Self::Nbd { socket, disk } => {
+                vec!["ioengine=nbd".to_owned(), format!("uri=nbd+unix:///{disk}?socket={socket}")]
+            }
+            Self::File(path) => vec![
+                "ioengine=io_uring".to_owned(),
+                "direct=1".to_owned(),
+                format!("filename={path}"),
+            ],
+        }
+    }
+}
+
 /// The command of a job on the disk `disk` at an NBD socket; `job` has fio's words for it,
 /// separated by spaces. What fio writes goes to `folder`.
 #[must_use]
 pub fn command(folder: &Path, socket: &str, disk: &str, job: &str) -> Command {
-    let uri = format!("--uri=nbd+unix:///{disk}?socket={socket}");
-    command_of(folder, &["--ioengine=nbd", &uri], job)
+    command_on(folder, FioTarget::Nbd { socket, disk }, job)
 }
 
-fn command_of(folder: &Path, target: &[&str], job: &str) -> Command {
+fn command_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Command {
     let mut command = Command::new("timeout");
-    command.arg("120").arg("fio").current_dir(folder);
-    command.args(["--name=job", "--output-format=json"]).args(target);
-    command.args(job.split_whitespace());
+    command.arg("120").args(words(target, job)).current_dir(folder);
     command
+}
+
+/// fio and its words for a job.
+#[must_use]
+pub fn words(target: FioTarget<'_>, job: &str) -> Vec<String> {
+    let mut words = ["fio", "--name=job", "--output-format=json"].map(str::to_owned).to_vec();
+    words.extend(target.options().iter().map(|option| format!("--{option}")));
+    words.extend(job.split_whitespace().map(str::to_owned));
+    words
 }
 
 /// Runs a job to its end.
@@ -38,21 +75,15 @@ fn command_of(folder: &Path, target: &[&str], job: &str) -> Command {
 /// # Errors
 /// fio failed, or what it wrote was not read back.
 pub fn run(folder: &Path, socket: &str, disk: &str, job: &str) -> Result<FioResult> {
-    done(command(folder, socket, disk, job), job)
+    run_on(folder, FioTarget::Nbd { socket, disk }, job)
 }
 
-/// Runs a job on a file to its end, by io_uring past the page cache.
+/// The same on anything.
 ///
 /// # Errors
-/// fio failed.
-pub fn run_on_file(file: &Path, job: &str) -> Result<FioResult> {
-    let name = format!("--filename={}", file.display());
-    let folder = file.parent().context("a file is in a directory")?;
-    done(command_of(folder, &["--ioengine=io_uring", "--direct=1", &name], job), job)
-}
-
-fn done(mut command: Command, job: &str) -> Result<FioResult> {
-    let output = command.output().context("fio")?;
+/// fio failed, or what it wrote was not read back.
+pub fn run_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Result<FioResult> {
+    let output = command_on(folder, target, job).output().context("fio")?;
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(
         output.status.success(),
@@ -62,7 +93,7 @@ fn done(mut command: Command, job: &str) -> Result<FioResult> {
     result(&said)
 }
 
-/// What a job's output says.
+/// What fio's output says, of all its jobs together.
 ///
 /// # Errors
 /// It is none.
@@ -70,10 +101,78 @@ pub fn result(said: &str) -> Result<FioResult> {
     // Notes may come before it.
     let told = said.find('{').map(|at| &said[at..]).context("fio tells nothing")?;
     let told: Value = serde_json::from_str(told).context("fio's output")?;
-    let job = &told["jobs"][0];
+    let jobs = told["jobs"].as_array().context("fio tells of no jobs")?;
+    let sum = |kind: &str| jobs.iter().filter_map(|job| job[kind]["iops"].as_f64()).sum();
     Ok(FioResult {
-        read_iops: job["read"]["iops"].as_f64().unwrap_or_default(),
-        write_iops: job["write"]["iops"].as_f64().unwrap_or_default(),
-        errors: job["error"].as_u64().unwrap_or_default(),
+        read_iops: sum("read"),
+        write_iops: sum("write"),
+        errors: jobs.iter().filter_map(|job| job["error"].as_u64()).sum(),
     })
+}
+
+/// The text of a job file that loads several targets alike, at once. `job` has the words
+/// for each, without the hyphens. Each target's bytes of each second are written to a log,
+/// which [`seconds`] reads.
+#[must_use]
+pub fn job_file(targets: &[FioTarget<'_>], job: &str) -> String {
+    let mut text = "[global]\nthread\nlog_avg_msec=1000\nlog_unix_epoch=1\n".to_owned();
+    for word in job.split_whitespace() {
+        let _ = writeln!(text, "{word}");
+    }
+    for (at, target) in targets.iter().enumerate() {
+        let _ = writeln!(text, "[job{at}]\nwrite_bw_log={LOG}\n{}", target.options().join("\n"));
+    }
+    text
+}
+
+const LOG: &str = "seconds";
+
+/// What target `at` of a job file got in each second: when the second ended, in
+/// milliseconds since 1970, and bytes per second. `folder` is the one in which fio ran,
+/// which must have ended.
+///
+/// # Errors
+/// fio wrote no such log.
+pub fn seconds(folder: &Path, at: usize) -> Result<Vec<(u64, u64)>> {
+    let file = folder.join(format!("{LOG}_bw.{}.log", at + 1));
+    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    text.lines().map(|line| second(line).with_context(|| format!("fio's log: {line}"))).collect()
+}
+
+/// A line of a log of bandwidth: time in ms, KiB/s, and what does not matter here (fio's
+/// manual, "Log File Formats").
+fn second(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.split(',').map(|field| field.trim().parse::<u64>());
+    let (time, rate) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some((time, rate.checked_mul(1024)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_file_names_each_target_and_its_log() {
+        let targets = [FioTarget::Nbd { socket: "/s", disk: "a" }, FioTarget::File("/f")];
+        let text = job_file(&targets, "rw=randwrite bs=512k");
+        assert!(text.contains("\nrw=randwrite\nbs=512k\n[job0]\n"), "{text}");
+        assert!(text.contains("uri=nbd+unix:///a?socket=/s\n[job1]\n"), "{text}");
+        assert!(text.ends_with("direct=1\nfilename=/f\n"), "{text}");
+    }
+
+    #[test]
+    fn results_of_all_jobs_are_one() {
+        let said = "fio: note\n{\"jobs\": [{\"read\": {\"iops\": 1.5}, \"error\": 0},\
+                    {\"write\": {\"iops\": 2.0}, \"read\": {\"iops\": 1.0}, \"error\": 5}]}";
+        let expected = FioResult { read_iops: 2.5, write_iops: 2.0, errors: 5 };
+        assert_eq!(result(said).unwrap(), expected);
+        assert!(result("nothing").is_err() && result("{}").is_err());
+    }
+
+    #[test]
+    fn logs_of_bandwidth_are_read() {
+        assert_eq!(second("1795395246068, 14336, 1, 0, 0"), Some((1_795_395_246_068, 14_680_064)));
+        assert_eq!(second("1795395246068"), None);
+        assert_eq!(second("x, 1"), None);
+    }
 }

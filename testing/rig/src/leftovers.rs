@@ -36,6 +36,7 @@ pub(crate) fn sweep(parent: &Path) {
         let Some(owner) = name.strip_prefix(FOLDER_PREFIX).and_then(owner_in) else { continue };
         if is_gone(owner) {
             end_listed(&entry.path());
+            unmount_in(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -44,6 +45,22 @@ pub(crate) fn sweep(parent: &Path) {
         let Some(owner) = name.strip_prefix(NAMESPACE_PREFIX).and_then(owner_in) else { continue };
         if is_gone(owner) {
             end_namespace(&name);
+        }
+    }
+}
+
+/// Takes away what is mounted in a folder, the last first, and the loop devices of that.
+fn unmount_in(folder: &Path) {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    for line in mounts.lines().rev() {
+        let mut fields = line.split(' ');
+        let (Some(source), Some(point)) = (fields.next(), fields.next()) else { continue };
+        if Path::new(point).starts_with(folder) {
+            // What serves it was killed, so nothing can be written back.
+            let _ = run(&["umount", "--lazy", point]);
+            if source.starts_with("/dev/loop") {
+                let _ = run(&["losetup", "--detach", source]);
+            }
         }
     }
 }

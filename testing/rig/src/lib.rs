@@ -9,7 +9,7 @@
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
-//! - [`fio`]: load on disks.
+//! - [`fio`]: load on disks; [`SlowDisk`]: a disk of a known speed.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -34,12 +34,14 @@ pub mod iperf;
 mod leftovers;
 mod light_guest;
 mod load_step;
+mod loop_device;
 mod namespace;
 pub mod nginx;
 pub mod ovs;
 mod process;
 mod programs;
 mod rig;
+mod slow_disk;
 mod static_group;
 mod stop_signal;
 mod testpmd;
@@ -57,10 +59,12 @@ pub use hugepages::Hugepages;
 pub use inside::enter_namespace;
 pub use light_guest::{LightGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
+pub use loop_device::LoopDevice;
 pub use namespace::{Namespace, Veth};
 pub use process::Process;
 pub use programs::{example, program, system_program};
 pub use rig::Rig;
+pub use slow_disk::SlowDisk;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};

@@ -34,17 +34,16 @@ pub(crate) fn command_line(
         accel,
         "-cpu",
         cpu,
-        "-m",
-        "256",
-        // The switch reads and writes the guest's memory through this file.
-        "-object",
-        "memory-backend-memfd,id=memory,size=256M,share=on",
         "-device",
         "virtio-rng-pci",
     ]
     .map(str::to_owned)
     .to_vec();
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    let memory = if spec.memory_mib == 0 { 256 } else { spec.memory_mib };
+    add("-m", memory.to_string());
+    // The switch reads and writes the guest's memory through this file.
+    add("-object", format!("memory-backend-memfd,id=memory,size={memory}M,share=on"));
     add("-smp", spec.cpus.max(1).to_string());
     if spec.boot != Boot::Firmware {
         let root = if spec.boot == Boot::RootDisk { " root=/dev/vda" } else { "" };

@@ -67,6 +67,8 @@ pub struct GuestSpec {
     pub boot: Boot,
     /// Virtual CPUs; 1 if 0.
     pub cpus: u16,
+    /// Memory in MiB; 256 if 0.
+    pub memory_mib: u32,
 }
 
 /// A VM that takes commands; dropping it switches it off.

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
 use suimon_rig::{Rig, fio, system_program};
 use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
@@ -64,7 +64,9 @@ fn by_fio(file: &Path, depth: u32) -> Result<f64> {
          --registerfiles --fixedbufs --cpus_allowed={CPU} --time_based --runtime={seconds} \
          --ramp_time=1"
     );
-    let told = fio::run_on_file(file, &job)?;
+    let folder = file.parent().context("a file is in a directory")?;
+    let path = file.to_str().context("its path is text")?;
+    let told = fio::run_on(folder, fio::FioTarget::File(path), &job)?;
     ensure!(told.errors == 0, "fio: {} requests failed", told.errors);
     Ok(told.read_iops / 1e3)
 }

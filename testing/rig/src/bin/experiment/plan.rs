@@ -1,92 +1,46 @@
-//! Plans: what is set up, and what load comes when.
+//! Plans of all kinds.
 
-use std::fmt;
+use anyhow::Result;
+use serde::Deserialize;
 
-use anyhow::{Result, bail};
-use serde::{Deserialize, Serialize};
+use crate::lab::{Lab, Outcome};
+use crate::{disk_io, qos_host, vmq};
 
-/// A plan, as its file has it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Plan {
-    /// What it is called; the record's file too.
-    pub(crate) name: String,
-    /// Guests, 1 to 32.
-    pub(crate) guests: u8,
-    /// Members of the team, 2 to 8.
-    pub(crate) uplinks: u8,
-    /// Processors of the switch, 1 to 64; they float.
-    pub(crate) processors: u16,
-    /// How many of them VMQ may use at first.
-    pub(crate) max_processors: u16,
-    /// Team modes.
-    pub(crate) modes: Vec<String>,
-    /// Team algorithms; each is run in each mode.
-    pub(crate) algorithms: Vec<String>,
-    /// What a session sends at most, in bits per second; without it as much as it can.
-    pub(crate) session_bps: Option<u64>,
-    /// One after another.
-    #[serde(rename = "phase")]
-    pub(crate) phases: Vec<Phase>,
-}
-
-/// A time in which the load stays.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Phase {
-    /// How long.
-    pub(crate) seconds: u64,
-    /// TCP sessions of each guest. As many as in the phase before go on as they are.
-    pub(crate) sessions: u32,
-    /// Sets how many processors VMQ may use, before the load changes.
-    pub(crate) max_processors: Option<u16>,
-}
-
-/// A mode with an algorithm.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Combination<'a> {
-    pub(crate) mode: &'a str,
-    pub(crate) algorithm: &'a str,
-}
-
-impl fmt::Display for Combination<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.mode, self.algorithm)
-    }
+/// A plan, by its `kind`.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Plan {
+    Vmq(vmq::Plan),
+    QosHost(qos_host::Plan),
+    DiskIo(disk_io::Plan),
 }
 
 impl Plan {
-    /// Reads and checks a plan. What a team may be is the daemon's to say.
+    /// Reads and checks a plan.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let plan: Self = toml::from_str(text)?;
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        if plan.name.is_empty() || !plan.name.bytes().all(is_plain) {
-            bail!("name: letters, digits and hyphens make it up, and it names a file");
-        }
-        for (key, value, least, most) in [
-            ("guests", u64::from(plan.guests), 1, 32),
-            ("uplinks", plan.uplinks.into(), 2, 8),
-            ("modes", plan.modes.len() as u64, 1, 3),
-            ("algorithms", plan.algorithms.len() as u64, 1, 5),
-            ("phase", plan.phases.len() as u64, 1, 100),
-        ] {
-            if !(least..=most).contains(&value) {
-                bail!("{key}: from {least} to {most} are possible, not {value}");
-            }
-        }
-        for phase in &plan.phases {
-            if !(2..=3600).contains(&phase.seconds) || phase.sessions > 1000 {
-                bail!("phase: 2 to 3600 seconds and up to 1000 sessions are possible: {phase:?}");
-            }
+        match &plan {
+            Self::Vmq(plan) => plan.check()?,
+            Self::QosHost(plan) => plan.check()?,
+            Self::DiskIo(plan) => plan.check()?,
         }
         Ok(plan)
     }
 
-    /// Every algorithm in every mode.
-    pub(crate) fn combinations(&self) -> Vec<Combination<'_>> {
-        let of_mode =
-            |mode| self.algorithms.iter().map(move |algorithm| Combination { mode, algorithm });
-        self.modes.iter().flat_map(|mode| of_mode(mode.as_str())).collect()
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Vmq(plan) => &plan.name,
+            Self::QosHost(plan) => &plan.name,
+            Self::DiskIo(plan) => &plan.name,
+        }
+    }
+
+    pub(crate) fn run(&self, lab: &Lab) -> Result<Outcome> {
+        match self {
+            Self::Vmq(plan) => vmq::run(plan, lab),
+            Self::QosHost(plan) => qos_host::run(plan, lab),
+            Self::DiskIo(plan) => disk_io::run(plan, lab),
+        }
     }
 }
 
@@ -94,18 +48,71 @@ impl Plan {
 mod tests {
     use super::Plan;
 
-    #[test]
-    fn the_plans_that_come_with_it_are_read_and_wrong_ones_refused() {
-        let teaming = include_str!("../../../../../lab/vmq-teaming.toml");
-        assert_eq!(Plan::parse(teaming).unwrap().combinations().len(), 12);
-        Plan::parse(include_str!("../../../../../lab/vmq-max-processors.toml")).unwrap();
-        for (from, to) in [
-            ("guests = 4", "guests = 0"),
-            ("name = \"vmq-teaming\"", "name = \"../x\""),
-            ("seconds = 15", "seconds = 1"),
-            ("uplinks", "uplink"),
-        ] {
-            assert!(Plan::parse(&teaming.replace(from, to)).is_err(), "{to}");
+    /// `good` is read, and what a replacement makes of it is refused with words that name
+    /// what is wrong.
+    fn refuses(good: &str, cases: &[(&str, &str, &str)]) {
+        Plan::parse(good).unwrap();
+        for (from, to, expected) in cases {
+            assert!(good.contains(from), "{from}");
+            let error = Plan::parse(&good.replacen(from, to, 1)).expect_err(to);
+            let error = format!("{error:#}");
+            assert!(error.contains(expected), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn plans_of_vmq_are_read_and_wrong_ones_refused() {
+        let teaming = include_str!("../../../../../lab/vmq-teaming.toml");
+        refuses(
+            teaming,
+            &[
+                ("kind = \"vmq\"", "", "kind"),
+                ("kind = \"vmq\"", "kind = \"vm\"", "vm"),
+                ("guests = 4", "guests = 0", "guests"),
+                ("name = \"vmq-teaming\"", "name = \"../x\"", "name"),
+                ("seconds = 12", "seconds = 1", "phase"),
+                ("uplinks", "uplink", "uplink"),
+            ],
+        );
+        let Plan::Vmq(plan) = Plan::parse(teaming).unwrap() else { panic!() };
+        assert_eq!(plan.combinations().len(), 12);
+        Plan::parse(include_str!("../../../../../lab/vmq-max-processors.toml")).unwrap();
+    }
+
+    #[test]
+    fn plans_of_qos_on_a_host_are_read_and_wrong_ones_refused() {
+        refuses(
+            include_str!("../../../../../lab/qos-host.toml"),
+            &[
+                ("folder = \"/var/tmp\"", "folder = \"tmp\"", "absolute"),
+                ("disks = 5", "disks = 0", "group"),
+                ("block_kib = 512", "block_kib = 500", "block_kib"),
+                ("disk_mib = 128", "disk_mib = 0", "disk_mib"),
+                ("seconds = 30", "seconds = 1", "seconds"),
+                ("{ max_iops = 1000 }", "{ max_iops = 0 }", "max_iops"),
+                ("{ max_iops = 1000 }", "{ max_iops = 2, min_iops = 3 }", "min_iops"),
+                ("limits = [{ max_iops = 1000 }, {}]", "limits = [{}]", "limits"),
+                ("document_iops = 18_000", "document_iops = 16_000", "90 %"),
+                ("max_iops", "most_iops", "most_iops"),
+            ],
+        );
+    }
+
+    #[test]
+    fn plans_of_disk_io_are_read_and_wrong_ones_refused() {
+        refuses(
+            include_str!("../../../../../lab/disk-io.toml"),
+            &[
+                ("folder = \"/var/tmp\"", "folder = \"\"", "absolute"),
+                ("rounds = 3", "rounds = 0", "rounds"),
+                ("depths = [1,", "depths = [0,", "depths"),
+                ("read_percent = 67", "read_percent = 101", "read_percent"),
+                ("block_kib = 8", "block_kib = 3", "block_kib"),
+                ("ways = [\"nbd\"]", "ways = []", "ways"),
+                ("ways = [\"nbd\"]", "ways = [\"nbd\", \"nbd\"]", "ways"),
+                ("\"raw\"", "\"vhd-fixed\"", "targets"),
+                ("\"pass-through\"", "\"floppy\"", "floppy"),
+            ],
+        );
     }
 }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use suimon_rig::ovs::{Lacp, OvsBonds};
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, make_static_group, run, until};
 
-use crate::plan::{Combination, Plan};
-use crate::record::{Processor, Queue, Second};
+use super::plan::{Combination, Plan};
+use super::record::{Processor, Queue, Second};
 
 /// The address behind the team.
 pub(crate) const FAR: &str = "10.77.0.1";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::plan::{Combination, Plan};
+use super::plan::{Combination, Plan};
 
 /// All runs of a plan.
 #[derive(Debug, Serialize)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_rig::{Process, Rig, until};
 
-use crate::scene::{FAR, Scene};
+use super::scene::{FAR, Scene};
 
 /// Sessions of one iperf3, which takes 128 at most.
 const SESSIONS_PER_CLIENT: u32 = 105;

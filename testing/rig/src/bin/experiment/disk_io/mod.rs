@@ -1,0 +1,62 @@
+//! Plans of kind `disk-io`: what disks do for what a file does natively, by fio.
+//!
+//! Native and Suimon take turns within each round, and which of them begins moves on from
+//! round to round, so that a machine that is busy at times is so to all.
+
+mod plan;
+mod record;
+mod scene;
+
+use anyhow::Result;
+use suimon_rig::Rig;
+
+use crate::lab::{Lab, Outcome};
+pub(crate) use plan::Plan;
+use record::{Record, Sample};
+use scene::Scene;
+
+/// All rounds.
+pub(crate) fn run(plan: &Plan, lab: &Lab) -> Result<Outcome> {
+    let mut record = Record::new(plan);
+    let ended = run_rounds(plan, lab, &mut record);
+    record.circumstances.end();
+    if let Err(error) = &ended {
+        record.failure = Some(format!("{error:#}"));
+    }
+    record.compare();
+    lab.keep(&plan.name, &record)?;
+    if lab.is_stopping() {
+        ended?;
+    }
+    let failures = u32::from(record.failure.is_some());
+    Ok(Outcome { summary: record.summary(), failures })
+}
+
+fn run_rounds(plan: &Plan, lab: &Lab, record: &mut Record) -> Result<()> {
+    let rig = Rig::new()?;
+    eprintln!("{}: makes and fills files and disks", plan.name);
+    let mut scene = Scene::set(&rig, plan)?;
+    for round in 0..plan.rounds {
+        for pattern in &plan.patterns {
+            eprintln!("{}: round {} of {}: {}", plan.name, round + 1, plan.rounds, pattern.name);
+            for depth in &plan.depths {
+                let mut subjects = plan.subjects();
+                let first = round % subjects.len();
+                subjects.rotate_left(first);
+                for subject in subjects {
+                    lab.check()?;
+                    record.samples.push(Sample {
+                        round,
+                        pattern: pattern.name.clone(),
+                        depth: *depth,
+                        subject: subject.text(),
+                        iops: scene.measure(subject, pattern, *depth)?,
+                    });
+                }
+            }
+        }
+        record.compare();
+        lab.keep(&plan.name, record)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Plans of kind `disk-io`.
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{check_bounds, check_folder, check_name};
+
+/// A plan, as its file has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// What it is called; the record's file too.
+    pub(crate) name: String,
+    /// The folder in which files are made, and removed.
+    pub(crate) folder: String,
+    /// Size of each target in MiB, 16 to 65 536.
+    pub(crate) disk_mib: u64,
+    /// How Suimon's disks are reached; each target is measured in each way.
+    pub(crate) ways: Vec<Way>,
+    /// Suimon's disks.
+    pub(crate) targets: Vec<Target>,
+    /// Requests under way at a time, each 1 to 256.
+    pub(crate) depths: Vec<u64>,
+    /// What each measurement takes, 1 to 600 s.
+    pub(crate) seconds: u64,
+    /// How often all are repeated, 1 to 100.
+    pub(crate) rounds: usize,
+    #[serde(rename = "pattern")]
+    pub(crate) patterns: Vec<Pattern>,
+}
+
+/// How a disk is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Way {
+    /// By fio's own NBD client over a Unix socket.
+    Nbd,
+    /// Over vhost-user-blk, by fio in a VM of QEMU. Without hardware virtualization that
+    /// measures how fast the guest's instructions are translated.
+    Vm,
+}
+
+/// A disk of Suimon's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Target {
+    Raw,
+    VhdFixed,
+    VhdDynamic,
+    VhdxFixed,
+    VhdxDynamic,
+    /// All of a loop device, which is on a file in the same folder.
+    PassThrough,
+}
+
+/// A load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pattern {
+    pub(crate) name: String,
+    /// What a request moves, in KiB: a power of two from 4 to 1024.
+    pub(crate) block_kib: u64,
+    /// How many of a hundred requests read.
+    pub(crate) read_percent: u64,
+    pub(crate) random: bool,
+}
+
+impl Plan {
+    /// Whether it is possible.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_name(&self.name)?;
+        check_folder(&self.folder)?;
+        check_bounds(&[
+            ("disk_mib", self.disk_mib, 16, 1 << 16),
+            ("ways", self.ways.len() as u64, 1, 2),
+            ("targets", self.targets.len() as u64, 1, 6),
+            ("depths", self.depths.len() as u64, 1, 16),
+            ("seconds", self.seconds, 1, 600),
+            ("rounds", self.rounds as u64, 1, 100),
+            ("pattern", self.patterns.len() as u64, 1, 16),
+        ])?;
+        for depth in &self.depths {
+            check_bounds(&[("depths", *depth, 1, 256)])?;
+        }
+        for pattern in &self.patterns {
+            check_bounds(&[
+                ("block_kib", pattern.block_kib, 4, 1024),
+                ("read_percent", pattern.read_percent, 0, 100),
+            ])?;
+            ensure!(pattern.block_kib.is_power_of_two(), "block_kib: must be a power of two");
+        }
+        ensure!(!has_twins(&self.ways), "ways: one is named twice");
+        ensure!(!has_twins(&self.targets), "targets: one is named twice");
+        Ok(())
+    }
+
+    /// All that is measured: the native ones first.
+    pub(crate) fn subjects(&self) -> Vec<Subject> {
+        let mut subjects = vec![Subject::NativeFile];
+        if self.targets.contains(&Target::PassThrough) {
+            subjects.push(Subject::NativeLoop);
+        }
+        for way in &self.ways {
+            subjects.extend(self.targets.iter().map(|target| Subject::Disk(*target, *way)));
+        }
+        subjects
+    }
+}
+
+fn has_twins<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().any(|(at, one)| list.iter().skip(at + 1).any(|other| one == other))
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A file of the folder, by fio's io_uring engine past the page cache.
+    NativeFile,
+    /// The loop device, the same way.
+    NativeLoop,
+    Disk(Target, Way),
+}
+
+impl Subject {
+    /// What it is compared with; none for what others are compared with.
+    pub(crate) fn reference(self) -> Option<Self> {
+        match self {
+            Self::NativeFile | Self::NativeLoop => None,
+            Self::Disk(Target::PassThrough, _) => Some(Self::NativeLoop),
+            Self::Disk(..) => Some(Self::NativeFile),
+        }
+    }
+
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::NativeFile => "native file".to_owned(),
+            Self::NativeLoop => "native loop device".to_owned(),
+            Self::Disk(target, way) => format!("{} over {}", target.name(), way.name()),
+        }
+    }
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nbd => "NBD",
+            Self::Vm => "vhost-user in a VM",
+        }
+    }
+}
+
+impl Target {
+    /// What it is called, as a disk too.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::VhdFixed => "vhd-fixed",
+            Self::VhdDynamic => "vhd-dynamic",
+            Self::VhdxFixed => "vhdx-fixed",
+            Self::VhdxDynamic => "vhdx-dynamic",
+            Self::PassThrough => "pass-through",
+        }
+    }
+
+    /// Its format and kind in a host file.
+    pub(crate) fn form(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Raw => ("raw", "fixed"),
+            Self::VhdFixed => ("vhd", "fixed"),
+            Self::VhdDynamic => ("vhd", "dynamic"),
+            Self::VhdxFixed => ("vhdx", "fixed"),
+            Self::VhdxDynamic => ("vhdx", "dynamic"),
+            Self::PassThrough => ("pass-through", "fixed"),
+        }
+    }
+}
+
+impl Pattern {
+    /// fio's words for it.
+    pub(crate) fn words(&self) -> String {
+        let kind = match (self.random, self.read_percent) {
+            (false, 0) => "write",
+            (false, 100) => "read",
+            (false, _) => "rw",
+            (true, 0) => "randwrite",
+            (true, 100) => "randread",
+            (true, _) => "randrw",
+        };
+        let mix = match self.read_percent {
+            0 | 100 => String::new(),
+            percent => format!(" --rwmixread={percent}"),
+        };
+        format!("--rw={kind} --bs={}k{mix}", self.block_kib)
+    }
+}

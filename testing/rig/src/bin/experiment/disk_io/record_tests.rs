@@ -1,0 +1,64 @@
+use super::*;
+use crate::plan::Plan as AnyPlan;
+
+fn record(samples: &[(usize, u64, &str, f64)]) -> Record {
+    let text = include_str!("../../../../../../lab/disk-io.toml");
+    let AnyPlan::DiskIo(plan) = AnyPlan::parse(text).unwrap() else { panic!() };
+    let mut record = Record::new(&plan);
+    for (round, depth, subject, iops) in samples {
+        record.samples.push(Sample {
+            round: *round,
+            pattern: "database".to_owned(),
+            depth: *depth,
+            subject: (*subject).to_owned(),
+            iops: *iops,
+        });
+    }
+    record.compare();
+    record
+}
+
+#[test]
+fn a_disk_is_compared_with_its_reference_of_the_same_round() {
+    let record = record(&[
+        (0, 4, "native file", 100.0),
+        (0, 4, "raw over NBD", 98.0),
+        (1, 4, "native file", 200.0),
+        (1, 4, "raw over NBD", 198.0),
+        (2, 4, "native file", 50.0),
+        (2, 4, "raw over NBD", 25.0),
+        // Of a round that ended before its reference was measured.
+        (3, 4, "raw over NBD", 1000.0),
+        (0, 4, "native loop device", 10.0),
+        (0, 4, "pass-through over NBD", 9.0),
+    ]);
+    let of = |subject: &str| {
+        let found = record.comparisons.iter().find(|of| of.subject == subject);
+        found.cloned().unwrap_or_else(|| panic!("{subject}"))
+    };
+    let raw = of("raw over NBD");
+    let expected = Spread { lowest: 0.5, median: 0.98, highest: 0.99 };
+    assert_eq!((raw.ratio, raw.is_goal_met), (Some(expected), Some(true)));
+    assert_eq!(raw.iops, Spread { lowest: 25.0, median: 98.0, highest: 1000.0 });
+    let native = of("native file");
+    assert_eq!((native.ratio, native.is_goal_met, native.iops.median), (None, None, 100.0));
+    let through = of("pass-through over NBD");
+    assert_eq!((through.ratio.unwrap().median, through.is_goal_met), (0.9, Some(false)));
+    assert!(!record.comparisons.iter().any(|of| of.subject.starts_with("vhd")), "not measured");
+    let summary = record.summary();
+    assert!(summary.contains("in 1 of 2 medians"), "{summary}");
+    assert!(summary.contains("| raw over NBD | 98 (50–99) |"), "{summary}");
+    // 100 times 8 KiB.
+    assert!(summary.contains("| native file | 1 (0–2) |"), "{summary}");
+}
+
+#[test]
+fn goals_depend_on_the_depth() {
+    assert_eq!([1, 2, 4, 32].map(goal), [0.90, 0.90, 0.97, 0.97]);
+    let at = |depth| {
+        let record =
+            record(&[(0, depth, "native file", 100.0), (0, depth, "vhd-fixed over NBD", 95.0)]);
+        record.comparisons.iter().find_map(|of| of.is_goal_met)
+    };
+    assert_eq!([at(2), at(4)], [Some(true), Some(false)]);
+}

@@ -1,0 +1,118 @@
+//! Plans of disks run to their end and record what they say, on small disks and for
+//! seconds. What figures come out is for `make experiment`.
+
+use std::fs;
+
+use serde_json::Value;
+use suimon_rig::{Rig, program, run};
+
+/// Runs a plan; returns its record and its summary.
+fn experiment(rig: &Rig, name: &str, plan: &str) -> (Value, String) {
+    let file = rig.path(&format!("{name}.toml"));
+    fs::write(&file, plan).unwrap();
+    let folder = format!("SUIMON_EXPERIMENT_FOLDER={}", rig.folder().display());
+    let summary = run(&["env", &folder, &program("experiment").unwrap(), &file]).unwrap();
+    let record = fs::read_to_string(rig.path(&format!("{name}.json"))).unwrap();
+    (serde_json::from_str(&record).unwrap(), summary)
+}
+
+#[test]
+fn qos_on_a_host_is_recorded_every_second_and_maximums_hold() {
+    let rig = Rig::new().unwrap();
+    let plan = r#"
+        kind = "qos-host"
+        name = "short"
+        folder = "/var/tmp"
+        # A busy machine does so much.
+        store_bytes_per_s = 40_000_000
+        store_depth_max = 2
+        format = "vhdx"
+        disk_kind = "fixed"
+        disk_mib = 16
+        block_kib = 64
+        depth = 1
+        calibration_s = 2
+        document_iops = 18_000
+        group = [{ name = "low", disks = 2 }, { name = "high", disks = 2 }]
+        [[step]]
+        name = "nothing"
+        seconds = 3
+        limits = [{}, {}]
+        published = ["", ""]
+        [[step]]
+        name = "all"
+        seconds = 3
+        limits = [{ max_iops = 2000 }, { min_iops = 6000 }]
+        published = ["", ""]
+    "#;
+    let (record, summary) = experiment(&rig, "short", plan);
+    println!("{summary}");
+    assert_eq!(record["failure"], Value::Null);
+    let scale = record["calibration"]["scale"].as_f64().unwrap();
+    let most = (2000.0 * scale).round();
+    assert_eq!(record["steps"][1]["limits"][0]["max_iops"].as_f64().unwrap(), most);
+    // Three seconds to warm up, two of calibration, three of each step and its change.
+    let seconds = record["seconds"].as_array().unwrap();
+    assert_eq!(seconds.len(), 3 + 2 + 4 + 4);
+    for second in seconds {
+        let disks = second["disks"].as_array().unwrap();
+        assert_eq!(disks.len(), 4);
+        assert_eq!(disks[3]["disk"], "vm04");
+    }
+    let has_fio = |of: &&Value| of["disks"][0]["fio_iops"].is_f64();
+    assert!(seconds.iter().filter(has_fio).count() >= 8, "{summary}");
+    let last = &seconds.last().unwrap()["disks"][2]["last_5_s"];
+    assert!(last["delivered_iops"].as_u64().unwrap() > 0, "{last}");
+    assert!(last["entitled_iops"].as_u64().unwrap() > 0, "{last}");
+
+    let verdicts = record["verdicts"].as_array().unwrap();
+    assert_eq!(verdicts.len(), 4);
+    let maximum = &verdicts[2]["maximum"];
+    // Looks at the counters are as late as the machine is busy; a maximum is not.
+    let highest = maximum["highest_window"].as_f64().unwrap();
+    assert!(highest > 0.0 && highest < 1.15, "{summary}");
+    assert_eq!(verdicts[3]["minimum"]["disks"], 2);
+    assert!(summary.contains("| all | high | minimum 6000 |"), "{summary}");
+}
+
+#[test]
+fn disks_are_measured_beside_native_ones() {
+    let rig = Rig::new().unwrap();
+    let plan = r#"
+        kind = "disk-io"
+        name = "formats"
+        folder = "/var/tmp"
+        disk_mib = 16
+        ways = ["nbd"]
+        targets = ["raw", "vhdx-dynamic", "pass-through"]
+        depths = [4]
+        seconds = 1
+        rounds = 1
+        [[pattern]]
+        name = "mixed"
+        block_kib = 8
+        read_percent = 67
+        random = true
+    "#;
+    let (record, summary) = experiment(&rig, "formats", plan);
+    println!("{summary}");
+    assert_eq!(record["failure"], Value::Null);
+    let subjects: Vec<&str> = record["comparisons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| of["subject"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "native file",
+        "native loop device",
+        "raw over NBD",
+        "vhdx-dynamic over NBD",
+        "pass-through over NBD",
+    ];
+    assert_eq!(subjects, expected);
+    for of in record["comparisons"].as_array().unwrap() {
+        assert!(of["iops"]["median"].as_f64().unwrap() > 0.0, "{of}");
+    }
+    assert!(!run(&["losetup", "--list"]).unwrap().contains("suimon-experiment"));
+}
