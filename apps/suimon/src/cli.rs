@@ -18,7 +18,8 @@ use crate::operation::OperationVerb;
 use crate::output::Context;
 use crate::qos::QosVerb;
 use crate::queue::{ProcessorVerb, QueueVerb};
-use crate::resource::{NicVerb, StoreVerb, SwitchVerb, TeamVerb, UplinkVerb};
+use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
+use crate::store::StoreVerb;
 use crate::top::TopFlags;
 use crate::vmq::VmqVerb;
 

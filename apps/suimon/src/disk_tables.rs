@@ -1,7 +1,8 @@
 //! Stores and disks as tables and in detail.
 
 use suimon_contract::{
-    DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus, Resource, StoreConfig, StoreStatus,
+    CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus, Resource,
+    StoreCapability, StoreConfig, StoreMeasurement, StoreStatus,
 };
 
 use crate::lines::{Lines, storage_state, word};
@@ -56,12 +57,53 @@ impl Shown for StoreConfig {
         lines.add("disks", one.disks);
         let of = or_dash(one.total_bytes.map(units::size));
         lines.add("free", format!("{} of {of}", or_dash(one.free_bytes.map(units::size))));
-        lines.add("capability", one.capability_iops.map_or("not known".to_owned(), units::iops));
+        lines.add("capability", capability(one));
+        if let Some(measured) = &one.measured {
+            add_measured(&mut lines, measured);
+        }
+        let estimate = one
+            .estimate
+            .as_ref()
+            .map(|of| format!("{}, {} ago", units::iops(of.iops), units::age(of.age_ms / 1000)));
+        lines.add("did while full", or_dash(estimate));
         lines.add("promised", promised(one, units::iops));
         lines.add("delivered (5 s)", units::iops(one.delivered_iops));
         lines.add("latency", or_dash(one.latency_ns.map(units::latency)));
         lines.add("requests in device", depth(one));
         lines.text()
+    }
+}
+
+fn capability(store: &StoreStatus) -> String {
+    match (store.capability_iops, store.capability_source) {
+        (Some(iops), Some(CapabilitySource::Declared)) => {
+            format!("{} (declared)", units::iops(iops))
+        }
+        (Some(iops), Some(CapabilitySource::Measured)) => {
+            format!("{} (measured)", units::iops(iops))
+        }
+        (Some(iops), None) => units::iops(iops),
+        (None, _) if store.config.capability_iops == Some(StoreCapability::MEASURE) => {
+            format!("not known; `suimon store measure {}` measures it", store.config.name)
+        }
+        (None, _) => "not known".to_owned(),
+    }
+}
+
+fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
+    let at = units::timestamp(measured.measured_unix_ms);
+    let through = if measured.direct { "" } else { ", through the page cache" };
+    let file = units::size(measured.file_bytes);
+    let how = format!("{} s each on {file}{through}", measured.seconds);
+    lines.add("measured", format!("{} at {at}, {how}", units::iops(measured.iops)));
+    if measured.others_iops > 0 {
+        lines.add("measured beside", units::iops(measured.others_iops));
+    }
+    for figure in &measured.patterns {
+        let (half, most) = (figure.latency_ns_p50, figure.latency_ns_p99);
+        let took = format!("{} p50, {} p99", units::latency(half), units::latency(most));
+        let text = format!("{} at depth {}, {took}", units::iops(figure.iops), figure.depth);
+        lines.add(&format!("  {}", figure.pattern.word()), text);
     }
 }
 

@@ -1,6 +1,6 @@
 use suimon_contract::{
     DiskNbdStatus, DiskQos, DiskVhostUserStatus, QosDelivery, QosFlowStatus, StorageState,
-    parse_toml,
+    StoreEstimate, StorePattern, StorePatternFigure, parse_toml,
 };
 
 use super::*;
@@ -13,6 +13,7 @@ capability_iops = 50000
 [[store]]
 name = "slow"
 path = "/srv/slow"
+capability_iops = "measure"
 normalization_bytes = "64 KiB"
 [[qos_policy]]
 name = "gold"
@@ -49,6 +50,23 @@ fn stores() -> Vec<StoreStatus> {
             total_bytes: Some(2 << 40),
             free_bytes: Some(1 << 40),
             capability_iops: Some(50_000),
+            capability_source: Some(CapabilitySource::Declared),
+            measured: Some(StoreMeasurement {
+                iops: 48_000,
+                measured_unix_ms: 1_700_000_000_000,
+                seconds: 10,
+                patterns: vec![StorePatternFigure {
+                    pattern: StorePattern::RandomWrite,
+                    iops: 48_000,
+                    depth: 32,
+                    latency_ns_p50: 600_000,
+                    latency_ns_p99: 1_400_000,
+                }],
+                file_bytes: 1 << 30,
+                direct: true,
+                others_iops: 250,
+            }),
+            estimate: Some(StoreEstimate { iops: 51_000, age_ms: 65_000 }),
             promised_iops: 1500,
             promised_percent: Some(3),
             disks: 1,
@@ -64,6 +82,9 @@ fn stores() -> Vec<StoreStatus> {
             total_bytes: None,
             free_bytes: None,
             capability_iops: None,
+            capability_source: None,
+            measured: None,
+            estimate: None,
             promised_iops: 1000,
             promised_percent: None,
             disks: 1,

@@ -113,6 +113,7 @@ fn value_name(form: Form) -> &'static str {
         Form::Vlans => "VLAN,FIRST-LAST,…",
         Form::Cpus => "CPU,…",
         Form::Number { .. } | Form::OneOfNumbers(_) => "NUMBER",
+        Form::NumberOr { .. } => "NUMBER|WORD",
         Form::Flag => "true|false",
         Form::OneOf(_) => "KIND",
         Form::Table(_) | Form::Tables(_) => "TABLE",
@@ -141,9 +142,11 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
     let number_or_text =
         |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
     match form {
-        Form::Number { .. } | Form::OneOfNumbers(_) | Form::Bytes { .. } | Form::Vlan => {
-            number_or_text(text.trim())
-        }
+        Form::Number { .. }
+        | Form::NumberOr { .. }
+        | Form::OneOfNumbers(_)
+        | Form::Bytes { .. }
+        | Form::Vlan => number_or_text(text.trim()),
         Form::Vlans | Form::Cpus => {
             text.split(',').map(|item| number_or_text(item.trim())).collect()
         }

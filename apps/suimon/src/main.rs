@@ -32,6 +32,7 @@ mod resource;
 mod resource_tables;
 mod settings;
 mod storage_flags;
+mod store;
 mod table;
 mod team_tables;
 mod top;

@@ -179,7 +179,7 @@ impl Different {
                 let capability_iops = others
                     .get("capability_iops")
                     .and_then(Value::as_u64)
-                    .or_else(|| known.and_then(|store| store.capability_iops));
+                    .or_else(|| known.and_then(|store| store.capability_iops?.declared()));
                 let Some(capability_iops) = capability_iops else {
                     return Err(Failure::Usage(format!(
                         "say what store/{name} could do, like capability_iops=50000"

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_client::{Captured, ChangeOptions};
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    AddressStatus, Name, NicConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
     parse_resource,
 };
 
@@ -52,8 +52,6 @@ pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig
 pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
-/// Verbs of `store`, which has none of its own.
-pub(crate) type StoreVerb = ResourceVerb<StoreConfig, Infallible>;
 
 /// What only switches can do.
 #[derive(Clone, Debug, Subcommand)]

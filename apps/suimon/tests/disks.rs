@@ -45,6 +45,8 @@ fn host_with_disks() -> Daemon {
         ("POST /1.0/qos-policies?force=true ", accepted()),
         ("POST /1.0/qos-policies ", json("422 Unprocessable", REFUSAL)),
         ("POST /1.0/disks", accepted()),
+        ("POST /1.0/stores/fast/measure ", accepted()),
+        ("PATCH /1.0/stores/fast ", accepted()),
         ("PATCH /1.0/disks/web ", accepted()),
         ("DELETE /1.0/disks/web", accepted()),
         ("GET /1.0/operations/7/follow", lines(&[operation("running", ""), checked])),
@@ -117,6 +119,34 @@ fn disks_are_made_changed_and_deleted_as_their_flags_say() {
         let expected = format!("POST /1.0/disks/web/{verb} HTTP/1.1 ");
         assert_eq!(asked(&["disk", verb, "web"]), expected);
     }
+}
+
+#[test]
+fn stores_are_measured_as_the_flags_say() {
+    let daemon = host_with_disks();
+    let asked = |args: &[&str]| {
+        let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
+        assert_eq!(code, 0, "{err}");
+        daemon.asked().pop().unwrap()
+    };
+    assert_eq!(
+        asked(&["store", "measure", "fast"]),
+        r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":10,"beside":false}"#
+    );
+    assert_eq!(
+        asked(&["store", "measure", "fast", "--seconds=30", "--beside"]),
+        r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":30,"beside":true}"#
+    );
+    for (value, told) in [("measure", r#""measure""#), ("12000", "12000")] {
+        let expected = format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capability_iops":{told}}}"#);
+        assert_eq!(asked(&["store", "set", "fast", "--capability-iops", value]), expected);
+    }
+    let run = |args: &[&str]| told(&daemon.run(args)).0;
+    assert_eq!(run(&["store", "measure", "fast", "--seconds=0"]), 2);
+    assert_eq!(run(&["store", "measure", "fast", "--seconds=601"]), 2);
+    assert_eq!(run(&["store", "set", "fast", "--capability-iops=0"]), 2);
+    assert_eq!(run(&["store", "set", "fast", "--capability-iops=much"]), 2);
+    assert_eq!(run(&["store", "measure"]), 2);
 }
 
 #[test]

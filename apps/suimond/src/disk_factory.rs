@@ -13,7 +13,7 @@ use suimon_ports::{
 };
 use suimon_quantity::DiskId;
 use suimon_storage::StoragePlane;
-use suimon_uring::HostStores;
+use suimon_uring::{HostStores, UringSource};
 use suimon_vhost_user::VhostUserDisk;
 
 /// What disks of this host need: `plane` serves them, files and random numbers are the
@@ -23,6 +23,7 @@ pub fn host_disks(plane: StoragePlane, confinement: Confinement) -> DiskParts {
         plane: Arc::new(plane),
         devices: Arc::new(HostDisks::new(confinement)),
         stores: Arc::new(HostStores),
+        io: Arc::new(UringSource),
         random: Arc::new(random),
     }
 }

@@ -76,6 +76,11 @@ fn store() -> StoreStatus {
         "state": "ready", "free_bytes": 1024, "capability_iops": 4000,
         "promised_iops": 2000, "disks": 1, "delivered_iops": 1500,
         "latency_ns": 250_000, "depth": 1, "depth_allowed": 8,
+        "measured": {
+            "iops": 3900, "measured_unix_ms": 1, "seconds": 10, "patterns": [],
+            "file_bytes": 1024, "direct": true, "others_iops": 0,
+        },
+        "estimate": {"iops": 4100, "age_ms": 1500},
     }))
 }
 
@@ -133,6 +138,9 @@ fn disks_and_stores_are_measured() {
     for line in [
         "suimon_store_up{store=\"fast\"} 1.0",
         "suimon_store_promised_iops{store=\"fast\"} 2000.0",
+        "suimon_store_measured_iops{store=\"fast\"} 3900.0",
+        "suimon_store_estimated_iops{store=\"fast\"} 4100.0",
+        "suimon_store_estimate_age_seconds{store=\"fast\"} 1.5",
         "suimon_store_latency_seconds{store=\"fast\"} 0.00025",
         "suimon_disk_up{disk=\"gold\"} 0.0",
         "suimon_disk_requests_total{disk=\"gold\",operation=\"read\"} 7",

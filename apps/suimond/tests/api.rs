@@ -29,6 +29,7 @@ const ENDPOINTS: &[&str] = &[
     "/1.0/nics/{name}/capture",
     "/1.0/stores",
     "/1.0/stores/{name}",
+    "/1.0/stores/{name}/measure",
     "/1.0/disks",
     "/1.0/disks/{name}",
     "/1.0/disks/{name}/check",

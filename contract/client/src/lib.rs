@@ -21,6 +21,7 @@ mod client;
 mod disks;
 mod error;
 mod resources;
+mod stores;
 mod stream;
 mod transport;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ByteSize, DiskQos, Name, SocketMode, StoreFile};
+use crate::{ByteSize, DiskQos, Name, SocketMode, StoreCapability, StoreFile};
 
 /// `virtio_blk` tells 20 bytes of a serial number (virtio 1.2, 5.2.6.2,
 /// `VIRTIO_BLK_T_GET_ID`).
@@ -21,10 +21,11 @@ pub struct StoreConfig {
     /// one disk has all of.
     #[schema(value_type = String)]
     pub path: PathBuf,
-    /// Normalised operations per second that it can do, 1 to 1 000 000 000. If absent, that
-    /// is not known, and minimums are promised only with force.
+    /// Normalised operations per second that it can do, 1 to 1 000 000 000, or `measure`:
+    /// what `suimon store measure` found out last. If absent, and before it was measured,
+    /// that is not known, and minimums are promised only with force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capability_iops: Option<u64>,
+    pub capability_iops: Option<StoreCapability>,
     /// Bytes that count as one operation, a power of two from 512 B to 1 MiB.
     #[serde(default = "default_normalization_bytes")]
     pub normalization_bytes: ByteSize,

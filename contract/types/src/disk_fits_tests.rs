@@ -1,4 +1,6 @@
-use crate::{ApiError, DiskConfig, DiskKind, HostConfig, SocketMode, parse_toml, validate};
+use crate::{
+    ApiError, DiskConfig, DiskKind, HostConfig, SocketMode, StoreCapability, parse_toml, validate,
+};
 
 const STORES: &str = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[store]]\n\
                       name = \"slow\"\npath = \"/srv/slow\"\n";
@@ -48,6 +50,16 @@ fn what_is_not_written_follows_from_the_format() {
     let store = &read("").unwrap().stores[0];
     assert_eq!((store.normalization_bytes.bytes(), store.depth_max), (8192, 256));
     assert_eq!(store.capability_iops, None);
+}
+
+#[test]
+fn what_a_store_can_do_is_a_number_or_measured() {
+    let of = |value: &str| {
+        let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapability_iops = {value}\n");
+        parse_toml(&text, None).unwrap().stores[0].capability_iops
+    };
+    assert_eq!(of("12000"), Some(StoreCapability::Declared(12_000)));
+    assert_eq!(of("\"measure\""), Some(StoreCapability::MEASURE));
 }
 
 #[test]
@@ -122,7 +134,15 @@ fn stores_are_checked() {
         ("path = \"srv\"", "path: must be an absolute path, not \"srv\""),
         (
             "path = \"/s\"\ncapability_iops = 0",
-            "capability_iops: must be a whole number from 1 to 1000000000, not 0",
+            "capability_iops: must be a whole number from 1 to 1000000000, or `measure`, not 0",
+        ),
+        (
+            "path = \"/s\"\ncapability_iops = \"measured\"",
+            "capability_iops: must be a whole number from 1 to 1000000000, or `measure`, not \"measured\"",
+        ),
+        (
+            "path = \"/s\"\ncapability_iops = 1.5",
+            "capability_iops: must be a whole number from 1 to 1000000000, or `measure`, not 1.5",
         ),
         (
             "path = \"/s\"\nnormalization_bytes = 1000",

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DiskConfig, QosFlowStatus, StoreConfig};
+use crate::{
+    CapabilitySource, DiskConfig, QosFlowStatus, StoreConfig, StoreEstimate, StoreMeasurement,
+};
 
 /// Whether a store or a disk is as desired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -37,6 +39,16 @@ pub struct StoreStatus {
     /// that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
+    /// How that is known; absent while it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability_source: Option<CapabilitySource>,
+    /// What the last measurement found out, of the store as it is configured now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<StoreMeasurement>,
+    /// What it did when requests last waited for it; absent if they never did since its
+    /// disks are in service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<StoreEstimate>,
     /// What all minimums on it come to, in normalised operations per second.
     pub promised_iops: u64,
     /// How much of its capability that is, in percent, rounded up; absent while its

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DiskQos, Name, QosDelivery, parse_toml};
+use crate::{DiskQos, Name, QosDelivery, StorePattern, StorePatternFigure, parse_toml};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -22,6 +22,23 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         total_bytes: Some(1 << 40),
         free_bytes: Some(1 << 39),
         capability_iops: Some(50_000),
+        capability_source: Some(CapabilitySource::Measured),
+        measured: Some(StoreMeasurement {
+            iops: 50_000,
+            measured_unix_ms: 1_700_000_000_000,
+            seconds: 10,
+            patterns: vec![StorePatternFigure {
+                pattern: StorePattern::RandomMixed,
+                iops: 50_000,
+                depth: 32,
+                latency_ns_p50: 500_000,
+                latency_ns_p99: 900_000,
+            }],
+            file_bytes: 1 << 30,
+            direct: true,
+            others_iops: 0,
+        }),
+        estimate: Some(StoreEstimate { iops: 51_000, age_ms: 400 }),
         promised_iops: 500,
         promised_percent: Some(1),
         disks: 1,

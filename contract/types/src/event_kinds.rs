@@ -160,6 +160,8 @@ catalogue! {
         "A store is not as desired; the daemon tries again.";
     6005 StoreRecovered "store_recovered" Info
         "A store that had failed is as desired again.";
+    6006 StoreMeasured "store_measured" Info
+        "It was measured what a store can do; the fields have the figures, and whether what is promised fits.";
     6101 DiskCreated "disk_created" Info
         "A disk was made known and opened.";
     6102 DiskChanged "disk_changed" Info
@@ -198,6 +200,10 @@ catalogue! {
         "A disk or policy whose minimum was not met gets it again.";
     6206 PromiseForced "promise_forced" Warning
         "More was promised than a store can keep, because the change was forced; the fields have the arithmetic.";
+    6207 CapabilityLow "capability_low" Warning
+        "For 30 s a store did less, while requests waited for it, than what is promised needs; not all minimums can be kept at once.";
+    6208 CapabilityEnough "capability_enough" Info
+        "A store that did too little for what is promised does enough again, or less is promised.";
 }
 
 #[cfg(test)]

@@ -64,6 +64,15 @@ pub enum Form {
         /// Largest value.
         most: u64,
     },
+    /// A whole number, or this word.
+    NumberOr {
+        /// Smallest value.
+        least: u64,
+        /// Largest value.
+        most: u64,
+        /// The word.
+        word: &'static str,
+    },
     /// A number of bytes, or a text with a unit.
     Bytes {
         /// Smallest value.
@@ -135,6 +144,9 @@ impl Form {
                 format!("a list of 1 to {PROCESSORS_MAX} different CPU numbers, like [2, 3]")
             }
             Self::Number { least, most } => format!("a whole number from {least} to {most}"),
+            Self::NumberOr { least, most, word } => {
+                format!("a whole number from {least} to {most}, or `{word}`")
+            }
             Self::Bytes { least, most, step } => describe_bytes(least, most, step),
             Self::OneOfNumbers(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
@@ -187,6 +199,9 @@ impl Form {
             Self::Number { least, most } => {
                 value.as_u64().is_some_and(|number| (least..=most).contains(&number))
             }
+            Self::NumberOr { least, most, word } => {
+                text == Some(word) || Self::Number { least, most }.accepts(value)
+            }
             Self::Bytes { least, most, step } => {
                 serde_json::from_value(value.clone()).map(ByteSize::bytes).is_ok_and(|bytes| {
                     (least..=most).contains(&bytes) && bytes.checked_rem(step) == Some(0)
@@ -224,7 +239,9 @@ impl Form {
             Self::Vlan | Self::Number { .. } | Self::OneOfNumbers(_) => {
                 value.is_i64() || value.is_u64()
             }
-            Self::Bytes { .. } => value.is_i64() || value.is_u64() || value.is_string(),
+            Self::Bytes { .. } | Self::NumberOr { .. } => {
+                value.is_i64() || value.is_u64() || value.is_string()
+            }
             Self::Flag => value.is_boolean(),
             Self::Vlans
             | Self::Cpus

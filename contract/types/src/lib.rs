@@ -33,6 +33,7 @@
 //! | `/1.0/stores`, `/1.0/qos-policies`, `/1.0/disks` | the same verbs with [`StoreConfig`], [`QosPolicyConfig`] and [`DiskConfig`]; `DELETE` of a disk with `?with_file=true` deletes its file too |
 //! | `POST /1.0/disks/{name}/check`, `…/compact`, `…/merge` | look whether its file is sound; give back what it does not need; write it into its parent |
 //! | `POST /1.0/disks/{name}/convert`, `…/snapshot` | [`ConvertDiskRequest`], [`SnapshotDiskRequest`] |
+//! | `POST /1.0/stores/{name}/measure` | [`MeasureStoreRequest`]: find out what it can do |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
 //! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
@@ -97,6 +98,7 @@ mod shape;
 mod status;
 mod steering_status;
 mod storage_keys;
+mod store_capability;
 mod store_file;
 mod team_config;
 mod team_fits;
@@ -147,12 +149,19 @@ pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
 pub use processor_stages::ProcessorStages;
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};
-pub use request::{ApplyRequest, ConvertDiskRequest, MoveQueueRequest, SnapshotDiskRequest};
+pub use request::{
+    ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
+    MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
+};
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
     ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus,
 };
 pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
+pub use store_capability::{
+    CapabilitySource, MeasureWord, StoreCapability, StoreEstimate, StoreMeasurement, StorePattern,
+    StorePatternFigure,
+};
 pub use store_file::{StoreFile, StoreFileError};
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,

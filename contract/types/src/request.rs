@@ -50,3 +50,25 @@ pub struct SnapshotDiskRequest {
     /// The new file, relative to the store's path; it is not there yet.
     pub file: StoreFile,
 }
+
+/// Seconds for which each pattern is measured unless told otherwise.
+pub const MEASURE_SECONDS_DEFAULT: u64 = 10;
+/// And at most.
+pub const MEASURE_SECONDS_MAX: u64 = 600;
+
+/// `POST /1.0/stores/{name}/measure`: what the store can do. The body may be absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MeasureStoreRequest {
+    /// Seconds for which each pattern is measured, 1 to 600; 10 if absent.
+    pub seconds: u64,
+    /// Measure although VMs or NBD clients use disks of the store: they get less meanwhile,
+    /// and what is measured is what they leave.
+    pub beside: bool,
+}
+
+impl Default for MeasureStoreRequest {
+    fn default() -> Self {
+        Self { seconds: MEASURE_SECONDS_DEFAULT, beside: false }
+    }
+}

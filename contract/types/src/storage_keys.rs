@@ -8,6 +8,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 const IOPS: Form = Form::Number { least: 1, most: 1_000_000_000 };
+/// What a store can do is also found out.
+const CAPABILITY: Form = Form::NumberOr { least: 1, most: 1_000_000_000, word: "measure" };
 const SECTOR: Form = Form::OneOfNumbers(&[512, 4096]);
 /// Far more than any format but raw can have, and than any store has.
 const DISK_BYTES: Form = Form::Bytes { least: 512, most: 1 << 50, step: 512 };
@@ -17,7 +19,7 @@ const BLOCK_BYTES: Form = Form::Bytes { least: 512 * KIB, most: 256 * MIB, step:
 pub(crate) const STORE: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("path", Form::FilePath, Effect::Replace),
-    optional("capability_iops", IOPS, Effect::Live),
+    optional("capability_iops", CAPABILITY, Effect::Live),
     optional(
         "normalization_bytes",
         Form::Bytes { least: 512, most: MIB, step: 512 },

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::test_configs::name;
-use crate::{DiskConfig, DiskFormat, DiskQos, QosPolicyConfig, StoreConfig};
+use crate::{DiskConfig, DiskFormat, DiskQos, QosPolicyConfig, StoreCapability, StoreConfig};
 
 /// What a host has of storage.
 #[derive(Debug)]
@@ -17,7 +17,11 @@ pub(crate) struct Storage {
 }
 
 fn store() -> impl Strategy<Value = StoreConfig> {
-    (option::of(1u64..1_000_000), 1u64..=2048, 1u32..=1024).prop_map(|(iops, sectors, depth)| {
+    let capability = prop_oneof![
+        4 => (1u64..1_000_000).prop_map(StoreCapability::Declared),
+        1 => Just(StoreCapability::MEASURE),
+    ];
+    (option::of(capability), 1u64..=2048, 1u32..=1024).prop_map(|(iops, sectors, depth)| {
         let store = json!({
             "name": "s", "path": "/srv/a b", "normalization_bytes": 512_u64 << (sectors % 12),
             "depth_max": depth,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::validate::qos_of_host;
 use crate::{
     ApiError, DiskConfig, DiskFormat, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
-    QosPolicyKind, Resource,
+    QosPolicyKind, Resource, StoreCapability,
 };
 
 /// Most proposals of one request.
@@ -96,7 +96,7 @@ impl WhatIfRequest {
                 QosProposal::QosPolicy(policy) => policy.apply(&mut config),
                 QosProposal::Store(store) => {
                     let found = existing(&mut config.stores, &store.name)?;
-                    found.capability_iops = Some(store.capability_iops);
+                    found.capability_iops = Some(StoreCapability::Declared(store.capability_iops));
                 }
                 QosProposal::WithoutDisk(name) => {
                     existing(&mut config.disks, name)?;

@@ -29,7 +29,9 @@ use crate::event_texts::{change_failed, planned_events};
 use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
-use crate::records::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
+use crate::records::{
+    Intent, StoreChange, StoredState, clear_intent, clear_measured, save_intent, save_state,
+};
 use crate::wanted::{Claim, WantedPorts, claim, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
@@ -288,6 +290,8 @@ impl Controller {
         let drafts = planned_events(to, edit);
         let mut changes = vec![save_state(&to.state)?, clear_intent()];
         changes.extend(with_it);
+        let gone = self.shared.disks.measured_and_gone(&to.state.config);
+        changes.extend(gone.iter().map(clear_measured));
         self.shared.events.commit(drafts, changes)
     }
 

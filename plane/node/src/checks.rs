@@ -43,12 +43,13 @@ impl Shared {
         let config = edit.candidate(&current.config)?;
         validate(&config)?;
         validate_change(&current.config, &config)?;
-        let forced = overcommitted(&current.config, &config);
+        let forced = overcommitted(&current.config, &config, &self.disks.measured());
         if !forced.is_empty() && !options.force {
             return Err(forced);
         }
         let disks = wanted_disks(&config);
-        let errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
+        let mut errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
+        errors.extend(self.disks.check_not_measured(&config));
         if !errors.is_empty() {
             return Err(errors);
         }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, Name};
+use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Name};
 use suimon_ports::{DeviceNotice, Placement, StateStore};
 use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
 use suimon_switch::MoveError;
 
 use crate::devices::Devices;
-use crate::disks::{DiskJobUnderWay, DiskWork};
+use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
@@ -36,6 +36,7 @@ pub(crate) enum Command {
     MoveQueue { operation: OperationHandle, queue: QueueId, to: ProcessorId },
     Notice { port: PortId, generation: u64, notice: DeviceNotice },
     DiskWork { operation: OperationHandle, disk: Name, work: DiskWork },
+    MeasureStore { operation: OperationHandle, store: Name, request: MeasureStoreRequest },
     DiskNotice { disk: DiskId, generation: u64, notice: DeviceNotice },
     Stop,
 }
@@ -54,6 +55,8 @@ pub(crate) struct Controller {
     pub(crate) teams: TeamThreads,
     /// Work on disks, one step of one of them in each turn.
     pub(crate) disk_jobs: VecDeque<DiskJobUnderWay>,
+    /// Measurements of stores, each in a thread of its own.
+    pub(crate) measurements: Vec<MeasurementUnderWay>,
 }
 
 impl Controller {
@@ -70,6 +73,7 @@ impl Controller {
             self.retry_due();
             self.retry_disks();
             self.step_disk_jobs();
+            self.end_measurements();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
             if stop {
@@ -82,6 +86,7 @@ impl Controller {
             "The daemon stops; TAP devices stay, connections of VMs end.",
         )]);
         self.give_up_disk_jobs();
+        self.give_up_measurements();
         // Partners are told while frames still pass.
         self.teams.stop();
         for port in self.shared.ports.all() {
@@ -117,6 +122,11 @@ impl Controller {
                 Command::DiskWork { operation, disk, work } => {
                     self.write_drafts();
                     self.begin_disk_work(operation, &disk, &work);
+                    self.write_drafts();
+                }
+                Command::MeasureStore { operation, store, request } => {
+                    self.write_drafts();
+                    self.begin_measurement(operation, &store, request);
                     self.write_drafts();
                 }
                 Command::MoveQueue { operation, queue, to } => {

@@ -1,12 +1,15 @@
 //! Disks: opened from their stores, given to the storage plane, and offered to VMs and
 //! NBD clients as desired.
 
+mod capability;
 mod entry;
 mod exports;
 mod flows;
 mod growing;
 mod jobs;
 mod limits;
+mod measured_words;
+mod measuring;
 mod notices;
 mod opening;
 mod pausing;
@@ -22,16 +25,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use suimon_contract::Name;
-use suimon_ports::{DiskDevices, StoreFileError, StoreFiles, StoreSource};
+use suimon_ports::{DiskDevices, FileIoSource, StoreFileError, StoreFiles, StoreSource};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::images;
 use suimon_storage_qos::PolicyId;
 
+pub(crate) use self::capability::MeasuredStore;
+use self::capability::MeasuredStores;
 pub(crate) use self::entry::DiskEntry;
 use self::exports::Exports;
 pub(crate) use self::jobs::DiskJobUnderWay;
 use self::limits::Told;
 pub(crate) use self::limits::overcommitted;
+pub(crate) use self::measuring::MeasurementUnderWay;
+use self::measuring::StoreInMeasurement;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
 pub(crate) use self::wanted::{
@@ -51,6 +58,8 @@ pub struct DiskParts {
     pub devices: Arc<dyn DiskDevices>,
     /// Opens stores.
     pub stores: Arc<dyn StoreSource>,
+    /// I/O for measurements, like what processors have.
+    pub io: Arc<dyn FileIoSource>,
     /// Identities of new images.
     pub random: RandomSource,
 }
@@ -65,6 +74,10 @@ pub(crate) struct Disks {
     ids: Mutex<Ids>,
     /// What the plane was told of stores.
     told: Mutex<BTreeMap<StoreId, Told>>,
+    /// What stores could do when they were measured.
+    measured: RwLock<Arc<MeasuredStores>>,
+    /// Stores that are being measured.
+    in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
 
 /// Numbers of what has a name, for as long as the daemon runs; none is given twice.
@@ -85,6 +98,8 @@ impl Disks {
             stores: Mutex::default(),
             ids: Mutex::default(),
             told: Mutex::default(),
+            measured: RwLock::default(),
+            in_measurement: Mutex::default(),
         }
     }
 
@@ -205,5 +220,7 @@ fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
 
 #[cfg(test)]
 mod jobs_tests;
+#[cfg(test)]
+mod measuring_tests;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use suimon_contract::{
-    AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus, Name,
-    NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus, QosPolicyStatus, QueueStatus,
-    Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmqStatus,
-    WhatIfAnswer, WhatIfRequest, parse_toml,
+    AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
+    MeasureStoreRequest, Name, NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus,
+    QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot,
+    UplinkStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
 };
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -222,6 +222,24 @@ impl Node {
         let operation = self.shared.operations.add(&kind, &format!("disk/{disk}"), true)?;
         let id = operation.id();
         let command = Command::DiskWork { operation, disk: disk.clone(), work };
+        self.send(command).map_err(crate::checks::first_of)?;
+        self.operation(id).ok_or_else(lost)
+    }
+
+    /// Begins to measure what a store can do. What stands against it is told at once.
+    ///
+    /// # Errors
+    /// There is no such store, it is being measured, or its disks are used.
+    pub fn measure_store(
+        &self,
+        store: &Name,
+        request: MeasureStoreRequest,
+    ) -> Result<Operation, ApiError> {
+        self.shared.check_measurement(store, request)?;
+        let subject = format!("store/{store}");
+        let operation = self.shared.operations.add("store measure", &subject, true)?;
+        let id = operation.id();
+        let command = Command::MeasureStore { operation, store: store.clone(), request };
         self.send(command).map_err(crate::checks::first_of)?;
         self.operation(id).ok_or_else(lost)
     }

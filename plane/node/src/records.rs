@@ -7,17 +7,20 @@
 //! | `events` | sequence, 20 digits | the event |
 //! | `owned` | `netns/device` | [`OwnedTap`] that may be deleted by us |
 //! | `sockets` | the path | [`OwnedSocket`] that may be deleted by us |
+//! | `measured` | the store's name | [`MeasuredStore`]: what it could do when it was measured |
 //! | `doomed` | the path | [`DoomedFile`] of a store, which no disk has, to be deleted |
 //!
 //! Values are JSON, so that a store can be read by people and by later versions.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use suimon_contract::{HostConfig, StoreFile};
+use suimon_contract::{HostConfig, Name, StoreFile};
 use suimon_ports::{FileIdentity, LeftSocket, StateStore, StoreError};
 
+use crate::disks::MeasuredStore;
 use crate::wanted::Tap;
 
 pub(crate) const DESIRED: &str = "desired";
@@ -26,6 +29,8 @@ pub(crate) const OWNED: &str = "owned";
 pub(crate) const SOCKETS: &str = "sockets";
 
 pub(crate) const DOOMED: &str = "doomed";
+
+pub(crate) const MEASURED: &str = "measured";
 
 const CURRENT: &str = "current";
 const INTENT: &str = "intent";
@@ -188,6 +193,31 @@ pub(crate) fn save_doomed(doomed: &DoomedFile) -> Result<StoreChange, StoreError
 
 pub(crate) fn clear_doomed(doomed: &DoomedFile) -> StoreChange {
     (DOOMED, path_key(&doomed.path()), None)
+}
+
+/// What stores could do when they were measured.
+pub(crate) fn load_measured(
+    store: &dyn StateStore,
+) -> Result<BTreeMap<Name, MeasuredStore>, StoreError> {
+    let mut stores = BTreeMap::new();
+    scan_all(store, MEASURED, &mut |key, value| {
+        if let Ok(name) = key.parse::<Name>() {
+            stores.insert(name, decode(MEASURED, key, value)?);
+        }
+        Ok(())
+    })?;
+    Ok(stores)
+}
+
+pub(crate) fn save_measured(
+    name: &Name,
+    measured: &MeasuredStore,
+) -> Result<StoreChange, StoreError> {
+    Ok((MEASURED, name.to_string(), Some(encode(MEASURED, measured)?)))
+}
+
+pub(crate) fn clear_measured(name: &Name) -> StoreChange {
+    (MEASURED, name.to_string(), None)
 }
 
 /// Validation lets no path through that is not UTF-8.

@@ -57,6 +57,7 @@ pub(crate) fn start_up(
         plane_polled_at: None,
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: VecDeque::new(),
+        measurements: Vec::new(),
     };
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));

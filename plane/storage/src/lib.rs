@@ -7,7 +7,8 @@
 //! ([`suimon_storage_qos`]) when each request may begin.
 //!
 //! - [`images`]: opens and makes disks of a store; [`jobs`]: checks, resizes, compacts,
-//!   converts and merges them. Both are for control threads.
+//!   converts and merges them; [`measure`]: finds out what a store can do. All are for
+//!   control threads.
 //! - [`StoragePlane`]: all processors' disks, for control threads.
 //!
 //! What [`StorageWork`] does not do: it owns no thread and never waits (a processor drives it), opens
@@ -64,6 +65,7 @@ pub mod jobs;
 mod kinds;
 mod latency;
 mod mail;
+pub mod measure;
 mod notices;
 mod plane;
 mod plane_stores;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use suimon_ports::{DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker};
-use suimon_quantity::{DiskId, ProcessorId, StoreId};
+use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use thiserror::Error;
 
 use crate::disk::{DiskPlace, DiskSpec};
@@ -80,6 +80,8 @@ pub struct StoreView {
     pub processor: ProcessorId,
     /// What it does.
     pub status: StoreStatus,
+    /// When this was looked at, by the processor's clock.
+    pub at: Time,
     /// What the store's disks get, where its budget is.
     pub flows: Vec<suimon_storage_qos::DiskView>,
 }

@@ -317,7 +317,13 @@ impl Resident {
             let status = work.store_status(*store)?;
             let slots = slots.get(store).map_or(&[][..], Vec::as_slice).iter();
             let flows = slots.filter_map(|slot| work.disk_view(self.now, *store, *slot)).collect();
-            Some(StoreView { store: *store, processor: self.processor, status, flows })
+            Some(StoreView {
+                store: *store,
+                processor: self.processor,
+                status,
+                at: self.now,
+                flows,
+            })
         });
         Looked { disks: views.collect(), stores: stores.collect() }
     }

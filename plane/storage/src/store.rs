@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_storage_qos::{
-    Borrower, Change, DiskSlot, DiskView, Event, Next, SAMPLE, StoreBudget, StoreScheduler,
-    StoreSpec, SubmitError, Submitted,
+    Borrower, CapabilityEstimate, Change, DiskSlot, DiskView, Event, Next, SAMPLE, StoreBudget,
+    StoreScheduler, StoreSpec, SubmitError, Submitted,
 };
 
 use crate::mail::{Outbox, StorageMail};
@@ -43,6 +43,9 @@ pub struct StoreStatus {
     pub depth: u32,
     /// What the device takes for a request, in nanoseconds.
     pub latency_ns: u64,
+    /// What the store did when requests last waited for it; `None` where the budget is
+    /// elsewhere.
+    pub estimate: Option<CapabilityEstimate>,
 }
 
 /// Who decides.
@@ -268,16 +271,21 @@ impl StoreUse {
     }
 
     pub(crate) fn status(&self) -> StoreStatus {
-        let (role, (in_flight, depth, latency_ns)) = match &self.mode {
-            Mode::Sole(of) => (StoreRole::Sole, (of.in_flight(), of.depth(), of.latency_ns())),
-            Mode::Home { budget: of, .. } => {
-                (StoreRole::Home, (of.in_flight(), of.depth(), of.latency_ns()))
+        let (role, budget) = match &self.mode {
+            Mode::Sole(of) => {
+                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
+                (StoreRole::Sole, of)
             }
-            Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0)),
-            Mode::Between => (StoreRole::Home, (0, 0, 0)),
+            Mode::Home { budget: of, .. } => {
+                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
+                (StoreRole::Home, of)
+            }
+            Mode::Away { home, .. } => (StoreRole::Away(*home), (0, 0, 0, None)),
+            Mode::Between => (StoreRole::Home, (0, 0, 0, None)),
         };
+        let (in_flight, depth, latency_ns, estimate) = budget;
         let (waiting, under_way) = (self.waiting, self.under_way);
-        StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns }
+        StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate }
     }
 
     /// Carries out a step of a change. Whether requests of a slot that wait here will not

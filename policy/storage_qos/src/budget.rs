@@ -7,8 +7,8 @@ use suimon_quantity::{DiskId, ProcessorId, Time};
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
-    Borrower, Change, DiskSlot, DiskView, Event, Grant, Lent, Next, Report, StoreScheduler,
-    StoreSpec, Submitted,
+    Borrower, CapabilityEstimate, Change, DiskSlot, DiskView, Event, Grant, Lent, Next, Report,
+    StoreScheduler, StoreSpec, Submitted,
 };
 
 /// The one budget of a store: the scheduler of all its requests, whichever processor has
@@ -137,6 +137,11 @@ impl StoreBudget {
     /// See [`StoreScheduler::latency_ns`].
     pub const fn latency_ns(&self) -> u64 {
         self.scheduler.latency_ns()
+    }
+
+    /// See [`StoreScheduler::estimate`].
+    pub const fn estimate(&self) -> Option<CapabilityEstimate> {
+        self.scheduler.estimate()
     }
 
     /// See [`StoreScheduler::depth`].

@@ -90,6 +90,12 @@ impl Depth {
         self.probe.map_or(self.limit, |probe| probe.limit)
     }
 
+    /// Whether it is being found out what the device takes when it has little to do.
+    #[inline]
+    pub(crate) const fn is_probing(&self) -> bool {
+        self.probe.is_some()
+    }
+
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight < self.limit()

@@ -61,6 +61,19 @@ pub struct Unmet {
     pub foreign_iops: u64,
 }
 
+/// A store that does less than its minimums need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapabilityLow {
+    /// For how long, so far.
+    pub lasting: Duration,
+    /// Normalised operations per second that it does while requests wait for it.
+    pub estimate_iops: u64,
+    /// What all its minimums come to.
+    pub promised_iops: u64,
+    /// What it would have to do, so that so much may be promised.
+    pub needed_iops: u64,
+}
+
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,5 +86,17 @@ pub enum Event {
         holder: Holder,
         /// For how long it was not met.
         lasted: Duration,
+    },
+    /// While requests wait for it, the store does so little that not all minimums can be kept
+    /// if all are asked for at once.
+    CapabilityLow(CapabilityLow),
+    /// A store of which this was told does enough again, or less is promised.
+    CapabilityEnough {
+        /// For how long it did not.
+        lasted: Duration,
+        /// Normalised operations per second that it does.
+        estimate_iops: u64,
+        /// What its minimums need.
+        needed_iops: u64,
     },
 }

@@ -7,7 +7,8 @@
 //!   and [`StoreScheduler::poll`] say what goes to the device now,
 //!   [`StoreScheduler::handle_complete`] hears what came back.
 //! - [`StoreScheduler::observe`] reads what was delivered and tells of minimums that are
-//!   not met, and why.
+//!   not met, and why; and of a store that does less than its minimums need, by what it did
+//!   while requests waited for it ([`StoreScheduler::estimate`]).
 //! - Where several processors use a store, [`StoreBudget`] has the one scheduler and each
 //!   processor a [`Borrower`]: they exchange [`Report`]s and [`Grant`]s.
 //!
@@ -45,6 +46,7 @@ mod change;
 mod cost;
 mod depth;
 mod disk;
+mod estimate;
 mod event;
 mod exchange;
 mod flow;
@@ -60,6 +62,7 @@ mod policy;
 mod ranking;
 mod records;
 mod scheduler;
+mod shortage;
 mod spare;
 mod spec;
 mod store;
@@ -72,7 +75,8 @@ pub use borrower::{Borrower, HELD_MAX};
 pub use budget::StoreBudget;
 pub use change::{Change, DiskSlot, FlowSlot, Holder};
 pub use cost::Normalization;
-pub use event::{DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD_AFTER, Unmet};
+pub use estimate::CapabilityEstimate;
+pub use event::{CapabilityLow, DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD_AFTER, Unmet};
 pub use exchange::{Completion, Grant, Lent, Report, Return, Want};
 pub use history::{Delivery, SAMPLE, Window};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};

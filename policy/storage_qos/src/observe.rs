@@ -52,7 +52,20 @@ impl StoreScheduler {
             flow.cost_max -= flow.cost_max / 8;
             findings.extend(found.map(|found| (of, found)));
         }
-        findings.into_iter().filter_map(|(of, found)| self.tell(now, of, found)).collect()
+        let told = findings.into_iter().filter_map(|(of, found)| self.tell(now, of, found));
+        let mut events: Vec<Event> = told.collect();
+        events.extend(self.judge_capability(now));
+        events
+    }
+
+    /// Whether the store does what its minimums need.
+    fn judge_capability(&mut self, now: Time) -> Option<Event> {
+        let is_new = self.estimate.sample(now, self.depth.limit());
+        let estimate = self.estimate.found()?;
+        let minimums = self.flows.iter().filter(|flow| flow.holder.is_some());
+        let minimums = minimums.filter_map(|flow| flow.limits.min_iops);
+        let promised = minimums.fold(0u64, |sum, min| sum.saturating_add(min.per_second()));
+        self.shortage.judge(now, estimate, is_new, promised)
     }
 
     /// What the disk in a slot gets.

@@ -6,15 +6,19 @@ use suimon_quantity::{DiskId, Time};
 
 use crate::depth::Depth;
 use crate::disk::Disk;
+use crate::estimate::Estimate;
 use crate::flow::Flow;
 use crate::heap::Places;
 use crate::history::History;
 use crate::pace::{Fine, fine, fine_ns, not_before};
 use crate::ranking::Ranking;
 use crate::records::{Records, Units};
+use crate::shortage::Shortage;
 use crate::spare::Spare;
 use crate::watch::Watch;
-use crate::{DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted, WaitCause};
+use crate::{
+    CapabilityEstimate, DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted, WaitCause,
+};
 
 /// For so long others are not held back for a minimum which that did not help.
 const FUTILE: Duration = Duration::from_secs(30);
@@ -64,6 +68,8 @@ pub struct StoreScheduler {
     /// What flows wait for that no maximum holds.
     pub(crate) contention: WaitCause,
     pub(crate) capability: Option<u64>,
+    pub(crate) estimate: Estimate,
+    pub(crate) shortage: Shortage,
 }
 
 impl StoreScheduler {
@@ -87,6 +93,8 @@ impl StoreScheduler {
             spare: Spare::new(),
             contention: WaitCause::DeviceDepth,
             capability: None,
+            estimate: Estimate::default(),
+            shortage: Shortage::default(),
         }
     }
 
@@ -104,6 +112,11 @@ impl StoreScheduler {
     /// completed lately; 0 while that is not known.
     pub const fn latency_ns(&self) -> u64 {
         self.depth.latency_ns
+    }
+
+    /// What the store did when requests last waited for it, if they did since it is used.
+    pub const fn estimate(&self) -> Option<CapabilityEstimate> {
+        self.estimate.found()
     }
 
     /// The reservation clock.
@@ -261,6 +274,8 @@ impl StoreScheduler {
             return;
         }
         let cost = self.spec.normalization.cost(bytes);
+        let is_full = !self.depth.has_room() && !self.shares.is_empty() && !self.depth.is_probing();
+        self.estimate.handle_complete(now, cost, is_full);
         disk.in_flight -= 1;
         disk.totals.delivered = disk.totals.delivered.wrapping_add(cost.into());
         flow.totals.delivered = flow.totals.delivered.wrapping_add(cost.into());

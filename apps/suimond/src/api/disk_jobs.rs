@@ -92,7 +92,7 @@ async fn begin(state: &ApiState, name: &str, work: DiskWork) -> Result<Response,
     state.ask(move |node| node.work_on_disk(&name, work)).await.map(accepted)
 }
 
-fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+pub(super) fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| {
         let text = format!("the body cannot be read: {error}");
         match unknown_field(&text) {

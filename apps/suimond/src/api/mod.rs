@@ -17,6 +17,7 @@ mod qos;
 mod queues;
 mod resources;
 mod state;
+mod store_jobs;
 mod switches;
 mod vmq;
 
@@ -51,6 +52,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(resources::router::<NicConfig>())
         .merge(resources::capture_router::<NicConfig>())
         .merge(resources::router::<StoreConfig>())
+        .merge(store_jobs::router())
         .merge(resources::router::<QosPolicyConfig>())
         .merge(resources::router::<DiskConfig>())
         .merge(disk_jobs::router())

@@ -44,7 +44,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
 type StoreMetric = (&'static str, &'static str, fn(&StoreStatus) -> Option<f64>);
 
 #[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
-const STORE_METRICS: [StoreMetric; 6] = [
+const STORE_METRICS: [StoreMetric; 9] = [
     ("suimon_store_up", "Whether it is as desired", |of| {
         Some(f64::from(u8::from(of.state == StorageState::Ready)))
     }),
@@ -53,6 +53,15 @@ const STORE_METRICS: [StoreMetric; 6] = [
     }),
     ("suimon_store_capability_iops", "What it is taken to be able to do", |of| {
         of.capability_iops.map(|iops| iops as f64)
+    }),
+    ("suimon_store_measured_iops", "What it could do when it was last measured", |of| {
+        of.measured.as_ref().map(|found| found.iops as f64)
+    }),
+    ("suimon_store_estimated_iops", "What it did when requests last waited for it", |of| {
+        of.estimate.map(|found| found.iops as f64)
+    }),
+    ("suimon_store_estimate_age_seconds", "How long ago that was", |of| {
+        of.estimate.map(|found| found.age_ms as f64 / 1e3)
     }),
     ("suimon_store_promised_iops", "What all minimums on it come to", |of| {
         Some(of.promised_iops as f64)

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use suimon_contract::{EventKind, Name, QosDelivery, QosFlowStatus};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{Delivery, DiskView, Event, Holder, Shortfall, Unmet, WaitCause};
+use suimon_storage_qos::{
+    CapabilityLow, Delivery, DiskView, Event, Holder, Shortfall, Unmet, WaitCause,
+};
 
 use super::Disks;
 use super::limits::shown;
@@ -40,7 +42,8 @@ impl Disks {
         }
     }
 
-    /// A minimum is not met, or is met again.
+    /// A minimum is not met, or is met again; or a store does too little for all of them, or
+    /// enough again.
     pub(crate) fn qos_event(&self, store: StoreId, event: &Event) -> Option<Draft> {
         let store = self.store_name(store)?;
         match event {
@@ -53,7 +56,36 @@ impl Disks {
                 let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
                 Some(draft.with("store", store).with("lasted_s", lasted.as_secs()))
             }
+            Event::CapabilityLow(low) => Some(Self::too_little(&store, low)),
+            Event::CapabilityEnough { lasted, estimate_iops, needed_iops } => {
+                let text = format!(
+                    "After {} s the store does {estimate_iops} IOPS again, and {needed_iops} are \
+                     needed for what is promised.",
+                    lasted.as_secs()
+                );
+                let draft = Draft::new(EventKind::CapabilityEnough, format!("store/{store}"), text);
+                let draft = draft.with("lasted_s", lasted.as_secs());
+                Some(draft.with("estimate_iops", estimate_iops).with("needed_iops", needed_iops))
+            }
         }
+    }
+
+    /// A store does less than what is promised needs.
+    fn too_little(store: &Name, low: &CapabilityLow) -> Draft {
+        let text = format!(
+            "For {} s the store has done {} IOPS while requests waited for it, and {} are needed \
+             for minimums of {}: not all can be kept at once. Lower minimums, or move disks to \
+             another store; `suimon store measure {store}` measures it.",
+            low.lasting.as_secs(),
+            low.estimate_iops,
+            low.needed_iops,
+            low.promised_iops
+        );
+        Draft::new(EventKind::CapabilityLow, format!("store/{store}"), text)
+            .with("lasting_s", low.lasting.as_secs())
+            .with("estimate_iops", low.estimate_iops)
+            .with("promised_iops", low.promised_iops)
+            .with("needed_iops", low.needed_iops)
     }
 
     fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {

@@ -191,7 +191,7 @@ impl Controller {
     }
 
     /// Puts a disk in service again that is not.
-    fn put_back(&mut self, entry: &DiskEntry, had_failed: bool) {
+    pub(super) fn put_back(&mut self, entry: &DiskEntry, had_failed: bool) {
         if entry.lock().open.is_some() {
             return;
         }

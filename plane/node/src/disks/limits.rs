@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
     ApiError, ByteSize, DiskConfig, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
-    QosPolicyKind, StoreConfig, StorePromises,
+    QosPolicyKind, StoreCapability, StoreConfig, StorePromises,
 };
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId};
 use suimon_storage_qos::{
@@ -13,6 +13,7 @@ use suimon_storage_qos::{
 };
 
 use super::Disks;
+use super::capability::{MeasuredStores, capability};
 
 /// Requests that may wait at a store at once.
 const WAITING_MAX: u32 = 16_384;
@@ -27,7 +28,12 @@ pub(crate) struct Told {
 }
 
 /// What a configuration says of a store.
-fn wanted(disks: &Disks, config: &HostConfig, store: &StoreConfig) -> Told {
+fn wanted(
+    disks: &Disks,
+    config: &HostConfig,
+    store: &StoreConfig,
+    measured: &MeasuredStores,
+) -> Told {
     let on_it = config.disks.iter().filter(|disk| disk.store == store.name);
     let of_disk = |disk: &DiskConfig| {
         let assignment = match &disk.qos_policy {
@@ -40,7 +46,7 @@ fn wanted(disks: &Disks, config: &HostConfig, store: &StoreConfig) -> Told {
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
     Told {
         spec: Some(store_spec(store)),
-        capability: capability(store),
+        capability: capability(store, measured),
         disks: on_it.map(of_disk).collect(),
         policies: policies
             .map(|policy| (disks.policy_id(&policy.name), policy_spec(policy)))
@@ -75,11 +81,12 @@ impl Disks {
     /// Brings stores and limits to the plane. Promises were checked before.
     pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
         let plane = &self.parts.plane;
+        let measured = self.measured();
         let mut all = self.told();
         for store in &config.stores {
             let id = self.store_id(&store.name);
             let told = all.entry(id).or_default();
-            let wanted = wanted(self, config, store);
+            let wanted = wanted(self, config, store, &measured);
             let failed = |text: String| {
                 ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
             };
@@ -112,11 +119,18 @@ impl Disks {
 
 /// Whether stores can keep what a change promises: what is wrong with it, by store, unless
 /// it promises no more than before.
-pub(crate) fn overcommitted(from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
-    let before: BTreeMap<Name, Promises> = all_promises(from).into_iter().collect();
+pub(crate) fn overcommitted(
+    from: &HostConfig,
+    to: &HostConfig,
+    measured: &MeasuredStores,
+) -> Vec<ApiError> {
+    let before = all_promises(from, measured).into_iter();
+    let before: BTreeMap<&Name, Promises> =
+        before.map(|(store, promises)| (&store.name, promises)).collect();
     let mut errors = Vec::new();
-    for (name, promises) in all_promises(to) {
-        let was = before.get(&name);
+    for (store, promises) in all_promises(to, measured) {
+        let name = &store.name;
+        let was = before.get(name);
         let is_more = was.is_none_or(|was| {
             promises.minimums_iops > was.minimums_iops
                 || promises.promisable_iops() < was.promisable_iops()
@@ -124,36 +138,43 @@ pub(crate) fn overcommitted(from: &HostConfig, to: &HostConfig) -> Vec<ApiError>
         if promises.fit() || !is_more || promises.minimums_iops == 0 {
             continue;
         }
-        let text = Refusal::Overcommitted(promises).to_string();
+        let text = refusal(store, promises);
         errors.push(ApiError::new(ErrorCode::Overcommitted, text).about(format!("store/{name}")));
     }
     errors
 }
 
 /// The arithmetic of a configuration's stores.
-pub(crate) fn store_promises(config: &HostConfig) -> Vec<StorePromises> {
-    let all = all_promises(config).into_iter();
+pub(crate) fn store_promises(config: &HostConfig, measured: &MeasuredStores) -> Vec<StorePromises> {
+    let all = all_promises(config, measured).into_iter();
     all.map(|(store, promises)| StorePromises {
-        store,
+        store: store.name.clone(),
         minimums: promises.minimums,
         minimums_iops: promises.minimums_iops,
         capability_iops: promises.capability.iops(),
         promisable_iops: promises.promisable_iops(),
         fits: promises.fit(),
-        text: if promises.fit() {
-            promises.to_string()
-        } else {
-            Refusal::Overcommitted(promises).to_string()
-        },
+        text: if promises.fit() { promises.to_string() } else { refusal(store, promises) },
     })
     .collect()
 }
 
-fn all_promises(config: &HostConfig) -> Vec<(Name, Promises)> {
+/// Why so much cannot be promised of a store, and what to do.
+fn refusal(store: &StoreConfig, promises: Promises) -> String {
+    let text = Refusal::Overcommitted(promises).to_string();
+    let is_due = store.capability_iops == Some(StoreCapability::MEASURE)
+        && promises.capability == Capability::Unknown;
+    if is_due { format!("{text}; `suimon store measure {}` measures it", store.name) } else { text }
+}
+
+fn all_promises<'a>(
+    config: &'a HostConfig,
+    measured: &MeasuredStores,
+) -> Vec<(&'a StoreConfig, Promises)> {
     let numbers: BTreeMap<&Name, u32> =
         config.qos_policies.iter().map(|policy| &policy.name).zip(0..).collect();
-    let of_store = |store: &StoreConfig| {
-        let mut of = Store::new(capability(store));
+    let of_store = |store: &'a StoreConfig| {
+        let mut of = Store::new(capability(store, measured));
         let policies = config.qos_policies.iter().zip(0..);
         let policies =
             policies.map(|(policy, id)| Proposal::Policy(PolicyId(id), policy_spec(policy)));
@@ -167,12 +188,12 @@ fn all_promises(config: &HostConfig) -> Vec<(Name, Promises)> {
         let proposals: Vec<Proposal> = policies.chain(disks).collect();
         // Validation has refused what contradicts itself.
         let _ = of.propose(&proposals, true);
-        (store.name.clone(), of.promises())
+        (store, of.promises())
     };
     config.stores.iter().map(of_store).collect()
 }
 
-fn store_spec(store: &StoreConfig) -> StoreSpec {
+pub(super) fn store_spec(store: &StoreConfig) -> StoreSpec {
     let normalization = u32::try_from(store.normalization_bytes.bytes()).ok();
     StoreSpec {
         normalization: normalization.and_then(Normalization::new).unwrap_or_default(),
@@ -180,10 +201,6 @@ fn store_spec(store: &StoreConfig) -> StoreSpec {
         waiting_max: WAITING_MAX,
         ..StoreSpec::default()
     }
-}
-
-fn capability(store: &StoreConfig) -> Capability {
-    store.capability_iops.map_or(Capability::Unknown, Capability::Declared)
 }
 
 fn policy_spec(policy: &QosPolicyConfig) -> PolicySpec {

@@ -228,7 +228,7 @@ pub(crate) fn store_file_error(entry: &DiskEntry, error: &StoreFileError) -> Api
     ApiError::new(fault_code(&error.fault), error.to_string()).about(entry.label()).field("store")
 }
 
-const fn fault_code(fault: &StoreFault) -> ErrorCode {
+pub(super) const fn fault_code(fault: &StoreFault) -> ErrorCode {
     match fault {
         StoreFault::Missing => ErrorCode::DeviceMissing,
         StoreFault::InUse { .. } => ErrorCode::DeviceBusy,

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
-    ApiError, DiskConfig, DiskCounters, DiskNbdStatus, DiskRequestCounters, DiskStatus,
-    DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig, QosPolicyKind,
-    QosPolicyStatus, StorageState, StoreConfig, StorePromises, StoreStatus, WhatIfAnswer,
-    WhatIfRequest,
+    ApiError, CapabilitySource, DiskConfig, DiskCounters, DiskNbdStatus, DiskRequestCounters,
+    DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig,
+    QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StorePromises,
+    StoreStatus, WhatIfAnswer, WhatIfRequest,
 };
 use suimon_ports::VhostUserDiskStatus;
 use suimon_quantity::DiskId;
 use suimon_storage::{DiskTally, DiskView, OpTally, StoreRole, StoreView};
+use suimon_storage_qos::Capability;
 
+use super::capability::{capability, measured_of};
 use super::entry::OpenDisk;
 use super::limits::store_promises;
 use super::wanted::WantedDisk;
@@ -61,7 +63,7 @@ impl Shared {
 
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
         let (desired, seen) = (self.desired(), self.seen());
-        let promises = store_promises(&desired.config);
+        let promises = store_promises(&desired.config, &self.disks.measured());
         let stores = desired.config.stores.iter().zip(&promises);
         stores.map(|(store, promises)| self.store_status(store, promises, &seen)).collect()
     }
@@ -96,8 +98,9 @@ impl Shared {
     pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
         let desired = self.desired();
         let then = request.applied_to(&desired.config)?;
-        let before = store_promises(&desired.config);
-        let mut stores = store_promises(&then);
+        let measured = self.disks.measured();
+        let before = store_promises(&desired.config, &measured);
+        let mut stores = store_promises(&then, &measured);
         // Those that the proposals do not concern say nothing.
         stores.retain(|store| !before.contains(store));
         Ok(WhatIfAnswer { fits: stores.iter().all(|store| store.fits), stores })
@@ -153,7 +156,7 @@ impl Shared {
             Ok(space) => (Some(space), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        let desired = self.desired();
+        let (desired, measured) = (self.desired(), self.disks.measured());
         let disks = desired.config.disks.iter().filter(|disk| disk.store == config.name).count();
         let id = self.disks.store_id(&config.name);
         let budget = seen.stores.iter().find(|view| {
@@ -168,6 +171,9 @@ impl Shared {
             total_bytes: space.map(|space| space.total_bytes),
             free_bytes: space.map(|space| space.free_bytes),
             capability_iops: promises.capability_iops,
+            capability_source: source(capability(config, &measured)),
+            measured: measured_of(config, &measured).cloned(),
+            estimate: budget.and_then(estimate),
             promised_iops: promises.minimums_iops,
             promised_percent: promises
                 .capability_iops
@@ -203,6 +209,20 @@ impl Shared {
             disks: disks.iter().map(|disk| disk.name.clone()).collect(),
         }
     }
+}
+
+const fn source(capability: Capability) -> Option<CapabilitySource> {
+    match capability {
+        Capability::Unknown => None,
+        Capability::Declared(_) => Some(CapabilitySource::Declared),
+        Capability::Measured(_) => Some(CapabilitySource::Measured),
+    }
+}
+
+fn estimate(view: &StoreView) -> Option<StoreEstimate> {
+    let estimate = view.status.estimate?;
+    let age = view.at.since(estimate.at).as_millis();
+    Some(StoreEstimate { iops: estimate.iops, age_ms: u64::try_from(age).unwrap_or(u64::MAX) })
 }
 
 /// A disk that is just being made, or was just deleted.

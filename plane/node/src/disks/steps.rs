@@ -13,6 +13,7 @@ use super::notices::disk_failed;
 use super::wanted::{WantedDisk, WantedDisks, wanted_disks, wanted_sockets};
 use crate::checks::Candidate;
 use crate::control::Controller;
+use crate::records::load_measured;
 
 /// The kernel gives up the files of a killed process's rings some time after the process is
 /// gone, and their locks with them. So long a daemon that starts waits for that in all.
@@ -197,6 +198,7 @@ impl Controller {
         config: &HostConfig,
         wanted: WantedDisks,
     ) -> Result<(), StoreError> {
+        self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as desired");
         }
@@ -250,6 +252,7 @@ impl Controller {
             tracing::error!(%error, "limits of what is gone are still there");
         }
         self.shared.disks.forget_stores(after);
+        self.shared.disks.forget_measured(&to.state.config);
     }
 }
 

@@ -1,4 +1,6 @@
-use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, StorageState};
+use suimon_contract::{
+    ErrorCode, EventKind, HostConfig, OperationState, StorageState, StoreCapability,
+};
 
 use crate::testing::{
     FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, name, wait_until,
@@ -255,7 +257,7 @@ fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
 fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     let harness = harness();
     let mut config = two_disks();
-    config.stores[0].capability_iops = Some(1000);
+    config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
     config.disks[0].qos.min_iops = Some(600);
     harness.apply_well(&config);
     assert_eq!(harness.disks.promises()[0].minimums_iops, 600);
@@ -286,7 +288,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
 fn limits_that_were_not_made_are_taken_back() {
     let harness = harness();
     let mut config = two_disks();
-    config.stores[0].capability_iops = Some(1000);
+    config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
     harness.apply_well(&config);
     config.disks[0].qos.min_iops = Some(100);
     config.disks[1].nbd.as_mut().unwrap().socket = "/run/refused.sock".into();

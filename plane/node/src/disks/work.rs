@@ -72,14 +72,13 @@ impl Disks {
     fn check_unused(&self, entry: &DiskEntry, work: &DiskWork) -> Result<(), ApiError> {
         let verb = work.verb();
         let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()));
-        if has_vm(&entry.lock()) {
+        let (has_vm, clients) = self.users_of(entry);
+        if has_vm {
             return in_use(format!(
                 "a VM uses the disk, and it is out of service while it lasts: shut the VM down, \
                  then {verb} the disk"
             ));
         }
-        let views = self.parts.plane.disks();
-        let clients = views.iter().find(|view| view.disk == entry.id).map_or(0, |of| of.clients);
         if clients > 0 {
             return in_use(format!(
                 "{clients} NBD connections use the disk, and it is out of service while it lasts: \
@@ -87,6 +86,13 @@ impl Disks {
             ));
         }
         Ok(())
+    }
+
+    /// Whether a VM uses a disk, and how many NBD connections do.
+    pub(super) fn users_of(&self, entry: &DiskEntry) -> (bool, usize) {
+        let views = self.parts.plane.disks();
+        let clients = views.iter().find(|view| view.disk == entry.id).map_or(0, |of| of.clients);
+        (has_vm(&entry.lock()), clients)
     }
 
     /// Changes of disks that something is being done to.
@@ -106,7 +112,7 @@ fn has_vm(state: &DiskState) -> bool {
     device.is_some_and(|device| device.status().features.is_some())
 }
 
-fn conflict(entry: &DiskEntry, work: &WorkUnderWay) -> ApiError {
+pub(super) fn conflict(entry: &DiskEntry, work: &WorkUnderWay) -> ApiError {
     let WorkUnderWay { operation, verb } = work;
     let text = format!(
         "operation {operation} (disk {verb}) is under way: wait until it has ended, or cancel it \

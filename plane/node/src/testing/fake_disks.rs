@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::testing::MemoryStore as MemoryFiles;
+use suimon_ports::testing::{MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver,
     DiskQueue, DiskQueueHost, ExportedDisk, StoreFault, StoreFileError, StoreFiles, StoreSource,
@@ -37,6 +37,11 @@ struct World {
     resume_refused: bool,
     /// Whether VMs are connected to disks.
     connected: bool,
+    /// What measurements find.
+    devices: PacedDevices,
+    /// What the plane shows of stores, and reports.
+    views: Vec<StoreView>,
+    notices: Vec<PlaneNotice>,
 }
 
 impl FakeDisks {
@@ -61,8 +66,29 @@ impl FakeDisks {
             plane: Arc::new(self.clone()),
             devices: Arc::new(self.clone()),
             stores: Arc::new(self.clone()),
+            io: Arc::new(self.devices()),
             random: Arc::new(|| [7; 16]),
         }
+    }
+
+    /// The devices that measurements find; those of a new host answer nothing.
+    pub(crate) fn devices(&self) -> PacedDevices {
+        self.lock().devices.clone()
+    }
+
+    /// How these behave from now on.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        self.devices().set(pace);
+    }
+
+    /// What the plane shows of stores.
+    pub(crate) fn set_views(&self, views: Vec<StoreView>) {
+        self.lock().views = views;
+    }
+
+    /// The plane reports something.
+    pub(crate) fn report(&self, notice: PlaneNotice) {
+        self.lock().notices.push(notice);
     }
 
     /// Whether sockets at this path can be bound.
@@ -229,11 +255,11 @@ impl DiskPlane for FakeDisks {
     }
 
     fn stores(&self) -> Vec<StoreView> {
-        Vec::new()
+        self.lock().views.clone()
     }
 
     fn poll_notice(&self) -> Option<PlaneNotice> {
-        None
+        self.lock().notices.pop()
     }
 }
 

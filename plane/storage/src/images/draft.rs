@@ -98,7 +98,7 @@ impl Drop for Draft {
 }
 
 /// Removes a file that was never finished, if nobody is at it.
-fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
+pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
     match files.open(name, FileUse::Write, 1) {
         Ok(left) => {
             files.remove(name)?;

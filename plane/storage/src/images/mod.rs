@@ -35,7 +35,7 @@ pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::{DiskFormat, DiskKind, DiskPlan};
 
 pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image};
-pub(crate) use draft::Draft;
+pub(crate) use draft::{Draft, remove_left};
 pub(crate) use layer::{Identity, LayerOptions, OpenLayer};
 pub(crate) use locate_parent::is_child_of;
 pub(crate) use open::open_layers;

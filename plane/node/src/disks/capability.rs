@@ -1,0 +1,89 @@
+//! What stores can do: declared, or as it was measured last.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use suimon_contract::{ByteSize, HostConfig, Name, StoreCapability, StoreConfig, StoreMeasurement};
+use suimon_storage_qos::Capability;
+
+use super::Disks;
+
+/// What a store could do when it was measured, and what that was a measurement of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MeasuredStore {
+    pub(crate) path: PathBuf,
+    pub(crate) normalization_bytes: ByteSize,
+    pub(crate) depth_max: u32,
+    pub(crate) measurement: StoreMeasurement,
+}
+
+pub(crate) type MeasuredStores = BTreeMap<Name, MeasuredStore>;
+
+impl MeasuredStore {
+    pub(crate) fn of(store: &StoreConfig, measurement: StoreMeasurement) -> Self {
+        Self {
+            path: store.path.clone(),
+            normalization_bytes: store.normalization_bytes,
+            depth_max: store.depth_max,
+            measurement,
+        }
+    }
+
+    /// Whether it was this store, as it is configured, that was measured.
+    fn is_of(&self, store: &StoreConfig) -> bool {
+        (&self.path, self.normalization_bytes, self.depth_max)
+            == (&store.path, store.normalization_bytes, store.depth_max)
+    }
+}
+
+/// The measurement of a store, as it is configured.
+pub(crate) fn measured_of<'a>(
+    store: &StoreConfig,
+    measured: &'a MeasuredStores,
+) -> Option<&'a StoreMeasurement> {
+    let found = measured.get(&store.name).filter(|found| found.is_of(store));
+    found.map(|found| &found.measurement)
+}
+
+/// What a store is taken to be able to do.
+pub(crate) fn capability(store: &StoreConfig, measured: &MeasuredStores) -> Capability {
+    match store.capability_iops {
+        None => Capability::Unknown,
+        Some(StoreCapability::Declared(iops)) => Capability::Declared(iops),
+        Some(StoreCapability::Measured(_)) => measured_of(store, measured)
+            .map_or(Capability::Unknown, |found| Capability::Measured(found.iops)),
+    }
+}
+
+impl Disks {
+    pub(crate) fn measured(&self) -> Arc<MeasuredStores> {
+        self.measured.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_measured(&self, measured: MeasuredStores) {
+        *self.measured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(measured);
+    }
+
+    pub(crate) fn keep_measured(&self, store: &Name, measured: MeasuredStore) {
+        let mut all = MeasuredStores::clone(&self.measured());
+        all.insert(store.clone(), measured);
+        self.set_measured(all);
+    }
+
+    /// Stores that were measured and are not desired any more.
+    pub(crate) fn measured_and_gone(&self, config: &HostConfig) -> Vec<Name> {
+        let is_gone = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
+        self.measured().keys().filter(is_gone).cloned().collect()
+    }
+
+    pub(crate) fn forget_measured(&self, config: &HostConfig) {
+        let gone = self.measured_and_gone(config);
+        if !gone.is_empty() {
+            let mut all = MeasuredStores::clone(&self.measured());
+            all.retain(|name, _| !gone.contains(name));
+            self.set_measured(all);
+        }
+    }
+}

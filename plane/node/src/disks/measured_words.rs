@@ -1,0 +1,113 @@
+//! What measurements find out, in the API's words and for people.
+
+use std::io;
+
+use suimon_contract::{
+    ApiError, ErrorCode, Name, StoreCapability, StoreConfig, StoreMeasurement, StorePattern,
+    StorePatternFigure,
+};
+use suimon_ports::{StoreFault, StoreFileError};
+use suimon_storage::images::DiskFault;
+use suimon_storage::measure::{MeasureError, Measured, Pattern};
+use suimon_storage_qos::PROMISED_PERCENT_MAX;
+
+use super::opening::fault_code;
+use crate::shared::Shared;
+
+/// What was found out, in the API's words.
+pub(super) fn found(
+    shared: &Shared,
+    store: &StoreConfig,
+    seconds: u64,
+    measured: &Measured,
+) -> StoreMeasurement {
+    let patterns = measured.figures.iter().map(|figure| StorePatternFigure {
+        pattern: match figure.pattern {
+            Pattern::Read => StorePattern::RandomRead,
+            Pattern::Write => StorePattern::RandomWrite,
+            Pattern::Mixed => StorePattern::RandomMixed,
+        },
+        iops: figure.iops,
+        depth: figure.depth,
+        latency_ns_p50: figure.latencies.p50_ns,
+        latency_ns_p99: figure.latencies.p99_ns,
+    });
+    StoreMeasurement {
+        iops: measured.iops(),
+        measured_unix_ms: (shared.clock)(),
+        seconds,
+        patterns: patterns.collect(),
+        file_bytes: measured.file_bytes,
+        direct: measured.is_direct,
+        others_iops: shared.store(store.name.as_str()).map_or(0, |of| of.delivered_iops),
+    }
+}
+
+/// What was found out, for people.
+pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for figure in &found.patterns {
+        lines.push(format!(
+            "{}: {} IOPS with {} requests at a time; half of them took {} µs at most, 99 % {} µs",
+            figure.pattern.word(),
+            figure.iops,
+            figure.depth,
+            figure.latency_ns_p50 / 1000,
+            figure.latency_ns_p99 / 1000
+        ));
+    }
+    if found.patterns.len() == 1 {
+        lines.push("nothing is written to a block device, so what writes take is not known".into());
+    }
+    if !found.direct {
+        lines.push("requests went through the page cache: the store cannot do without".into());
+    }
+    if found.others_iops > 0 {
+        lines.push(format!(
+            "its own disks did {} IOPS beside: what was found is what they left",
+            found.others_iops
+        ));
+    }
+    let may = u128::from(found.iops) * u128::from(PROMISED_PERCENT_MAX) / 100;
+    lines.push(format!(
+        "the store can do {} IOPS, the least of these; {may} may be promised",
+        found.iops
+    ));
+    if store.capability_iops != Some(StoreCapability::MEASURE) {
+        lines.push(format!(
+            "promises do not go by it yet: `suimon store set {} --capability-iops measure`",
+            store.name
+        ));
+    }
+    lines
+}
+
+pub(super) fn measure_error(store: &Name, error: &MeasureError) -> ApiError {
+    let code = match error {
+        MeasureError::Store(StoreFileError { fault, .. }) => store_code(fault),
+        MeasureError::Left(left) => match left.fault.as_ref() {
+            DiskFault::Store(fault) => store_code(fault),
+            _ => ErrorCode::HostError,
+        },
+        _ => ErrorCode::HostError,
+    };
+    let hint = match code {
+        ErrorCode::PermissionDenied => ": a measurement writes to a file of its own in the store",
+        _ => "",
+    };
+    ApiError::new(code, format!("{error}{hint}")).about(format!("store/{store}"))
+}
+
+fn store_code(fault: &StoreFault) -> ErrorCode {
+    match fault {
+        StoreFault::System(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            ErrorCode::PermissionDenied
+        }
+        other => fault_code(other),
+    }
+}

@@ -1,0 +1,356 @@
+//! Measures what stores can do: each in a thread of its own, for the device must not wait for
+//! the control thread, nor the control thread for the device.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_contract::{
+    ApiError, DiskConfig, ErrorCode, EventKind, HostConfig, Kind, MEASURE_SECONDS_MAX,
+    MeasureStoreRequest, Name, StoreConfig, StoreMeasurement,
+};
+use suimon_ports::Wakeup;
+use suimon_quantity::Time;
+use suimon_storage::measure::{MeasureError, MeasurePlan, Measured, Measurement};
+use suimon_storage_qos::PROMISED_PERCENT_MAX;
+
+use super::Disks;
+use super::capability::MeasuredStore;
+use super::entry::{DiskEntry, WorkUnderWay};
+use super::limits::store_spec;
+use super::measured_words::{found, measure_error, report_lines};
+use super::work::conflict;
+use crate::control::Controller;
+use crate::edit::not_found;
+use crate::events::Draft;
+use crate::operations::OperationHandle;
+use crate::records::save_measured;
+use crate::shared::Shared;
+
+/// How long it is waited for the device before it is looked whether to stop.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// A store that is being measured.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreInMeasurement {
+    operation: u64,
+    store: StoreConfig,
+}
+
+/// A measurement under way.
+pub(crate) struct MeasurementUnderWay {
+    store: StoreConfig,
+    seconds: u64,
+    /// Disks that are out of service for it, and whether they had failed before.
+    disks: Vec<(Arc<DiskEntry>, bool)>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Ended>,
+}
+
+struct Ended {
+    operation: OperationHandle,
+    result: Result<Measured, ApiError>,
+}
+
+impl Shared {
+    /// Whether a store can be measured now.
+    pub(crate) fn check_measurement(
+        &self,
+        name: &Name,
+        request: MeasureStoreRequest,
+    ) -> Result<(), ApiError> {
+        let desired = self.desired();
+        let about = |error: ApiError| error.about(format!("store/{name}"));
+        if !desired.config.stores.iter().any(|store| store.name == *name) {
+            return Err(not_found(Kind::Store, name));
+        }
+        if !(1..=MEASURE_SECONDS_MAX).contains(&request.seconds) {
+            let text = format!(
+                "must be a whole number from 1 to {MEASURE_SECONDS_MAX}, not {}",
+                request.seconds
+            );
+            return Err(about(ApiError::new(ErrorCode::InvalidValue, text).field("seconds")));
+        }
+        if let Some(StoreInMeasurement { operation, .. }) = self.disks.in_measurement().get(name) {
+            let text = format!(
+                "operation {operation} measures it already: wait until it has ended, or cancel it \
+                 with `suimon operation cancel {operation}`"
+            );
+            return Err(about(ApiError::new(ErrorCode::Conflict, text)));
+        }
+        desired
+            .config
+            .disks
+            .iter()
+            .filter(|disk| disk.store == *name)
+            .try_for_each(|disk| self.disks.check_beside(disk, request.beside))
+    }
+}
+
+impl Disks {
+    fn in_measurement(&self) -> MutexGuard<'_, BTreeMap<Name, StoreInMeasurement>> {
+        self.in_measurement.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a measurement of its store can go on beside this disk.
+    fn check_beside(&self, disk: &DiskConfig, is_allowed: bool) -> Result<(), ApiError> {
+        let Some(entry) = self.find(&disk.name) else { return Ok(()) };
+        if let Some(under_way) = &entry.lock().work {
+            return Err(conflict(&entry, under_way));
+        }
+        let has_file = disk.effective_file().is_some();
+        let (has_vm, clients) = self.users_of(&entry);
+        if (!has_vm && clients == 0) || (is_allowed && has_file) {
+            return Ok(());
+        }
+        let user = if has_vm { "a VM".to_owned() } else { format!("{clients} NBD connections") };
+        let text = if has_file {
+            format!(
+                "{user} would get less than is promised while it lasts, and the measurement only \
+                 what they leave: have them disconnect, or measure beside them with `--beside`"
+            )
+        } else {
+            format!(
+                "the disk is all of the store and out of service while it lasts, and {user} would \
+                 wait: have them disconnect"
+            )
+        };
+        Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+    }
+
+    /// Changes of stores that are being measured.
+    pub(crate) fn check_not_measured(&self, to: &HostConfig) -> Vec<ApiError> {
+        let all = self.in_measurement();
+        let same = |measured: &StoreConfig| {
+            to.stores.iter().any(|store| {
+                let capability_iops = store.capability_iops;
+                *store == StoreConfig { capability_iops, ..measured.clone() }
+            })
+        };
+        let changed = all.iter().filter(|(_, of)| !same(&of.store));
+        let errors = changed.map(|(name, StoreInMeasurement { operation, .. })| {
+            let text = format!(
+                "operation {operation} measures it: wait until it has ended, or cancel it with \
+                 `suimon operation cancel {operation}`"
+            );
+            ApiError::new(ErrorCode::Conflict, text).about(format!("store/{name}"))
+        });
+        errors.collect()
+    }
+}
+
+impl Controller {
+    /// Begins to measure a store, of which `operation` tells.
+    pub(crate) fn begin_measurement(
+        &mut self,
+        operation: OperationHandle,
+        name: &Name,
+        request: MeasureStoreRequest,
+    ) {
+        if !operation.begin() {
+            return;
+        }
+        let begun = self.shared.check_measurement(name, request).and_then(|()| {
+            let desired = self.shared.desired();
+            let store = desired.config.stores.iter().find(|store| store.name == *name);
+            store.cloned().ok_or_else(|| not_found(Kind::Store, name))
+        });
+        let store = match begun {
+            Ok(store) => store,
+            Err(error) => return operation.end(&Err(error)),
+        };
+        let disks = self.take_out_of_service(&store, operation.id());
+        match self.measurement(&store, request.seconds) {
+            Ok(measurement) => {
+                let in_measurement =
+                    StoreInMeasurement { operation: operation.id(), store: store.clone() };
+                self.shared.disks.in_measurement().insert(name.clone(), in_measurement);
+                self.start_measurement(operation, measurement, store, request.seconds, disks);
+            }
+            Err(error) => {
+                self.serve_again(disks);
+                self.write_drafts();
+                operation.end(&Err(measure_error(name, &error)));
+            }
+        }
+    }
+
+    fn measurement(&self, store: &StoreConfig, seconds: u64) -> Result<Measurement, MeasureError> {
+        let files = self.shared.disks.store(&store.path)?;
+        let io = self.shared.disks.parts.io.open().map_err(MeasureError::Ring)?;
+        let random = u128::from_le_bytes((self.shared.disks.parts.random)());
+        let seed = u64::try_from(random >> 64).unwrap_or_default();
+        let plan =
+            MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
+        Measurement::begin(files.as_ref(), io, plan)
+    }
+
+    /// Disks that are all of a store's device, which only one can have open.
+    fn take_out_of_service(
+        &mut self,
+        store: &StoreConfig,
+        operation: u64,
+    ) -> Vec<(Arc<DiskEntry>, bool)> {
+        let desired = self.shared.desired();
+        let on_it = desired.config.disks.iter().filter(|disk| disk.store == store.name);
+        let whole = on_it.filter(|disk| disk.effective_file().is_none());
+        let entries = whole.filter_map(|disk| self.shared.disks.find(&disk.name));
+        let mut taken = Vec::new();
+        for entry in entries.collect::<Vec<_>>() {
+            let had_failed = entry.lock().open.is_none();
+            self.close_disk(&entry);
+            entry.lock().work = Some(WorkUnderWay { operation, verb: "measure" });
+            taken.push((entry, had_failed));
+        }
+        taken
+    }
+
+    fn serve_again(&mut self, disks: Vec<(Arc<DiskEntry>, bool)>) {
+        for (entry, had_failed) in disks {
+            entry.lock().work = None;
+            self.put_back(&entry, had_failed);
+        }
+    }
+
+    fn start_measurement(
+        &mut self,
+        operation: OperationHandle,
+        measurement: Measurement,
+        store: StoreConfig,
+        seconds: u64,
+        disks: Vec<(Arc<DiskEntry>, bool)>,
+    ) {
+        operation.step_aside();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (name, stopped) = (store.name.clone(), stop.clone());
+        let thread =
+            std::thread::Builder::new().name("suimon-measure".to_owned()).spawn(move || {
+                let result = run(measurement, &operation, &stopped, &name);
+                Ended { operation, result }
+            });
+        match thread {
+            Ok(thread) => {
+                let under_way = MeasurementUnderWay { store, seconds, disks, stop, thread };
+                self.measurements.push(under_way);
+            }
+            // The operation was dropped with what the thread would have run, and has failed.
+            Err(error) => {
+                tracing::error!(%error, "no thread for a measurement");
+                self.shared.disks.in_measurement().remove(&store.name);
+                self.serve_again(disks);
+            }
+        }
+    }
+
+    /// Takes in what measurements have found out that have ended.
+    pub(crate) fn end_measurements(&mut self) {
+        let all = std::mem::take(&mut self.measurements);
+        let (ended, rest): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|under_way| under_way.thread.is_finished());
+        self.measurements = rest;
+        for under_way in ended {
+            self.end_measurement(under_way);
+        }
+    }
+
+    fn end_measurement(&mut self, under_way: MeasurementUnderWay) {
+        let MeasurementUnderWay { store, seconds, disks, thread, .. } = under_way;
+        self.shared.disks.in_measurement().remove(&store.name);
+        self.serve_again(disks);
+        // One that has panicked has dropped its operation, which has failed then.
+        let Ok(Ended { operation, result }) = thread.join() else {
+            tracing::error!(store = %store.name, "a measurement has died of a defect");
+            return;
+        };
+        let result = result.and_then(|measured| {
+            self.keep_measured(&store, &found(&self.shared, &store, seconds, &measured), &operation)
+        });
+        self.write_drafts();
+        operation.end(&result);
+    }
+
+    /// Makes what was found out durable and promises by it, if the store is so configured.
+    fn keep_measured(
+        &mut self,
+        store: &StoreConfig,
+        measurement: &StoreMeasurement,
+        operation: &OperationHandle,
+    ) -> Result<(), ApiError> {
+        let record = MeasuredStore::of(store, measurement.clone());
+        let failed = |error: suimon_ports::StoreError| {
+            ApiError::new(ErrorCode::HostError, error.to_string())
+                .about(format!("store/{}", store.name))
+        };
+        let change = save_measured(&store.name, &record).map_err(failed)?;
+        self.store.commit(&[change]).map_err(failed)?;
+        self.shared.disks.keep_measured(&store.name, record);
+        self.shared.disks.set_limits(&self.shared.desired().config, true)?;
+        let status = self.shared.store(store.name.as_str())?;
+        operation.report(report_lines(&status.config, measurement));
+        let fits = status.promised_percent.is_none_or(|of| of <= PROMISED_PERCENT_MAX);
+        let too_much = if fits { "" } else { " What is promised does not fit that." };
+        let text = format!("The store can do {} IOPS.{too_much}", measurement.iops);
+        let draft = Draft::new(EventKind::StoreMeasured, format!("store/{}", store.name), text)
+            .with("iops", measurement.iops)
+            .with("promised_iops", status.promised_iops)
+            .with("fits", fits)
+            .with("others_iops", measurement.others_iops);
+        let draft = measurement.patterns.iter().fold(draft, |draft, figure| {
+            let key = format!("{}_iops", figure.pattern.word().replace([' ', ','], "_"));
+            draft.with(&key.replace("__", "_"), figure.iops)
+        });
+        self.drafts.push(draft);
+        Ok(())
+    }
+
+    /// The daemon ends.
+    pub(crate) fn give_up_measurements(&mut self) {
+        for under_way in &self.measurements {
+            under_way.stop.store(true, Ordering::Release);
+        }
+        for under_way in std::mem::take(&mut self.measurements) {
+            if let Ok(Ended { operation, result }) = under_way.thread.join() {
+                operation.end(&result.and_then(|_| Err(stopped())));
+            }
+        }
+    }
+}
+
+/// Drives a measurement until it is done, or somebody wants it to stop.
+fn run(
+    mut measurement: Measurement,
+    operation: &OperationHandle,
+    stop: &AtomicBool,
+    store: &Name,
+) -> Result<Measured, ApiError> {
+    let begun = Instant::now();
+    let mut shown = None;
+    loop {
+        operation.check_cancelled()?;
+        if stop.load(Ordering::Acquire) {
+            return Err(stopped());
+        }
+        let now = Time::from_ns(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let progress = measurement.step(now).map_err(|error| measure_error(store, &error))?;
+        if progress.is_done {
+            return Ok(measurement.measured().clone());
+        }
+        if shown.as_ref() != Some(&progress) {
+            operation.progress(progress.done, progress.of, &progress.text);
+            shown = Some(progress);
+        }
+        if measurement.arm() == Wakeup::Armed {
+            let fd = measurement.wake_fd();
+            // A signal ends the wait too early at most.
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LOOK_EVERY));
+        }
+    }
+}
+
+fn stopped() -> ApiError {
+    let text = "the daemon stops before it was done; everything is as before";
+    ApiError::new(ErrorCode::Cancelled, text)
+}

@@ -1,0 +1,250 @@
+//! Measurements of stores, with stores in memory and devices of a known pace.
+
+use core::time::Duration;
+
+use suimon_contract::{
+    ApiError, CapabilitySource, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Operation,
+    OperationState, StorePattern, StoreStatus,
+};
+use suimon_ports::testing::Pace;
+use suimon_quantity::{ProcessorId, StoreId, Time};
+use suimon_storage::{PlaneNotice, StoreRole, StoreView};
+use suimon_storage_qos::{CapabilityEstimate, CapabilityLow, Event};
+
+use crate::testing::{
+    FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+};
+use crate::{ChangeOptions, Edit, ResourceEdit};
+
+const STORE: &str = "/srv/fast";
+
+fn config(keys: &str) -> HostConfig {
+    host(&format!(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        {keys}
+        [[disk]]
+        name = "data"
+        store = "fast"
+        format = "raw"
+        size_bytes = 1048576
+        vhost_user = {{ socket = "/run/data.sock" }}
+        "#
+    ))
+}
+
+fn harness(keys: &str) -> Harness {
+    let disks = FakeDisks::with_store(STORE);
+    disks.set_pace(Pace { per_look: 8, ..Pace::default() });
+    let harness = Harness::with_disks(MemoryStore::default(), FakeDevices::default(), disks);
+    harness.apply_well(&config(keys));
+    harness
+}
+
+fn begin(harness: &Harness, beside: bool) -> Result<Operation, ApiError> {
+    let request = MeasureStoreRequest { seconds: 1, beside };
+    harness.node.measure_store(&name("fast"), request)
+}
+
+fn measure(harness: &Harness) -> Operation {
+    let operation = begin(harness, false).unwrap();
+    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+}
+
+fn measure_well(harness: &Harness) -> StoreStatus {
+    let operation = measure(harness);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    harness.node.store("fast").unwrap()
+}
+
+fn promise(harness: &Harness, iops: u64, force: bool) -> Result<Operation, Vec<ApiError>> {
+    let patch = format!(r#"{{"qos": {{"min_iops": {iops}}}}}"#).into_bytes();
+    let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch));
+    let options = ChangeOptions { force, ..ChangeOptions::default() };
+    let operation = harness.node.submit_with(edit, options)?;
+    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    Ok(operation)
+}
+
+const MEASURED: &str = "capability_iops = \"measure\"";
+
+#[test]
+fn what_was_measured_is_promised_of_and_survives_a_restart() {
+    let harness = harness(MEASURED);
+    let error = promise(&harness, 1, false).unwrap_err().remove(0);
+    assert_eq!(error.code, ErrorCode::Overcommitted);
+    assert!(error.message.contains("suimon store measure fast"), "{error}");
+    assert_eq!(harness.node.store("fast").unwrap().capability_iops, None);
+
+    let store = measure_well(&harness);
+    let measured = store.measured.unwrap();
+    let patterns: Vec<_> = measured.patterns.iter().map(|figure| figure.pattern).collect();
+    let all = [StorePattern::RandomRead, StorePattern::RandomWrite, StorePattern::RandomMixed];
+    assert_eq!(patterns, all);
+    assert_eq!(Some(measured.iops), measured.patterns.iter().map(|figure| figure.iops).min());
+    assert_eq!(store.capability_iops, Some(measured.iops));
+    assert_eq!(store.capability_source, Some(CapabilitySource::Measured));
+    assert_eq!((measured.seconds, measured.measured_unix_ms), (1, 1_700_000_000_000));
+    assert_eq!(harness.disks.promises()[0].capability.iops(), Some(measured.iops));
+    assert_eq!(harness.events(EventKind::StoreMeasured.id()).len(), 1);
+    assert_eq!(harness.disks.files(STORE), ["data.raw"]);
+
+    // The process is killed, and another one knows it.
+    let disks = harness.disks.host_left();
+    let (state, devices) = harness.kill();
+    let harness = Harness::with_disks(state, devices, disks);
+    let again = harness.node.store("fast").unwrap();
+    assert_eq!(again.measured, Some(measured.clone()));
+    assert_eq!(harness.disks.promises()[0].capability.iops(), Some(measured.iops));
+    let most = measured.iops * 9 / 10;
+    promise(&harness, most, false).unwrap();
+    let error = promise(&harness, most + 1, false).unwrap_err().remove(0);
+    assert!(error.message.contains(&format!("{} IOPS (measured)", measured.iops)), "{error}");
+    promise(&harness, most + 1, true).unwrap();
+}
+
+#[test]
+fn it_is_of_the_store_as_it_was_and_goes_with_it() {
+    let harness = harness(MEASURED);
+    let measured = measure_well(&harness).measured;
+    assert!(measured.is_some());
+    // Another depth is another measurement, and the old one is back with the old depth.
+    harness.apply_well(&config(&format!("{MEASURED}\ndepth_max = 4")));
+    assert_eq!(harness.node.store("fast").unwrap().measured, None);
+    assert_eq!(harness.node.store("fast").unwrap().capability_iops, None);
+    harness.apply_well(&config(MEASURED));
+    assert_eq!(harness.node.store("fast").unwrap().measured, measured);
+    // Declared, it is shown, and does not count.
+    harness.apply_well(&config("capability_iops = 7"));
+    let store = harness.node.store("fast").unwrap();
+    assert_eq!((store.capability_iops, &store.measured), (Some(7), &measured));
+    assert_eq!(store.capability_source, Some(CapabilitySource::Declared));
+    assert_eq!(harness.store.keys("measured"), ["fast"]);
+    harness.apply_well(&HostConfig::default());
+    assert!(harness.store.keys("measured").is_empty());
+    harness.apply_well(&config(MEASURED));
+    assert_eq!(harness.node.store("fast").unwrap().measured, None);
+}
+
+#[test]
+fn what_is_used_is_not_measured_unless_it_is_asked_for() {
+    let harness = harness(MEASURED);
+    harness.disks.connect(true);
+    let error = begin(&harness, false).unwrap_err();
+    assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::InUse, Some("disk/data")));
+    assert!(error.message.contains("--beside"), "{error}");
+    let operation = begin(&harness, true).unwrap();
+    // The disk goes on meanwhile, the store cannot change, and is measured once at a time.
+    wait_until("it is under way", || {
+        let step = harness.node.operation(operation.id).unwrap().step;
+        step.is_some_and(|step| step.contains("MiB") || step.contains("random"))
+    });
+    assert_eq!(begin(&harness, true).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(harness.disks.served(), (1, 1));
+    let errors = harness.node.submit(Edit::Apply(Box::default())).unwrap_err();
+    assert!(errors.iter().any(|error| error.code == ErrorCode::Conflict), "{errors:?}");
+    promise(&harness, 5, true).unwrap();
+    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    harness.apply_well(&HostConfig::default());
+}
+
+#[test]
+fn cancelled_or_stopped_it_leaves_nothing() {
+    let harness = harness(MEASURED);
+    // A device that never answers.
+    harness.disks.set_pace(Pace::default());
+    let operation = begin(&harness, false).unwrap();
+    wait_until("it is under way", || harness.disks.devices().open_count() == 1);
+    harness.node.cancel_operation(operation.id).unwrap();
+    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled);
+    assert_eq!(harness.disks.devices().open_count(), 0);
+    assert_eq!(harness.disks.files(STORE), ["data.raw"]);
+    assert_eq!(harness.node.store("fast").unwrap().measured, None);
+
+    let operation = begin(&harness, false).unwrap();
+    wait_until("it is under way", || harness.disks.devices().open_count() == 1);
+    harness.node.stop();
+    let operation = harness.node.operation(operation.id).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled, "{operation:?}");
+    assert_eq!(harness.disks.devices().open_count(), 0);
+}
+
+#[test]
+fn what_stands_against_it_is_told_and_nothing_is_changed() {
+    let harness = harness(MEASURED);
+    let of = |store: &str, seconds| {
+        harness.node.measure_store(&name(store), MeasureStoreRequest { seconds, beside: false })
+    };
+    assert_eq!(of("none", 1).unwrap_err().code, ErrorCode::NotFound);
+    for seconds in [0, 601] {
+        let error = of("fast", seconds).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("seconds"), "{error}");
+    }
+    let files = harness.disks.store(STORE);
+    files.set_room(Some(0));
+    let operation = measure(&harness);
+    assert_eq!(operation.state, OperationState::Failed);
+    let error = operation.error.unwrap();
+    assert!(error.message.contains("0 MiB are free"), "{error}");
+    assert_eq!(error.resource.as_deref(), Some("store/fast"));
+    files.set_room(None);
+    let fails = Some(std::io::ErrorKind::PermissionDenied);
+    harness.disks.set_pace(Pace { per_look: 8, fails, ..Pace::default() });
+    let operation = measure(&harness);
+    assert_eq!(operation.state, OperationState::Failed);
+    assert_eq!(harness.disks.files(STORE), ["data.raw"]);
+    assert_eq!(harness.node.store("fast").unwrap().measured, None);
+    assert!(harness.events(EventKind::StoreMeasured.id()).is_empty());
+}
+
+#[test]
+fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
+    let harness = harness("capability_iops = 1000");
+    let at = Time::from_ns(5_000_000_000);
+    let estimate = CapabilityEstimate { iops: 640, at };
+    let status = suimon_storage::StoreStatus {
+        role: StoreRole::Sole,
+        waiting: 0,
+        under_way: 0,
+        in_flight: 0,
+        depth: 8,
+        latency_ns: 1,
+        estimate: Some(estimate),
+    };
+    let view = StoreView {
+        store: StoreId(0),
+        processor: ProcessorId(0),
+        status,
+        at: at + Duration::from_millis(1500),
+        flows: Vec::new(),
+    };
+    harness.disks.set_views(vec![view]);
+    let shown = harness.node.store("fast").unwrap().estimate.unwrap();
+    assert_eq!((shown.iops, shown.age_ms), (640, 1500));
+    // It informs: promises go by what was declared.
+    promise(&harness, 900, false).unwrap();
+
+    let low = CapabilityLow {
+        lasting: Duration::from_secs(30),
+        estimate_iops: 640,
+        promised_iops: 900,
+        needed_iops: 1000,
+    };
+    let event = Event::CapabilityLow(low);
+    harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
+    wait_until("an event", || !harness.events(EventKind::CapabilityLow.id()).is_empty());
+    let told = &harness.events(EventKind::CapabilityLow.id())[0];
+    assert_eq!(
+        (told.subject.as_str(), told.fields["needed_iops"].as_str()),
+        ("store/fast", "1000")
+    );
+    let lasted = Duration::from_secs(90);
+    let event = Event::CapabilityEnough { lasted, estimate_iops: 1100, needed_iops: 1000 };
+    harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
+    wait_until("its end", || !harness.events(EventKind::CapabilityEnough.id()).is_empty());
+}

@@ -1,0 +1,85 @@
+//! Fills the file of a measurement: what was never written is not read from the device.
+
+use core::time::Duration;
+use suimon_ports::{FileDone, FileOp};
+use suimon_quantity::Time;
+
+use super::{Device, FILE_BYTES_MIN, MIB, MeasureError};
+
+/// Writes under way at once.
+const DEPTH: usize = 8;
+/// A slow device gets a file as large as was written in this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes that no device stores in fewer: each is told from every other.
+const STAMP_EVERY: usize = 512;
+const FLUSH: u64 = u64::MAX;
+
+/// Filling under way.
+pub(super) struct Fill {
+    bytes: u64,
+    /// Up to where it was asked for.
+    at: u64,
+    began: Option<Time>,
+    is_flushing: bool,
+    noise: Vec<u8>,
+}
+
+impl Fill {
+    pub(super) const fn new(bytes: u64) -> Self {
+        Self { bytes, at: 0, began: None, is_flushing: false, noise: Vec::new() }
+    }
+
+    /// Whether the file is filled, durably.
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        device: &mut Device,
+        ended: &mut Vec<FileDone>,
+    ) -> Result<bool, MeasureError> {
+        let began = *self.began.get_or_insert(now);
+        for FileDone { token, outcome } in ended.drain(..) {
+            let what = if token == FLUSH { "flushing" } else { "filling" };
+            let offset = if token == FLUSH { 0 } else { token };
+            outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
+            if token == FLUSH {
+                device.bytes = self.bytes;
+                return Ok(true);
+            }
+        }
+        if self.at >= FILE_BYTES_MIN && now.since(began) >= PATIENCE {
+            self.bytes = self.at;
+        }
+        while self.at < self.bytes && device.io.under_way() < DEPTH {
+            let bytes = self.bytes_of(device);
+            let op = FileOp::WriteBytes { offset: self.at, bytes };
+            if !device.io.submit(device.slot, op, self.at) {
+                break;
+            }
+            self.at += MIB;
+        }
+        if self.at >= self.bytes && device.io.under_way() == 0 && !self.is_flushing {
+            self.is_flushing = device.io.submit(device.slot, FileOp::Flush, FLUSH);
+        }
+        Ok(false)
+    }
+
+    pub(super) fn text(&self) -> String {
+        format!("filling its file: {} of {} MiB", self.at / MIB, self.bytes / MIB)
+    }
+
+    /// Bytes that nothing makes shorter, and that are nowhere else.
+    fn bytes_of(&mut self, device: &mut Device) -> Vec<u8> {
+        if self.noise.is_empty() {
+            let words = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
+            self.noise = words.flatten().collect();
+        }
+        let mut bytes = self.noise.clone();
+        let salt = device.draw();
+        for (number, sector) in (0u64..).zip(bytes.chunks_exact_mut(STAMP_EVERY)) {
+            if let Some(stamp) = sector.first_chunk_mut() {
+                *stamp = salt.wrapping_add(number).to_le_bytes();
+            }
+        }
+        bytes
+    }
+}

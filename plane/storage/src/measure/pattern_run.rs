@@ -1,0 +1,193 @@
+//! One pattern of a measurement: as many requests as the store's own scheduler lets go.
+
+use core::time::Duration;
+use suimon_image::ByteRange;
+use suimon_ports::{FileDone, FileOp};
+use suimon_quantity::{DiskId, Time};
+use suimon_storage_qos::{
+    Assignment, Capability, DiskSlot, Limits, Next, Proposal, Store, StoreScheduler, StoreSpec,
+    Submitted,
+};
+
+use super::{Device, MIB, MeasureError, MeasurePlan, Pattern, PatternFigure};
+use crate::latency::LatencyCounts;
+
+/// Requests that always wait, so that the device never runs dry.
+const WAITING: u32 = 32;
+/// The one disk of the run's own store.
+const DISK: DiskId = DiskId(0);
+
+/// A request that was let go.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    at: Time,
+    offset: u64,
+    is_write: bool,
+}
+
+/// A pattern under way.
+pub(super) struct PatternRun {
+    pattern: Pattern,
+    each: Duration,
+    request_bytes: u32,
+    scheduler: StoreScheduler,
+    slot: DiskSlot,
+    /// By tag, of all requests that may be let go or wait.
+    sent: Vec<Sent>,
+    free: Vec<u32>,
+    began: Option<Time>,
+    counted_from: Option<Time>,
+    counted_until: Option<Time>,
+    requests: u64,
+    latencies: LatencyCounts,
+    /// What is written; pieces of it, from where the dice say.
+    noise: Vec<u8>,
+}
+
+impl PatternRun {
+    pub(super) fn new(pattern: Pattern, plan: &MeasurePlan, device: &mut Device) -> Self {
+        let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
+        let depth_max = plan.spec.depth_max.min(capacity);
+        let all = depth_max.saturating_add(WAITING);
+        let spec = StoreSpec { depth_max, waiting_max: all, ..plan.spec.clone() };
+        let request_bytes = spec.normalization.bytes();
+        let mut scheduler = StoreScheduler::new(spec);
+        let mut store = Store::new(Capability::Unknown);
+        let disk = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
+        // One disk without limits is always taken.
+        for change in store.propose(&[disk], true).unwrap_or_default() {
+            scheduler.apply(Time::ZERO, change);
+        }
+        let noise = match pattern {
+            Pattern::Read => Vec::new(),
+            _ => (0..MIB / 4).flat_map(|_| device.draw().to_le_bytes()).collect(),
+        };
+        Self {
+            pattern,
+            each: plan.each,
+            request_bytes,
+            scheduler,
+            slot: store.slot(DISK).unwrap_or(DiskSlot(0)),
+            sent: vec![Sent::default(); all as usize],
+            free: (0..all).collect(),
+            began: None,
+            counted_from: None,
+            counted_until: None,
+            requests: 0,
+            latencies: LatencyCounts::default(),
+            noise,
+        }
+    }
+
+    /// What was found out, when it is over and nothing is under way any more.
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        device: &mut Device,
+        ended: &mut Vec<FileDone>,
+    ) -> Result<Option<PatternFigure>, MeasureError> {
+        let began = *self.began.get_or_insert(now);
+        let warm = began + self.each / 3;
+        for done in ended.drain(..) {
+            self.handle_done(now, done)?;
+        }
+        if self.counted_from.is_none() && now >= warm {
+            self.counted_from = Some(now);
+        }
+        if self.counted_until.is_none() && now >= warm + self.each {
+            self.counted_until = Some(now);
+        }
+        if let (Some(from), Some(until)) = (self.counted_from, self.counted_until) {
+            if device.io.under_way() > 0 {
+                return Ok(None);
+            }
+            return self.figure(until.since(from)).map(Some);
+        }
+        self.ask(now, device);
+        Ok(None)
+    }
+
+    pub(super) fn text(&self, now: Time) -> String {
+        let all = self.each + self.each / 3;
+        let done = self.began.map_or(Duration::ZERO, |began| now.since(began)).min(all);
+        format!("{}: {} of {} s", self.pattern.word(), done.as_secs(), all.as_secs())
+    }
+
+    fn handle_done(&mut self, now: Time, done: FileDone) -> Result<(), MeasureError> {
+        let tag = u32::try_from(done.token).unwrap_or(u32::MAX);
+        let Some(sent) = self.sent.get(tag as usize).copied() else { return Ok(()) };
+        let what = if sent.is_write { "writing" } else { "reading" };
+        let offset = sent.offset;
+        done.outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
+        let latency = now.since(sent.at);
+        self.scheduler.handle_complete(now, self.slot, self.request_bytes, latency);
+        self.free.push(tag);
+        if self.counted_from.is_some() && self.counted_until.is_none() {
+            self.requests += 1;
+            self.latencies.count(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        }
+        Ok(())
+    }
+
+    /// Lets go what the scheduler lets go, and sees to it that it has more.
+    fn ask(&mut self, now: Time, device: &mut Device) {
+        while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
+            self.send(now, tag, device);
+        }
+        while let Some(tag) = self.free.pop() {
+            match self.scheduler.submit(now, self.slot, self.request_bytes, tag) {
+                Ok(Submitted::Dispatch) => self.send(now, tag, device),
+                Ok(Submitted::Waits) => {}
+                Err(_) => {
+                    self.free.push(tag);
+                    break;
+                }
+            }
+        }
+        while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
+            self.send(now, tag, device);
+        }
+    }
+
+    fn send(&mut self, now: Time, tag: u32, device: &mut Device) {
+        let bytes = u64::from(self.request_bytes);
+        let dice = device.draw();
+        let offset = dice % (device.bytes / bytes).max(1) * bytes;
+        let is_write = match self.pattern {
+            Pattern::Read => false,
+            Pattern::Write => true,
+            Pattern::Mixed => device.draw() % 2 == 0,
+        };
+        let Some(range) = ByteRange::new(offset, bytes) else { return };
+        let op = if is_write {
+            FileOp::WriteBytes { offset, bytes: self.payload(dice) }
+        } else {
+            FileOp::ReadBytes(range)
+        };
+        if let Some(sent) = self.sent.get_mut(tag as usize) {
+            *sent = Sent { at: now, offset, is_write };
+        }
+        // There is room: the scheduler lets no more go than the I/O can have.
+        let _ = device.io.submit(device.slot, op, u64::from(tag));
+    }
+
+    fn payload(&self, dice: u64) -> Vec<u8> {
+        let len = self.request_bytes as usize;
+        let from = usize::try_from(dice % MIB).unwrap_or(0) & !7;
+        self.noise.get(from..from + len).map(<[u8]>::to_vec).unwrap_or_else(|| vec![0xa5; len])
+    }
+
+    fn figure(&self, counted: Duration) -> Result<PatternFigure, MeasureError> {
+        if self.requests == 0 {
+            return Err(MeasureError::Nothing(counted.as_secs()));
+        }
+        let ns = counted.as_nanos().max(1);
+        let iops = u128::from(self.requests) * 1_000_000_000 / ns;
+        Ok(PatternFigure {
+            pattern: self.pattern,
+            iops: u64::try_from(iops).unwrap_or(u64::MAX),
+            depth: self.scheduler.depth(),
+            latencies: self.latencies.latencies(),
+        })
+    }
+}

@@ -1,0 +1,116 @@
+use suimon_ports::FileIoSource;
+use suimon_ports::testing::{MemoryStore, Pace, PacedDevices, StoreOp};
+
+use super::*;
+
+const STEP: Duration = Duration::from_millis(1);
+
+fn plan(seconds: u64) -> MeasurePlan {
+    MeasurePlan { spec: StoreSpec::default(), each: Duration::from_secs(seconds), seed: 1 }
+}
+
+fn begin(store: &MemoryStore, devices: &PacedDevices) -> Result<Measurement, MeasureError> {
+    Measurement::begin(store, devices.open().unwrap(), plan(3))
+}
+
+/// A step each millisecond, until it is done.
+fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureError> {
+    let mut told = Vec::new();
+    for ms in 0..200_000u32 {
+        let progress = measurement.step(Time::from_ns(1 << 40) + STEP * ms)?;
+        if told.last() != Some(&progress) {
+            told.push(progress.clone());
+        }
+        if progress.is_done {
+            return Ok(told);
+        }
+    }
+    panic!("not done: {:?}", told.last());
+}
+
+#[test]
+fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
+    let store = MemoryStore::default();
+    // Each millisecond 12 reads, or 4 writes.
+    let devices = PacedDevices::new(Pace { per_look: 12, write_cost: 3, fails: None });
+    let mut measurement = begin(&store, &devices).unwrap();
+    let told = run(&mut measurement).unwrap();
+    let measured = measurement.measured().clone();
+    let [read, write, mixed] = &measured.figures[..] else { panic!("{measured:?}") };
+    assert!((11_800..=12_000).contains(&read.iops), "{read:?}");
+    assert!((3_900..=4_100).contains(&write.iops), "{write:?}");
+    assert!((5_500..=6_800).contains(&mixed.iops), "{mixed:?}");
+    assert_eq!(measured.iops(), write.iops);
+    assert_eq!(measured.file_bytes, FILE_BYTES_MAX);
+    assert!(read.latencies.p50_ns >= 1_000_000 && read.depth >= 4, "{read:?}");
+    // All parts were shown, each in its turn.
+    assert_eq!(told.last().map(|last| (last.done, last.of)), Some((4, 4)));
+    assert!(told.is_sorted_by_key(|progress| progress.done));
+    for part in ["filling", "random reads", "random writes", "half reads"] {
+        assert!(told.iter().any(|progress| progress.text.starts_with(part)), "{part}");
+    }
+    // No more at a time than the store takes.
+    assert!(devices.done().2 <= 256, "{:?}", devices.done());
+}
+
+#[test]
+fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
+    let store = MemoryStore::default();
+    let devices = PacedDevices::new(Pace { per_look: 4, ..Pace::default() });
+    for steps in [0, 1, 100, 5_000] {
+        let mut measurement = begin(&store, &devices).unwrap();
+        for ms in 0..steps {
+            measurement.step(Time::from_ns(1 << 40) + STEP * ms).unwrap();
+            assert!(store.files().is_empty());
+        }
+        drop(measurement);
+        assert!(store.files().is_empty());
+        assert_eq!(devices.open_count(), 0);
+    }
+    // A process that dies between making and removing leaves a file that a sweep removes.
+    let made = store.ops().iter().position(|op| matches!(op, StoreOp::Create(..))).unwrap();
+    let left = store.crashed(made + 1, || unreachable!("nothing was written"));
+    assert_eq!(left.files().len(), 1);
+    assert_eq!(crate::images::sweep(&left).unwrap().len(), 1);
+    assert!(left.files().is_empty());
+}
+
+#[test]
+fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
+    let store = MemoryStore::default();
+    store.set_room(Some(0));
+    let devices = PacedDevices::new(Pace { per_look: 4, ..Pace::default() });
+    let error = begin(&store, &devices).err().unwrap();
+    assert!(matches!(error, MeasureError::NoRoom { free_mib: 0 }), "{error}");
+    store.set_room(None);
+    let mut measurement = begin(&store, &devices).unwrap();
+    measurement.step(Time::from_ns(1)).unwrap();
+    let fails = Some(io::ErrorKind::StorageFull);
+    devices.set(Pace { per_look: 4, fails, ..Pace::default() });
+    let error = run(&mut measurement).unwrap_err();
+    assert!(error.to_string().starts_with("filling at offset 0 failed"), "{error}");
+    drop(measurement);
+    assert!(store.files().is_empty());
+    assert_eq!(devices.open_count(), 0);
+}
+
+#[test]
+fn a_device_that_stops_answering_is_no_capability() {
+    let store = MemoryStore::default();
+    let devices = PacedDevices::new(Pace { per_look: 64, ..Pace::default() });
+    let mut measurement = begin(&store, &devices).unwrap();
+    let mut ms = 0;
+    let mut step = |measurement: &mut Measurement| {
+        ms += 1;
+        measurement.step(Time::from_ns(1 << 40) + STEP * ms)
+    };
+    while step(&mut measurement).unwrap().done == 0 {}
+    devices.set(Pace::default());
+    for _ in 0..6_000 {
+        step(&mut measurement).unwrap();
+    }
+    // What was under way ends late, and nothing was counted.
+    devices.set(Pace { per_look: 64, ..Pace::default() });
+    let error = (0..1000).find_map(|_| step(&mut measurement).err()).unwrap();
+    assert!(matches!(error, MeasureError::Nothing(3)), "{error}");
+}

@@ -1,0 +1,106 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::SAMPLE;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A device that is always full: a completion every so many ns, for so many seconds.
+fn run(estimate: &mut Estimate, from: u64, every_ns: u64, seconds: u64) -> u64 {
+    let until = from + seconds * SECOND;
+    let (mut at, mut sampled) = (from, from);
+    while at < until {
+        at += every_ns;
+        estimate.handle_complete(Time::from_ns(at), 1, true);
+        if at >= sampled + SAMPLE.as_nanos() as u64 {
+            sampled = at;
+            estimate.sample(Time::from_ns(at), 32);
+        }
+    }
+    at
+}
+
+#[test]
+fn it_is_what_a_full_device_does_and_follows_one_that_gets_slower() {
+    let mut estimate = Estimate::default();
+    let at = run(&mut estimate, SECOND, 100_000, 5);
+    let found = estimate.found().unwrap();
+    assert!((9_900..=10_000).contains(&found.iops), "{found:?}");
+    let at = run(&mut estimate, at, 400_000, 10);
+    let found = estimate.found().unwrap();
+    assert!((2_500..=2_625).contains(&found.iops), "{found:?}");
+    assert!(Time::from_ns(at).since(found.at) <= SAMPLE);
+    run(&mut estimate, at, 100_000, 10);
+    assert!(estimate.found().unwrap().iops > 9_500);
+}
+
+#[test]
+fn a_device_with_little_to_do_tells_nothing() {
+    let mut estimate = Estimate::default();
+    for step in 1..1000 {
+        let now = Time::from_ns(step * 10_000_000);
+        estimate.handle_complete(now, 1, false);
+        assert!(!estimate.sample(now, 32));
+    }
+    assert_eq!(estimate.found(), None);
+}
+
+#[test]
+fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
+    let mut estimate = Estimate::default();
+    let mut at = SECOND;
+    // Six tenths of each sample under load, then nothing.
+    for _ in 0..20 {
+        for step in 0..3000u64 {
+            estimate.handle_complete(Time::from_ns(at + step * 100_000), 1, true);
+        }
+        estimate.handle_complete(Time::from_ns(at + 490_000_000), 1, false);
+        at += 500_000_000;
+        estimate.sample(Time::from_ns(at), 32);
+    }
+    let found = estimate.found().unwrap();
+    assert!((9_900..=10_000).contains(&found.iops), "{found:?}");
+}
+
+#[test]
+fn a_depth_that_is_still_being_found_out_tells_nothing() {
+    let mut estimate = Estimate::default();
+    let mut at = SECOND;
+    for depth in [4, 6, 9, 13, 19, 28] {
+        for _ in 0..500 {
+            at += 1_000_000;
+            estimate.handle_complete(Time::from_ns(at), 1, true);
+        }
+        assert!(!estimate.sample(Time::from_ns(at), depth), "{depth}");
+    }
+}
+
+proptest! {
+    /// Whatever the device does and whoever asks: never more than was delivered in the best
+    /// half second, never less than in the worst.
+    #[test]
+    fn it_is_never_above_what_was_delivered(
+        samples in prop::collection::vec((20_000u64..20_000_000, 1u32..64, any::<bool>()), 1..40),
+    ) {
+        let mut estimate = Estimate::default();
+        let (mut at, mut most, mut least) = (SECOND, 0u64, u64::MAX);
+        for (every_ns, cost, is_full) in samples {
+            let begun = at;
+            let mut operations = 0u64;
+            while at < begun + SECOND / 2 {
+                at += every_ns;
+                operations += u64::from(cost);
+                estimate.handle_complete(Time::from_ns(at), cost, is_full);
+            }
+            let told = estimate.sample(Time::from_ns(at), 8);
+            prop_assert!(is_full || !told);
+            // Completions between which the device is full, at either end one more.
+            let rate = operations * SECOND / (at - begun);
+            (most, least) = (most.max(rate + 1), least.min(rate));
+            if let Some(found) = estimate.found() {
+                prop_assert!(found.iops <= most, "{found:?} above {most}");
+                prop_assert!(found.iops + 2 >= least, "{found:?} below {least}");
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+use super::*;
+
+/// What is told while an estimate is so much for so many samples.
+fn run(
+    shortage: &mut Shortage,
+    at: &mut Time,
+    samples: u32,
+    iops: u64,
+    promised_iops: u64,
+) -> Vec<Event> {
+    let mut told = Vec::new();
+    for _ in 0..samples {
+        *at = *at + Duration::from_millis(500);
+        let estimate = CapabilityEstimate { iops, at: *at };
+        told.extend(shortage.judge(*at, estimate, true, promised_iops));
+    }
+    told
+}
+
+#[test]
+fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
+    let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
+    // 900 may be promised of 1000.
+    assert_eq!(run(&mut shortage, &mut at, 200, 1000, 900), []);
+    assert_eq!(run(&mut shortage, &mut at, 50, 999, 900), []);
+    let told = run(&mut shortage, &mut at, 200, 999, 900);
+    let [Event::CapabilityLow(low)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((low.estimate_iops, low.promised_iops, low.needed_iops), (999, 900, 1000));
+    assert_eq!(low.lasting, LASTING);
+    // It must be clearly enough, and for a while.
+    assert_eq!(run(&mut shortage, &mut at, 200, 1049, 900), []);
+    assert_eq!(run(&mut shortage, &mut at, 50, 1050, 900), []);
+    assert_eq!(run(&mut shortage, &mut at, 5, 1000, 900), []);
+    let told = run(&mut shortage, &mut at, 70, 1050, 900);
+    assert!(matches!(&told[..], [Event::CapabilityEnough { needed_iops: 1000, .. }]), "{told:?}");
+    assert_eq!(run(&mut shortage, &mut at, 200, 1000, 900), []);
+}
+
+#[test]
+fn two_moments_far_apart_are_not_lasting() {
+    let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
+    for _ in 0..20 {
+        assert_eq!(run(&mut shortage, &mut at, 10, 10, 900), []);
+        at = at + Duration::from_secs(60);
+    }
+}
+
+#[test]
+fn fewer_promises_end_it_without_another_sample() {
+    let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
+    assert_eq!(run(&mut shortage, &mut at, 100, 500, 900).len(), 1);
+    let estimate = CapabilityEstimate { iops: 500, at };
+    let mut told = Vec::new();
+    for _ in 0..100 {
+        at = at + Duration::from_millis(500);
+        told.extend(shortage.judge(at, estimate, false, 90));
+    }
+    assert!(matches!(&told[..], [Event::CapabilityEnough { .. }]), "{told:?}");
+    // What is promised and not asked of the device says nothing.
+    for _ in 0..100 {
+        at = at + Duration::from_millis(500);
+        assert_eq!(shortage.judge(at, estimate, false, 900), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! I/O on files that keep nothing, at a pace, for tests of what drives a device hard.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{DiskFile, FileDone, FileIo, FileIoSource, FileOp, FileSlot, Wakeup};
+
+/// How a device behaves.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    /// Operations that end whenever it is looked for them; reads first count as 1, writes
+    /// as `write_cost`.
+    pub per_look: u64,
+    /// How many operations a write takes the time of; 0 counts as 1.
+    pub write_cost: u64,
+    /// Operations fail like this.
+    pub fails: Option<io::ErrorKind>,
+}
+
+/// What was asked of devices, and how they behave. Clones are the same.
+#[derive(Clone, Default)]
+pub struct PacedDevices(Arc<Mutex<World>>);
+
+#[derive(Default)]
+struct World {
+    pace: Pace,
+    reads: u64,
+    writes: u64,
+    open: usize,
+    /// Operations under way at once, at most.
+    deepest: usize,
+}
+
+impl PacedDevices {
+    /// Devices that behave like this.
+    #[must_use]
+    pub fn new(pace: Pace) -> Self {
+        let devices = Self::default();
+        devices.world().pace = pace;
+        devices
+    }
+
+    /// They behave like this from now on.
+    pub fn set(&self, pace: Pace) {
+        self.world().pace = pace;
+    }
+
+    /// Reads and writes that ended, and how many were under way at once.
+    #[must_use]
+    pub fn done(&self) -> (u64, u64, usize) {
+        let world = self.world();
+        (world.reads, world.writes, world.deepest)
+    }
+
+    /// I/O that nobody has dropped.
+    #[must_use]
+    pub fn open_count(&self) -> usize {
+        self.world().open
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FileIoSource for PacedDevices {
+    fn open(&self) -> io::Result<Box<dyn FileIo>> {
+        let fd = File::open("/dev/null")?;
+        self.world().open += 1;
+        let devices = self.clone();
+        Ok(Box::new(PacedIo { devices, files: Vec::new(), pending: VecDeque::new(), fd }))
+    }
+}
+
+struct PacedIo {
+    devices: PacedDevices,
+    files: Vec<Option<Arc<dyn DiskFile>>>,
+    /// Tokens, bytes that are read, and whether something is written.
+    pending: VecDeque<(u64, usize, bool)>,
+    fd: File,
+}
+
+impl FileIo for PacedIo {
+    fn capacity(&self) -> usize {
+        1024
+    }
+
+    fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
+        self.files.push(Some(file));
+        Ok(FileSlot(u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)))
+    }
+
+    fn remove_file(&mut self, slot: FileSlot) {
+        if let Some(file) = self.files.get_mut(slot.0 as usize) {
+            *file = None;
+        }
+    }
+
+    fn submit(&mut self, file: FileSlot, op: FileOp<'_>, token: u64) -> bool {
+        let is_there = self.files.get(file.0 as usize).is_some_and(Option::is_some);
+        if !is_there || self.pending.len() >= self.capacity() {
+            return false;
+        }
+        let (read, is_write) = match op {
+            FileOp::ReadBytes(range) => (usize::try_from(range.len()).unwrap_or(0), false),
+            FileOp::WriteBytes { .. } | FileOp::Write { .. } => (0, true),
+            _ => (0, false),
+        };
+        self.pending.push_back((token, read, is_write));
+        let deep = self.pending.len();
+        let mut world = self.devices.world();
+        world.deepest = world.deepest.max(deep);
+        true
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn poll_done(&mut self, done: &mut Vec<FileDone>) -> usize {
+        let before = done.len();
+        let mut world = self.devices.world();
+        let mut left = world.pace.per_look;
+        while let Some((token, read, is_write)) = self.pending.front().copied() {
+            let cost = if is_write { world.pace.write_cost.max(1) } else { 1 };
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(cost);
+            self.pending.pop_front();
+            world.reads += u64::from(read > 0);
+            world.writes += u64::from(is_write);
+            let outcome = match world.pace.fails {
+                Some(kind) => Err(kind.into()),
+                None => Ok(vec![0; read]),
+            };
+            done.push(FileDone { token, outcome });
+        }
+        done.len() - before
+    }
+
+    fn under_way(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        if self.pending.is_empty() { Wakeup::Armed } else { Wakeup::Pending }
+    }
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for PacedIo {
+    fn drop(&mut self) {
+        self.devices.world().open -= 1;
+    }
+}

@@ -1,0 +1,179 @@
+//! What a store can do, measured by the programs that a user has, on a real file system.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Rig, fio, run, until};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A daemon with one store to be measured, and a disk in it.
+fn host_file(rig: &Rig, store: &str, keys: &str) -> String {
+    format!(
+        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = \"measure\"\n{keys}\n\
+         [[disk]]\nname = \"d\"\nstore = \"fast\"\nformat = \"raw\"\nsize_bytes = \"16 MiB\"\n\
+         nbd = {{ socket = \"{}\" }}\n",
+        rig.path("nbd.sock")
+    )
+}
+
+fn names(store: &str) -> Vec<String> {
+    let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn store(daemon: &Daemon) -> Value {
+    daemon.json(&["store", "show", "fast"]).unwrap()
+}
+
+#[test]
+fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
+    let rig = Rig::new().unwrap();
+    let path = rig.path("store");
+    fs::create_dir(&path).unwrap();
+    let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "depth_max = 4")).unwrap();
+    let promise = |daemon: &Daemon, iops: u64| {
+        daemon.cli(&["disk", "set", "d", "--qos-min-iops", &iops.to_string()]).unwrap()
+    };
+    let refused = promise(&daemon, 1);
+    assert!(!refused.is_ok(), "{}", refused.stdout);
+    assert!(refused.stderr.contains("suimon store measure fast"), "{}", refused.stderr);
+
+    let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
+    println!("{report}");
+    let measured = store(&daemon)["measured"].clone();
+    let iops = measured["iops"].as_u64().unwrap();
+    assert!(iops > 0 && report.contains(&format!("can do {iops} IOPS")), "{report}");
+    assert_eq!(measured["patterns"].as_array().unwrap().len(), 3, "{measured}");
+    assert_eq!(names(&path), ["d.raw"]);
+
+    daemon.kill();
+    daemon.restart(&rig).unwrap();
+    let shown = store(&daemon);
+    assert_eq!(shown["measured"], measured);
+    assert_eq!(
+        (&shown["capability_iops"], &shown["capability_source"]),
+        (&iops.into(), &"measured".into())
+    );
+    let most = iops * 9 / 10;
+    let refused = promise(&daemon, most + 1);
+    assert!(!refused.is_ok() && refused.stderr.contains("(measured)"), "{}", refused.stderr);
+    let what_if =
+        daemon.cli(&["qos", "what-if", "disk/d", &format!("min_iops={}", most + 1)]).unwrap();
+    assert!(!what_if.is_ok(), "{}", what_if.stdout);
+    assert!(promise(&daemon, most).is_ok());
+    let text = daemon.ok(&["store", "show", "fast"]).unwrap();
+    assert!(text.contains("(measured)") && text.contains("random writes"), "{text}");
+
+    // Requests wait for a device that gets four at a time: what it does is seen.
+    assert_eq!(shown["estimate"], Value::Null);
+    let load = "--rw=randread --bs=4k --iodepth=64 --size=16m --time_based --runtime=5";
+    fio::run(rig.folder(), &rig.path("nbd.sock"), "d", load).unwrap();
+    let shown = store(&daemon);
+    let estimate = shown["estimate"]["iops"].as_u64();
+    println!("measured {iops}, then {}", shown["estimate"]);
+    assert!(estimate.is_some_and(|iops| iops > 0), "{shown}");
+    let metrics = daemon.http("GET", "/metrics", None).unwrap().body;
+    assert!(metrics.contains("suimon_store_estimated_iops{store=\"fast\"}"), "{metrics}");
+}
+
+#[test]
+fn what_is_used_is_measured_only_beside_and_says_so() {
+    let rig = Rig::new().unwrap();
+    let path = rig.path("store");
+    fs::create_dir(&path).unwrap();
+    let daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
+    let load = "--rw=randread --bs=4k --iodepth=2 --size=16m --time_based --runtime=60";
+    let mut load = fio::command(rig.folder(), &rig.path("nbd.sock"), "d", load)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("load", PATIENCE, || Ok(store(&daemon)["delivered_iops"].as_u64() > Some(0))).unwrap();
+    let refused = daemon.cli(&["store", "measure", "fast"]).unwrap();
+    assert!(!refused.is_ok() && refused.stderr.contains("--beside"), "{}", refused.stderr);
+    let report = daemon.ok(&["store", "measure", "fast", "--seconds", "1", "--beside"]).unwrap();
+    load.kill().unwrap();
+    load.wait().unwrap();
+    assert!(report.contains("its own disks did"), "{report}");
+    assert!(store(&daemon)["measured"]["others_iops"].as_u64() > Some(0));
+}
+
+#[test]
+fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
+    let rig = Rig::new().unwrap();
+    let path = rig.path("store");
+    fs::create_dir(&path).unwrap();
+    let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
+    let begin = |daemon: &Daemon| {
+        let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
+        let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
+        until("a step", PATIENCE, || {
+            let operation = daemon.json(&["operation", "show", &id])?;
+            Ok(operation["step"].as_str().is_some_and(|step| step.contains("MiB")))
+        })
+        .unwrap();
+        id
+    };
+    let id = begin(&daemon);
+    let conflict = daemon.cli(&["store", "measure", "fast"]).unwrap();
+    assert!(!conflict.is_ok() && conflict.stderr.contains(&id), "{}", conflict.stderr);
+    daemon.ok(&["operation", "cancel", &id]).unwrap();
+    until("its end", PATIENCE, || {
+        Ok(daemon.json(&["operation", "show", &id])?["state"] == "cancelled")
+    })
+    .unwrap();
+    assert_eq!(names(&path), ["d.raw"]);
+
+    begin(&daemon);
+    daemon.kill();
+    assert_eq!(names(&path), ["d.raw"]);
+    // As if it had been killed a moment before its file lost its name.
+    fs::write(format!("{path}/.measure.suimon-new"), "left").unwrap();
+    daemon.restart(&rig).unwrap();
+    assert_eq!(names(&path), ["d.raw"]);
+    assert_eq!(store(&daemon)["measured"], Value::Null);
+}
+
+/// A file system of its own, until it is dropped.
+struct Mounted(String);
+
+impl Mounted {
+    fn new(path: &str, size: &str) -> Self {
+        fs::create_dir(path).unwrap();
+        run(&["mount", "-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", path]).unwrap();
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = run(&["umount", "-l", &self.0]);
+    }
+}
+
+#[test]
+fn a_store_that_is_full_or_only_for_reading_is_told_and_is_as_before() {
+    let rig = Rig::new().unwrap();
+    let path = rig.path("store");
+    let mounted = Mounted::new(&path, "40m");
+    let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
+    let failed = daemon.cli(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
+    assert!(!failed.is_ok() && failed.stderr.contains("are free"), "{}", failed.stderr);
+    // With room for what it needs, in memory: it says that no device was measured.
+    run(&["mount", "-o", "remount,size=128m", &path]).unwrap();
+    let report = daemon.ok(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
+    assert!(report.contains("page cache"), "{report}");
+    let before = store(&daemon)["measured"].clone();
+    daemon.ok(&["disk", "delete", "d", "--with-file"]).unwrap();
+    run(&["mount", "-o", "remount,ro", &path]).unwrap();
+    let failed = daemon.cli(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
+    assert!(!failed.is_ok() && failed.stderr.contains("Read-only"), "{}", failed.stderr);
+    assert!(names(&path).is_empty());
+    assert_eq!(store(&daemon)["measured"], before);
+    assert!(daemon.stop().unwrap().success());
+    drop(mounted);
+}
