@@ -5,8 +5,8 @@
 //! NBD (qemu-storage-daemon) to a file (nbdfuse), on which a loop device has an ext4. The
 //! kernel's own throttle of control groups is no substitute: it lets what a tenth of
 //! a second allows go at once and then holds everything (block/blk-throttle.c,
-//! `throtl_slice`), as no array does. QEMU's own FUSE export is none either: the buffers of
-//! writes that wait are overwritten in QEMU 7.2.
+//! `throtl_slice`), as no array does. QEMU's own FUSE export is none either: an ext4 on that
+//! of QEMU 7.2 was not consistent after it was written to.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

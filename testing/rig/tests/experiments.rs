@@ -28,7 +28,7 @@ fn qos_on_a_host_is_recorded_every_second_and_maximums_hold() {
         store_depth_max = 2
         format = "vhdx"
         disk_kind = "fixed"
-        disk_mib = 16
+        disk_mib = 32
         block_kib = 64
         depth = 1
         calibration_s = 2
