@@ -77,7 +77,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let estimate = shown["estimate"]["iops"].as_u64();
     println!("measured {iops}, then {}", shown["estimate"]);
     assert!(estimate.is_some_and(|iops| iops > 0), "{shown}");
-    let metrics = daemon.http("GET", "/metrics", None).unwrap().body;
+    let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
     assert!(metrics.contains("suimon_store_estimated_iops{store=\"fast\"}"), "{metrics}");
 }
 
