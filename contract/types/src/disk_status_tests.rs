@@ -5,6 +5,24 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
+fn measurement() -> StoreMeasurement {
+    StoreMeasurement {
+        iops: 50_000,
+        measured_unix_ms: 1_700_000_000_000,
+        seconds: 10,
+        patterns: vec![StorePatternFigure {
+            pattern: StorePattern::RandomMixed,
+            iops: 50_000,
+            depth: 32,
+            latency_ns_p50: 500_000,
+            latency_ns_p99: 900_000,
+        }],
+        file_bytes: 1 << 30,
+        direct: true,
+        others_iops: 0,
+    }
+}
+
 /// Fails if a key that is out in the world gets another name.
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
@@ -23,21 +41,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         free_bytes: Some(1 << 39),
         capability_iops: Some(50_000),
         capability_source: Some(CapabilitySource::Measured),
-        measured: Some(StoreMeasurement {
-            iops: 50_000,
-            measured_unix_ms: 1_700_000_000_000,
-            seconds: 10,
-            patterns: vec![StorePatternFigure {
-                pattern: StorePattern::RandomMixed,
-                iops: 50_000,
-                depth: 32,
-                latency_ns_p50: 500_000,
-                latency_ns_p99: 900_000,
-            }],
-            file_bytes: 1 << 30,
-            direct: true,
-            others_iops: 0,
-        }),
+        measured: Some(measurement()),
         estimate: Some(StoreEstimate { iops: 51_000, age_ms: 400 }),
         promised_iops: 500,
         promised_percent: Some(1),
