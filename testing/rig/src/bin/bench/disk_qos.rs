@@ -22,53 +22,59 @@ const MEASUREMENTS: usize = 9;
 /// What the device of the engine alone ends in a turn.
 pub(crate) const ENDS: usize = 16;
 
-/// Disks in all and busy ones.
-type Disks = [u32; 2];
+/// Disks in all and busy ones, what they are held to, and name and words for it.
+type Case = ([u32; 2], HeldTo, &'static str, &'static str);
 
-const CASES: [(&str, Disks, HeldTo); 4] = [
-    ("one disk, limits", [1, 1], HeldTo::AllLimits),
-    ("one disk, limits, all requests wait", [1, 1], HeldTo::AllLimitsAndWait),
-    ("1000 disks, 128 of them busy, limits", [1000, 128], HeldTo::AllLimits),
-    ("1000 disks, 128 of them busy, limits, all requests wait", [1000, 128], {
-        HeldTo::AllLimitsAndWait
-    }),
+const CASES: [Case; 4] = [
+    ([1, 1], HeldTo::AllLimits, "one", "one disk, limits"),
+    ([1, 1], HeldTo::AllLimitsAndWait, "one-waits", "one disk, limits, all requests wait"),
+    ([1000, 128], HeldTo::AllLimits, "many", "1000 disks, 128 of them busy, limits"),
+    (
+        [1000, 128],
+        HeldTo::AllLimitsAndWait,
+        "many-wait",
+        "1000 disks, 128 of them busy, limits, all requests wait",
+    ),
 ];
 
 /// Runs `pairs` pairs of each. The peer is Suimon without Storage QoS.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works: Vec<Work> = CASES
-        .iter()
-        .enumerate()
-        .map(|(nth, (title, disks, held_to))| {
-            let title = format!("A request's way through the engine: {title}");
-            let mut work = Work::new(
-                &format!("disk-qos-engine-{nth}"),
-                &title,
-                "Suimon without Storage QoS",
-                "ns",
-            )
-            .less_is_better()
-            .with_bar(Bar::AddedMax(50.0));
-            for _ in 0..pairs {
-                let peer = engine(&load(*disks, HeldTo::NoStore))?;
-                work.push(Pair { peer, suimon: engine(&load(*disks, *held_to))? });
-            }
-            Ok(work)
-        })
-        .collect::<Result<_>>()?;
+    let works: Result<Vec<Work>> =
+        CASES.into_iter().map(|case| in_the_engine(case, pairs)).collect();
+    let mut works = works?;
     works.push(on_a_file(pairs)?);
     Ok(works)
 }
 
-fn load([disks, busy]: Disks, held_to: HeldTo) -> EngineLoad {
-    EngineLoad { disks, busy, ends: ENDS, held_to }
+fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> Result<Work> {
+    let title = format!("A request's way through the engine: {words}");
+    let name = format!("disk-qos-engine-{name}");
+    let mut work = Work::new(&name, &title, "Suimon without Storage QoS", "ns")
+        .less_is_better()
+        .with_bar(Bar::AddedMax(50.0));
+    let load = |held_to| EngineLoad { disks, busy, ends: ENDS, held_to };
+    for _ in 0..pairs {
+        work.push(engine_pair(&load(HeldTo::NoStore), &load(held_to))?);
+    }
+    Ok(work)
 }
 
-/// Nanoseconds of a request.
-pub(crate) fn engine(load: &EngineLoad) -> Result<Sample> {
-    let measured = (0..MEASUREMENTS).map(|_| request_cost_ns(load));
-    let measured: Vec<f64> = measured.collect::<Result<_>>()?;
-    Ok(Sample::alone(median(measured.into_iter()).unwrap_or(f64::NAN)))
+/// Nanoseconds of a request under each load. They take turns, because what was measured
+/// before leaves memory in another state.
+pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair> {
+    let mut measured = [Vec::new(), Vec::new()];
+    for round in 0..=MEASUREMENTS {
+        for (of, load) in measured.iter_mut().zip([peer, suimon]) {
+            let cost = request_cost_ns(load)?;
+            // The first of each finds memory that nobody has used.
+            if round > 0 {
+                of.push(cost);
+            }
+        }
+    }
+    let sample = |of: Vec<f64>| Sample::alone(median(of.into_iter()).unwrap_or(f64::NAN));
+    let [peer, suimon] = measured.map(sample);
+    Ok(Pair { peer, suimon })
 }
 
 /// A share of a whole request.

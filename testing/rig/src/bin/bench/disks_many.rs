@@ -8,8 +8,8 @@
 use anyhow::Result;
 use suimon_disk_tests::{EngineLoad, HeldTo};
 
-use crate::disk_qos::{ENDS, engine};
-use crate::report::{Pair, Work};
+use crate::disk_qos::{ENDS, engine_pair};
+use crate::report::Work;
 
 /// Disks in all and busy ones.
 const SIZES: [[u32; 2]; 4] = [[10, 10], [100, 100], [1000, 1000], [1000, 1]];
@@ -56,8 +56,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             );
             let mut work = Work::new(&name, &title, "Suimon, one disk", "ns").less_is_better();
             for _ in 0..pairs {
-                let peer = engine(&load([1, 1]))?;
-                work.push(Pair { peer, suimon: engine(&load([disks, busy]))? });
+                work.push(engine_pair(&load([1, 1]), &load([disks, busy]))?);
             }
             works.push(work);
         }
