@@ -51,7 +51,13 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             queues: 2,
             features: vec!["VIRTIO_BLK_F_MQ".to_owned()],
         }),
-        nbd: Some(DiskNbdStatus { clients: 1 }),
+        nbd: Some(DiskNbdStatus {
+            clients: 1,
+            connections: vec![DiskNbdClient {
+                way: NbdWay::Unix,
+                peer: "process 7 of user 0".into(),
+            }],
+        }),
         counters: DiskCounters { reads: requests, ..DiskCounters::default() },
         qos: Some(QosFlowStatus {
             disk: name("web"),

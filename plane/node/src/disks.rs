@@ -7,6 +7,7 @@ mod flows;
 mod growing;
 mod jobs;
 mod limits;
+mod nbd_servers;
 mod notices;
 mod opening;
 mod pausing;
@@ -32,6 +33,7 @@ use self::exports::Exports;
 pub(crate) use self::jobs::DiskJobUnderWay;
 use self::limits::Told;
 pub(crate) use self::limits::overcommitted;
+pub(crate) use self::nbd_servers::nbd_event;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
 pub(crate) use self::wanted::{
@@ -205,5 +207,7 @@ fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
 
 #[cfg(test)]
 mod jobs_tests;
+#[cfg(test)]
+mod nbd_tests;
 #[cfg(test)]
 mod tests;
