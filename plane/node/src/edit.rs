@@ -7,6 +7,7 @@ use suimon_contract::{
 
 /// A change of desired state.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few at a time, and not for long")]
 pub enum Edit {
     /// Make the host be as described.
     Apply(Box<HostConfig>),

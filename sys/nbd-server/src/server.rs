@@ -154,8 +154,9 @@ impl NbdServer {
             return Err(io::ErrorKind::Unsupported.into());
         };
         // Whom the new one does not let in is judged before the mode lets more connect.
-        *old.write().unwrap_or_else(PoisonError::into_inner) = access.clone();
-        access.guard(path)
+        let mut held = old.write().unwrap_or_else(PoisonError::into_inner);
+        *held = access;
+        held.guard(path)
     }
 
     /// Lets others in from now on over TCP.
