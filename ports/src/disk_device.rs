@@ -1,11 +1,14 @@
 //! What a disk is offered by: to a VM, and to clients of other protocols.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use suimon_quantity::DiskId;
 
-use crate::{DeviceError, DeviceNotice, DiskQueue, DiskQueueHost, VhostUserMode, VhostUserPromise};
+use crate::{
+    DeviceError, DeviceNotice, DiskQueue, DiskQueueHost, NbdClient, NbdNotice, NbdServerSpec,
+    VhostUserMode, VhostUserPromise,
+};
 
 /// A disk of a VM over vhost-user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,11 +86,21 @@ pub trait DiskExports: Send + Sync {
     /// # Errors
     /// Why not; the client finds its connection closed.
     fn attach(&self, name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String>;
+
+    /// Hears what else there is to tell. Must not block.
+    fn handle_notice(&self, notice: NbdNotice);
 }
 
 /// Listens for clients. Dropping it closes and removes its socket; connections go on until
 /// their disk is taken out of service.
-pub trait DiskListener: Send {}
+pub trait DiskListener: Send {
+    /// Lets in whom this says from now on, at the same place, and reads the files anew that
+    /// it names. Who is there stays.
+    ///
+    /// # Errors
+    /// A file, user or group cannot be used; everything is as it was.
+    fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
+}
 
 /// Opens what disks are offered by.
 pub trait DiskDevices: Send + Sync {
@@ -110,13 +123,22 @@ pub trait DiskDevices: Send + Sync {
         observer: Arc<dyn DiskObserver>,
     ) -> Result<Box<dyn DiskDevice>, DeviceError>;
 
-    /// Listens for NBD clients at a Unix socket.
+    /// Looks whether what a server lets clients in by can be used: files, users, groups.
     ///
     /// # Errors
-    /// The socket cannot be bound.
+    /// What [`DiskDevices::listen_nbd`] would say of it; the place is not looked at.
+    fn probe_nbd(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
+
+    /// Listens for NBD clients.
+    ///
+    /// # Errors
+    /// The place cannot be had, or a file, user or group cannot be used.
     fn listen_nbd(
         &self,
-        socket: &Path,
+        spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError>;
+
+    /// NBD clients that use exports now, in the order in which they came.
+    fn nbd_clients(&self) -> Vec<NbdClient>;
 }

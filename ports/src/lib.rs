@@ -31,6 +31,7 @@ mod file_io;
 mod file_name;
 mod kernel_path;
 mod link_facts;
+mod nbd_server;
 mod processor;
 mod processor_work;
 mod queue;
@@ -66,6 +67,10 @@ pub use kernel_path::{
     KernelPathState, KernelPathTable,
 };
 pub use link_facts::{LinkFacts, LinkSpeed};
+pub use nbd_server::{
+    NbdClient, NbdClientWay, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
+    NbdUnixAccess,
+};
 pub use processor::{
     CpuPlace, Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
 };

@@ -96,7 +96,7 @@ enum Noun {
     Export,
     /// Check a host file without a daemon.
     Check(CheckFlags),
-    /// Show live rates of NICs, uplinks and processors.
+    /// Show live rates of NICs, uplinks, disks and processors.
     Top(TopFlags),
     /// Print a completion script for a shell.
     Completions(CompletionsFlags),

@@ -40,12 +40,14 @@ fn help_is_as_reviewed() {
     let set_help = vmq.find_subcommand_mut("set").unwrap().render_help().to_string();
     insta::assert_snapshot!("help_vmq_set", set_help);
     let disk = command.find_subcommand_mut("disk").unwrap();
-    for verb in ["add", "delete", "resize", "convert"] {
+    for verb in ["add", "delete", "export", "resize", "convert"] {
         let verb_help = disk.find_subcommand_mut(verb).unwrap().render_help().to_string();
         insta::assert_snapshot!(format!("help_disk_{verb}"), verb_help);
     }
     let qos = command.find_subcommand_mut("qos").unwrap();
     insta::assert_snapshot!("help_qos", qos.render_help().to_string());
+    let set_help = qos.find_subcommand_mut("set").unwrap().render_help().to_string();
+    insta::assert_snapshot!("help_qos_set", set_help);
     let what_if = qos.find_subcommand_mut("what-if").unwrap().render_help().to_string();
     insta::assert_snapshot!("help_qos_what_if", what_if);
 }

@@ -10,6 +10,7 @@ use suimon_contract::{
 };
 
 use crate::cli::ChangeFlags;
+use crate::disk_export::ExportFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::{await_end, finish};
@@ -21,6 +22,8 @@ pub(crate) type DiskVerb = ResourceVerb<DiskConfig, OwnDiskVerb>;
 /// What only disks can do.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnDiskVerb {
+    /// Show how a disk is offered and who uses it, or change how NBD clients find it.
+    Export(ExportFlags),
     /// Make a disk larger while it is in use.
     Resize(ResizeFlags),
     /// Look whether a disk's file is sound.
@@ -88,6 +91,7 @@ impl OwnVerb for OwnDiskVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = &context.client;
         let (operation, no_wait) = match self {
+            Self::Export(flags) => return flags.run(context).await,
             Self::Resize(flags) => return flags.run(context).await,
             Self::Check(work) => (client.check_disk(&work.name).await, work.no_wait),
             Self::Compact(work) => (client.compact_disk(&work.name).await, work.no_wait),

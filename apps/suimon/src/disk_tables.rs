@@ -1,7 +1,7 @@
 //! Stores and disks as tables and in detail.
 
 use suimon_contract::{
-    CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus, Resource,
+    CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus, NbdWay, Resource,
     StoreCapability, StoreConfig, StoreMeasurement, StoreStatus,
 };
 
@@ -164,6 +164,7 @@ impl Shown for DiskConfig {
             lines.add("queues in use", vhost_user.queues);
             lines.add("virtio features", vhost_user.features.join(", "));
         }
+        add_clients(&mut lines, one);
         if let Some(flow) = &one.qos {
             add_flow(&mut lines, flow);
         }
@@ -192,9 +193,9 @@ fn qos(disk: &DiskConfig) -> String {
 }
 
 /// `VM, 2 NBD clients`.
-fn used_by(disk: &DiskStatus) -> String {
+pub(crate) fn used_by(disk: &DiskStatus) -> String {
     let vm = disk.vhost_user.as_ref().filter(|vhost_user| vhost_user.connected);
-    let clients = disk.nbd.map_or(0, |nbd| nbd.clients);
+    let clients = disk.nbd.as_ref().map_or(0, |nbd| nbd.clients);
     let nbd = match clients {
         0 => None,
         1 => Some("1 NBD client".to_owned()),
@@ -202,6 +203,21 @@ fn used_by(disk: &DiskStatus) -> String {
     };
     let users: Vec<String> = vm.map(|_| "VM".to_owned()).into_iter().chain(nbd).collect();
     if users.is_empty() { "–".to_owned() } else { users.join(", ") }
+}
+
+/// Who uses it over NBD, a line each.
+pub(crate) fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
+    for client in disk.nbd.iter().flat_map(|nbd| &nbd.connections) {
+        lines.add("NBD client", format!("{}, {}", client.peer, way(client.way)));
+    }
+}
+
+const fn way(way: NbdWay) -> &'static str {
+    match way {
+        NbdWay::Unix => "Unix socket",
+        NbdWay::Tcp => "TCP without TLS",
+        NbdWay::Tls => "TLS",
+    }
 }
 
 fn by_kind(counters: &DiskCounters) -> [(&'static str, &DiskRequestCounters); 4] {

@@ -1,6 +1,6 @@
 use suimon_contract::{
-    DiskNbdStatus, DiskQos, DiskVhostUserStatus, QosDelivery, QosFlowStatus, StorageState,
-    StoreEstimate, StorePattern, StorePatternFigure, parse_toml,
+    DiskNbdClient, DiskNbdStatus, DiskQos, DiskVhostUserStatus, QosDelivery, QosFlowStatus,
+    StorageState, StoreEstimate, StorePattern, StorePatternFigure, parse_toml,
 };
 
 use super::*;
@@ -150,7 +150,13 @@ fn disks() -> Vec<DiskStatus> {
                 queues: 2,
                 features: vec!["VIRTIO_BLK_F_MQ".to_owned(), "VIRTIO_BLK_F_FLUSH".to_owned()],
             }),
-            nbd: Some(DiskNbdStatus { clients: 2 }),
+            nbd: Some(DiskNbdStatus {
+                clients: 2,
+                connections: vec![
+                    DiskNbdClient { way: NbdWay::Unix, peer: "process 7 of user 107".into() },
+                    DiskNbdClient { way: NbdWay::Tls, peer: "192.0.2.7:40000".into() },
+                ],
+            }),
             counters: DiskCounters {
                 reads: requests(1_234_567),
                 writes: requests(10),
@@ -187,7 +193,7 @@ fn who_uses_a_disk_is_said_in_words() {
     let mut disk = disks().remove(0);
     assert_eq!(used_by(&disk), "VM, 2 NBD clients");
     disk.vhost_user = Some(DiskVhostUserStatus::default());
-    disk.nbd = Some(DiskNbdStatus { clients: 1 });
+    disk.nbd = Some(DiskNbdStatus { clients: 1, connections: Vec::new() });
     assert_eq!(used_by(&disk), "1 NBD client");
     disk.nbd = None;
     assert_eq!(used_by(&disk), "–");

@@ -108,6 +108,8 @@ fn value_name(form: Form) -> &'static str {
         Form::Bytes { .. } => "SIZE",
         Form::SocketAddress => "ADDRESS",
         Form::StationIps { .. } => "ADDRESS,…",
+        Form::Networks { .. } => "NETWORK,…",
+        Form::Accounts { .. } | Form::DnsNames { .. } => "NAME,…",
         Form::StationAddress => "MAC",
         Form::Vlan => "VLAN",
         Form::Vlans => "VLAN,FIRST-LAST,…",
@@ -150,9 +152,11 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
         Form::Vlans | Form::Cpus => {
             text.split(',').map(|item| number_or_text(item.trim())).collect()
         }
-        Form::Names { .. } | Form::StationIps { .. } => {
-            text.split(',').map(|item| Value::from(item.trim())).collect()
-        }
+        Form::Names { .. }
+        | Form::StationIps { .. }
+        | Form::Accounts { .. }
+        | Form::DnsNames { .. }
+        | Form::Networks { .. } => text.split(',').map(|item| Value::from(item.trim())).collect(),
         _ => Value::from(text),
     }
 }

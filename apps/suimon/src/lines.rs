@@ -36,6 +36,16 @@ impl Lines {
         }
     }
 
+    /// The keys of a table within a resource, under its name.
+    pub(crate) fn keys_within<T: Serialize>(&mut self, kind: Kind, name: &str, table: &T) {
+        let table = serde_json::to_value(table).unwrap_or_default();
+        for key in kind.keys() {
+            if let Some(value) = table.get(key.name) {
+                self.value(&format!("{name}.{}", key.name), key.form, value);
+            }
+        }
+    }
+
     /// All that was added.
     pub(crate) fn text(self) -> String {
         self.0

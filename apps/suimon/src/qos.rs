@@ -8,9 +8,10 @@ use suimon_contract::{DiskConfig, Name, QosFlowStatus, QosPolicyConfig};
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal, print};
+use crate::qos_set::{SetFlags, details};
 use crate::qos_tables::flow_table;
 use crate::qos_what_if::WhatIfFlags;
-use crate::resource::ResourceVerb;
+use crate::resource::{Named, ResourceVerb};
 
 /// Verbs of `qos policy`, which has none of its own.
 pub(crate) type PolicyVerb = ResourceVerb<QosPolicyConfig, Infallible>;
@@ -21,6 +22,10 @@ pub(crate) enum QosVerb {
     /// QoS policies: limits that several disks have.
     #[command(subcommand)]
     Policy(PolicyVerb),
+    /// Show the limits of a disk and what it gets.
+    Show(Named),
+    /// Change the limits of a disk while it is in use.
+    Set(SetFlags),
     /// Show what disks are entitled to, want and get, and what their requests wait for.
     Flows(FlowFlags),
     /// Say whether stores could keep what they would promise, and change nothing.
@@ -53,10 +58,21 @@ impl QosVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Policy(verb) => verb.run(context).await,
+            Self::Show(named) => show(context, named.name).await,
+            Self::Set(flags) => flags.run(context).await,
             Self::Flows(flags) => flags.run(context).await,
             Self::WhatIf(flags) => flags.run(context).await,
         }
     }
+}
+
+/// The flow of one disk, in detail.
+async fn show(context: &Context, disk: Name) -> Result<(), Failure> {
+    let flags = FlowFlags { disks: vec![disk], store: None, watch: false, interval: 1000 };
+    for flow in flags.flows(context).await? {
+        context.show(&flow, details)?;
+    }
+    Ok(())
 }
 
 impl FlowFlags {

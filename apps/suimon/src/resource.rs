@@ -28,7 +28,7 @@ pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
     List,
     #[command(about = format!("Show one {}", R::NOUN))]
     Show(Named),
-    #[command(about = format!("Add {}", with_article(R::NOUN)), alias = "create")]
+    #[command(about = format!("Add {}", with_article(R::NOUN)), visible_alias = "create")]
     Add(Add<R>),
     #[command(about = R::ABOUT_SET)]
     Set(Set<R>),

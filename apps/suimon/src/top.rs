@@ -1,5 +1,6 @@
-//! `top`: live rates of NICs, uplinks and processors, and where processors' time goes.
+//! `top`: live rates of NICs, uplinks, disks and processors, and where processors' time goes.
 
+mod disk_rates;
 mod rates;
 mod screen;
 mod text;

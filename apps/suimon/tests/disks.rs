@@ -29,12 +29,17 @@ fn host_with_disks() -> Daemon {
             r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"promisable_iops":8000,"capability_iops":8889,"fits":{fits},"text":"2 minimums come to 9000 IOPS"}}]}}"#
         )
     };
+    let nbd = r#""format":"vhdx","nbd":{"socket":"/run/nbd.sock","listen":"192.0.2.1:10809","tls_certificate":"/c","tls_key":"/k"}}"#;
+    let client = r#","nbd":{"clients":1,"connections":[{"way":"tls","peer":"192.0.2.7:40000"}]}}"#;
+    let offered = disk("offered").replace(r#""format":"vhdx"}"#, nbd);
+    let offered = format!("{}{client}", offered.strip_suffix('}').unwrap());
     let flows = [FLOW.replace("NAME", "web"), FLOW.replace("NAME", "db")].join(",");
     Daemon::new(&[
         ("GET /1.0/stores ", json("200 OK", STORES)),
         ("GET /1.0/disks ", json("200 OK", &format!("[{}]", disk("web")))),
         ("GET /1.0/disks/web ", json("200 OK", &disk("web"))),
         ("GET /1.0/disks/off ", json("200 OK", &disk("off"))),
+        ("GET /1.0/disks/offered ", json("200 OK", &offered)),
         (
             "GET /1.0/disks/none ",
             json("404 Not Found", r#"{"errors":[{"code":"not_found","message":"no disk"}]}"#),
@@ -115,6 +120,20 @@ fn disks_are_made_changed_and_deleted_as_their_flags_say() {
         asked(&["disk", "snapshot", "web", "web-1.vhdx"]),
         r#"POST /1.0/disks/web/snapshot HTTP/1.1 {"file":"web-1.vhdx"}"#
     );
+    assert_eq!(
+        asked(&["disk", "export", "web", "users=qemu,107", "listen=default"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":{"listen":null,"users":["qemu","107"]}}"#
+    );
+    let none = asked(&["disk", "export", "web", "--none"]);
+    assert_eq!(none, r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":null}"#);
+    assert_eq!(
+        asked(&["qos", "set", "web", "max_iops=2000", "min_iops=default"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":{"max_iops":2000,"min_iops":null},"qos_policy":null}"#
+    );
+    assert_eq!(
+        asked(&["qos", "set", "web", "--policy", "gold"]),
+        r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":null,"qos_policy":"gold"}"#
+    );
     for verb in ["compact", "merge"] {
         let expected = format!("POST /1.0/disks/web/{verb} HTTP/1.1 ");
         assert_eq!(asked(&["disk", verb, "web"]), expected);
@@ -147,6 +166,30 @@ fn stores_are_measured_as_the_flags_say() {
     assert_eq!(run(&["store", "set", "fast", "--capability-iops=0"]), 2);
     assert_eq!(run(&["store", "set", "fast", "--capability-iops=much"]), 2);
     assert_eq!(run(&["store", "measure"]), 2);
+}
+
+#[test]
+fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
+    let daemon = host_with_disks();
+    let run = |args: &[&str]| told(&daemon.run(args));
+    let (code, out, err) = run(&["disk", "export", "offered"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for line in [
+        "nbd.listen              192.0.2.1:10809",
+        "NBD clients use         nbd+unix:///offered?socket=/run/nbd.sock",
+        "NBD clients use         nbds://192.0.2.1:10809/offered",
+        "used by                 1 NBD client",
+        "NBD client              192.0.2.7:40000, TLS",
+    ] {
+        assert!(out.lines().any(|told| told == line), "{line}: {out}");
+    }
+    let (code, out, _) = run(&["qos", "show", "web"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("requests waiting        3"), "{out}");
+    assert!(!out.contains("disk                    db"), "{out}");
+    assert_eq!(run(&["qos", "show", "off"]).0, 4);
+    let (code, out, err) = run(&["qos", "set", "web"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
 }
 
 #[test]

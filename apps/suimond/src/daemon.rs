@@ -278,15 +278,13 @@ async fn wait_for_end(
 
 /// What is wrong with the new file is told, and everything stays as it is.
 async fn reload(arguments: &Arguments, node: &Arc<Node>) {
-    let Some(file) = arguments.config.clone() else {
-        tracing::warn!("SIGHUP: there is no --config to read again");
-        return;
-    };
+    let file = arguments.config.clone();
     notify("RELOADING=1");
     let node = node.clone();
-    let applied = tokio::task::spawn_blocking(move || host_file::apply(&node, &file)).await;
+    let applied =
+        tokio::task::spawn_blocking(move || host_file::reload(&node, file.as_deref())).await;
     match applied {
-        Ok(Ok(())) => tracing::info!("SIGHUP: the host file was read again"),
+        Ok(Ok(())) => tracing::info!("SIGHUP: the host file and what it names were read again"),
         Ok(Err(errors)) => {
             for error in errors {
                 tracing::error!("SIGHUP: {error}");

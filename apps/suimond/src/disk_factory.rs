@@ -1,20 +1,20 @@
 //! Brings what disks are offered by to the node.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
-use suimon_nbd::{BlockSizes, Export, ExportSpec, Features};
-use suimon_nbd_server::{NbdExports, NbdQueue, NbdServer, UnixAccess};
+use suimon_nbd_server::{NbdClients, NbdHost};
 use suimon_node::DiskParts;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver,
-    DiskQueueHost, ExportedDisk, ThreadStart, VhostUserDiskSpec, VhostUserDiskStatus,
+    DeviceError, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, DiskQueueHost,
+    NbdClient, NbdServerSpec, ThreadStart, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
 use suimon_storage::StoragePlane;
 use suimon_uring::{HostStores, UringSource};
 use suimon_vhost_user::VhostUserDisk;
+
+use crate::nbd_listener::{self, Exports, Listener};
 
 /// What disks of this host need: `plane` serves them, files and random numbers are the
 /// system's.
@@ -32,14 +32,30 @@ pub fn host_disks(plane: StoragePlane, confinement: Confinement) -> DiskParts {
 pub(crate) struct HostDisks {
     /// Confines the threads that read what front-ends say.
     on_front_end_start: ThreadStart,
+    /// What NBD servers share, without what they offer.
+    nbd: NbdHost,
 }
 
 impl HostDisks {
     /// Nothing is open yet.
     pub(crate) fn new(confinement: Confinement) -> Self {
-        let on_front_end_start: ThreadStart =
-            Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
-        Self { on_front_end_start }
+        let confine = |role: Role| -> ThreadStart {
+            let confinement = confinement.clone();
+            Arc::new(move || confinement.confine_thread(role).map_err(Into::into))
+        };
+        let nbd = NbdHost {
+            exports: Arc::new(Exports::nothing()),
+            clients: NbdClients::default(),
+            on_start: confine(Role::NbdServer),
+            on_client_start: {
+                let confinement = confinement.clone();
+                Arc::new(move || {
+                    confinement.mark_child(Role::NbdServer);
+                    Ok(())
+                })
+            },
+        };
+        Self { on_front_end_start: confine(Role::FrontEnd), nbd }
     }
 }
 
@@ -60,23 +76,21 @@ impl DiskDevices for HostDisks {
         Ok(Box::new(Device(device)))
     }
 
+    fn probe_nbd(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+        nbd_listener::probe(spec)
+    }
+
     fn listen_nbd(
         &self,
-        socket: &Path,
+        spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError> {
-        let server = NbdServer::listen(socket, UnixAccess::default(), Arc::new(Exports(exports)));
-        let server = server.map_err(|error| DeviceError {
-            kind: match error.kind() {
-                std::io::ErrorKind::AddrInUse => DeviceErrorKind::Busy,
-                std::io::ErrorKind::NotFound => DeviceErrorKind::Missing,
-                std::io::ErrorKind::PermissionDenied => DeviceErrorKind::Denied,
-                _ => DeviceErrorKind::Host,
-            },
-            field: "socket",
-            detail: format!("cannot listen at {}: {error}", socket.display()),
-        })?;
-        Ok(Box::new(Listener(server)))
+        let host = NbdHost { exports: Arc::new(Exports::new(exports)), ..self.nbd.clone() };
+        Ok(Box::new(Listener::open(spec, host)?))
+    }
+
+    fn nbd_clients(&self) -> Vec<NbdClient> {
+        self.nbd.clients.list()
     }
 }
 
@@ -90,46 +104,6 @@ impl DiskDevice for Device {
     fn resize(&self, bytes: u64) -> Result<(), DeviceError> {
         self.0.resize(bytes)
     }
-}
-
-/// Held for as long as clients may come.
-struct Listener(#[allow(dead_code, reason = "its end is what it is for")] NbdServer);
-
-impl DiskListener for Listener {}
-
-/// What is offered, in NBD's words.
-struct Exports(Arc<dyn DiskExports>);
-
-impl NbdExports for Exports {
-    fn exports(&self) -> Vec<Export> {
-        self.0.exports().into_iter().filter_map(export).collect()
-    }
-
-    fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
-        self.0.attach(name, Box::new(queue))
-    }
-}
-
-fn export(disk: ExportedDisk) -> Option<Export> {
-    let name = disk.name.clone();
-    let export = Export::new(ExportSpec {
-        name: disk.name,
-        description: String::new(),
-        size: disk.bytes,
-        block_sizes: BlockSizes { min: disk.sector_bytes, ..BlockSizes::default() },
-        features: Features {
-            read_only: disk.is_read_only,
-            flush: true,
-            fua: true,
-            trim: true,
-            write_zeroes: true,
-            fast_zero: true,
-            multi_conn: true,
-            allocation: true,
-            ..Features::default()
-        },
-    });
-    export.inspect_err(|error| tracing::error!(disk = name, %error, "not offered over NBD")).ok()
 }
 
 /// From the kernel's generator, which every kernel that is new enough for io_uring has.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors};
-use suimon_node::Node;
+use suimon_node::{Edit, Node};
 
 /// How long applying the file may take.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -37,12 +37,27 @@ pub(crate) fn apply(node: &Node, path: &Path) -> Result<(), Vec<ApiError>> {
     })
 }
 
+/// Applies the file if there is one and its text is new, and reads files again that desired
+/// state names, such as certificates.
+pub(crate) fn reload(node: &Node, path: Option<&Path>) -> Result<(), Vec<ApiError>> {
+    if let Some(path) = path {
+        apply(node, path)?;
+    }
+    let operation = node.submit(Edit::Reload)?;
+    ended(node, operation.id)
+}
+
 fn apply_text(node: &Node, text: &str, shown: &str) -> Result<(), Vec<ApiError>> {
     let Some(operation) = node.submit_file(text, shown)? else {
         tracing::info!(file = shown, "the host file is as it was applied last");
         return Ok(());
     };
-    let Some(operation) = node.wait_operation(operation.id, APPLY_TIMEOUT) else {
+    ended(node, operation.id)
+}
+
+/// Waits until an operation has ended.
+fn ended(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
+    let Some(operation) = node.wait_operation(operation, APPLY_TIMEOUT) else {
         return Ok(());
     };
     match (operation.state, operation.error) {

@@ -27,6 +27,7 @@ pub mod device_factory;
 pub mod disk_factory;
 mod host_file;
 pub mod metrics;
+mod nbd_listener;
 pub mod notify;
 pub mod pcapng;
 pub mod server;

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use suimon_frame::MacAddr;
@@ -16,6 +17,7 @@ pub(crate) enum Claim {
     Team(Name),
     Device { netns: Option<String>, name: String },
     Socket(PathBuf),
+    Listener(SocketAddr),
     Store(PathBuf),
     BlockDevice(Name),
     File(PathBuf),
@@ -29,7 +31,7 @@ pub(crate) struct Claimed {
     pub(crate) field: &'static str,
 }
 
-/// All claims of a host, in the order of the file: uplinks, teams, switches, NICs, stores,
+/// All claims of a host, in the order of the file: API, uplinks, teams, switches, NICs, stores,
 /// disks.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
@@ -37,6 +39,11 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         netns: netns.cloned(),
         name: name.to_owned(),
     };
+    // Another form of it is refused elsewhere.
+    if let Some(address) = config.api.as_ref().and_then(|api| api.listen.parse().ok()) {
+        let place = Place::new(Kind::Api, 0);
+        claims.push(Claimed { claim: Claim::Listener(address), place, field: "listen" });
+    }
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let place = Place::new(Kind::Uplink, index);
         claims.push(Claimed { claim: device(None, &uplink.device), place, field: "device" });
@@ -91,8 +98,8 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
         let place = Place::new(Kind::Store, index);
         claims.push(Claimed { claim: Claim::Store(store.path.clone()), place, field: "path" });
     }
-    // Disks are exports of one NBD server by its socket; that is one claim.
-    let mut servers: BTreeSet<&PathBuf> = BTreeSet::new();
+    // Disks are exports of one NBD server by its socket or address; that is one claim.
+    let mut servers: BTreeSet<Claim> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let place = Place::new(Kind::Disk, index);
         let mut claim = |claim, field| claims.push(Claimed { claim, place, field });
@@ -105,8 +112,13 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
         if let Some(vhost_user) = &disk.vhost_user {
             claim(Claim::Socket(vhost_user.socket.clone()), "vhost_user.socket");
         }
-        if let Some(nbd) = disk.nbd.as_ref().filter(|nbd| servers.insert(&nbd.socket)) {
-            claim(Claim::Socket(nbd.socket.clone()), "nbd.socket");
+        let Some(nbd) = &disk.nbd else { continue };
+        let socket = nbd.socket.clone().map(|path| (Claim::Socket(path), "nbd.socket"));
+        let listener = nbd.listen.map(|address| (Claim::Listener(address), "nbd.listen"));
+        for (of_server, field) in socket.into_iter().chain(listener) {
+            if servers.insert(of_server.clone()) {
+                claim(of_server, field);
+            }
         }
     }
     claims
@@ -122,6 +134,7 @@ impl fmt::Display for Claim {
                 write!(f, "device `{name}` in namespace `{netns}`")
             }
             Self::Socket(path) => write!(f, "socket `{}`", path.display()),
+            Self::Listener(address) => write!(f, "address {address}"),
             Self::Store(path) => write!(f, "path `{}`", path.display()),
             Self::BlockDevice(store) => write!(f, "the block device of store `{store}`"),
             Self::File(path) => write!(f, "file `{}`", path.display()),

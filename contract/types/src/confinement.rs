@@ -45,8 +45,9 @@ pub struct ConfinementStatus {
 /// Confinement of one kind of thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfinementLayer {
-    /// `process` (all threads), `processors`, or `front-ends` (threads that read
-    /// VMMs' messages).
+    /// `process` (all threads), `processors`, `front-ends` (threads that read
+    /// VMMs' messages), or `nbd-servers` (threads that take NBD clients in, and carry
+    /// their TLS).
     pub threads: String,
     /// Capabilities that are left.
     pub capabilities: Vec<String>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ByteSize, DiskQos, Name, SocketMode, StoreCapability, StoreFile};
+use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapability, StoreFile};
 
 /// `virtio_blk` tells 20 bytes of a serial number (virtio 1.2, 5.2.6.2,
 /// `VIRTIO_BLK_T_GET_ID`).
@@ -214,15 +214,6 @@ pub struct DiskVhostUser {
     /// Queues that the guest may use, 1 to 64.
     #[serde(default = "default_queues")]
     pub queues: u16,
-}
-
-/// `[disk.nbd]`: the disk as an export of an NBD server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DiskNbd {
-    /// Path of the Unix socket on which the daemon listens. Disks may share it.
-    #[schema(value_type = String)]
-    pub socket: PathBuf,
 }
 
 const fn default_normalization_bytes() -> ByteSize {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::finding::{Finding, Place};
+use crate::nbd_fits::nbd_fits;
 use crate::qos_fits::limits_fit;
 use crate::{
     ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode, HostConfig, Kind, Name, StoreConfig,
@@ -34,6 +35,7 @@ pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Find
     size_fits(place, disk, findings);
     block_fits(place, disk, findings);
     limits_of_disk_fit(place, disk, findings);
+    nbd_fits(place, disk, findings);
 }
 
 /// What is wrong with the limits of one disk.

@@ -15,6 +15,9 @@ use crate::{
 pub enum StorageState {
     /// It is open.
     Ready,
+    /// It is a disk out of service while an operation works on its file; `reason` names
+    /// the operation.
+    Working,
     /// It is not; `reason` says why, and the daemon tries again.
     Failed,
 }
@@ -116,10 +119,34 @@ pub struct DiskVhostUserStatus {
 }
 
 /// A disk as an NBD export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdStatus {
-    /// Clients that use it.
+    /// Connections that use it.
     pub clients: u32,
+    /// These connections, in the order in which they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<DiskNbdClient>,
+}
+
+/// A connection of an NBD client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskNbdClient {
+    /// By which way it came.
+    pub way: NbdWay,
+    /// Who it is: the process and its user, or the address and port.
+    pub peer: String,
+}
+
+/// By which way NBD clients come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NbdWay {
+    /// Through the Unix socket.
+    Unix,
+    /// Over TCP, without TLS.
+    Tcp,
+    /// Over TCP with TLS.
+    Tls,
 }
 
 /// What was asked of a disk since it was opened.

@@ -23,6 +23,11 @@ fn measurement() -> StoreMeasurement {
     }
 }
 
+fn one_client() -> DiskNbdStatus {
+    let client = DiskNbdClient { way: NbdWay::Unix, peer: "process 7 of user 0".to_owned() };
+    DiskNbdStatus { clients: 1, connections: vec![client] }
+}
+
 /// Fails if a key that is out in the world gets another name.
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
@@ -72,7 +77,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             queues: 2,
             features: vec!["VIRTIO_BLK_F_MQ".to_owned()],
         }),
-        nbd: Some(DiskNbdStatus { clients: 1 }),
+        nbd: Some(one_client()),
         counters: DiskCounters { reads: requests, ..DiskCounters::default() },
         qos: Some(QosFlowStatus {
             disk: name("web"),

@@ -188,6 +188,10 @@ catalogue! {
         "A disk has grown; its guest was told.";
     6113 DiskChecked "disk_checked" Info
         "A disk's file was checked; the fields say what was found.";
+    6114 NbdClientRefused "nbd_client_refused" Warning
+        "An NBD client was not let in; the fields say who and why.";
+    6115 DiskNotOffered "disk_not_offered" Error
+        "A disk cannot be offered to NBD clients; it works otherwise.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
 use serde_json::Value;
 use suimon_frame::{MacAddr, VlanId};
 
@@ -19,6 +20,10 @@ pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// `IFNAMSIZ` is 16, closing zero included (netdevice(7)).
 const DEVICE_BYTES_MAX: usize = 15;
+/// `LOGIN_NAME_MAX` of Linux, closing zero included, is 256 (limits.h).
+const ACCOUNT_BYTES_MAX: usize = 255;
+/// RFC 1035, section 2.3.4, in the form without the root's dot.
+const DNS_NAME_BYTES_MAX: usize = 253;
 const FILE_NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4095;
 
@@ -47,6 +52,21 @@ pub enum Form {
     /// IP addresses that one station can have, each once, at least one.
     StationIps {
         /// Most addresses.
+        most: usize,
+    },
+    /// Users or groups of this host by name or number, at least one.
+    Accounts {
+        /// Most of them.
+        most: usize,
+    },
+    /// DNS names, each once, at least one.
+    DnsNames {
+        /// Most names.
+        most: usize,
+    },
+    /// IP addresses and networks, each once, at least one.
+    Networks {
+        /// Most of them.
         most: usize,
     },
     /// MAC address that one station can have.
@@ -131,6 +151,13 @@ impl Form {
                 "a list of 1 to {most} different IP addresses, each of one station, like \
                  [\"192.0.2.7\", \"2001:db8::7\"]"
             ),
+            Self::Accounts { most } => {
+                format!("a list of 1 to {most} names or numbers, like [\"qemu\", \"107\"]")
+            }
+            Self::DnsNames { most } => {
+                format!("a list of 1 to {most} different DNS names, like [\"vm1.example.org\"]")
+            }
+            Self::Networks { most } => describe_networks(most),
             Self::StationAddress => {
                 "a MAC address of one station, six pairs of hex digits like 52:54:00:12:34:56, \
                  not a group address and not all zero"
@@ -187,6 +214,9 @@ impl Form {
             Self::FilePath => text.is_some_and(is_absolute_path),
             Self::SocketAddress => text.is_some_and(|text| text.parse::<SocketAddr>().is_ok()),
             Self::StationIps { most } => is_station_ip_list(value, most),
+            Self::Accounts { most } => is_list_of(value, most, is_account),
+            Self::DnsNames { most } => is_list_of(value, most, is_dns_name),
+            Self::Networks { most } => is_list_of(value, most, is_network),
             Self::StationAddress => {
                 text.and_then(|text| text.parse::<MacAddr>().ok()).is_some_and(MacAddr::is_station)
             }
@@ -247,6 +277,9 @@ impl Form {
             | Self::Cpus
             | Self::Names { .. }
             | Self::StationIps { .. }
+            | Self::Accounts { .. }
+            | Self::DnsNames { .. }
+            | Self::Networks { .. }
             | Self::Tables(_) => value.is_array(),
             Self::Table(_) => value.is_object(),
         }
@@ -257,6 +290,30 @@ fn is_name_list(value: &Value, most: usize) -> bool {
     value.as_array().is_some_and(|list| {
         (1..=most).contains(&list.len()) && list.iter().all(|name| Form::Name.accepts(name))
     })
+}
+
+/// A list of texts, each of which is one and is there once.
+fn is_list_of(value: &Value, most: usize, is_one: fn(&str) -> bool) -> bool {
+    let Some(list) = value.as_array() else { return false };
+    let texts: BTreeSet<&str> =
+        list.iter().filter_map(Value::as_str).filter(|text| is_one(text)).collect();
+    (1..=most).contains(&list.len()) && texts.len() == list.len()
+}
+
+/// What `/etc/passwd` and `/etc/group` can have (passwd(5)); a number, too.
+fn is_account(text: &str) -> bool {
+    (1..=ACCOUNT_BYTES_MAX).contains(&text.len())
+        && !text.starts_with('-')
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b':' | b',' | b'/'))
+}
+
+/// RFC 1123, section 2.1.
+fn is_dns_name(text: &str) -> bool {
+    text.len() <= DNS_NAME_BYTES_MAX && text.split('.').all(is_host_name)
+}
+
+fn is_network(text: &str) -> bool {
+    text.parse::<IpNet>().is_ok() || text.parse::<IpAddr>().is_ok()
 }
 
 fn is_station_ip_list(value: &Value, most: usize) -> bool {
@@ -306,6 +363,13 @@ fn is_namespace_name(text: &str) -> bool {
 
 fn is_absolute_path(text: &str) -> bool {
     text.starts_with('/') && text.len() <= PATH_BYTES_MAX && !text.contains('\0')
+}
+
+fn describe_networks(most: usize) -> String {
+    format!(
+        "a list of 1 to {most} different IP addresses and networks, like [\"192.0.2.7\", \
+         \"2001:db8::/64\"]"
+    )
 }
 
 fn describe_bytes(least: u64, most: u64, step: u64) -> String {

@@ -85,6 +85,8 @@ mod key_meaning;
 mod keys;
 mod lacp_status;
 mod name;
+mod nbd_config;
+mod nbd_fits;
 mod offload_status;
 mod operation;
 mod plan;
@@ -110,6 +112,7 @@ mod test_disks;
 mod toml_file;
 mod toml_lines;
 mod toml_writer;
+mod top_disk;
 mod trunk;
 mod uplink_fits;
 mod validate;
@@ -126,10 +129,10 @@ pub use config::{
     SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
-pub use disk_config::{DiskConfig, DiskFormat, DiskKind, DiskNbd, DiskVhostUser, StoreConfig};
+pub use disk_config::{DiskConfig, DiskFormat, DiskKind, DiskVhostUser, StoreConfig};
 pub use disk_status::{
-    DiskCounters, DiskNbdStatus, DiskRequestCounters, DiskStatus, DiskVhostUserStatus,
-    StorageState, StoreStatus,
+    DiskCounters, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
+    DiskVhostUserStatus, NbdWay, StorageState, StoreStatus,
 };
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
@@ -143,6 +146,7 @@ pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use name::{Name, NameError};
+pub use nbd_config::DiskNbd;
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
@@ -169,6 +173,7 @@ pub use team_config::{
 pub use team_status::{LacpPartnerStatus, TeamMemberState, TeamMemberStatus, TeamStatus};
 pub use toml_file::{TOML_BYTES_MAX, locate_errors, parse_toml};
 pub use toml_writer::{default_of, to_toml};
+pub use top_disk::TopDisk;
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;
 pub use vmq_config::{VmqConfig, VmqMode};

@@ -100,7 +100,7 @@ fn check_value(place: Place, key: &Key, field: &str, value: &Value, findings: &m
 
 fn missing_key(kind: Kind, key: &Key) -> String {
     match kind {
-        Kind::DiskVhostUser | Kind::DiskNbd => {
+        Kind::DiskVhostUser => {
             format!("missing; set it to {}, or remove the table", key.form.describe())
         }
         Kind::Api => format!(

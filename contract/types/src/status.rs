@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, KernelPathStatus, Name, NicConfig, OffloadStatus,
-    ProcessorStages, SteeringStatus, SwitchConfig, UplinkConfig, XdpStatus,
+    ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, UplinkConfig, XdpStatus,
 };
 
 /// `GET /1.0`.
@@ -257,6 +257,9 @@ pub struct TopSnapshot {
     /// Teams, by name.
     #[serde(default)]
     pub teams: Vec<TopTeam>,
+    /// Disks, by name.
+    #[serde(default)]
+    pub disks: Vec<TopDisk>,
     /// Processors, by number.
     pub processors: Vec<ProcessorStatus>,
 }

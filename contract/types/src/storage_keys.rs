@@ -75,4 +75,18 @@ pub(crate) const DISK_VHOST_USER: &[Key] = &[
     optional("queues", QUEUES, Effect::Replace),
 ];
 
-pub(crate) const DISK_NBD: &[Key] = &[required("socket", Form::UnixSocketPath, Effect::Live)];
+/// Users, groups, names or addresses that an NBD server lets in.
+const LET_IN_MAX: usize = 64;
+
+pub(crate) const DISK_NBD: &[Key] = &[
+    optional("socket", Form::UnixSocketPath, Effect::Live),
+    optional("users", Form::Accounts { most: LET_IN_MAX }, Effect::Live),
+    optional("groups", Form::Accounts { most: LET_IN_MAX }, Effect::Live),
+    optional("listen", Form::SocketAddress, Effect::Live),
+    optional("tls_certificate", Form::FilePath, Effect::Live),
+    optional("tls_key", Form::FilePath, Effect::Live),
+    optional("tls_client_ca", Form::FilePath, Effect::Live),
+    optional("tls_clients", Form::DnsNames { most: LET_IN_MAX }, Effect::Live),
+    optional("addresses", Form::Networks { most: LET_IN_MAX }, Effect::Live),
+    optional("plaintext", Form::Flag, Effect::Live),
+];

@@ -75,7 +75,11 @@ fn disk() -> impl Strategy<Value = DiskConfig> {
                 disk["vhost_user"] = json!({"socket": "/run/v.sock", "queues": queues});
             }
             if flags[7] {
-                disk["nbd"] = json!({"socket": "/run/nbd.sock"});
+                disk["nbd"] = json!({
+                    "socket": "/run/nbd.sock", "users": ["qemu"], "listen": "192.0.2.1:10809",
+                    "tls_certificate": "/etc/c.pem", "tls_key": "/etc/k.pem",
+                    "addresses": ["192.0.2.0/24"],
+                });
             }
             if let serde_json::Value::Object(table) = &mut disk {
                 table.retain(|_, value| !value.is_null());

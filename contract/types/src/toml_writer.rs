@@ -55,8 +55,8 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Store => r#"{"name":"a","path":"/a"}"#,
         Kind::QosPolicy => r#"{"name":"a"}"#,
         Kind::Disk => r#"{"name":"a","store":"a","format":"raw"}"#,
-        Kind::DiskVhostUser | Kind::DiskNbd => r#"{"socket":"/a"}"#,
-        Kind::Offload | Kind::Vmq | Kind::DiskQos => "{}",
+        Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
+        Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
         Kind::File | Kind::Host | Kind::Api => return None,
     };
     if kind.key(key)?.required {

@@ -12,6 +12,7 @@ use crate::disk_fits::{
     store_fits,
 };
 use crate::finding::{Finding, Place};
+use crate::nbd_fits::nbd_servers_agree;
 use crate::qos_fits::policy_fits;
 use crate::references::{names_are_unique, references_exist};
 use crate::team_fits::{lacp_members_have_links, members_have_one_mtu, team_fits};
@@ -145,6 +146,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     vmq_fits_host(config, &mut findings);
     pass_through_disks_stand_alone(config, &mut findings);
     parents_are_not_written(config, &mut findings);
+    nbd_servers_agree(config, &mut findings);
     findings
 }
 
@@ -334,6 +336,7 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
                     (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
                     (Claim::File(_), _) => "use another file",
                     (Claim::BlockDevice(_), _) => "a pass-through disk has all of its store",
+                    (Claim::Listener(_), _) => "use another address or port",
                     (Claim::Address { .. }, _) => "give one of them another address",
                 }
             ),

@@ -77,6 +77,32 @@ pub struct ExportSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export(ExportSpec);
 
+impl ExportSpec {
+    /// A disk that is served over several connections, can make what it answered durable,
+    /// and knows its holes; offsets and lengths are multiples of its sectors.
+    #[must_use]
+    pub fn of_disk(name: String, size: u64, sector_bytes: u32, read_only: bool) -> Self {
+        Self {
+            name,
+            description: String::new(),
+            size,
+            block_sizes: BlockSizes { min: sector_bytes, ..BlockSizes::default() },
+            features: Features {
+                read_only,
+                flush: true,
+                fua: true,
+                rotational: false,
+                trim: true,
+                write_zeroes: true,
+                fast_zero: true,
+                multi_conn: true,
+                cache: false,
+                allocation: true,
+            },
+        }
+    }
+}
+
 impl Export {
     /// An export as specified.
     ///

@@ -83,7 +83,7 @@ impl Controller {
         let from = self.shared.desired();
         if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
             operation.set_plan(&Plan::default(), 0);
-            return Ok(());
+            return self.reload_files(edit);
         }
         let before = wanted_ports(&from.config);
         let steps = self.steps(&from.config, &candidate, &before);
@@ -101,7 +101,13 @@ impl Controller {
                 self.commit(&candidate, edit, with_it).map_err(|error| store_error(&error))
             });
         match result {
-            Ok(()) => self.finish(candidate, &before),
+            Ok(()) => {
+                self.finish(candidate, &before);
+                // They could be read a moment ago.
+                if let Err(error) = self.reload_files(edit) {
+                    tracing::error!(%error, "certificates were not read again");
+                }
+            }
             Err(error) => {
                 self.roll_back(undo, &from, &before);
                 self.tell_failure(edit, &error);

@@ -53,6 +53,11 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
+        let errors =
+            self.disks.check_servers(&wanted_disks(&current.config), &disks, edit.is_apply());
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let wanted = wanted_ports(&config);
         let errors = self.check_host(&current.config, &config, &wanted);
         if !errors.is_empty() {

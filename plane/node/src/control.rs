@@ -9,12 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Name};
-use suimon_ports::{DeviceNotice, Placement, StateStore};
+use suimon_ports::{DeviceNotice, NbdNotice, Placement, StateStore};
 use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
 use suimon_switch::MoveError;
 
 use crate::devices::Devices;
-use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay};
+use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, nbd_event};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Notice { port: PortId, generation: u64, notice: DeviceNotice },
     DiskWork { operation: OperationHandle, disk: Name, work: DiskWork },
     MeasureStore { operation: OperationHandle, store: Name, request: MeasureStoreRequest },
+    NbdNotice { notice: NbdNotice, suppressed: u64 },
     DiskNotice { disk: DiskId, generation: u64, notice: DeviceNotice },
     Stop,
 }
@@ -110,6 +111,9 @@ impl Controller {
                 }
                 Command::DiskNotice { disk, generation, notice } => {
                     self.handle_disk_notice(disk, generation, notice);
+                }
+                Command::NbdNotice { notice, suppressed } => {
+                    self.drafts.push(nbd_event(notice, suppressed));
                 }
                 Command::Change { operation, edit, options } => {
                     self.write_drafts();

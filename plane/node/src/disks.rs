@@ -10,6 +10,7 @@ mod jobs;
 mod limits;
 mod measured_words;
 mod measuring;
+mod nbd_servers;
 mod notices;
 mod opening;
 mod pausing;
@@ -39,6 +40,7 @@ use self::limits::Told;
 pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::MeasurementUnderWay;
 use self::measuring::StoreInMeasurement;
+pub(crate) use self::nbd_servers::nbd_event;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
 pub(crate) use self::wanted::{
@@ -222,5 +224,7 @@ fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
 mod jobs_tests;
 #[cfg(test)]
 mod measuring_tests;
+#[cfg(test)]
+mod nbd_tests;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use suimon_contract::{
 
 /// A change of desired state.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few at a time, and not for long")]
 pub enum Edit {
     /// Make the host be as described.
     Apply(Box<HostConfig>),
@@ -17,6 +18,9 @@ pub enum Edit {
         /// The file's text.
         text: String,
     },
+    /// Leave everything as it is, and read files that it names again: certificates, keys,
+    /// users and groups of NBD servers.
+    Reload,
     /// Change one switch.
     Switch(ResourceEdit<SwitchConfig>),
     /// Change one uplink.
@@ -61,6 +65,7 @@ impl Edit {
     pub fn kind(&self) -> String {
         match self {
             Self::Apply(_) | Self::ApplyFile { .. } => "apply".to_owned(),
+            Self::Reload => "reload".to_owned(),
             Self::Switch(edit) => format!("switch {}", edit.verb()),
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
             Self::Team(edit) => format!("team {}", edit.verb()),
@@ -71,10 +76,15 @@ impl Edit {
         }
     }
 
+    /// Whether all of desired state is applied: files that it names are read again then.
+    pub(crate) const fn is_apply(&self) -> bool {
+        matches!(self, Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload)
+    }
+
     /// Whom it is about: `host` or like `nic/web`.
     pub fn subject(&self) -> String {
         match self {
-            Self::Apply(_) | Self::ApplyFile { .. } => "host".to_owned(),
+            Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload => "host".to_owned(),
             Self::Switch(edit) => edit.subject(),
             Self::Uplink(edit) => edit.subject(),
             Self::Team(edit) => edit.subject(),
@@ -89,6 +99,7 @@ impl Edit {
     pub(crate) fn candidate(&self, current: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
         let mut config = current.clone();
         match self {
+            Self::Reload => {}
             Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
             Self::Switch(edit) => edit.apply(&mut config)?,
             Self::Uplink(edit) => edit.apply(&mut config)?,

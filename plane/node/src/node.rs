@@ -174,8 +174,8 @@ impl Node {
         self.operation(id).ok_or_else(|| vec![lost()])
     }
 
-    /// Applies the daemon's host file if its text is not the one applied last;
-    /// otherwise the stored state, with what was changed since, holds.
+    /// Applies the daemon's host file if its text is not the one applied last; otherwise
+    /// the stored state, with what was changed since, holds.
     ///
     /// # Errors
     /// All that is wrong with the file, with its lines; never empty.

@@ -148,6 +148,7 @@ impl Shared {
             nics: nics.collect(),
             uplinks: uplinks.collect(),
             teams: config.teams.iter().map(|team| self.top_team(team, config)).collect(),
+            disks: self.top_disks(),
             processors: self.processors(),
         };
         snapshot.nics.sort_by(|a, b| a.name.cmp(&b.name));

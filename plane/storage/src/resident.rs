@@ -281,13 +281,7 @@ impl Resident {
         let fd = work.queue_fd(number);
         let watched = fd.map_or(Ok(()), |fd| watches.watch(fd, token));
         if let Err(error) = watched {
-            let detail = format!("a queue cannot be waited for: {error}");
-            self.told.tell(PlaneNotice::DiskFault {
-                disk: served.id,
-                offset: None,
-                detail,
-                untold: 0,
-            });
+            self.told.tell(unwatched(served.id, &error));
             work.close_queue(number);
         }
     }
@@ -401,6 +395,12 @@ impl Resident {
     }
 }
 
+/// A queue is closed because the system does not say when it has something.
+fn unwatched(disk: DiskId, error: &io::Error) -> PlaneNotice {
+    let detail = format!("a queue cannot be waited for: {error}");
+    PlaneNotice::DiskFault { disk, offset: None, detail, untold: 0 }
+}
+
 impl ProcessorWork for Resident {
     fn poll(&mut self, now: Time, watches: &mut Watches<'_>) -> bool {
         self.now = now;
@@ -422,7 +422,10 @@ impl ProcessorWork for Resident {
             let token = u32::try_from(queue).unwrap_or(IO_TOKEN);
             let watched = work.queue_fd(queue).map_or(Ok(()), |fd| watches.watch(fd, token));
             if let Err(error) = watched {
-                tracing::error!(queue, %error, "a queue cannot be waited for");
+                let served = self.queues.get(&queue).and_then(|held| self.disks.get(&held.disk));
+                if let Some(served) = served {
+                    self.told.tell(unwatched(served.id, &error));
+                }
                 work.close_queue(queue);
             }
         }

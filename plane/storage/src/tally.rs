@@ -38,6 +38,14 @@ pub struct DiskTally {
 }
 
 impl DiskTally {
+    /// Time from when each read, write, flush and discard was taken until it was answered,
+    /// in nanoseconds, in sum.
+    #[must_use]
+    pub const fn latency_ns(&self) -> u64 {
+        let own = self.reads.latency_ns.saturating_add(self.writes.latency_ns);
+        own.saturating_add(self.flushes.latency_ns).saturating_add(self.discards.latency_ns)
+    }
+
     /// Requests of any kind that were not carried out.
     #[must_use]
     pub const fn failed(&self) -> u64 {

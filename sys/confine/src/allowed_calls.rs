@@ -140,3 +140,64 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
+
+/// `asm-generic/socket.h`, in the numbers of 64-bit machines.
+const SO_SNDBUF: u32 = 7;
+const SO_PEERCRED: u32 = 17;
+const SO_RCVTIMEO: u32 = 20;
+const SO_SNDTIMEO: u32 = 21;
+/// The same with times of 64 bits, which kernels have since 5.1.
+const SO_RCVTIMEO_NEW: u32 = 66;
+const SO_SNDTIMEO_NEW: u32 = 67;
+const FIONBIO: u32 = 0x5421;
+const PR_SET_NAME: u32 = 15;
+
+/// A server's thread that takes NBD clients in, and the threads that it starts: one for
+/// each client's handshake, one for each client's TLS. Sockets come from `accept`, or are a
+/// pair within the process.
+pub(crate) fn of_nbd_servers() -> Vec<Call> {
+    let mut calls = of_any_thread();
+    calls.extend(
+        [
+            libc::SYS_ppoll,
+            libc::SYS_accept4,
+            libc::SYS_getpeername,
+            libc::SYS_recvfrom,
+            libc::SYS_recvmsg,
+            libc::SYS_sendto,
+            libc::SYS_sendmsg,
+            libc::SYS_shutdown,
+            // A connection's queue watches its socket by a descriptor of its own.
+            libc::SYS_epoll_create1,
+            libc::SYS_epoll_ctl,
+            libc::SYS_eventfd2,
+            // A thread that begins tells the C library where it is.
+            libc::SYS_set_robust_list,
+            libc::SYS_rseq,
+            // There is none: the filter that is beside this one says so, and threads are
+            // made by `clone`, whose flags can be looked at.
+            libc::SYS_clone3,
+        ]
+        .map(Call::always),
+    );
+    #[cfg(target_arch = "x86_64")]
+    calls.push(Call::always(libc::SYS_poll));
+    let option = |level: libc::c_int, name: u32| vec![When::Is(1, level as u32), When::Is(2, name)];
+    let set = [SO_SNDBUF, SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVTIMEO_NEW, SO_SNDTIMEO_NEW];
+    let set = set.map(|name| option(libc::SOL_SOCKET, name));
+    let no_delay = option(libc::IPPROTO_TCP, libc::TCP_NODELAY as u32);
+    calls.push(Call::when(libc::SYS_setsockopt, [&set[..], &[no_delay]].concat()));
+    let who = option(libc::SOL_SOCKET, SO_PEERCRED);
+    calls.push(Call::when(libc::SYS_getsockopt, vec![who]));
+    calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
+    // What TLS hands on to a connection's queue goes through a pair of sockets.
+    let local = vec![When::Is(0, libc::AF_UNIX as u32)];
+    calls.push(Call::when(libc::SYS_socketpair, vec![local]));
+    let thread = vec![When::Has(0, libc::CLONE_THREAD as u64)];
+    calls.push(Call::when(libc::SYS_clone, vec![thread]));
+    calls.push(Call::when(libc::SYS_prctl, vec![vec![When::Is(0, PR_SET_NAME)]]));
+    // Stacks of threads and memory for payloads.
+    let own = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
+    calls.push(Call::when(libc::SYS_mmap, vec![own]));
+    calls
+}

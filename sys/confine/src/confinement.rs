@@ -21,6 +21,19 @@ pub enum Role {
     Processor,
     /// Reads the messages of a front-end on a socket that it was handed.
     FrontEnd,
+    /// Takes NBD clients in, and starts threads for them, which have its confinement.
+    NbdServer,
+}
+
+impl Role {
+    /// The number by which refusals name it.
+    const fn label(self) -> u32 {
+        match self {
+            Self::Processor => 1,
+            Self::FrontEnd => 2,
+            Self::NbdServer => 3,
+        }
+    }
 }
 
 /// Why a layer could not be put in place. What a kernel merely lacks is no error.
@@ -76,6 +89,7 @@ struct Lists {
     missing: Program,
     processor: Program,
     front_end: Program,
+    nbd_server: Program,
 }
 
 impl Program {
@@ -97,6 +111,7 @@ impl Confinement {
             missing: Program::new(List::Missing, &refused_calls::missing())?,
             processor: Program::new(List::Allowed, &allowed_calls::of_processors())?,
             front_end: Program::new(List::Allowed, &allowed_calls::of_front_ends())?,
+            nbd_server: Program::new(List::Allowed, &allowed_calls::of_nbd_servers())?,
         };
         Ok(Self(Arc::new(Inner { lists: Some(lists), report: Mutex::default() })))
     }
@@ -135,23 +150,35 @@ impl Confinement {
     /// not go on to its work.
     pub fn confine_thread(&self, role: Role) -> Result<(), ConfineError> {
         let Some(lists) = &self.0.lists else { return Ok(()) };
-        let (label, program) = match role {
-            Role::Processor => (1, &lists.processor),
-            Role::FrontEnd => (2, &lists.front_end),
+        let program = match role {
+            Role::Processor => &lists.processor,
+            Role::FrontEnd => &lists.front_end,
+            Role::NbdServer => &lists.nbd_server,
         };
         warm_up();
-        refusals::mark_thread(label);
+        refusals::mark_thread(role.label());
         let dropped = privileges::drop_all()?;
         privileges::forbid_new()?;
         let files = files::forbid_all()?;
-        let is_filtered = filter(&[program])?;
+        // Behind the list no other filter can be installed.
+        let is_filtered = match role {
+            Role::NbdServer => filter(&[&lists.missing, program])?,
+            Role::Processor | Role::FrontEnd => filter(&[program])?,
+        };
         let layer = layer(dropped, is_filtered, program, files);
         let mut report = self.report_mut();
         match role {
             Role::Processor => report.processors = Some(layer),
             Role::FrontEnd => report.front_ends = Some(layer),
+            Role::NbdServer => report.nbd_servers = Some(layer),
         }
         Ok(())
+    }
+
+    /// Marks the calling thread, which a confined thread of this role has started, and
+    /// which therefore is confined as that one is: refusals name it.
+    pub fn mark_child(&self, role: Role) {
+        refusals::mark_thread(role.label());
     }
 
     /// What is in effect now.

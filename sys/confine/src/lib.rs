@@ -10,6 +10,8 @@
 //!   through Landlock, running any file.
 //! - [`Role::FrontEnd`]: threads that read a VM monitor's messages. No capability,
 //!   no file, a list of system calls outside of which nothing works.
+//! - [`Role::NbdServer`]: threads that take NBD clients in, and carry their TLS. They may
+//!   start threads, which are confined as they are; certificates were read before.
 //! - [`Role::Processor`]: threads that move frames. The same with a shorter list:
 //!   what they read and write was opened by the control plane and handed to them.
 //!

@@ -47,14 +47,15 @@ pub struct Refusal {
     pub count: u64,
     /// Name of the last.
     pub call: String,
-    /// Kind of thread that tried it: `control plane`, `processor` or `front-end`.
+    /// Kind of thread that tried it: `control plane`, `processor`, `front-end` or
+    /// `NBD server`.
     pub by: &'static str,
     /// The thread's number, as in `/proc/PID/task`; 0 for the control plane.
     pub thread: u32,
 }
 
 /// How threads are called, by label.
-const LABELS: [&str; 3] = ["control plane", "processor", "front-end"];
+const LABELS: [&str; 4] = ["control plane", "processor", "front-end", "NBD server"];
 
 /// Marks the calling thread.
 pub(crate) fn mark_thread(label: u32) {

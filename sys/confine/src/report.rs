@@ -68,6 +68,8 @@ pub struct Report {
     pub processors: Option<LayerReport>,
     /// Threads that read front-ends' messages, once there is one.
     pub front_ends: Option<LayerReport>,
+    /// Threads that serve NBD clients, once there is one.
+    pub nbd_servers: Option<LayerReport>,
     /// Calls refused since the start.
     pub refused_calls: u64,
 }
@@ -79,6 +81,7 @@ impl Report {
             ("process", &self.process),
             ("processors", &self.processors),
             ("front-ends", &self.front_ends),
+            ("nbd-servers", &self.nbd_servers),
         ];
         layers.into_iter().filter_map(|(name, layer)| Some((name, layer.as_ref()?)))
     }

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::sync::mpsc::channel;
 
@@ -48,6 +48,7 @@ fn main() {
     assert_eq!(confinement.refusals().expect("refusals").by, "control plane");
     can_do_its_work(&namespace, &confinement);
     front_ends_read_their_socket_and_nothing_else(&confinement);
+    nbd_servers_take_clients_in_and_start_threads_like_themselves(&confinement);
     // As the usual harness says it: `cargo xtask test` adds these lines up.
     println!("test result: ok. 1 passed; 0 failed; 0 ignored");
 }
@@ -239,5 +240,53 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
     assert_eq!(&answer, b"hello");
     thread.join().expect("the thread");
     let layer = confinement.report().front_ends.expect("the layer");
+    assert!(layer.is_filtered && layer.capabilities.is_empty());
+}
+
+fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &Confinement) {
+    let folder = std::env::temp_dir().join(format!("suimon-nbd-{}", std::process::id()));
+    let _ = std::fs::remove_file(&folder);
+    let listener = UnixListener::bind(&folder).expect("a socket");
+    let before = confinement.report().refused_calls;
+    let inside = confinement.clone();
+    let thread = std::thread::spawn(move || {
+        inside.confine_thread(Role::NbdServer).expect("the thread is confined");
+        let (client, _) = listener.accept().expect("a client");
+        let (mut user, mut len) = ([0_u32; 3], 12 as libc::socklen_t);
+        let who = (libc::SOL_SOCKET, libc::SO_PEERCRED, &raw mut user, &raw mut len);
+        works!(SYS_getsockopt, client.as_raw_fd(), who.0, who.1, who.2, who.3);
+        let child = inside.clone();
+        let serve = std::thread::Builder::new().name("child".to_owned()).spawn(move || {
+            child.mark_child(Role::NbdServer);
+            let (mut here, mut there) = UnixStream::pair().expect("a pair");
+            there.set_nonblocking(true).expect("not blocking");
+            let mut word = [0; 5];
+            (&client).read_exact(&mut word).expect("a word");
+            here.write_all(&word).expect("handed on");
+            there.read_exact(&mut word).expect("taken");
+            assert_eq!(child.report().refused_calls, before, "what it needs works");
+            refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
+            refused!(SYS_socket, libc::AF_INET, libc::SOCK_STREAM, 0);
+            refused!(SYS_socketpair, libc::AF_INET, libc::SOCK_STREAM, 0, 0);
+            refused!(SYS_connect, client.as_raw_fd(), 0, 0);
+            refused!(SYS_bind, client.as_raw_fd(), 0, 0);
+            refused!(SYS_listen, client.as_raw_fd(), 1);
+            refused!(SYS_setsockopt, client.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MARK, 0, 4);
+            refused!(SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
+            refused!(SYS_prctl, libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+            refused!(SYS_pwrite64, client.as_raw_fd(), 0, 0, 0);
+            assert_eq!(child.refusals().expect("refusals").by, "NBD server");
+            (&client).write_all(&word).expect("an answer");
+        });
+        serve.expect("a thread is started").join().expect("the thread");
+    });
+    let mut client = UnixStream::connect(&folder).expect("a server");
+    std::fs::remove_file(&folder).expect("the socket");
+    client.write_all(b"hello").expect("a word");
+    let mut answer = [0; 5];
+    client.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"hello");
+    thread.join().expect("the thread");
+    let layer = confinement.report().nbd_servers.expect("the layer");
     assert!(layer.is_filtered && layer.capabilities.is_empty());
 }

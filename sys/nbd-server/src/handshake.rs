@@ -9,8 +9,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{GREETING, Handshake, Negotiated, Step, TlsMode};
 
-use crate::server::NbdExports;
-use crate::tls::{NbdTls, start_relay};
+use crate::relay::start_relay;
+use crate::server::Welcome;
 
 /// How long a client may take to say what it wants, TLS included.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -24,14 +24,11 @@ pub(crate) struct Welcomed {
     pub(crate) rest: Vec<u8>,
 }
 
-/// `None`: the client wanted nothing more. With `tls` nothing is answered before TLS.
-pub(crate) fn shake_hands(
-    mut socket: OwnedFd,
-    exports: &dyn NbdExports,
-    tls: Option<&NbdTls>,
-) -> io::Result<Option<Welcomed>> {
+/// `None`: the client wanted nothing more. Where there is TLS nothing is answered before TLS.
+pub(crate) fn shake_hands(mut socket: OwnedFd, welcome: &Welcome) -> io::Result<Option<Welcomed>> {
     let deadline = Instant::now() + HANDSHAKE_MAX;
-    let exports = exports.exports();
+    let exports = welcome.host.exports.exports();
+    let tls = welcome.tls.as_ref();
     let mode = if tls.is_some() { TlsMode::Required } else { TlsMode::Off };
     let mut handshake = Handshake::new(mode);
     let (mut output, mut rest) = (GREETING.to_vec(), Vec::new());
@@ -57,7 +54,7 @@ pub(crate) fn shake_hands(
                 send_all(&socket, &output, deadline)?;
                 output.clear();
                 let tls = tls.ok_or_else(|| io::Error::other("TLS is off"))?;
-                socket = start_relay(tls, socket, std::mem::take(&mut rest))?;
+                socket = start_relay(tls, socket, std::mem::take(&mut rest), welcome)?;
                 handshake.handle_tls_started().map_err(io::Error::other)?;
             }
             Step::Aborted => {

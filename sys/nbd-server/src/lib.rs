@@ -2,7 +2,10 @@
 //!
 //! - [`NbdServer`]: the socket on which clients come in, if they may. Each says in a
 //!   handshake which export it wants.
+//! - [`UnixAccess`], [`TcpAccess`]: who may; both can change while the server listens.
 //! - [`NbdTls`]: what a server over TCP shows to its clients, and wants to be shown.
+//! - [`NbdHost`]: what servers share: exports, the book of who is there, and what confines
+//!   their threads, which open nothing by name.
 //! - [`NbdQueue`]: its connection from there on, a [`DiskQueue`](suimon_ports::DiskQueue)
 //!   that a processor drives.
 //!
@@ -28,6 +31,9 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod access;
+mod accounts;
+mod clients;
 mod handshake;
 mod input;
 mod output;
@@ -35,10 +41,14 @@ mod pool;
 mod queue;
 #[cfg(test)]
 mod queue_tests;
+mod relay;
 mod server;
 mod slot;
 mod tls;
 
+pub use access::{TcpAccess, UnixAccess};
+pub use accounts::{AccountError, Accounts};
+pub use clients::NbdClients;
 pub use queue::{NbdQueue, REQUESTS_MAX};
-pub use server::{CONNECTIONS_MAX, NbdExports, NbdServer, UnixAccess};
-pub use tls::{NbdTls, NbdTlsError};
+pub use server::{CONNECTIONS_MAX, NbdExports, NbdHost, NbdServer};
+pub use tls::{NbdTls, NbdTlsError, TlsFile};

@@ -20,7 +20,7 @@ use suimon_uring::{PayloadTable, PayloadUse, Piece};
 use crate::input::{Event, Input, InputError};
 use crate::output::{Output, Sending};
 use crate::pool::{CHUNK_BYTES, CHUNKS, Memory, Pool, SMALL_BYTES};
-use crate::server::Ticket;
+use crate::server::Inside;
 use crate::slot::{Slot, disk_op, payload_bytes};
 
 /// Requests of a connection that are under way at most; what comes more stays in its
@@ -57,7 +57,7 @@ pub struct NbdQueue {
     /// Requests that are to be flushed.
     to_flush: Vec<u32>,
     spare_lists: Vec<Vec<u32>>,
-    _ticket: Option<Ticket>,
+    _inside: Option<Inside>,
 }
 
 impl NbdQueue {
@@ -94,13 +94,13 @@ impl NbdQueue {
             waiting: None,
             to_flush: Vec::new(),
             spare_lists: Vec::new(),
-            _ticket: None,
+            _inside: None,
         })
     }
 
     /// As long as it lives, it counts as a connection of its server.
-    pub(crate) fn counted_by(self, ticket: Ticket) -> Self {
-        Self { _ticket: Some(ticket), ..self }
+    pub(crate) fn counted_by(self, inside: Inside) -> Self {
+        Self { _inside: Some(inside), ..self }
     }
 
     /// Whether something more may be taken from the client now.

@@ -3,18 +3,22 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use suimon_nbd::Export;
+use suimon_ports::{NbdClientWay, ThreadStart};
 
+use crate::access::{TcpAccess, UnixAccess};
+use crate::clients::{Caller, NbdClients, Noted};
 use crate::handshake::{Welcomed, shake_hands};
 use crate::queue::NbdQueue;
 use crate::tls::NbdTls;
@@ -36,24 +40,35 @@ pub trait NbdExports: Send + Sync {
     /// # Errors
     /// Why not; the client finds its connection closed.
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String>;
+
+    /// Hears of a client that was not let in. Must not block.
+    fn handle_refused(&self, _peer: String, _reason: String) {}
 }
 
-/// Who may come in through a Unix socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnixAccess {
-    /// The socket's mode: who may write to it may connect.
-    pub mode: u32,
-    /// Its group, if it is not to be the daemon's.
-    pub group: Option<u32>,
-    /// The users who are let in of those that may connect, by who they are when they do
-    /// (`SO_PEERCRED`); everybody if it is empty.
-    pub users: Vec<u32>,
+/// What servers share.
+#[derive(Clone)]
+pub struct NbdHost {
+    /// What they offer.
+    pub exports: Arc<dyn NbdExports>,
+    /// Where they note who is there.
+    pub clients: NbdClients,
+    /// Called first by the thread that takes clients in: it starts threads for each.
+    pub on_start: ThreadStart,
+    /// Called first by each of these.
+    pub on_client_start: ThreadStart,
 }
 
-impl Default for UnixAccess {
-    /// The daemon's user and group.
-    fn default() -> Self {
-        Self { mode: 0o660, group: None, users: Vec::new() }
+impl NbdHost {
+    /// Servers whose threads are as they are.
+    #[must_use]
+    pub fn new(exports: Arc<dyn NbdExports>) -> Self {
+        let nothing: ThreadStart = Arc::new(|| Ok(()));
+        Self {
+            exports,
+            clients: NbdClients::default(),
+            on_start: Arc::clone(&nothing),
+            on_client_start: nothing,
+        }
     }
 }
 
@@ -75,15 +90,17 @@ fn is_left(path: &Path) -> bool {
     is_socket && UnixStream::connect(path).err().is_some_and(refused)
 }
 
+/// A listening socket and whom it lets in.
 enum Listener {
-    Unix(UnixListener, Vec<u32>),
-    Tcp(TcpListener, Option<NbdTls>),
+    Unix(UnixListener, RwLock<UnixAccess>),
+    Tcp(TcpListener, RwLock<TcpAccess>),
 }
 
 /// Listens for clients. Dropping it removes its socket; connections go on.
 pub struct NbdServer {
     path: Option<PathBuf>,
     address: Option<SocketAddr>,
+    listener: Arc<Listener>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -94,41 +111,30 @@ impl NbdServer {
     ///
     /// # Errors
     /// What the system says.
-    pub fn listen(
-        path: &Path,
-        access: UnixAccess,
-        exports: Arc<dyn NbdExports>,
-    ) -> io::Result<Self> {
+    pub fn listen(path: &Path, access: UnixAccess, host: NbdHost) -> io::Result<Self> {
         let listener = bind(path)?;
-        let guarded = guard(path, &access).and_then(|()| listener.set_nonblocking(true));
-        if let Err(error) = guarded {
+        let guarded = access.guard(path).and_then(|()| listener.set_nonblocking(true));
+        let started =
+            guarded.and_then(|()| Self::start(Listener::Unix(listener, RwLock::new(access)), host));
+        if started.is_err() {
             let _ = std::fs::remove_file(path);
-            return Err(error);
         }
-        let mut server = Self::start(Listener::Unix(listener, access.users), exports)?;
+        let mut server = started?;
         server.path = Some(path.to_owned());
         Ok(server)
     }
 
-    /// Listens on a TCP address; with port 0 on one that is free. Nothing is answered
-    /// before TLS; without `tls` only clients of this host are served.
+    /// Listens on a TCP address; with port 0 on one that is free.
     ///
     /// # Errors
-    /// What the system says, and for an address that others reach without `tls`
+    /// What the system says, and for an address that others reach without TLS
     /// [`io::ErrorKind::PermissionDenied`].
-    pub fn listen_tcp(
-        address: SocketAddr,
-        tls: Option<NbdTls>,
-        exports: Arc<dyn NbdExports>,
-    ) -> io::Result<Self> {
-        if tls.is_none() && !address.ip().is_loopback() {
-            let why = format!("others reach {address}; give a certificate and a key for TLS");
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
+    pub fn listen_tcp(address: SocketAddr, access: TcpAccess, host: NbdHost) -> io::Result<Self> {
+        access.check(address)?;
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let mut server = Self::start(Listener::Tcp(listener, tls), exports)?;
+        let mut server = Self::start(Listener::Tcp(listener, RwLock::new(access)), host)?;
         server.address = Some(address);
         Ok(server)
     }
@@ -139,13 +145,48 @@ impl NbdServer {
         self.address
     }
 
-    fn start(listener: Listener, exports: Arc<dyn NbdExports>) -> io::Result<Self> {
+    /// Lets others in from now on through its Unix socket.
+    ///
+    /// # Errors
+    /// The socket is gone, or is none of a Unix server.
+    pub fn set_unix_access(&self, access: UnixAccess) -> io::Result<()> {
+        let (Listener::Unix(_, old), Some(path)) = (&*self.listener, &self.path) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        // Whom the new one does not let in is judged before the mode lets more connect.
+        let mut held = old.write().unwrap_or_else(PoisonError::into_inner);
+        *held = access;
+        held.guard(path)
+    }
+
+    /// Lets others in from now on over TCP.
+    ///
+    /// # Errors
+    /// Others reach it and there is no TLS, or it is none over TCP.
+    pub fn set_tcp_access(&self, access: TcpAccess) -> io::Result<()> {
+        let (Listener::Tcp(_, old), Some(address)) = (&*self.listener, self.address) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        access.check(address)?;
+        *old.write().unwrap_or_else(PoisonError::into_inner) = access;
+        Ok(())
+    }
+
+    fn start(listener: Listener, host: NbdHost) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let inside = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("nbd".to_owned())
-            .spawn(move || accept(&listener, &inside, &exports))?;
-        Ok(Self { path: None, address: None, stop, thread: Some(thread) })
+        let listener = Arc::new(listener);
+        let (inside, listening) = (Arc::clone(&stop), Arc::clone(&listener));
+        let (ready, is_ready) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("nbd".to_owned()).spawn(move || {
+            let begun = (host.on_start)();
+            let may_go_on = begun.is_ok();
+            let _ = ready.send(begun);
+            if may_go_on {
+                accept(&listening, &inside, &host);
+            }
+        })?;
+        is_ready.recv().map_err(io::Error::other)??;
+        Ok(Self { path: None, address: None, listener, stop, thread: Some(thread) })
     }
 }
 
@@ -161,14 +202,6 @@ impl Drop for NbdServer {
     }
 }
 
-fn guard(path: &Path, access: &UnixAccess) -> io::Result<()> {
-    // The group first: until the mode is wide enough nobody else comes in by it.
-    if let Some(group) = access.group {
-        std::os::unix::fs::chown(path, None, Some(group))?;
-    }
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(access.mode))
-}
-
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -178,33 +211,55 @@ impl AsFd for Listener {
     }
 }
 
-impl Listener {
-    /// The next client; `None` if it may not come in.
-    fn accept(&self) -> io::Result<Option<OwnedFd>> {
-        match self {
-            Self::Unix(listener, users) => {
-                let socket = listener.accept()?.0;
-                let user = socket_peercred(&socket)?.uid.as_raw();
-                if !users.is_empty() && !users.contains(&user) {
-                    tracing::warn!(user, "an NBD client is turned away: not a user let in");
-                    return Ok(None);
-                }
-                Ok(Some(socket.into()))
-            }
-            Self::Tcp(listener, _) => {
-                let socket = listener.accept()?.0;
-                set_tcp_nodelay(&socket, true)?;
-                Ok(Some(socket.into()))
-            }
-        }
-    }
+/// Who has come, and how he is welcomed.
+#[derive(Clone)]
+pub(crate) struct Welcome {
+    pub(crate) host: NbdHost,
+    pub(crate) tls: Option<NbdTls>,
+    pub(crate) caller: Caller,
+}
 
-    fn tls(&self) -> Option<&NbdTls> {
+impl Welcome {
+    /// Tells that the client was not let in.
+    pub(crate) fn refuse(&self, reason: &str) {
+        let peer = self.caller.peer.clone();
+        tracing::warn!(peer, reason, "an NBD client is turned away");
+        self.host.exports.handle_refused(peer, reason.to_owned());
+    }
+}
+
+impl Listener {
+    /// The next client, and whether it may come in.
+    fn accept(&self, host: &NbdHost) -> io::Result<(OwnedFd, Welcome, Result<(), &'static str>)> {
+        let host = host.clone();
         match self {
-            Self::Unix(..) => None,
-            Self::Tcp(_, tls) => tls.as_ref(),
+            Self::Unix(listener, access) => {
+                let socket = listener.accept()?.0;
+                let who = socket_peercred(&socket)?;
+                let judged = access.read().unwrap_or_else(PoisonError::into_inner).judge(who);
+                let (process, user) = (who.pid.as_raw_nonzero(), who.uid.as_raw());
+                let peer = format!("process {process} of user {user}");
+                let caller = Caller { way: NbdClientWay::Unix, peer };
+                Ok((socket.into(), Welcome { host, tls: None, caller }, judged))
+            }
+            Self::Tcp(listener, access) => {
+                let (socket, from) = listener.accept()?;
+                set_tcp_nodelay(&socket, true)?;
+                let access = access.read().unwrap_or_else(PoisonError::into_inner);
+                let judged = access.judge(from.ip());
+                let way = if access.tls.is_some() { NbdClientWay::Tls } else { NbdClientWay::Tcp };
+                let caller = Caller { way, peer: from.to_string() };
+                let tls = access.tls.clone();
+                Ok((socket.into(), Welcome { host, tls, caller }, judged))
+            }
         }
     }
+}
+
+/// What a connection holds for as long as it is there.
+pub(crate) struct Inside {
+    _ticket: Ticket,
+    _noted: Noted,
 }
 
 /// One of so many; it counts until it is dropped.
@@ -225,7 +280,7 @@ impl Drop for Ticket {
     }
 }
 
-fn accept(listener: &Listener, stop: &OwnedFd, exports: &Arc<dyn NbdExports>) {
+fn accept(listener: &Listener, stop: &OwnedFd, host: &NbdHost) {
     let (handshakes, connections) = (Arc::default(), Arc::default());
     loop {
         let mut wanted = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
@@ -235,17 +290,17 @@ fn accept(listener: &Listener, stop: &OwnedFd, exports: &Arc<dyn NbdExports>) {
         if wanted.iter().skip(1).any(|fd| !fd.revents().is_empty()) {
             return;
         }
-        match listener.accept() {
-            Ok(Some(socket)) => {
+        match listener.accept(host) {
+            Ok((_, welcome, Err(reason))) => welcome.refuse(reason),
+            Ok((socket, welcome, Ok(()))) => {
                 let handshake = Ticket::take(&handshakes, HANDSHAKES_MAX);
                 let connection = Ticket::take(&connections, CONNECTIONS_MAX);
                 let (Some(handshake), Some(connection)) = (handshake, connection) else {
-                    tracing::warn!("an NBD client is turned away: there are too many");
+                    welcome.refuse("there are too many");
                     continue;
                 };
-                welcome(socket, listener.tls(), exports, (handshake, connection));
+                greet(socket, welcome, (handshake, connection));
             }
-            Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 // Descriptors are short, or memory; both come back when others leave.
@@ -256,15 +311,10 @@ fn accept(listener: &Listener, stop: &OwnedFd, exports: &Arc<dyn NbdExports>) {
     }
 }
 
-fn welcome(
-    socket: OwnedFd,
-    tls: Option<&NbdTls>,
-    exports: &Arc<dyn NbdExports>,
-    (handshake, connection): (Ticket, Ticket),
-) {
-    let (exports, tls) = (Arc::clone(exports), tls.cloned());
+fn greet(socket: OwnedFd, welcome: Welcome, (handshake, connection): (Ticket, Ticket)) {
     let started = std::thread::Builder::new().name("nbd-client".to_owned()).spawn(move || {
-        if let Err(error) = come_in(socket, &*exports, tls.as_ref(), connection) {
+        let begun = (welcome.host.on_client_start)();
+        if let Err(error) = begun.and_then(|()| come_in(socket, &welcome, connection)) {
             tracing::info!(%error, "an NBD client did not come in");
         }
         drop(handshake);
@@ -274,15 +324,12 @@ fn welcome(
     }
 }
 
-fn come_in(
-    socket: OwnedFd,
-    exports: &dyn NbdExports,
-    tls: Option<&NbdTls>,
-    connection: Ticket,
-) -> io::Result<()> {
-    let Some(welcomed) = shake_hands(socket, exports, tls)? else { return Ok(()) };
+fn come_in(socket: OwnedFd, welcome: &Welcome, connection: Ticket) -> io::Result<()> {
+    let Some(welcomed) = shake_hands(socket, welcome)? else { return Ok(()) };
     let Welcomed { socket, negotiated, rest } = welcomed;
     let name = negotiated.export.name().to_owned();
-    let queue = NbdQueue::new(socket, &negotiated, rest)?.counted_by(connection);
-    exports.attach(&name, queue).map_err(io::Error::other)
+    let noted = welcome.host.clients.note(&name, &welcome.caller);
+    let inside = Inside { _ticket: connection, _noted: noted };
+    let queue = NbdQueue::new(socket, &negotiated, rest)?.counted_by(inside);
+    welcome.host.exports.attach(&name, queue).map_err(io::Error::other)
 }

@@ -1,32 +1,29 @@
-//! TLS of NBD clients over TCP.
-//!
-//! A connection's queue is driven by a processor, which must not spend its time on
-//! cryptography. So each connection with TLS has a thread that stands between the client
-//! and the queue, to which it speaks over a pair of sockets.
+//! What a server over TCP shows to its clients, and what it wants to be shown.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::verify_server_name;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection};
-
-/// Bytes that are taken from either side at once.
-const PIECE_BYTES: usize = 64 << 10;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 
 /// Why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum NbdTlsError {
     /// A file cannot be used.
-    #[error("{path}: {detail}")]
+    #[error("{}: {detail}", path.display())]
     File {
+        /// What is to be in it.
+        file: TlsFile,
         /// Which.
         path: PathBuf,
         /// Why not.
@@ -40,13 +37,25 @@ pub enum NbdTlsError {
     Clients(String),
 }
 
+/// What is in a file for TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFile {
+    /// The server's certificate chain.
+    Certificate,
+    /// Its private key.
+    Key,
+    /// Authorities of clients.
+    ClientAuthorities,
+}
+
 /// What the server shows to clients, and what it wants to be shown.
 #[derive(Clone, Debug)]
 pub struct NbdTls(Arc<ServerConfig>);
 
 impl NbdTls {
     /// A certificate chain and its key, as PEM files. With `clients`, a PEM file of
-    /// authorities, a client must show a certificate that one of them has signed.
+    /// authorities, a client must show a certificate that one of them has signed; with
+    /// `names`, one for one of these DNS names.
     ///
     /// # Errors
     /// A file cannot be read or does not hold what it should.
@@ -54,6 +63,7 @@ impl NbdTls {
         certificate: &Path,
         key: &Path,
         clients: Option<&Path>,
+        names: &[String],
     ) -> Result<Self, NbdTlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -63,184 +73,114 @@ impl NbdTls {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
-                for authority in certificates(path)? {
+                for authority in certificates(TlsFile::ClientAuthorities, path)? {
                     let added = roots.add(authority);
-                    added.map_err(|error| unusable(path, &error))?;
+                    added.map_err(|error| unusable(TlsFile::ClientAuthorities, path, &error))?;
                 }
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
                 let clients = |error: &dyn ToString| NbdTlsError::Clients(error.to_string());
-                builder.with_client_cert_verifier(verifier.map_err(|error| clients(&error))?)
+                let verifier = verifier.map_err(|error| clients(&error))?;
+                builder.with_client_cert_verifier(NamedClients::among(verifier, names)?)
             }
         };
-        let key_of = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
-        let config = builder.with_single_cert(certificates(certificate)?, key_of);
+        let key_of = private_key(key)?;
+        let chain = certificates(TlsFile::Certificate, certificate)?;
+        let config = builder.with_single_cert(chain, key_of);
         Ok(Self(Arc::new(config.map_err(NbdTlsError::Identity)?)))
+    }
+
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0)
     }
 }
 
-fn unusable(path: &Path, error: &dyn ToString) -> NbdTlsError {
-    NbdTlsError::File { path: path.to_owned(), detail: error.to_string() }
+/// A key that nobody else has read.
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, NbdTlsError> {
+    let unusable = |error: &dyn ToString| unusable(TlsFile::Key, path, error);
+    let mut file = std::fs::File::open(path).map_err(|error| unusable(&error))?;
+    let mode = file.metadata().map_err(|error| unusable(&error))?.permissions().mode();
+    if mode & 0o007 != 0 {
+        let text = format!("everybody may read the key; do `chmod o= {}`", path.display());
+        return Err(unusable(&text));
+    }
+    PrivateKeyDer::from_pem_reader(&mut file).map_err(|error| unusable(&error))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, NbdTlsError> {
+fn unusable(file: TlsFile, path: &Path, error: &dyn ToString) -> NbdTlsError {
+    NbdTlsError::File { file, path: path.to_owned(), detail: error.to_string() }
+}
+
+fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static>>, NbdTlsError> {
     let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let all: Vec<_> = all.map_err(|error| unusable(path, &error))?;
+    let all: Vec<_> = all.map_err(|error| unusable(file, path, &error))?;
     if all.is_empty() {
-        return Err(unusable(path, &"there is no certificate in it"));
+        return Err(unusable(file, path, &"there is no certificate in it"));
     }
     Ok(all)
 }
 
-/// Starts TLS on a client's socket, of which `rest` was read already. What comes back is a
-/// socket on which the client speaks without TLS; it ends when TLS fails or ends, and
-/// closing it ends the connection.
-pub(crate) fn start_relay(tls: &NbdTls, socket: OwnedFd, rest: Vec<u8>) -> io::Result<OwnedFd> {
-    let mut session = ServerConnection::new(Arc::clone(&tls.0)).map_err(io::Error::other)?;
-    // No more than a piece is handed over before all of it was sent.
-    session.set_buffer_limit(None);
-    let socket = TcpStream::from(socket);
-    socket.set_nonblocking(true)?;
-    let (ours, inside) = UnixStream::pair()?;
-    inside.set_nonblocking(true)?;
-    let relay = Relay { session, socket, inside, plain: Vec::new(), is_over: false };
-    std::thread::Builder::new().name("nbd-tls".to_owned()).spawn(move || {
-        if let Err(error) = relay.run(&rest) {
-            tracing::info!(%error, "an NBD client's TLS ended");
-        }
-    })?;
-    Ok(ours.into())
+/// Lets clients in whose certificate is good, and for one of these names.
+#[derive(Debug)]
+struct NamedClients {
+    good: Arc<dyn ClientCertVerifier>,
+    names: Vec<ServerName<'static>>,
 }
 
-/// Between a client's socket and its queue.
-struct Relay {
-    session: ServerConnection,
-    socket: TcpStream,
-    inside: UnixStream,
-    /// What the client said and the queue has not taken.
-    plain: Vec<u8>,
-    /// The client says nothing more.
-    is_over: bool,
-}
-
-impl Relay {
-    fn run(mut self, mut rest: &[u8]) -> io::Result<()> {
-        while !rest.is_empty() {
-            self.session.read_tls(&mut rest)?;
-            self.process()?;
+impl NamedClients {
+    /// `good` itself if there are no names.
+    fn among(
+        good: Arc<dyn ClientCertVerifier>,
+        names: &[String],
+    ) -> Result<Arc<dyn ClientCertVerifier>, NbdTlsError> {
+        if names.is_empty() {
+            return Ok(good);
         }
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            self.hand_in()?;
-            self.send()?;
-            if self.is_over && self.plain.is_empty() {
-                return Ok(());
-            }
-            if !self.wait()? {
-                return Ok(());
-            }
-            // Each side is read only when the other has taken what came before, so that
-            // neither makes this one keep more than a piece.
-            if self.plain.is_empty() && !self.is_over {
-                self.take_from_client(&mut piece)?;
-            }
-            if !self.session.wants_write() && !self.session.is_handshaking() {
-                match self.inside.read(&mut piece) {
-                    Ok(0) => {
-                        self.session.send_close_notify();
-                        return self.send();
-                    }
-                    Ok(got) => {
-                        self.session.writer().write_all(piece.get(..got).unwrap_or_default())?;
-                    }
-                    Err(error) if is_for_later(&error) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-    }
-
-    /// Sleeps until either side has something, or takes something. `false`: the client's
-    /// socket has failed, or the queue is closed, while nothing is read of it.
-    fn wait(&self) -> io::Result<bool> {
-        let mut of_client = PollFlags::empty();
-        of_client.set(PollFlags::IN, self.plain.is_empty() && !self.is_over);
-        of_client.set(PollFlags::OUT, self.session.wants_write());
-        let mut of_inside = PollFlags::empty();
-        let may_take = !self.session.wants_write() && !self.session.is_handshaking();
-        of_inside.set(PollFlags::IN, may_take);
-        of_inside.set(PollFlags::OUT, !self.plain.is_empty());
-        let mut both = [PollFd::new(&self.socket, of_client), PollFd::new(&self.inside, of_inside)];
-        match poll(&mut both, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
-        }
-        let has_ended = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        let is_read = [of_client, of_inside].map(|flags| flags.contains(PollFlags::IN));
-        Ok(!both.iter().zip(is_read).any(|(fd, is_read)| !is_read && has_ended(fd)))
-    }
-
-    fn take_from_client(&mut self, piece: &mut [u8]) -> io::Result<()> {
-        let got = match self.socket.read(piece) {
-            Ok(0) => {
-                self.is_over = true;
-                return Ok(());
-            }
-            Ok(got) => got,
-            Err(error) if is_for_later(&error) => return Ok(()),
-            Err(error) => return Err(error),
+        let name = |text: &String| {
+            let wrong = |_| NbdTlsError::Clients(format!("`{text}` is not a DNS name"));
+            ServerName::try_from(text.clone()).map_err(wrong)
         };
-        let mut rest: &[u8] = piece.get(..got).unwrap_or_default();
-        while !rest.is_empty() {
-            self.session.read_tls(&mut rest)?;
-            self.process()?;
-        }
-        Ok(())
-    }
-
-    /// Decrypts what has come.
-    fn process(&mut self) -> io::Result<()> {
-        let state = match self.session.process_new_packets() {
-            Ok(state) => state,
-            Err(error) => {
-                // The client is told why.
-                let _ = self.send();
-                return Err(io::Error::other(error));
-            }
-        };
-        let before = self.plain.len();
-        self.plain.resize(before.saturating_add(state.plaintext_bytes_to_read()), 0);
-        self.session.reader().read_exact(self.plain.get_mut(before..).unwrap_or_default())?;
-        self.is_over |= state.peer_has_closed();
-        Ok(())
-    }
-
-    /// Hands the queue what the client said, as far as it takes it.
-    fn hand_in(&mut self) -> io::Result<()> {
-        while !self.plain.is_empty() {
-            match self.inside.write(&self.plain) {
-                Ok(taken) => drop(self.plain.drain(..taken)),
-                Err(error) if is_for_later(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends what is encrypted, as far as the socket takes it.
-    fn send(&mut self) -> io::Result<()> {
-        while self.session.wants_write() {
-            match self.session.write_tls(&mut self.socket) {
-                Ok(_) => {}
-                Err(error) if is_for_later(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        let names = names.iter().map(name).collect::<Result<_, _>>()?;
+        Ok(Arc::new(Self { good, names }))
     }
 }
 
-fn is_for_later(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+impl ClientCertVerifier for NamedClients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.good.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.good.verify_client_cert(end_entity, intermediates, now)?;
+        let certificate = ParsedCertificate::try_from(end_entity)?;
+        let is_named = self.names.iter().any(|name| verify_server_name(&certificate, name).is_ok());
+        if is_named { Ok(verified) } else { Err(CertificateError::NotValidForName.into()) }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.good.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.good.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.good.supported_verify_schemes()
+    }
 }

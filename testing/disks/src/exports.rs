@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use suimon_image::{Image, Linear, Shape};
-use suimon_nbd::{BlockSizes, Export, ExportSpec, Features};
-use suimon_nbd_server::{NbdExports, NbdQueue};
+use suimon_nbd::{Export, ExportSpec};
+use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost};
 use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
@@ -45,6 +45,12 @@ impl DiskExports {
     #[must_use]
     pub fn host(&self) -> Arc<dyn DiskQueueHost> {
         Arc::clone(&self.processor) as _
+    }
+
+    /// These disks, for a server of NBD clients.
+    #[must_use]
+    pub fn nbd(self: &Arc<Self>) -> NbdHost {
+        NbdHost::new(Arc::clone(self) as _)
     }
 
     /// What a disk is; `None` if there is no such disk.
@@ -131,23 +137,8 @@ impl DiskExports {
         limits: Option<Limits>,
     ) -> Result<OpenedDisk> {
         let shape = layers.first().context("a disk has one layer or more")?.image.shape();
-        let export = Export::new(ExportSpec {
-            name: name.to_owned(),
-            description: String::new(),
-            size: shape.size,
-            block_sizes: BlockSizes { min: shape.logical_sector, ..BlockSizes::default() },
-            features: Features {
-                read_only: is_read_only,
-                flush: true,
-                fua: true,
-                trim: true,
-                write_zeroes: true,
-                fast_zero: true,
-                multi_conn: true,
-                allocation: true,
-                ..Features::default()
-            },
-        })?;
+        let (size, sector) = (shape.size, shape.logical_sector);
+        let export = Export::new(ExportSpec::of_disk(name.to_owned(), size, sector, is_read_only))?;
         let disk = self.processor.add_disk(DiskSpec { layers }, limits)?;
         self.disks().push(Exported { export, disk, shape });
         Ok(disk)

@@ -50,8 +50,7 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let disk = exports.add_limited("disk", &path, limits(1000)).unwrap();
     let limit = |max| exports.processor().set_limits(disk, limits(max)).unwrap();
     let socket = folder.path().join("nbd");
-    let _server =
-        NbdServer::listen(&socket, UnixAccess::default(), Arc::clone(&exports) as _).unwrap();
+    let _server = NbdServer::listen(&socket, UnixAccess::default(), exports.nbd()).unwrap();
     let uri = format!("nbd+unix:///disk?socket={}", socket.display());
     // At depth 128 more is asked than may wait: the connection is not read, nor watched.
     for (max, rw, depth) in [(1000, "randread", 128), (1000, "randwrite", 16), (300, "randrw", 128)]

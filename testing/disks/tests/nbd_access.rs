@@ -6,11 +6,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use bench::{Bench, done, run};
 use suimon_disk_tests::{DiskExports, DiskProcessor};
-use suimon_nbd_server::{CONNECTIONS_MAX, NbdServer, UnixAccess};
+use suimon_nbd_server::{Accounts, CONNECTIONS_MAX, NbdServer, UnixAccess};
 use suimon_ports::Placement;
 
 #[test]
@@ -19,9 +18,9 @@ fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
     let me = rustix::process::getuid().as_raw();
     for (users, is_let_in) in [(vec![me], true), (vec![me + 1], false), (Vec::new(), true)] {
         let path = bench.path("guarded");
-        let access = UnixAccess { mode: 0o600, group: None, users };
-        let exports = Arc::clone(&bench.exports) as _;
-        let server = NbdServer::listen(&path, access, exports).unwrap();
+        let accounts = Accounts { users, groups: Vec::new() };
+        let access = UnixAccess { mode: 0o600, accounts };
+        let server = NbdServer::listen(&path, access, bench.exports.nbd()).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let uri = format!("nbd+unix:///disk?socket={}", path.display());
         assert_eq!(run("nbdinfo", &[&uri]).status.success(), is_let_in);
@@ -145,8 +144,7 @@ fn a_socket_that_a_killed_process_has_left_is_replaced_and_one_in_use_is_not() {
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let processor = DiskProcessor::start(Placement::Floating).unwrap();
     let exports = DiskExports::new(processor);
-    let listen =
-        || NbdServer::listen(&path, UnixAccess::default(), std::sync::Arc::clone(&exports) as _);
+    let listen = || NbdServer::listen(&path, UnixAccess::default(), exports.nbd());
     let server = listen().unwrap();
     let error = listen().map(drop).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);

@@ -2,50 +2,30 @@
 
 mod bench;
 
-use std::fs::write;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bench::{Bench, SIZE, done, run, sample};
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
-use suimon_nbd_server::{NbdServer, NbdTls};
-
-/// An authority with a server's and a client's certificates, in the files that libnbd and
-/// QEMU look for.
-fn authority(folder: &Path) -> PathBuf {
-    std::fs::create_dir(folder).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new([]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages =
-        vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::DigitalSignature];
-    params.distinguished_name.push(rcgen::DnType::CommonName, "an authority");
-    let root = params.self_signed(&key).unwrap();
-    write(folder.join("ca-cert.pem"), root.pem()).unwrap();
-    let uses = [
-        ("server", ExtendedKeyUsagePurpose::ServerAuth),
-        ("client", ExtendedKeyUsagePurpose::ClientAuth),
-    ];
-    for (name, usage) in uses {
-        let own = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        params.extended_key_usages = vec![usage];
-        params.distinguished_name.push(rcgen::DnType::CommonName, name);
-        let made = params.signed_by(&own, &root, &key).unwrap();
-        write(folder.join(format!("{name}-cert.pem")), made.pem()).unwrap();
-        write(folder.join(format!("{name}-key.pem")), own.serialize_pem()).unwrap();
-    }
-    folder.to_owned()
-}
+use suimon_nbd_server::{NbdServer, NbdTls, TcpAccess};
+use suimon_rig::authority;
 
 fn serve(bench: &Bench, of: &Path, clients: Option<&Path>) -> (NbdServer, SocketAddr) {
+    serve_named(bench, of, clients, &[])
+}
+
+fn serve_named(
+    bench: &Bench,
+    of: &Path,
+    clients: Option<&Path>,
+    names: &[String],
+) -> (NbdServer, SocketAddr) {
     let authorities = clients.map(|folder| folder.join("ca-cert.pem"));
     let files = [of.join("server-cert.pem"), of.join("server-key.pem")];
-    let tls = NbdTls::load(&files[0], &files[1], authorities.as_deref()).unwrap();
+    let tls = NbdTls::load(&files[0], &files[1], authorities.as_deref(), names).unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = NbdServer::listen_tcp(any, Some(tls), Arc::clone(&bench.exports) as _).unwrap();
+    let server = NbdServer::listen_tcp(any, TcpAccess::over(tls), bench.exports.nbd()).unwrap();
     let address = server.address().unwrap();
     (server, address)
 }
@@ -106,6 +86,39 @@ fn clients_must_show_what_their_authority_has_signed() {
 }
 
 #[test]
+fn clients_are_let_in_by_the_names_in_their_certificates() {
+    let bench = Bench::start();
+    let good = authority(&bench.path("good"));
+    for (name, is_let_in) in [("client.example.org", true), ("other.example.org", false)] {
+        let names = ["vm.example.org".to_owned(), name.to_owned()];
+        let (server, address) = serve_named(&bench, &good, Some(&good), &names);
+        let info = run("nbdinfo", &[&uri(address, &good)]);
+        assert_eq!(info.status.success(), is_let_in, "{name}");
+        drop(server);
+    }
+}
+
+#[test]
+fn who_is_let_in_changes_while_the_server_listens() {
+    let bench = Bench::start();
+    let (good, other) = (authority(&bench.path("good")), authority(&bench.path("other")));
+    let (server, address) = serve(&bench, &good, Some(&good));
+    done("nbdinfo", &[&uri(address, &good)]);
+    let [certificate, key, ca] =
+        ["server-cert.pem", "server-key.pem", "ca-cert.pem"].map(|name| other.join(name));
+    let tls = NbdTls::load(&certificate, &key, Some(&ca), &[]).unwrap();
+    server.set_tcp_access(TcpAccess::over(tls)).unwrap();
+    assert!(!run("nbdinfo", &[&uri(address, &good)]).status.success());
+    done("nbdinfo", &[&uri(address, &other)]);
+    let addresses = vec!["192.0.2.0/24".parse().unwrap()];
+    server.set_tcp_access(TcpAccess { addresses, ..TcpAccess::default() }).unwrap();
+    let plain = format!("nbd://localhost:{}/disk", address.port());
+    assert!(!run("nbdinfo", &[&plain]).status.success());
+    server.set_tcp_access(TcpAccess::default()).unwrap();
+    done("nbdinfo", &[&plain]);
+}
+
+#[test]
 fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
     let bench = Bench::start();
     let good = authority(&bench.path("good"));
@@ -124,11 +137,11 @@ fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
     // NBD_REP_ERR_TLS_REQD.
     assert_eq!(answer[12..16], 0x8000_0005_u32.to_be_bytes());
     let everybody = SocketAddr::from(([0, 0, 0, 0], 0));
-    let exports = || Arc::clone(&bench.exports) as _;
-    let refused = NbdServer::listen_tcp(everybody, None, exports()).err().unwrap();
+    let refused =
+        NbdServer::listen_tcp(everybody, TcpAccess::default(), bench.exports.nbd()).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = NbdServer::listen_tcp(here, None, exports()).unwrap();
+    let server = NbdServer::listen_tcp(here, TcpAccess::default(), bench.exports.nbd()).unwrap();
     let port = server.address().unwrap().port();
     done("nbdinfo", &[&format!("nbd://localhost:{port}/disk")]);
 }
@@ -140,10 +153,13 @@ fn files_that_cannot_be_used_are_named() {
     let other = authority(&folder.path().join("other"));
     let [certificate, key] = ["server-cert.pem", "server-key.pem"].map(|name| good.join(name));
     let missing = folder.path().join("missing");
-    let error = NbdTls::load(&missing, &key, None).unwrap_err().to_string();
+    let error = NbdTls::load(&missing, &key, None, &[]).unwrap_err().to_string();
     assert!(error.contains("missing"), "{error}");
-    let error = NbdTls::load(&key, &key, None).unwrap_err().to_string();
+    let error = NbdTls::load(&key, &key, None, &[]).unwrap_err().to_string();
     assert!(error.contains("there is no certificate"), "{error}");
-    assert!(NbdTls::load(&certificate, &other.join("server-key.pem"), None).is_err());
-    assert!(NbdTls::load(&certificate, &key, Some(&key)).is_err());
+    assert!(NbdTls::load(&certificate, &other.join("server-key.pem"), None, &[]).is_err());
+    assert!(NbdTls::load(&certificate, &key, Some(&key), &[]).is_err());
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let error = NbdTls::load(&certificate, &key, None, &[]).unwrap_err().to_string();
+    assert!(error.contains("chmod o="), "{error}");
 }

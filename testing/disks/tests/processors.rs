@@ -56,7 +56,7 @@ impl Bench {
             exports.add_limited(name, &path, limits(None)).unwrap()
         });
         let socket = folder.path().join("nbd");
-        let server = NbdServer::listen(&socket, UnixAccess::default(), Arc::clone(&exports) as _);
+        let server = NbdServer::listen(&socket, UnixAccess::default(), exports.nbd());
         Self { folder, exports, disks, _server: server.unwrap() }
     }
 

@@ -22,6 +22,7 @@
 //! not make, and sends nothing outside the machine.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod capture_file;
 mod command;
 mod cpu_distance;
@@ -47,6 +48,7 @@ mod stop_signal;
 mod testpmd;
 mod wait;
 
+pub use authority::authority;
 pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};

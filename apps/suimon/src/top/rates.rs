@@ -5,6 +5,8 @@ use suimon_contract::{
     Health, Name, ProcessorStages, ProcessorStatus, TopPort, TopSnapshot, TopTeam,
 };
 
+use crate::top::disk_rates::DiskRates;
+
 /// What happened per second between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rates {
@@ -18,6 +20,8 @@ pub(crate) struct Rates {
     pub(crate) uplinks: Vec<PortRates>,
     /// Teams, by name.
     pub(crate) teams: Vec<TeamRates>,
+    /// Disks, by name.
+    pub(crate) disks: Vec<DiskRates>,
     /// Processors, by number.
     pub(crate) processors: Vec<ProcessorRates>,
 }
@@ -149,13 +153,13 @@ impl Serialize for StageShares {
 
 /// Time from one snapshot to the other.
 #[derive(Clone, Copy)]
-struct Interval {
+pub(super) struct Interval {
     ns: u64,
 }
 
 impl Interval {
     /// What a counter grew by per second.
-    fn per_second(self, before: u64, after: u64) -> u64 {
+    pub(super) fn per_second(self, before: u64, after: u64) -> u64 {
         self.scaled(before, after, 1_000_000_000)
     }
 
@@ -171,7 +175,7 @@ impl Interval {
 }
 
 /// What a counter grew by; one that began anew counts from 0.
-fn growth(before: u64, after: u64) -> u64 {
+pub(super) fn growth(before: u64, after: u64) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
@@ -194,6 +198,10 @@ impl Rates {
             let earlier = before.processors.iter().find(|earlier| earlier.id == processor.id);
             processor_rates(interval, earlier.unwrap_or(processor), processor)
         });
+        let disks = after.disks.iter().map(|disk| {
+            let earlier = before.disks.iter().find(|earlier| earlier.name == disk.name);
+            DiskRates::between(interval, earlier.unwrap_or(disk), disk)
+        });
         let uplinks = ports(&before.uplinks, &after.uplinks);
         Self {
             time_unix_ms: after.time_unix_ms,
@@ -201,6 +209,7 @@ impl Rates {
             nics: ports(&before.nics, &after.nics),
             teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
             uplinks,
+            disks: disks.collect(),
             processors: processors.collect(),
         }
     }
@@ -242,6 +251,8 @@ fn processor_rates(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use suimon_contract::{QosDelivery, StorageState, TopDisk};
+
     use super::*;
 
     fn port(name: &str, frames: u64) -> TopPort {
@@ -255,6 +266,29 @@ pub(super) mod tests {
             tx_bytes: frames * 3000,
             rx_dropped: frames / 10,
             tx_dropped: 0,
+        }
+    }
+
+    fn top_disk(requests: u64) -> TopDisk {
+        let waits = [("own-maximum", 2_000_000_000), ("device-depth", 500_000_000)];
+        let waits = waits.map(|(cause, ns)| (cause.to_owned(), ns));
+        TopDisk {
+            name: "web".parse().unwrap(),
+            store: "fast".parse().unwrap(),
+            state: StorageState::Ready,
+            reads: requests,
+            read_bytes: requests * 4096,
+            writes: requests / 2,
+            written_bytes: requests * 8192,
+            others: requests / 2,
+            latency_ns: requests * 300_000,
+            last_5_s: Some(QosDelivery {
+                window_ns: 5_000_000_000,
+                entitled_iops: 1500,
+                demanded_iops: 4000,
+                delivered_iops: 2000,
+                waits_ns: waits.into_iter().collect(),
+            }),
         }
     }
 
@@ -293,6 +327,7 @@ pub(super) mod tests {
                 health: Health::Up,
                 members: ["wan", "spare"].map(|name| name.parse().unwrap()).to_vec(),
             }],
+            disks: vec![top_disk(ns / 1_000_000)],
             processors: vec![processor],
         }
     }
@@ -333,6 +368,18 @@ pub(super) mod tests {
             [share(1, 3), share(2, 3), share(0, 0), share(u64::MAX, u64::MAX)],
             [333, 667, 0, 1000]
         );
+    }
+
+    #[test]
+    fn disks_have_rates_latencies_and_waits() {
+        let disk = &example().disks[0];
+        assert_eq!((disk.reads_per_s, disk.writes_per_s, disk.others_per_s), (1000, 500, 500));
+        assert_eq!((disk.read_bytes_per_s, disk.written_bytes_per_s), (4_096_000, 8_192_000));
+        assert_eq!(disk.latency_ns, Some(150_000), "300 us for each read and what came with it");
+        assert_eq!(disk.qos_wait_ns, Some(250_000), "2.5 s for 10 000 operations");
+        let idle = TopDisk { last_5_s: None, ..top_disk(5) };
+        let idle = DiskRates::between(Interval { ns: 1 }, &idle, &idle);
+        assert_eq!((idle.latency_ns, idle.qos_wait_ns), (None, None));
     }
 
     #[test]

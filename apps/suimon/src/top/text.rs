@@ -3,6 +3,7 @@
 use suimon_contract::Health;
 
 use crate::table::{Table, or_dash};
+use crate::top::disk_rates::DiskRates;
 use crate::top::rates::{PortRates, ProcessorRates, Rates, TeamRates};
 use crate::units;
 
@@ -37,6 +38,9 @@ pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
             let mut tables = vec![("NICs", ports(&rates.nics)), ("Uplinks", ports(&rates.uplinks))];
             if !rates.teams.is_empty() {
                 tables.push(("Teams", teams(&rates.teams)));
+            }
+            if !rates.disks.is_empty() {
+                tables.push(("Disks", disks(&rates.disks)));
             }
             tables.push(processors_table);
             tables
@@ -103,6 +107,42 @@ fn ports(ports: &[PortRates]) -> Table {
             units::frame_rate(port.tx_frames_per_s),
             units::bit_rate(port.tx_bits_per_s),
             units::count(port.rx_drops_per_s.saturating_add(port.tx_drops_per_s)),
+        ]);
+    }
+    table
+}
+
+/// Entitled, wanted and got are normalised operations per second over 5 s.
+fn disks(disks: &[DiskRates]) -> Table {
+    let titles = [
+        "NAME",
+        "STORE",
+        "STATE",
+        ">READS/S",
+        ">READ/S",
+        ">WRITES/S",
+        ">WRITTEN/S",
+        ">LATENCY",
+        ">QOS WAIT",
+        ">ENTITLED",
+        ">WANTED",
+        ">GOT",
+    ];
+    let mut table = Table::new(&titles);
+    for disk in disks {
+        table.row([
+            disk.name.to_string(),
+            disk.store.to_string(),
+            crate::lines::word(&disk.state),
+            units::count(disk.reads_per_s),
+            units::size(disk.read_bytes_per_s),
+            units::count(disk.writes_per_s),
+            units::size(disk.written_bytes_per_s),
+            or_dash(disk.latency_ns.map(units::latency)),
+            or_dash(disk.qos_wait_ns.map(units::latency)),
+            units::count(disk.entitled_iops),
+            units::count(disk.demanded_iops),
+            units::count(disk.delivered_iops),
         ]);
     }
     table
@@ -187,6 +227,10 @@ mod tests {
         both  –       lan     up      8.00 Mbit/s      –  24.0 Mbit/s      –
         both  wan     –       up      8.00 Mbit/s  100.0  24.0 Mbit/s  100.0
         both  spare   –       up          0 bit/s    0.0      0 bit/s    0.0
+
+        Disks
+        NAME  STORE  STATE  READS/S    READ/S  WRITES/S  WRITTEN/S  LATENCY  QOS WAIT  ENTITLED  WANTED   GOT
+        web   fast   ready     1000  3.91 MiB       500   7.81 MiB   150 µs    250 µs      1500    4000  2000
 
         Processors
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S

@@ -87,6 +87,12 @@ impl Readings {
             ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_ready)))
         });
         encode_gauges(encoder, "suimon_disk_up", "Whether it is as desired", up)?;
+        let working = self.disks.iter().map(|disk| {
+            let is_working = disk.state == StorageState::Working;
+            ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_working)))
+        });
+        let help = "Whether it is out of service while an operation works on its file";
+        encode_gauges(encoder, "suimon_disk_working", help, working)?;
         for metric in REQUEST_METRICS {
             self.encode_requests(encoder, metric)?;
         }

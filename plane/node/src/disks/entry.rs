@@ -81,7 +81,7 @@ impl DiskState {
     pub(crate) fn condition(&self) -> (StorageState, Option<String>) {
         if let Some(WorkUnderWay { operation, verb }) = &self.work {
             let text = format!("it is out of service for operation {operation} (disk {verb})");
-            return (StorageState::Failed, Some(text));
+            return (StorageState::Working, Some(text));
         }
         if let Some(failure) = &self.failing.now {
             return (StorageState::Failed, Some(failure.reason.clone()));

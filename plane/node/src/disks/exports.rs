@@ -1,71 +1,105 @@
-//! NBD exports: sockets, and which disks are offered on each.
+//! NBD servers, and which disks are offered by each.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use suimon_ports::{DeviceError, DiskDevices, DiskExports, DiskListener, DiskQueue, ExportedDisk};
+use suimon_ports::{
+    DeviceError, DiskDevices, DiskExports, DiskListener, DiskQueue, ExportedDisk, NbdNotice,
+    NbdPlace, NbdServerSpec,
+};
 use suimon_quantity::DiskId;
 
 use super::plane::DiskPlane;
+use crate::control::Command;
+use crate::port_table::EventBudget;
 
-/// All sockets.
+/// All servers.
 pub(crate) struct Exports {
     plane: Arc<dyn DiskPlane>,
     devices: Arc<dyn DiskDevices>,
-    sockets: Mutex<BTreeMap<PathBuf, Socket>>,
+    servers: Mutex<BTreeMap<NbdPlace, Server>>,
 }
 
-struct Socket {
+struct Server {
+    spec: NbdServerSpec,
     offered: Arc<Offered>,
     /// Held for as long as clients may come.
-    _listener: Box<dyn DiskListener>,
+    listener: Box<dyn DiskListener>,
 }
 
-/// What one socket offers.
+/// What one server offers.
 struct Offered {
     plane: Arc<dyn DiskPlane>,
+    notices: SyncSender<Command>,
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
+    /// Notices that clients may still cause, so that they keep out nobody else's.
+    budget: Mutex<EventBudget>,
 }
 
 impl Exports {
     pub(crate) fn new(plane: Arc<dyn DiskPlane>, devices: Arc<dyn DiskDevices>) -> Self {
-        Self { plane, devices, sockets: Mutex::default() }
+        Self { plane, devices, servers: Mutex::default() }
     }
 
-    /// Offers a disk on a socket, or offers it there as it is now.
+    /// Offers a disk by this server, or offers it there as it is now. Whom the server lets
+    /// in is as `spec` says from then on, for all of its disks.
     pub(crate) fn offer(
         &self,
-        socket: &Path,
+        spec: &NbdServerSpec,
         disk: DiskId,
         exported: ExportedDisk,
+        notices: &SyncSender<Command>,
     ) -> Result<(), DeviceError> {
-        let mut sockets = self.lock();
-        if let Some(open) = sockets.get(socket) {
+        let mut servers = self.lock();
+        if let Some(open) = servers.get_mut(&spec.place()) {
+            if open.spec != *spec {
+                open.listener.change(spec)?;
+                open.spec = spec.clone();
+            }
             open.offered.lock().insert(exported.name.clone(), (disk, exported));
             return Ok(());
         }
         let disks = BTreeMap::from([(exported.name.clone(), (disk, exported))]);
-        let offered = Arc::new(Offered { plane: self.plane.clone(), disks: Mutex::new(disks) });
-        let listener = self.devices.listen_nbd(socket, offered.clone())?;
-        sockets.insert(socket.to_owned(), Socket { offered, _listener: listener });
+        let offered = Arc::new(Offered {
+            plane: self.plane.clone(),
+            notices: notices.clone(),
+            disks: Mutex::new(disks),
+            budget: Mutex::default(),
+        });
+        let listener = self.devices.listen_nbd(spec, offered.clone())?;
+        servers.insert(spec.place(), Server { spec: spec.clone(), offered, listener });
         Ok(())
     }
 
-    /// Offers a disk on a socket no more. Its clients go on until the disk is closed, or
+    /// Offers a disk at this place no more. Its clients go on until the disk is closed, or
     /// they are ended.
-    pub(crate) fn withdraw(&self, socket: &Path, name: &str) {
-        let mut sockets = self.lock();
-        let Some(open) = sockets.get(socket) else { return };
+    pub(crate) fn withdraw(&self, place: &NbdPlace, name: &str) {
+        let mut servers = self.lock();
+        let Some(open) = servers.get(place) else { return };
         open.offered.lock().remove(name);
         let is_empty = open.offered.lock().is_empty();
         if is_empty {
-            sockets.remove(socket);
+            servers.remove(place);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Socket>> {
-        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has every server read its files anew, as when certificates were renewed.
+    ///
+    /// # Errors
+    /// Those that cannot; they go on with what they have read before.
+    pub(crate) fn reload(&self) -> Vec<(NbdPlace, DeviceError)> {
+        let servers = self.lock();
+        let reloaded = servers.iter().filter_map(|(place, server)| {
+            let error = server.listener.change(&server.spec).err()?;
+            Some((place.clone(), error))
+        });
+        reloaded.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NbdPlace, Server>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,5 +118,13 @@ impl DiskExports for Offered {
         let disk = self.lock().get(name).map(|(disk, _)| *disk);
         let disk = disk.ok_or_else(|| "the disk is not offered any more".to_owned())?;
         self.plane.attach_client(disk, queue).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn handle_notice(&self, notice: NbdNotice) {
+        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(suppressed) = budget.take(Instant::now()) else { return };
+        if self.notices.try_send(Command::NbdNotice { notice, suppressed }).is_err() {
+            tracing::warn!("a notice of an NBD server was lost");
+        }
     }
 }

@@ -135,6 +135,7 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     let step = || harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
     wait_until("it shows where it is", || step().starts_with("convert: "));
     let status = harness.node.disk("data").unwrap();
+    assert_eq!(status.state, StorageState::Working);
     assert!(status.reason.unwrap().contains("disk convert"));
 
     let error = begin(&harness, DiskWork::Check).unwrap_err();

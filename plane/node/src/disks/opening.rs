@@ -7,7 +7,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::Shape;
 use suimon_ports::{
-    DeviceError, DeviceNotice, DiskObserver, ExportedDisk, StoreFault, StoreFileError, StoreFiles,
+    DeviceError, DeviceNotice, DiskObserver, StoreFault, StoreFileError, StoreFiles,
 };
 use suimon_quantity::DiskId;
 use suimon_storage::images::{self, DiskError, DiskFault, Seeds};
@@ -144,24 +144,6 @@ impl Controller {
         Ok(device)
     }
 
-    /// Offers a disk in service to NBD clients, if that is wanted.
-    pub(crate) fn offer_nbd(
-        &self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
-    ) -> Result<(), ApiError> {
-        let Some(nbd) = &wanted.config.nbd else { return Ok(()) };
-        let exported = ExportedDisk {
-            name: entry.name.to_string(),
-            bytes: shape.size,
-            sector_bytes: shape.logical_sector,
-            is_read_only: wanted.config.read_only,
-        };
-        let offered = self.shared.disks.exports.offer(&nbd.socket, entry.id, exported);
-        offered.map_err(|error| offer_error(entry, "nbd", &error))
-    }
-
     /// Closes a disk, if it is open: its queues are gone and everything is durable when
     /// this returns.
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
@@ -180,9 +162,7 @@ impl Controller {
     /// Takes a disk out of service and closes its image.
     fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
         let disks = &self.shared.disks;
-        if let Some(nbd) = &wanted.config.nbd {
-            disks.exports.withdraw(&nbd.socket, entry.name.as_str());
-        }
+        self.withdraw_nbd(entry, wanted);
         match disks.parts.plane.take_disk(entry.id) {
             Ok(spec) => self.close_images(entry, spec),
             Err(error) => tracing::warn!(disk = %entry.name, %error, "a disk was not in service"),

@@ -6,7 +6,7 @@ use suimon_contract::{
     ApiError, CapabilitySource, DiskConfig, DiskCounters, DiskNbdStatus, DiskRequestCounters,
     DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig,
     QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StorePromises,
-    StoreStatus, WhatIfAnswer, WhatIfRequest,
+    StoreStatus, TopDisk, WhatIfAnswer, WhatIfRequest,
 };
 use suimon_ports::VhostUserDiskStatus;
 use suimon_quantity::DiskId;
@@ -86,6 +86,27 @@ impl Shared {
         found.ok_or_else(|| not_found(Kind::QosPolicy, name))
     }
 
+    /// What `top` shows of disks, by name.
+    pub(crate) fn top_disks(&self) -> Vec<TopDisk> {
+        let (desired, seen) = (self.desired(), self.seen());
+        let disks = desired.config.disks.iter().map(|config| {
+            let entry = self.disks.find(&config.name);
+            let state = entry.as_ref().map(|entry| entry.lock().condition().0);
+            let id = self.disks.disk_id(&config.name);
+            let tally = seen.disks.get(&id).map(|view| view.tally).unwrap_or_default();
+            TopDisk::new(
+                (config.name.clone(), config.store.clone()),
+                state.unwrap_or(StorageState::Failed),
+                &counters(&tally),
+                tally.latency_ns(),
+                seen.flows.get(&id).map(|flow| flow.last_5_s.clone()),
+            )
+        });
+        let mut disks: Vec<_> = disks.collect();
+        disks.sort_by(|a, b| a.name.cmp(&b.name));
+        disks
+    }
+
     /// What every disk in service is entitled to, wants and gets, in the order in which
     /// disks are configured.
     pub(crate) fn qos_flows(&self) -> Vec<QosFlowStatus> {
@@ -136,10 +157,7 @@ impl Shared {
             allocated_bytes: open.and_then(allocated),
             processor: view.map(|view| view.processor.0),
             vhost_user,
-            nbd: config
-                .nbd
-                .as_ref()
-                .map(|_| DiskNbdStatus { clients: u32::try_from(clients).unwrap_or(u32::MAX) }),
+            nbd: config.nbd.as_ref().map(|_| self.disks.nbd_status(config.name.as_str(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
         }

@@ -136,16 +136,7 @@ impl Controller {
             return Ok(());
         };
         let shape = self.grow_disk(entry, wanted, shape)?;
-        if old.config.nbd != wanted.config.nbd {
-            self.offer_nbd(entry, wanted, shape)?;
-            if let Some(nbd) = &old.config.nbd {
-                self.shared.disks.exports.withdraw(&nbd.socket, entry.name.as_str());
-                if wanted.config.nbd.is_none() {
-                    self.shared.disks.parts.plane.detach_clients(entry.id);
-                }
-            }
-        }
-        Ok(())
+        self.change_nbd(entry, old.config.nbd.as_ref(), wanted, shape)
     }
 
     /// Takes back what was done to disks. What is opened again is opened last.

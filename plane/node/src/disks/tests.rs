@@ -79,7 +79,7 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
     harness.apply_well(&before);
     let mut after = before.clone();
     after.disks[0].serial = Some("other".to_owned());
-    after.disks[1].nbd.as_mut().unwrap().socket = "/run/refused.sock".into();
+    after.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());
     harness.disks.refuse("/run/refused.sock", true);
     let operation = harness.apply(&after);
     assert_eq!(operation.state, OperationState::Failed);
@@ -94,7 +94,7 @@ fn what_can_change_live_does_not_interrupt() {
     let harness = harness();
     let mut config = two_disks();
     harness.apply_well(&config);
-    config.disks[0].nbd.as_mut().unwrap().socket = "/run/other.sock".into();
+    config.disks[0].nbd.as_mut().unwrap().socket = Some("/run/other.sock".into());
     config.disks[1].nbd = None;
     harness.apply_well(&config);
     assert_eq!(harness.disks.served(), (2, 2));
@@ -291,7 +291,7 @@ fn limits_that_were_not_made_are_taken_back() {
     config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
     harness.apply_well(&config);
     config.disks[0].qos.min_iops = Some(100);
-    config.disks[1].nbd.as_mut().unwrap().socket = "/run/refused.sock".into();
+    config.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());
     harness.disks.refuse("/run/refused.sock", true);
     assert_eq!(harness.apply(&config).state, OperationState::Failed);
     assert_eq!(harness.disks.promises()[0].minimums_iops, 0);

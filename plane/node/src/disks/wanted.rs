@@ -73,7 +73,7 @@ impl WantedDisk {
 
     /// The socket files that opening it makes.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
-        let nbd = self.config.nbd.as_ref().map(|of| of.socket.clone());
+        let nbd = self.config.nbd.as_ref().and_then(|of| of.socket.clone());
         self.vhost_user_socket().into_iter().chain(nbd).collect()
     }
 

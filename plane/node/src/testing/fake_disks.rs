@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::testing::{MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver,
-    DiskQueue, DiskQueueHost, ExportedDisk, StoreFault, StoreFileError, StoreFiles, StoreSource,
-    VhostUserDiskSpec, VhostUserDiskStatus,
+    DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace, NbdServerSpec,
+    StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::{DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoreView};
@@ -28,7 +28,11 @@ struct World {
     /// How often disks were taken into service.
     served: usize,
     sockets: BTreeMap<PathBuf, DiskId>,
-    listeners: BTreeMap<PathBuf, Arc<dyn DiskExports>>,
+    listeners: BTreeMap<PathBuf, (NbdServerSpec, Arc<dyn DiskExports>)>,
+    /// Clients of NBD servers.
+    clients: Vec<NbdClient>,
+    /// How often servers were changed, or read their files anew.
+    reloaded: usize,
     refused: BTreeSet<PathBuf>,
     /// Lengths that VMs were told.
     resized: Vec<u64>,
@@ -130,7 +134,7 @@ impl FakeDisks {
     /// Sockets of VMs' disks that are open, and those for NBD clients with what they offer.
     pub(crate) fn sockets(&self) -> (Vec<PathBuf>, BTreeMap<PathBuf, Vec<String>>) {
         let world = self.lock();
-        let offered = world.listeners.iter().map(|(path, exports)| {
+        let offered = world.listeners.iter().map(|(path, (_, exports))| {
             let names = exports.exports().into_iter().map(|of| of.name).collect();
             (path.clone(), names)
         });
@@ -144,7 +148,32 @@ impl FakeDisks {
 
     /// What is offered to NBD clients.
     pub(crate) fn exported(&self) -> Vec<ExportedDisk> {
-        self.lock().listeners.values().flat_map(|exports| exports.exports()).collect()
+        self.lock().listeners.values().flat_map(|(_, exports)| exports.exports()).collect()
+    }
+
+    /// NBD servers as they are, and how often they were changed or read files anew.
+    pub(crate) fn servers(&self) -> (Vec<NbdServerSpec>, usize) {
+        let world = self.lock();
+        (world.listeners.values().map(|(spec, _)| spec.clone()).collect(), world.reloaded)
+    }
+
+    /// What a server tells.
+    pub(crate) fn tell(&self, place: &str, notice: NbdNotice) {
+        let exports = self.lock().listeners[Path::new(place)].1.clone();
+        exports.handle_notice(notice);
+    }
+
+    /// Who uses exports.
+    pub(crate) fn set_clients(&self, clients: Vec<NbdClient>) {
+        self.lock().clients = clients;
+    }
+
+    /// Whether the certificate that a server is to show can be used.
+    fn check_files(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+        let NbdServerSpec::Tcp { access, .. } = spec else { return Ok(()) };
+        let Some(tls) = &access.tls else { return Ok(()) };
+        let error = |error| DeviceError { field: "tls_certificate", ..error };
+        self.check(&tls.certificate).map_err(error)
     }
 
     /// Whether disks that are suspended cannot go on.
@@ -288,14 +317,24 @@ impl DiskDevices for FakeDisks {
         Ok(Box::new(FakeDevice { world: self.clone(), socket: spec.socket.clone() }))
     }
 
+    fn probe_nbd(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+        self.check_files(spec)
+    }
+
     fn listen_nbd(
         &self,
-        socket: &Path,
+        spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError> {
-        self.check(socket)?;
-        self.lock().listeners.insert(socket.to_owned(), exports);
-        Ok(Box::new(FakeListener { world: self.clone(), socket: socket.to_owned() }))
+        let place = path_of(&spec.place());
+        self.check(&place)?;
+        self.check_files(spec)?;
+        self.lock().listeners.insert(place, (spec.clone(), exports));
+        Ok(Box::new(FakeListener { world: self.clone(), place: spec.place() }))
+    }
+
+    fn nbd_clients(&self) -> Vec<NbdClient> {
+        self.lock().clients.clone()
     }
 }
 
@@ -324,14 +363,31 @@ impl Drop for FakeDevice {
 
 struct FakeListener {
     world: FakeDisks,
-    socket: PathBuf,
+    place: NbdPlace,
 }
 
-impl DiskListener for FakeListener {}
+/// A TCP address as a path, so that it can be refused and counted like a socket.
+fn path_of(place: &NbdPlace) -> PathBuf {
+    match place {
+        NbdPlace::Unix(path) => path.clone(),
+        NbdPlace::Tcp(address) => address.to_string().into(),
+    }
+}
+
+impl DiskListener for FakeListener {
+    fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+        assert_eq!(spec.place(), self.place, "a server stays where it is");
+        self.world.check_files(spec)?;
+        let mut world = self.world.lock();
+        world.reloaded += 1;
+        world.listeners.get_mut(&path_of(&self.place)).unwrap().0 = spec.clone();
+        Ok(())
+    }
+}
 
 impl Drop for FakeListener {
     fn drop(&mut self) {
-        let exports = self.world.lock().listeners.remove(&self.socket);
+        let exports = self.world.lock().listeners.remove(&path_of(&self.place));
         drop(exports);
     }
 }

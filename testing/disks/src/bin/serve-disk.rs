@@ -81,9 +81,7 @@ fn main() -> Result<()> {
     };
     let disk = added.with_context(|| file.display().to_string())?;
     let nbd = match &options.nbd {
-        Some(socket) => {
-            Some(NbdServer::listen(socket, UnixAccess::default(), Arc::clone(&exports) as _)?)
-        }
+        Some(socket) => Some(NbdServer::listen(socket, UnixAccess::default(), exports.nbd())?),
         None => None,
     };
     let device = match &options.vhost_user {

@@ -31,8 +31,7 @@ impl Bench {
         let disk = exports.add_raw("disk", &make("disk.raw"), false).unwrap();
         exports.add_raw("fixed", &make("fixed.raw"), true).unwrap();
         let socket = folder.path().join("nbd");
-        let server =
-            NbdServer::listen(&socket, UnixAccess::default(), Arc::clone(&exports) as _).unwrap();
+        let server = NbdServer::listen(&socket, UnixAccess::default(), exports.nbd()).unwrap();
         Self { _server: server, exports, disk, folder }
     }
 

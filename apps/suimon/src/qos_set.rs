@@ -1,0 +1,70 @@
+//! `qos show` and `qos set`: the limits of one disk.
+
+use clap::Args;
+use serde_json::{Map, Value};
+use suimon_client::ChangeOptions;
+use suimon_contract::{DiskConfig, Kind, Name, QosFlowStatus};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::lines::Lines;
+use crate::output::Context;
+use crate::progress::finish;
+use crate::qos_tables::{add_flow, delivery_table};
+use crate::settings::{self, Setting};
+
+/// New limits of a disk.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetFlags {
+    /// The disk.
+    disk: Name,
+    #[arg(
+        value_name = "KEY=VALUE",
+        required_unless_present = "policy",
+        value_parser = settings::parser(Kind::DiskQos),
+        help = keys_help()
+    )]
+    settings: Vec<Setting>,
+    /// Give it the limits of this policy in place of its own.
+    #[arg(long, value_name = "NAME", conflicts_with = "settings")]
+    policy: Option<Name>,
+    /// Promise more minimums than the store can keep.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+fn keys_help() -> String {
+    let keys = settings::keys(Kind::DiskQos);
+    format!("Limits of its own, in place of a policy's: {keys}; KEY=default takes one away")
+}
+
+impl SetFlags {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        let patch = Value::Object(self.patch()?);
+        let options = ChangeOptions { force: self.force, ..self.change.options() };
+        let outcome = context.client.patch::<DiskConfig>(&self.disk, &patch, options).await?;
+        finish(context, outcome, self.change).await
+    }
+
+    /// A disk has either limits of its own or a policy's.
+    fn patch(&self) -> Result<Map<String, Value>, Failure> {
+        let (policy, limits) = match &self.policy {
+            Some(policy) => (Value::from(policy.as_str()), Value::Null),
+            None => (Value::Null, Value::Object(settings::table(&self.settings)?)),
+        };
+        let pairs = [("qos_policy", policy), ("qos", limits)];
+        Ok(pairs.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
+    }
+}
+
+/// What a disk is held to and gets.
+pub(crate) fn details(flow: &QosFlowStatus) -> String {
+    let mut lines = Lines::default();
+    lines.add("disk", &flow.disk);
+    lines.add("store", &flow.store);
+    add_flow(&mut lines, flow);
+    lines.table(&delivery_table(flow));
+    lines.text()
+}

@@ -1,0 +1,60 @@
+//! Rates of disks from two snapshots of counters.
+
+use serde::Serialize;
+use suimon_contract::{Name, QosDelivery, StorageState, TopDisk};
+
+use crate::top::rates::{Interval, growth};
+
+/// Of one disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct DiskRates {
+    pub(crate) name: Name,
+    pub(crate) store: Name,
+    pub(crate) state: StorageState,
+    pub(crate) reads_per_s: u64,
+    pub(crate) read_bytes_per_s: u64,
+    pub(crate) writes_per_s: u64,
+    pub(crate) written_bytes_per_s: u64,
+    /// Flushes, discards and writes of zeros.
+    pub(crate) others_per_s: u64,
+    /// Mean time from when a request was seen to when it was answered; absent if none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_ns: Option<u64>,
+    /// In normalised operations per second over the last 5 s, as are those that follow.
+    pub(crate) entitled_iops: u64,
+    pub(crate) demanded_iops: u64,
+    pub(crate) delivered_iops: u64,
+    /// Mean wait that limits caused each operation in the last 5 s; absent if none was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) qos_wait_ns: Option<u64>,
+}
+
+impl DiskRates {
+    pub(super) fn between(interval: Interval, before: &TopDisk, after: &TopDisk) -> Self {
+        let rate = |of: fn(&TopDisk) -> u64| interval.per_second(of(before), of(after));
+        let requests = growth(before.requests(), after.requests());
+        let qos = after.last_5_s.clone().unwrap_or_default();
+        Self {
+            name: after.name.clone(),
+            store: after.store.clone(),
+            state: after.state,
+            reads_per_s: rate(|disk| disk.reads),
+            read_bytes_per_s: rate(|disk| disk.read_bytes),
+            writes_per_s: rate(|disk| disk.writes),
+            written_bytes_per_s: rate(|disk| disk.written_bytes),
+            others_per_s: rate(|disk| disk.others),
+            latency_ns: growth(before.latency_ns, after.latency_ns).checked_div(requests),
+            entitled_iops: qos.entitled_iops,
+            demanded_iops: qos.demanded_iops,
+            delivered_iops: qos.delivered_iops,
+            qos_wait_ns: wait(&qos),
+        }
+    }
+}
+
+/// All waits by the operations that were done.
+fn wait(qos: &QosDelivery) -> Option<u64> {
+    let waits = qos.waits_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+    let done = u128::from(qos.delivered_iops) * u128::from(qos.window_ns) / 1_000_000_000;
+    u64::try_from(u128::from(waits).checked_div(done)?).ok()
+}

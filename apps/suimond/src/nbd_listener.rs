@@ -1,0 +1,158 @@
+//! NBD servers as the node asks for them.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use suimon_nbd::{Export, ExportSpec};
+use suimon_nbd_server::{
+    AccountError, Accounts, NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, NbdTlsError,
+    TcpAccess, TlsFile, UnixAccess,
+};
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, DiskExports, DiskListener, ExportedDisk, NbdNotice,
+    NbdServerSpec, NbdTcpAccess, NbdUnixAccess,
+};
+
+/// Whether what a server lets clients in by can be used.
+pub(crate) fn probe(spec: &NbdServerSpec) -> Result<(), DeviceError> {
+    match spec {
+        NbdServerSpec::Unix { access, .. } => unix_access(access).map(drop),
+        NbdServerSpec::Tcp { access, .. } => tcp_access(access).map(drop),
+    }
+}
+
+/// A server; clients may come for as long as it is held.
+pub(crate) struct Listener(NbdServer);
+
+impl Listener {
+    pub(crate) fn open(spec: &NbdServerSpec, host: NbdHost) -> Result<Self, DeviceError> {
+        let (server, field, place) = match spec {
+            NbdServerSpec::Unix { socket, access } => {
+                let server = NbdServer::listen(socket, unix_access(access)?, host);
+                (server, "socket", socket.display().to_string())
+            }
+            NbdServerSpec::Tcp { address, access } => {
+                let server = NbdServer::listen_tcp(*address, tcp_access(access)?, host);
+                (server, "listen", address.to_string())
+            }
+        };
+        let server = server.map_err(|error| refused(field, &place, &error))?;
+        Ok(Self(server))
+    }
+}
+
+impl DiskListener for Listener {
+    fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+        match spec {
+            NbdServerSpec::Unix { access, socket } => {
+                let changed = self.0.set_unix_access(unix_access(access)?);
+                changed.map_err(|error| refused("socket", &socket.display().to_string(), &error))
+            }
+            NbdServerSpec::Tcp { access, address } => {
+                let changed = self.0.set_tcp_access(tcp_access(access)?);
+                changed.map_err(|error| refused("listen", &address.to_string(), &error))
+            }
+        }
+    }
+}
+
+fn refused(field: &'static str, place: &str, error: &std::io::Error) -> DeviceError {
+    let kind = match error.kind() {
+        ErrorKind::AddrInUse => DeviceErrorKind::Busy,
+        ErrorKind::NotFound | ErrorKind::AddrNotAvailable => DeviceErrorKind::Missing,
+        ErrorKind::PermissionDenied => DeviceErrorKind::Denied,
+        _ => DeviceErrorKind::Host,
+    };
+    DeviceError { kind, field, detail: format!("cannot listen at {place}: {error}") }
+}
+
+fn unix_access(access: &NbdUnixAccess) -> Result<UnixAccess, DeviceError> {
+    let NbdUnixAccess { users, groups } = access;
+    if users.is_empty() && groups.is_empty() {
+        return Ok(UnixAccess::default());
+    }
+    let accounts = Accounts::find(users, groups).map_err(|error| {
+        let (kind, field) = match error {
+            AccountError::NoUser(_) => (DeviceErrorKind::Missing, "users"),
+            AccountError::NoGroup(_) => (DeviceErrorKind::Missing, "groups"),
+            AccountError::Unreadable { .. } => (DeviceErrorKind::Host, "users"),
+        };
+        DeviceError { kind, field, detail: error.to_string() }
+    })?;
+    Ok(UnixAccess::only(accounts))
+}
+
+fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
+    let tls = access.tls.as_ref().map(|files| {
+        let clients = files.client_ca.as_deref();
+        NbdTls::load(&files.certificate, &files.key, clients, &files.clients)
+    });
+    let tls = tls.transpose().map_err(|error| {
+        let field = match &error {
+            NbdTlsError::File { file: TlsFile::Certificate, .. } => "tls_certificate",
+            NbdTlsError::File { file: TlsFile::Key, .. } | NbdTlsError::Identity(_) => "tls_key",
+            NbdTlsError::File { file: TlsFile::ClientAuthorities, .. }
+            | NbdTlsError::Clients(_) => "tls_client_ca",
+        };
+        let kind = DeviceErrorKind::Host;
+        DeviceError { kind, field, detail: error.to_string() }
+    })?;
+    Ok(TcpAccess { tls, addresses: access.addresses.clone(), is_plaintext: access.is_plaintext })
+}
+
+/// What is offered, in NBD's words.
+pub(crate) struct Exports {
+    disks: Option<Arc<dyn DiskExports>>,
+    /// Disks of which it was told that they cannot be offered.
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl Exports {
+    pub(crate) fn new(disks: Arc<dyn DiskExports>) -> Self {
+        Self { disks: Some(disks), told: Mutex::default() }
+    }
+
+    /// Nothing.
+    pub(crate) fn nothing() -> Self {
+        Self { disks: None, told: Mutex::default() }
+    }
+
+    fn export(&self, disk: ExportedDisk) -> Option<Export> {
+        let ExportedDisk { name, bytes, sector_bytes, is_read_only } = disk;
+        let spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
+        let error = match Export::new(spec) {
+            Ok(export) => return Some(export),
+            Err(error) => error.to_string(),
+        };
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(name.clone()) {
+            self.tell(NbdNotice::NotOffered { disk: name, reason: error });
+        }
+        None
+    }
+
+    fn tell(&self, notice: NbdNotice) {
+        if let Some(disks) = &self.disks {
+            disks.handle_notice(notice);
+        }
+    }
+}
+
+impl NbdExports for Exports {
+    fn exports(&self) -> Vec<Export> {
+        let disks = self.disks.as_ref().map(|disks| disks.exports()).unwrap_or_default();
+        disks.into_iter().filter_map(|disk| self.export(disk)).collect()
+    }
+
+    fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
+        match &self.disks {
+            Some(disks) => disks.attach(name, Box::new(queue)),
+            None => Err("nothing is offered".to_owned()),
+        }
+    }
+
+    fn handle_refused(&self, peer: String, reason: String) {
+        self.tell(NbdNotice::Refused { peer, reason });
+    }
+}

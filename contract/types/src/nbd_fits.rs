@@ -1,0 +1,152 @@
+//! Whether disks can be offered over NBD as they say: each by itself, and with those that
+//! share its socket or address.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::finding::{Finding, Place};
+use crate::{DiskConfig, DiskNbd, ErrorCode, HostConfig, Kind};
+
+/// Keys that say who is let in at `socket`.
+const OF_SOCKET: [&str; 2] = ["users", "groups"];
+/// Keys that say who is let in at `listen`.
+const OF_LISTEN: [&str; 6] =
+    ["tls_certificate", "tls_key", "tls_client_ca", "tls_clients", "addresses", "plaintext"];
+
+/// What is wrong with how one disk is offered.
+pub(crate) fn nbd_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let Some(nbd) = &disk.nbd else { return };
+    let mut find = |code, key: &str, message: String| {
+        findings.push(place.finding(code, &format!("nbd.{key}"), message));
+    };
+    if nbd.socket.is_none() && nbd.listen.is_none() {
+        find(
+            ErrorCode::MissingKey,
+            "socket",
+            "missing; set it to an absolute path of at most 107 bytes, or `listen` to an address \
+             and port, or remove the table"
+                .to_owned(),
+        );
+        return;
+    }
+    for (has_place, of, keys) in [
+        (nbd.socket.is_some(), "socket", &OF_SOCKET[..]),
+        (nbd.listen.is_some(), "listen", &OF_LISTEN[..]),
+    ] {
+        for key in keys.iter().filter(|key| !has_place && is_written(nbd, key)) {
+            let text =
+                format!("says who is let in at `{of}`, which is missing; set it or remove this");
+            find(ErrorCode::KeyNotApplicable, key, text);
+        }
+    }
+    if let Some(address) = nbd.listen {
+        tls_fits(nbd, &mut find);
+        reach_fits(nbd, address, &mut find);
+    }
+}
+
+fn tls_fits(nbd: &DiskNbd, find: &mut impl FnMut(ErrorCode, &str, String)) {
+    let halves =
+        [("tls_certificate", nbd.tls_certificate.is_some()), ("tls_key", nbd.tls_key.is_some())];
+    for (key, _) in halves.iter().filter(|(_, is_there)| nbd.has_tls() && !is_there) {
+        let text = "missing; TLS needs a certificate and its key: set it to a PEM file";
+        find(ErrorCode::MissingKey, key, text.to_owned());
+    }
+    if nbd.tls_client_ca.is_some() && !nbd.has_tls() {
+        let text = "clients show certificates over TLS only; set `tls_certificate` and `tls_key`, \
+                    or remove it";
+        find(ErrorCode::KeyNotApplicable, "tls_client_ca", text.to_owned());
+    }
+    if nbd.tls_clients.is_some() && nbd.tls_client_ca.is_none() {
+        let text = "anybody can write names into a certificate of his own; set `tls_client_ca`, \
+                    or remove it";
+        find(ErrorCode::KeyNotApplicable, "tls_clients", text.to_owned());
+    }
+    if nbd.plaintext && nbd.has_tls() {
+        let text = "with a certificate nothing is answered before TLS; remove one of the two";
+        find(ErrorCode::KeyNotApplicable, "plaintext", text.to_owned());
+    }
+}
+
+/// Who reaches the address must be meant to.
+fn reach_fits(nbd: &DiskNbd, address: SocketAddr, find: &mut impl FnMut(ErrorCode, &str, String)) {
+    if address.port() == 0 {
+        let text = "clients have to know the port; give one from 1 to 65535, like 10809";
+        find(ErrorCode::InvalidValue, "listen", text.to_owned());
+    }
+    if address.ip().to_canonical().is_loopback() {
+        return;
+    }
+    if !nbd.has_tls() && !nbd.plaintext {
+        let text = format!(
+            "others reach {address}; set `tls_certificate` and `tls_key`, listen on 127.0.0.1, or \
+             set plaintext = true and `addresses`"
+        );
+        find(ErrorCode::InvalidValue, "listen", text);
+    } else if nbd.addresses.is_none() && nbd.tls_client_ca.is_none() {
+        let text = format!(
+            "missing; whoever reaches {address} could read and write the disk: name those who may, \
+             or set `tls_client_ca` with TLS"
+        );
+        find(ErrorCode::MissingKey, "addresses", text);
+    }
+}
+
+fn is_written(nbd: &DiskNbd, key: &str) -> bool {
+    value_of(nbd, key).is_some()
+}
+
+fn value_of(nbd: &DiskNbd, key: &str) -> Option<Value> {
+    serde_json::to_value(nbd).ok()?.get(key).cloned()
+}
+
+/// One server is on each socket and address, and lets in the same clients for all disks.
+pub(crate) fn nbd_servers_agree(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let mut sockets: BTreeMap<&PathBuf, &DiskConfig> = BTreeMap::new();
+    let mut addresses: BTreeMap<SocketAddr, &DiskConfig> = BTreeMap::new();
+    for (index, disk) in config.disks.iter().enumerate() {
+        let Some(nbd) = &disk.nbd else { continue };
+        let place = Place::new(Kind::Disk, index);
+        if let Some(socket) = &nbd.socket {
+            let first = *sockets.entry(socket).or_insert(disk);
+            let at = format!("socket `{}`", socket.display());
+            agrees(place, first, nbd, &OF_SOCKET, &at, findings);
+        }
+        if let Some(address) = nbd.listen {
+            let first = *addresses.entry(address).or_insert(disk);
+            agrees(place, first, nbd, &OF_LISTEN, &format!("address {address}"), findings);
+        }
+    }
+}
+
+fn agrees(
+    place: Place,
+    first: &DiskConfig,
+    nbd: &DiskNbd,
+    keys: &[&str],
+    at: &str,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(other) = &first.nbd else { return };
+    let written = |value: Option<Value>| value.map_or_else(|| "none".to_owned(), |v| v.to_string());
+    for key in keys {
+        let (own, others) = (value_of(nbd, key), value_of(other, key));
+        if own != others {
+            let text = format!(
+                "disk/{} shares {at} and has {} there, not {}; give both the same, or another \
+                 place",
+                first.name,
+                written(others),
+                written(own)
+            );
+            findings.push(place.finding(ErrorCode::Conflict, &format!("nbd.{key}"), text));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "nbd_fits_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+use suimon_contract::{ErrorCode, EventKind, HostConfig, NbdWay, OperationState, StorageState};
+use suimon_ports::{NbdClient, NbdClientWay, NbdNotice, NbdServerSpec};
+
+use crate::Edit;
+use crate::testing::{FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, wait_until};
+
+const STORE: &str = "/srv/fast";
+const ADDRESS: &str = "127.0.0.1:10809";
+
+/// Two disks at an address, the first on a socket besides.
+fn shared(keys: &str) -> HostConfig {
+    let disk = |name: &str, more: &str| {
+        format!(
+            "[[disk]]\nname = \"{name}\"\nstore = \"fast\"\nformat = \"raw\"\n\
+             size_bytes = 1048576\n[disk.nbd]\nlisten = \"{ADDRESS}\"\n{keys}\n{more}\n"
+        )
+    };
+    let store = format!("[[store]]\nname = \"fast\"\npath = \"{STORE}\"\n");
+    host(&(store + &disk("a", "socket = \"/run/nbd.sock\"") + &disk("b", "")))
+}
+
+fn tls(certificate: &str) -> HostConfig {
+    shared(&format!("tls_certificate = \"{certificate}\"\ntls_key = \"/etc/k.pem\""))
+}
+
+fn harness() -> Harness {
+    let disks = FakeDisks::with_store(STORE);
+    Harness::with_disks(MemoryStore::default(), FakeDevices::default(), disks)
+}
+
+fn offered(harness: &Harness) -> Vec<(String, Vec<String>)> {
+    let servers = harness.disks.sockets().1.into_iter();
+    servers.map(|(path, names)| (path.display().to_string(), names)).collect()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
+    let harness = harness();
+    let config = shared("");
+    harness.apply_well(&config);
+    let both =
+        vec![("/run/nbd.sock".to_owned(), names(&["a"])), (ADDRESS.to_owned(), names(&["a", "b"]))];
+    assert_eq!(offered(&harness), both);
+
+    let mut after = config.clone();
+    after.disks[0].nbd.as_mut().unwrap().listen = None;
+    after.disks[1].nbd = None;
+    harness.apply_well(&after);
+    assert_eq!(offered(&harness), both[..1]);
+    harness.apply_well(&config);
+    assert_eq!(offered(&harness), both);
+    assert_eq!(harness.disks.served(), (2, 2));
+}
+
+#[test]
+fn who_is_let_in_changes_without_a_new_server_and_back_if_the_change_fails() {
+    let harness = harness();
+    harness.apply_well(&shared(""));
+    let before = harness.disks.servers().1;
+    harness.apply_well(&tls("/etc/c.pem"));
+    let (servers, changes) = harness.disks.servers();
+    let certificate = |servers: &[NbdServerSpec]| {
+        servers.iter().find_map(|spec| match spec {
+            NbdServerSpec::Tcp { access, .. } => access.tls.clone().map(|tls| tls.certificate),
+            NbdServerSpec::Unix { .. } => None,
+        })
+    };
+    assert_eq!(certificate(&servers), Some("/etc/c.pem".into()));
+    // The server is changed once for both disks, and all of desired state was applied.
+    assert_eq!(changes - before, 1 + 2);
+
+    let mut after = tls("/etc/d.pem");
+    after.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());
+    harness.disks.refuse("/run/refused.sock", true);
+    assert_eq!(harness.apply(&after).state, OperationState::Failed);
+    assert_eq!(certificate(&harness.disks.servers().0), Some("/etc/c.pem".into()));
+    assert_eq!(harness.node.config(), tls("/etc/c.pem"));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_told_before_anything_changes() {
+    let harness = harness();
+    harness.disks.refuse("/etc/gone.pem", true);
+    let config = tls("/etc/gone.pem");
+    let errors = harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err();
+    assert_eq!(errors.len(), 1, "one server, one error: {errors:?}");
+    assert_eq!(errors[0].field.as_deref(), Some("nbd.tls_certificate"));
+    assert_eq!(errors[0].resource.as_deref(), Some("disk/a"));
+    assert_eq!(errors[0].code, ErrorCode::DeviceBusy);
+    assert!(harness.disks.files(STORE).is_empty());
+}
+
+#[test]
+fn certificates_are_read_again_when_desired_state_is_applied() {
+    let harness = harness();
+    let config = tls("/etc/c.pem");
+    harness.apply_well(&config);
+    let before = harness.disks.servers().1;
+    harness.apply_well(&config);
+    assert_eq!(harness.disks.servers().1, before + 2);
+    let reload = || harness.node.submit(Edit::Reload).map(|operation| operation.id);
+    let id = reload().unwrap();
+    let ended = harness.node.wait_operation(id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded);
+    assert_eq!(harness.disks.servers().1, before + 4);
+    harness.disks.refuse("/etc/c.pem", true);
+    let errors = reload().unwrap_err();
+    assert_eq!(errors[0].field.as_deref(), Some("nbd.tls_certificate"));
+    assert_eq!(offered(&harness).len(), 2, "it goes on with what it has");
+}
+
+/// After a restart the certificate is gone: its disks fail, say so, and come back.
+#[test]
+fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
+    let first = harness();
+    let mut config = tls("/etc/c.pem");
+    config.disks[1].nbd = None;
+    first.apply_well(&config);
+    let left = first.disks.host_left();
+    let (store, devices) = first.kill();
+    left.refuse("/etc/c.pem", true);
+    let harness = Harness::with_disks(store, devices, left);
+    let failed = harness.node.disk("a").unwrap();
+    assert_eq!(failed.state, StorageState::Failed);
+    assert!(failed.reason.is_some());
+    assert_eq!(harness.node.disk("b").unwrap().state, StorageState::Ready);
+    harness.disks.refuse("/etc/c.pem", false);
+    wait_until("the disk back", || harness.node.disk("a").unwrap().state == StorageState::Ready);
+    assert_eq!(offered(&harness).len(), 2);
+}
+
+#[test]
+fn clients_are_shown_and_those_that_are_refused_told() {
+    let harness = harness();
+    harness.apply_well(&shared(""));
+    let client = |export: &str, way, peer: &str| NbdClient {
+        export: export.to_owned(),
+        way,
+        peer: peer.to_owned(),
+    };
+    harness.disks.set_clients(vec![
+        client("a", NbdClientWay::Unix, "process 7 of user 107"),
+        client("b", NbdClientWay::Tcp, "127.0.0.1:5"),
+        client("a", NbdClientWay::Tls, "192.0.2.7:6"),
+    ]);
+    let connections = harness.node.disk("a").unwrap().nbd.unwrap().connections;
+    let seen: Vec<_> = connections.iter().map(|of| (of.way, of.peer.as_str())).collect();
+    let expected = [(NbdWay::Unix, "process 7 of user 107"), (NbdWay::Tls, "192.0.2.7:6")];
+    assert_eq!(seen, expected);
+
+    let peer = "192.0.2.66:9".to_owned();
+    let refused = NbdNotice::Refused { peer, reason: "its address is not let in".to_owned() };
+    for _ in 0..100 {
+        harness.disks.tell(ADDRESS, refused.clone());
+    }
+    let reason = "the name is too long".to_owned();
+    harness.disks.tell("/run/nbd.sock", NbdNotice::NotOffered { disk: "a".to_owned(), reason });
+    wait_until("the refusals told", || {
+        !harness.events(EventKind::NbdClientRefused.id()).is_empty()
+    });
+    let told = harness.events(EventKind::NbdClientRefused.id());
+    assert!(told[0].text.contains("192.0.2.66:9"), "{:?}", told[0]);
+    assert!(told.len() < 50, "a flood is bounded: {}", told.len());
+}

@@ -1,0 +1,130 @@
+//! Users and groups of this host, by `/etc/passwd` and `/etc/group` (passwd(5), group(5)).
+//!
+//! They are read as files: what the system's libraries would load to ask further services,
+//! the daemon may not map.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
+
+/// Why nobody can be let in by a name.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// The file cannot be read.
+    #[error("{file} cannot be read: {error}")]
+    Unreadable {
+        /// Which.
+        file: &'static str,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// There is no such user.
+    #[error("there is no user `{0}` in /etc/passwd; give the user's number if it is elsewhere")]
+    NoUser(String),
+    /// There is no such group.
+    #[error("there is no group `{0}` in /etc/group; give the group's number if it is elsewhere")]
+    NoGroup(String),
+}
+
+/// Users and groups by their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// Users.
+    pub users: Vec<u32>,
+    /// Groups.
+    pub groups: Vec<u32>,
+}
+
+impl Accounts {
+    /// These users and groups, by name or number. Members that a group's line names are
+    /// users, too.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn find(users: &[String], groups: &[String]) -> Result<Self, AccountError> {
+        let lines = |file: &'static str, is_needed: bool| {
+            if !is_needed {
+                return Ok(String::new());
+            }
+            let read = std::fs::read(Path::new(file));
+            let read = read.map_err(|error| AccountError::Unreadable { file, error })?;
+            Ok(String::from_utf8_lossy(&read).into_owned())
+        };
+        let passwd = lines(PASSWD, !users.is_empty() || !groups.is_empty())?;
+        let group = lines(GROUP, !groups.is_empty())?;
+        Self::in_lines(&passwd, &group, users, groups)
+    }
+
+    fn in_lines(
+        passwd: &str,
+        group: &str,
+        users: &[String],
+        groups: &[String],
+    ) -> Result<Self, AccountError> {
+        let mut found = (BTreeSet::new(), BTreeSet::new());
+        for name in users {
+            let number = number_of(passwd, name).or_else(|| name.parse().ok());
+            found.0.insert(number.ok_or_else(|| AccountError::NoUser(name.clone()))?);
+        }
+        for name in groups {
+            let number = number_of(group, name).or_else(|| name.parse().ok());
+            let number = number.ok_or_else(|| AccountError::NoGroup(name.clone()))?;
+            found.1.insert(number);
+            found.0.extend(members(group, number).filter_map(|member| number_of(passwd, member)));
+        }
+        Ok(Self { users: found.0.into_iter().collect(), groups: found.1.into_iter().collect() })
+    }
+}
+
+/// The number in the third field of the line that begins with this name.
+fn number_of(lines: &str, name: &str) -> Option<u32> {
+    let mut fields = lines.lines().map(|line| line.split(':'));
+    fields.find_map(|mut line| (line.next()? == name).then(|| line.nth(1)?.parse().ok())?)
+}
+
+/// The members that the fourth fields of a group's lines name.
+fn members(lines: &str, group: u32) -> impl Iterator<Item = &str> {
+    let of_group = lines.lines().filter_map(move |line| {
+        let mut fields = line.split(':').skip(2);
+        (fields.next()?.parse() == Ok(group)).then(|| fields.next())?
+    });
+    of_group.flat_map(|names| names.split(',')).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD_LINES: &str = "root:x:0:0:root:/root:/bin/sh\nqemu:x:107:107::/:/no\nann:x:1000:1000\n\
+                                broken\n:x:5\n";
+    const GROUP_LINES: &str = "root:x:0:\nkvm:x:36:qemu,ann,gone\nalso-kvm:x:36:root\nodd\n";
+
+    fn find(users: &[&str], groups: &[&str]) -> Result<(Vec<u32>, Vec<u32>), String> {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let found = Accounts::in_lines(PASSWD_LINES, GROUP_LINES, &list(users), &list(groups));
+        found.map(|found| (found.users, found.groups)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_and_numbers_are_found_and_members_of_groups_are_users() {
+        assert_eq!(find(&[], &[]), Ok((vec![], vec![])));
+        assert_eq!(find(&["qemu", "4711", "root"], &[]), Ok((vec![0, 107, 4711], vec![])));
+        assert_eq!(find(&[], &["kvm"]), Ok((vec![0, 107, 1000], vec![36])));
+        assert_eq!(find(&["ann"], &["99"]), Ok((vec![1000], vec![99])));
+    }
+
+    #[test]
+    fn who_is_not_there_is_named() {
+        assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("no user `bob`"));
+        assert!(find(&["broken"], &[]).is_err());
+        assert!(find(&[], &["odd"]).unwrap_err().contains("no group `odd`"));
+    }
+
+    #[test]
+    fn the_host_s_own_files_are_read() {
+        let root = Accounts::find(&["root".to_owned()], &["root".to_owned()]).unwrap();
+        assert!(root.users.contains(&0) && root.groups == [0]);
+    }
+}

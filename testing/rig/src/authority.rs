@@ -1,0 +1,42 @@
+//! Certificates for tests of TLS.
+#![allow(clippy::unwrap_used, reason = "tests want to stop where their world cannot be made")]
+
+use std::fs::{Permissions, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+
+/// Makes a folder with an authority and a server's and a client's certificates, in the files
+/// that libnbd, nbdkit and QEMU look for. The server is `localhost`, the client
+/// `client.example.org`.
+///
+/// # Panics
+/// The folder is there, or cannot be written.
+pub fn authority(folder: &Path) -> PathBuf {
+    std::fs::create_dir(folder).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new([]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages =
+        vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::DigitalSignature];
+    params.distinguished_name.push(rcgen::DnType::CommonName, "an authority");
+    let root = params.self_signed(&key).unwrap();
+    write(folder.join("ca-cert.pem"), root.pem()).unwrap();
+    let uses = [
+        ("server", "localhost", ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", "client.example.org", ExtendedKeyUsagePurpose::ClientAuth),
+    ];
+    for (name, host, usage) in uses {
+        let own = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+        params.extended_key_usages = vec![usage];
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        let made = params.signed_by(&own, &root, &key).unwrap();
+        write(folder.join(format!("{name}-cert.pem")), made.pem()).unwrap();
+        let file = folder.join(format!("{name}-key.pem"));
+        write(&file, own.serialize_pem()).unwrap();
+        set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    }
+    folder.to_owned()
+}

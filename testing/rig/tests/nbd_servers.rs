@@ -1,0 +1,235 @@
+//! Disks over NBD as the host file offers them: with TLS to those who show a certificate,
+//! through sockets to users of this host; nbdinfo, nbdcopy and QEMU's tools are the clients.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Rig, authority, run, run_any, until};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A store with two disks, both with these keys of `[disk.nbd]`.
+fn host(rig: &Rig, nbd: &str) -> String {
+    let store = rig.path("store");
+    fs::create_dir_all(&store).unwrap();
+    let disk = |name: &str, format: &str| {
+        format!(
+            "[[disk]]\nname = \"{name}\"\nstore = \"s\"\nformat = \"{format}\"\n\
+             size_bytes = \"32 MiB\"\n[disk.nbd]\n{nbd}\n"
+        )
+    };
+    format!(
+        "[[store]]\nname = \"s\"\npath = \"{store}\"\n{}{}",
+        disk("a", "raw"),
+        disk("b", "vhdx")
+    )
+}
+
+/// A port that nobody has, a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn tls(folder: &Path, port: u16) -> String {
+    let folder = folder.display();
+    format!(
+        "listen = \"127.0.0.1:{port}\"\ntls_certificate = \"{folder}/server-cert.pem\"\n\
+         tls_key = \"{folder}/server-key.pem\"\ntls_client_ca = \"{folder}/ca-cert.pem\""
+    )
+}
+
+fn uri(disk: &str, port: u16, folder: &Path) -> String {
+    format!("nbds://localhost:{port}/{disk}?tls-certificates={}", folder.display())
+}
+
+fn is_let_in(uri: &str) -> bool {
+    run_any(&["nbdinfo", "--size", uri], PATIENCE).unwrap().is_ok()
+}
+
+fn folders(rig: &Rig) -> [PathBuf; 2] {
+    ["good", "other"].map(|name| authority(Path::new(&rig.path(name))))
+}
+
+fn event_texts(daemon: &Daemon, id: u32) -> Vec<String> {
+    let events = daemon.json(&["event", "list"]).unwrap();
+    let all = events.as_array().unwrap().iter();
+    let own = all.filter(|event| event["id"] == id);
+    own.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The threads that served clients had nothing but what they need, and were refused nothing:
+/// the daemon's end, which the rig looks at, would tell.
+fn assert_confined(daemon: &mut Daemon) {
+    let host = daemon.json(&["host", "show"]).unwrap();
+    let layers = host["confinement"]["layers"].as_array().unwrap();
+    let own = layers.iter().find(|layer| layer["threads"] == "nbd-servers").unwrap();
+    assert_eq!(own["capabilities"], Value::Array(Vec::new()), "{host}");
+    assert!(own["system_calls"].as_str().unwrap().ends_with("allowed"), "{host}");
+    assert_eq!(host["confinement"]["refused_calls"], 0, "{host}");
+    let tasks = fs::read_dir(format!("/proc/{}/task", daemon.process().id())).unwrap();
+    let mut servers = 0;
+    for task in tasks.flatten() {
+        let read = |file| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        if read("comm").trim().starts_with("nbd") {
+            servers += 1;
+            let status = read("status");
+            let line = |key: &str| {
+                let line = status.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+                line.split_whitespace().nth(1).unwrap_or_default().to_owned()
+            };
+            assert_eq!(line("CapEff:"), "0000000000000000");
+            assert_eq!((line("Seccomp:"), line("NoNewPrivs:")), ("2".to_owned(), "1".to_owned()));
+        }
+    }
+    assert!(servers > 0);
+}
+
+#[test]
+fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
+    let rig = Rig::new().unwrap();
+    let ([good, other], port) = (folders(&rig), free_port());
+    let mut daemon = Daemon::start(&rig, &host(&rig, &tls(&good, port))).unwrap();
+    let a = uri("a", port, &good);
+    let info = run(&["nbdinfo", "--json", &a]).unwrap();
+    let info: Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["TLS"], true, "{info}");
+    let source = rig.path("source");
+    fs::write(&source, (0..32_u32 << 20).map(|at| (at / 4096) as u8).collect::<Vec<_>>()).unwrap();
+    run(&["nbdcopy", "--flush", "--connections=2", &source, &a]).unwrap();
+    let back = rig.path("back");
+    run(&["nbdcopy", &a, &back]).unwrap();
+    assert!(fs::read(&source).unwrap() == fs::read(&back).unwrap());
+    let credentials = format!("tls-creds-x509,id=t,endpoint=client,dir={}", good.display());
+    let image = format!("driver=nbd,host=localhost,port={port},export=a,tls-creds=t");
+    let own = format!("driver=raw,file.filename={source}");
+    let words = ["--object", &credentials, "--image-opts", &own, &image];
+    run(&[&["qemu-img", "compare"][..], &words].concat()).unwrap();
+    let image = image.replace("export=a", "export=b");
+    let io = ["-c", "write -P 7 1M 2M", "-c", "flush", "-c", "read -P 7 1M 2M"];
+    let words = [&["qemu-io", "--object", &credentials, "--image-opts"][..], &io, &[&image]];
+    let said = run(&words.concat()).unwrap();
+    assert!(!said.contains("failed"), "{said}");
+
+    // Who shows another authority's certificate, or none, or speaks no TLS.
+    let stranger = PathBuf::from(rig.path("stranger"));
+    fs::create_dir(&stranger).unwrap();
+    fs::copy(good.join("ca-cert.pem"), stranger.join("ca-cert.pem")).unwrap();
+    assert!(!is_let_in(&uri("a", port, &stranger)));
+    for file in ["client-cert.pem", "client-key.pem"] {
+        fs::copy(other.join(file), stranger.join(file)).unwrap();
+    }
+    assert!(!is_let_in(&uri("a", port, &stranger)));
+    assert!(!is_let_in(&format!("nbd://localhost:{port}/a")));
+    until("the refusals told", PATIENCE, || Ok(!event_texts(&daemon, 6114).is_empty())).unwrap();
+    assert_confined(&mut daemon);
+
+    daemon.kill();
+    daemon.restart(&rig).unwrap();
+    assert!(is_let_in(&a) && !is_let_in(&uri("a", port, &stranger)));
+    run(&["nbdcopy", &a, &back]).unwrap();
+    assert!(fs::read(&source).unwrap() == fs::read(&back).unwrap());
+    assert!(daemon.stop().unwrap().success());
+}
+
+#[test]
+fn who_is_let_in_changes_live_and_certificates_are_read_again() {
+    let rig = Rig::new().unwrap();
+    let ([good, other], port) = (folders(&rig), free_port());
+    let socket = rig.path("nbd.sock");
+    let toml = host(&rig, &format!("socket = \"{socket}\"\n{}", tls(&good, port)));
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
+    let through_socket = format!("nbd+unix:///a?socket={socket}");
+    assert!(is_let_in(&through_socket) && is_let_in(&uri("a", port, &good)));
+
+    // Renewed files, the same names.
+    for file in ["ca-cert.pem", "server-cert.pem", "server-key.pem"] {
+        fs::copy(other.join(file), good.join(file)).unwrap();
+    }
+    let file = rig.path("again.toml");
+    fs::write(&file, &toml).unwrap();
+    daemon.ok(&["apply", "-f", &file]).unwrap();
+    assert!(is_let_in(&uri("a", port, &other)));
+
+    // A disk goes from TCP; the other stays there, and both are on the socket.
+    daemon
+        .ok(&[
+            "disk",
+            "export",
+            "a",
+            "listen=default",
+            "tls_certificate=default",
+            "tls_key=default",
+            "tls_client_ca=default",
+        ])
+        .unwrap();
+    assert!(!is_let_in(&uri("a", port, &other)) && is_let_in(&uri("b", port, &other)));
+    let shown = daemon.ok(&["disk", "export", "b"]).unwrap();
+    assert!(shown.contains(&format!("nbds://127.0.0.1:{port}/b")), "{shown}");
+    daemon.ok(&["disk", "export", "b", "--none"]).unwrap();
+    assert!(!is_let_in(&uri("b", port, &other)) && is_let_in(&through_socket));
+
+    // Only a user who is nobody here, then root.
+    daemon.ok(&["disk", "export", "a", "users=4711"]).unwrap();
+    assert!(!is_let_in(&through_socket));
+    daemon.ok(&["disk", "export", "a", "users=root"]).unwrap();
+    assert!(is_let_in(&through_socket));
+    let none = daemon.cli(&["disk", "export", "a", "groups=no-such-group"]).unwrap();
+    assert!(!none.is_ok() && none.stderr.contains("no group `no-such-group`"), "{}", none.stderr);
+    assert!(is_let_in(&through_socket));
+    assert!(daemon.stop().unwrap().success());
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
+    let rig = Rig::new().unwrap();
+    let ([good, other], port) = (folders(&rig), free_port());
+    let socket = rig.path("nbd.sock");
+    let toml = host(&rig, &format!("socket = \"{socket}\""));
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
+    let export = |folder: &Path, key: &str| {
+        let folder = folder.display();
+        let words = [
+            "disk".to_owned(),
+            "export".to_owned(),
+            "b".to_owned(),
+            format!("listen=127.0.0.1:{port}"),
+            format!("tls_certificate={folder}/server-cert.pem"),
+            format!("tls_key={key}"),
+        ];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        daemon.cli(&words).unwrap()
+    };
+    let key = good.join("server-key.pem").display().to_string();
+    for (folder, key, told) in [
+        (Path::new("/nowhere"), key.clone(), "nbd.tls_certificate"),
+        (&*good, "/nowhere".to_owned(), "nbd.tls_key"),
+        (&*good, other.join("server-key.pem").display().to_string(), "nbd.tls_key"),
+    ] {
+        let refused = export(folder, &key);
+        assert!(!refused.is_ok() && refused.stderr.contains(told), "{told}: {}", refused.stderr);
+    }
+    run(&["chmod", "644", &key]).unwrap();
+    let refused = export(&good, &key);
+    assert!(!refused.is_ok() && refused.stderr.contains("chmod o="), "{}", refused.stderr);
+    run(&["chmod", "600", &key]).unwrap();
+    assert!(export(&good, &key).is_ok());
+    assert!(is_let_in(&uri("b", port, &good)));
+
+    // The certificate goes, and the daemon with it: one disk fails and says why.
+    daemon.kill();
+    let certificate = good.join("server-cert.pem");
+    fs::rename(&certificate, good.join("away")).unwrap();
+    daemon.restart(&rig).unwrap();
+    let b = || daemon.json(&["disk", "show", "b"]);
+    let failed = b().unwrap();
+    assert_eq!(failed["state"], "failed");
+    assert!(failed["reason"].as_str().unwrap().contains("server-cert.pem"), "{failed}");
+    assert!(is_let_in(&format!("nbd+unix:///a?socket={socket}")));
+    fs::rename(good.join("away"), &certificate).unwrap();
+    until("the disk back", PATIENCE, || Ok(b()?["state"] == "ready")).unwrap();
+    assert!(is_let_in(&uri("b", port, &good)));
+    assert!(daemon.stop().unwrap().success());
+}
