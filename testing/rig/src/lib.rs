@@ -9,7 +9,7 @@
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
-//! - [`fio`]: load on disks.
+//! - [`fio`]: load on disks; [`DiskPart`]: load that outlives the server of a disk.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -26,6 +26,7 @@ mod capture_file;
 mod command;
 mod cpu_distance;
 mod daemon;
+mod disk_load;
 pub mod fio;
 mod guest;
 mod hugepages;
@@ -35,6 +36,7 @@ mod leftovers;
 mod light_guest;
 mod load_step;
 mod namespace;
+mod nbd_client;
 pub mod nginx;
 pub mod ovs;
 mod process;
@@ -49,6 +51,7 @@ pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
+pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestSpec,
     accelerator, guest_files, make_boot_sector, make_root_disk,
@@ -58,6 +61,7 @@ pub use inside::enter_namespace;
 pub use light_guest::{LightGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use namespace::{Namespace, Veth};
+pub use nbd_client::{NbdClient, NbdFailure};
 pub use process::Process;
 pub use programs::program;
 pub use rig::Rig;
