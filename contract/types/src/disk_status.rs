@@ -15,6 +15,8 @@ pub enum StorageState {
     Ready,
     /// It is not; `reason` says why, and the daemon tries again.
     Failed,
+    /// It is open, and its store does not answer; its requests wait.
+    Stalled,
 }
 
 /// A store.

@@ -186,6 +186,10 @@ catalogue! {
         "A disk has grown; its guest was told.";
     6113 DiskChecked "disk_checked" Info
         "A disk's file was checked; the fields say what was found.";
+    6114 DiskStalled "disk_stalled" Error
+        "The store has not answered a disk's requests for 5 s; they wait, and nothing else does.";
+    6115 DiskAnswered "disk_answered" Info
+        "The store answers the requests of a disk that stalled.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

@@ -30,7 +30,7 @@ use suimon_storage_qos::PolicyId;
 pub(crate) use self::entry::DiskEntry;
 use self::exports::Exports;
 pub(crate) use self::jobs::DiskJobUnderWay;
-use self::limits::Told;
+use self::limits::ToldStore;
 pub(crate) use self::limits::overcommitted;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
@@ -64,7 +64,7 @@ pub(crate) struct Disks {
     stores: Mutex<BTreeMap<PathBuf, Arc<dyn StoreFiles>>>,
     ids: Mutex<Ids>,
     /// What the plane was told of stores.
-    told: Mutex<BTreeMap<StoreId, Told>>,
+    told: Mutex<BTreeMap<StoreId, ToldStore>>,
 }
 
 /// Numbers of what has a name, for as long as the daemon runs; none is given twice.
@@ -144,7 +144,7 @@ impl Disks {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, Told>> {
+    fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, ToldStore>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -205,5 +205,7 @@ fn name_of(numbers: &BTreeMap<Name, u32>, number: u32) -> Option<Name> {
 
 #[cfg(test)]
 mod jobs_tests;
+#[cfg(test)]
+mod socket_tests;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_contract::{EventKind, Name, QosDelivery, QosFlowStatus};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{Delivery, DiskView, Event, Holder, Shortfall, Unmet, WaitCause};
+use suimon_storage_qos::{Delivery, DiskFlow, Event, Holder, Shortfall, Unmet, WaitCause};
 
 use super::Disks;
 use super::limits::shown;
@@ -19,7 +19,7 @@ impl Disks {
         flows.collect()
     }
 
-    fn flow(&self, store: StoreId, view: &DiskView) -> Option<QosFlowStatus> {
+    fn flow(&self, store: StoreId, view: &DiskFlow) -> Option<QosFlowStatus> {
         Some(QosFlowStatus {
             disk: self.disk_name(view.disk)?,
             store: self.store_name(store)?,
