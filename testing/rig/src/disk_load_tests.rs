@@ -2,13 +2,7 @@ use super::*;
 
 /// Version 2 is durable, 3 was answered, 4 was sent.
 fn block() -> Block {
-    Block {
-        offset: 1 << 21,
-        sent: 4,
-        now: [3; SECTORS],
-        floors: [2; SECTORS],
-        ..Block::default()
-    }
+    Block { offset: 1 << 21, sent: 4, now: [3; SECTORS], floors: [2; SECTORS], ..Block::default() }
 }
 
 /// What is read if each sector has another version.

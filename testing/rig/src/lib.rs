@@ -9,6 +9,7 @@
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
+//! - [`BlockDevice`]: a device that stalls and fails when it is told to.
 //! - [`fio`]: load on disks; [`DiskPart`]: load that outlives the server of a disk.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
@@ -22,6 +23,7 @@
 //! not make, and sends nothing outside the machine.
 #![forbid(unsafe_code)]
 
+mod block_device;
 mod capture_file;
 mod command;
 mod cpu_distance;
@@ -47,6 +49,7 @@ mod stop_signal;
 mod testpmd;
 mod wait;
 
+pub use block_device::BlockDevice;
 pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};

@@ -90,7 +90,8 @@ impl NbdClient {
         loop {
             let mut head = [0; 20];
             stream.read_exact(&mut head)?;
-            let number = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap_or([0; 4]));
+            let number =
+                |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap_or([0; 4]));
             ensure!(head[..8] == OPTION_REPLY_MAGIC.to_be_bytes(), "no reply to an option");
             let (kind, length) = (number(12), number(16));
             ensure!(length <= OPTION_REPLY_MAX, "a reply of {length} bytes to an option");
@@ -99,7 +100,9 @@ impl NbdClient {
             match kind {
                 REPLY_ACK => return Ok(Self { stream, requests: 0 }),
                 REPLY_INFO => {}
-                _ => bail!("disk {name} is refused ({kind:#x}): {}", String::from_utf8_lossy(&body)),
+                _ => {
+                    bail!("disk {name} is refused ({kind:#x}): {}", String::from_utf8_lossy(&body))
+                }
             }
         }
     }
