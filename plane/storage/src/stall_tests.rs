@@ -95,6 +95,7 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     let ((file, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
     source.stall(true);
     ask(&client, 0, WRITE, 0);
+    assert!(stall(&plane).1);
     plane.begin_end(DISK);
     plane.detach_disk(DISK);
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::Stalled)));
