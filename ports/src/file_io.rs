@@ -4,6 +4,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_image::{ByteRange, ImageFile};
 
@@ -148,6 +149,13 @@ pub trait FileIo: Send {
 
     /// Operations that are under way.
     fn under_way(&self) -> usize;
+
+    /// Waits until nothing is under way, for at most this long after something has ended
+    /// last. Whether nothing is.
+    fn drain(&mut self, patience: Duration) -> bool {
+        let _ = patience;
+        self.under_way() == 0
+    }
 
     /// Asks for a wake-up when something ends.
     fn arm(&mut self) -> Wakeup;

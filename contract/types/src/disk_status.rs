@@ -20,6 +20,8 @@ pub enum StorageState {
     Working,
     /// It is not; `reason` says why, and the daemon tries again.
     Failed,
+    /// It is open, and its store does not answer; its requests wait.
+    Stalled,
 }
 
 /// A store.

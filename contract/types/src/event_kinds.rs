@@ -192,6 +192,10 @@ catalogue! {
         "An NBD client was not let in; the fields say who and why.";
     6115 DiskNotOffered "disk_not_offered" Error
         "A disk cannot be offered to NBD clients; it works otherwise.";
+    6116 DiskStalled "disk_stalled" Error
+        "The store has not answered a disk's requests for 5 s; they wait, and nothing else does.";
+    6117 DiskAnswered "disk_answered" Info
+        "The store answers the requests of a disk that stalled.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

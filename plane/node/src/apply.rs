@@ -15,7 +15,6 @@
 //! reverse order. A process that dies before step 5 starts again with the old
 //! desired state, one that dies after it with the new.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan};
@@ -26,13 +25,14 @@ use crate::control::Controller;
 use crate::devices::Devices;
 use crate::disks::{DiskStep, DiskUndo, disk_steps, wanted_disks, wanted_sockets};
 use crate::event_texts::{change_failed, planned_events};
+use crate::needed::Needed;
 use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
 use crate::records::{
     Intent, StoreChange, StoredState, clear_intent, clear_measured, save_intent, save_state,
 };
-use crate::wanted::{Claim, WantedPorts, claim, wanted_ports};
+use crate::wanted::{WantedPorts, claim, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
 /// One step on the way to the new state.
@@ -86,7 +86,7 @@ impl Controller {
             return self.reload_files(edit);
         }
         let before = wanted_ports(&from.config);
-        let steps = self.steps(&from.config, &candidate, &before);
+        let steps = steps(&from.config, &candidate, &before);
         // One more for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         let mut undo = Vec::new();
@@ -115,49 +115,6 @@ impl Controller {
             }
         }
         Ok(())
-    }
-
-    fn steps(&self, from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
-        let mut closes = Vec::new();
-        let mut changes = Vec::new();
-        let mut opens = Vec::new();
-        let mut needed: BTreeSet<Claim> = BTreeSet::new();
-        for (key, spec) in &to.wanted {
-            match before.get(key) {
-                Some(old) if old == spec => continue,
-                Some(old) if claim(old) == claim(spec) => {
-                    changes.push(Step::Change(key.clone(), spec.clone()));
-                    continue;
-                }
-                Some(_) => closes.push(Step::Close(key.clone())),
-                None => {}
-            }
-            needed.insert(claim(spec));
-            opens.push(Step::Open(key.clone(), spec.clone()));
-        }
-        let gone = before.iter().filter(|(key, _)| !to.wanted.contains_key(key));
-        let in_the_way = gone.filter(|(_, spec)| needed.contains(&claim(spec)));
-        closes.extend(in_the_way.map(|(key, _)| Step::Close(key.clone())));
-
-        let opens_uplink = opens.iter().chain(&changes).any(|step| {
-            matches!(step, Step::Open(PortKey::Uplink(_), _) | Step::Change(PortKey::Uplink(_), _))
-        });
-        let of_disk = |step| Step::Disk(Box::new(step));
-        let disks = disk_steps(from, &to.state.config, &to.disks);
-        let mut steps = closes;
-        steps.extend(disks.closes.into_iter().map(of_disk));
-        if placements(&from.host) != placements(&to.state.config.host) {
-            steps.push(Step::Processors);
-        }
-        steps.push(Step::Tables);
-        steps.extend(disks.limits.into_iter().map(of_disk));
-        steps.extend(changes);
-        steps.extend(opens);
-        if opens_uplink {
-            steps.push(Step::TablesAgain);
-        }
-        steps.extend(disks.changes.into_iter().chain(disks.opens).map(of_disk));
-        steps
     }
 
     fn record_intent(
@@ -319,7 +276,7 @@ impl Controller {
     /// could be in their way is closed.
     fn roll_back(&mut self, undo: Vec<Undo>, from: &StoredState, before: &WantedPorts) {
         let (undo, of_disks) = split(undo);
-        self.roll_back_disks(of_disks, &from.config);
+        let disks_to_return = self.take_back_disks(of_disks);
         let mut closed = Vec::new();
         for step in undo.into_iter().rev() {
             match step {
@@ -360,6 +317,7 @@ impl Controller {
                 tracing::error!(%error, "the tables do not know the devices of uplinks");
             }
         }
+        self.return_disks(disks_to_return, &from.config);
         if let Err(error) = self.devices.belongings.note_opened(before.values()) {
             tracing::warn!(%error, "it is not recorded which sockets are ours");
         }
@@ -375,6 +333,48 @@ impl Controller {
             self.shared.events.append(vec![draft]);
         }
     }
+}
+
+/// The way to the new state.
+fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
+    let (mut closes, mut changes, mut opens) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, spec) in &to.wanted {
+        match before.get(key) {
+            Some(old) if old == spec => continue,
+            Some(old) if claim(old) == claim(spec) => {
+                changes.push(Step::Change(key.clone(), spec.clone()));
+                continue;
+            }
+            Some(_) => closes.push(Step::Close(key.clone())),
+            None => {}
+        }
+        opens.push(Step::Open(key.clone(), spec.clone()));
+    }
+    let disks_before = wanted_disks(from);
+    let needed = Needed::of((before, &to.wanted), (&disks_before, &to.disks));
+    let gone = before.iter().filter(|(key, _)| !to.wanted.contains_key(key));
+    let in_the_way = gone.filter(|(_, spec)| needed.is_held_by_port(spec));
+    closes.extend(in_the_way.map(|(key, _)| Step::Close(key.clone())));
+
+    let opens_uplink = opens.iter().chain(&changes).any(|step| {
+        matches!(step, Step::Open(PortKey::Uplink(_), _) | Step::Change(PortKey::Uplink(_), _))
+    });
+    let of_disk = |step| Step::Disk(Box::new(step));
+    let disks = disk_steps((from, &disks_before), (&to.state.config, &to.disks), &needed);
+    let mut steps = closes;
+    steps.extend(disks.closes.into_iter().map(of_disk));
+    if placements(&from.host) != placements(&to.state.config.host) {
+        steps.push(Step::Processors);
+    }
+    steps.push(Step::Tables);
+    steps.extend(disks.limits.into_iter().map(of_disk));
+    steps.extend(changes);
+    steps.extend(opens);
+    if opens_uplink {
+        steps.push(Step::TablesAgain);
+    }
+    steps.extend(disks.changes.into_iter().chain(disks.opens).map(of_disk));
+    steps
 }
 
 /// What is to be taken back of ports and tables, and what of disks.

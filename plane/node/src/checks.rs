@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, validate, validate_change};
 use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec, VhostUserMode};
 
-use crate::disks::{WantedDisks, overcommitted, wanted_disks};
+use crate::disks::{WantedDisk, WantedDisks, overcommitted, wanted_disks, wanted_sockets};
 use crate::records::StoredState;
 use crate::shared::Shared;
-use crate::wanted::{Claim, WantedPorts, claim, uplink_spec, wanted_ports};
+use crate::wanted::{Claim, WantedPorts, claim, clean, uplink_spec, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
 /// A change that may be made.
@@ -83,12 +83,15 @@ impl Shared {
         let mut errors = self.check_cpus(to);
         errors.extend(self.check_vmqs(to));
         let before = wanted_ports(from);
-        // What our own ports hold now is not in the way: they are closed first.
-        let held: BTreeSet<Claim> = before.values().map(claim).collect();
-        let listened: BTreeSet<Claim> =
+        // What our own ports and disks hold now is not in the way: they are closed first.
+        let mut held: BTreeSet<Claim> = before.values().map(claim).collect();
+        let mut listened: BTreeSet<Claim> =
             before.values().filter(|spec| listens(spec)).map(claim).collect();
+        let disks = wanted_disks(from);
+        held.extend(disks.values().flat_map(WantedDisk::claims));
+        listened.extend(wanted_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
         for (key, spec) in new_devices(from, to, &before, wanted) {
-            // Asking a socket of ours means connecting to it, and the NIC there
+            // Asking a socket of ours means connecting to it, and the NIC or disk there
             // would take that for a VM.
             if listens(&spec) && listened.contains(&claim(&spec)) {
                 continue;

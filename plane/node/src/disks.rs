@@ -36,7 +36,7 @@ use self::capability::MeasuredStores;
 pub(crate) use self::entry::DiskEntry;
 use self::exports::Exports;
 pub(crate) use self::jobs::DiskJobUnderWay;
-use self::limits::Told;
+use self::limits::ToldStore;
 pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::MeasurementUnderWay;
 use self::measuring::StoreInMeasurement;
@@ -75,7 +75,7 @@ pub(crate) struct Disks {
     stores: Mutex<BTreeMap<PathBuf, Arc<dyn StoreFiles>>>,
     ids: Mutex<Ids>,
     /// What the plane was told of stores.
-    told: Mutex<BTreeMap<StoreId, Told>>,
+    told: Mutex<BTreeMap<StoreId, ToldStore>>,
     /// What stores could do when they were measured.
     measured: RwLock<Arc<MeasuredStores>>,
     /// Stores that are being measured.
@@ -161,7 +161,7 @@ impl Disks {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, Told>> {
+    fn told(&self) -> MutexGuard<'_, BTreeMap<StoreId, ToldStore>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -226,5 +226,7 @@ mod jobs_tests;
 mod measuring_tests;
 #[cfg(test)]
 mod nbd_tests;
+#[cfg(test)]
+mod socket_tests;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,7 @@ mod event_texts;
 mod events;
 mod failing;
 mod kernel_path;
+mod needed;
 mod node;
 mod notices;
 mod offloads;

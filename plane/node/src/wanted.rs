@@ -131,13 +131,15 @@ pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadSwitches {
     }
 }
 
-/// What of the host only one port can hold at a time.
+/// What of the host only one port or disk can hold at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
     /// A Unix socket.
     Socket(PathBuf),
     /// A network device in a namespace.
     Device(Tap),
+    /// A disk's file, or the block device that it is.
+    File(PathBuf),
 }
 
 /// A network device by namespace and name.
@@ -185,6 +187,6 @@ pub(crate) fn wanted_taps(wanted: &WantedPorts) -> BTreeSet<Tap> {
 }
 
 /// The path without `.` and doubled separators, so that one socket has one claim.
-fn clean(path: &Path) -> PathBuf {
+pub(crate) fn clean(path: &Path) -> PathBuf {
     path.components().collect()
 }

@@ -75,6 +75,7 @@ impl StorageWork {
                 Some(Step::Zero(range)) => FileOp::Zero { range, may_unmap: true },
                 Some(Step::Flush) => FileOp::Flush,
             };
+            disk.step_asked = Some(self.now);
             if !self.io.submit(file, op, Purpose::Commit(disk_number).token()) {
                 let full = io::Error::other("the I/O has no room, though it said so");
                 return self.end_commit(disk_number, Err(full));
@@ -92,6 +93,9 @@ impl StorageWork {
 
     /// A step has ended.
     pub(crate) fn handle_step(&mut self, disk_number: usize, outcome: io::Result<()>) {
+        if let Some(disk) = self.disks.get_mut(disk_number) {
+            disk.step_asked = None;
+        }
         match outcome {
             Ok(()) => self.run_commit(disk_number),
             Err(error) => self.end_commit(disk_number, Err(error)),

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_image::{ByteRange, Image, Step};
 use suimon_ports::{DiskFile, DiskQueue, FileSlot};
-use suimon_quantity::StoreId;
+use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
-use crate::notices::Told;
+use crate::notices::FaultPace;
 use crate::tally::DiskCounts;
 
 /// One image of a disk, with its file.
@@ -160,7 +161,12 @@ pub(crate) struct Disk {
     pub(crate) is_closing: bool,
     pub(crate) tally: DiskCounts,
     /// Faults of it.
-    pub(crate) told: Told,
+    pub(crate) told: FaultPace,
+    /// Since when metadata is read, and since when a step of a commit is under way.
+    pub(crate) metadata_asked: Option<Time>,
+    pub(crate) step_asked: Option<Time>,
+    /// For how long its store has not answered, if that is too long.
+    pub(crate) stalled: Option<Duration>,
 }
 
 impl Disk {
@@ -180,7 +186,10 @@ impl Disk {
             has_failed_commit: false,
             is_closing: false,
             tally: DiskCounts::default(),
-            told: Told::default(),
+            told: FaultPace::default(),
+            metadata_asked: None,
+            step_asked: None,
+            stalled: None,
         }
     }
 

@@ -177,6 +177,8 @@ pub(crate) struct Trouble {
     pub(crate) kind: Option<io::ErrorKind>,
     /// Operations end only while this is so.
     pub(crate) is_stalled: bool,
+    /// Operations on this file do not end.
+    pub(crate) stalled_file: Option<FileSlot>,
 }
 
 /// I/O whose operations take effect, and end, in any order. A flush makes durable what
@@ -305,6 +307,11 @@ impl FileIo for FakeIo {
         if self.trouble.lock().unwrap().is_stalled {
             return 0;
         }
+        let stalled = self.trouble.lock().unwrap().stalled_file;
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let (stalled, free) = pending.partition(|of| Some(of.file) == stalled);
+        let stalled: Vec<Pending> = stalled;
+        self.pending = free;
         let count = self.dice.below(self.pending.len() as u64 + 1);
         for _ in 0..count {
             let which = self.dice.below(self.pending.len() as u64) as usize;
@@ -318,6 +325,7 @@ impl FileIo for FakeIo {
             };
             done.push(FileDone { token: pending.token, outcome });
         }
+        self.pending.extend(stalled);
         count as usize
     }
     fn under_way(&self) -> usize {

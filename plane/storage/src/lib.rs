@@ -68,6 +68,8 @@ mod mail;
 pub mod measure;
 mod notices;
 mod plane;
+#[cfg(test)]
+mod plane_retire_tests;
 mod plane_stores;
 mod plane_suspend;
 #[cfg(test)]
@@ -86,6 +88,9 @@ mod service;
 #[cfg(test)]
 mod service_tests;
 mod slab;
+mod stall;
+#[cfg(test)]
+mod stall_tests;
 mod status;
 #[cfg(test)]
 mod status_tests;
@@ -106,6 +111,7 @@ pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};
 pub use plane::{DiskView, PlaneError, StoragePlane, StoreView};
 pub use plane_suspend::NotResumed;
 pub use queue_key::QueueKey;
+pub use stall::STALLED_AFTER;
 pub use store::{StoreRole, StoreStatus};
 pub use tally::{DiskTally, OpTally};
 pub use told::PlaneNotice;

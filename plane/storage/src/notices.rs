@@ -36,6 +36,15 @@ pub enum StorageNotice {
         /// Faults of the disk since the one that was told before.
         untold: u64,
     },
+    /// The store has not answered a disk for too long, or answers it again.
+    DiskStall {
+        /// The disk's number.
+        disk: usize,
+        /// Whether it stalls now.
+        stalls: bool,
+        /// How long it waits, or has waited at least.
+        waited: Duration,
+    },
     /// I/O of this processor cannot be handed to the system now. Told once in
     /// [`FAULT_EVERY`].
     IoFault {
@@ -53,12 +62,12 @@ pub enum StorageNotice {
 
 /// How often something is told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct FaultPace {
     last: Option<Time>,
     untold: u64,
 }
 
-impl Told {
+impl FaultPace {
     /// Something is to be told: `None` if it is too soon for that, else how often it was
     /// too soon since the last time.
     pub(crate) fn again(&mut self, now: Time) -> Option<u64> {
@@ -75,7 +84,7 @@ impl Told {
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     notices: VecDeque<StorageNotice>,
-    io: Told,
+    io: FaultPace,
 }
 
 impl Notices {

@@ -13,12 +13,13 @@ use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use thiserror::Error;
 
 use crate::disk::{DiskPlace, DiskSpec};
+use crate::images;
 use crate::plane_stores::{Mailbox, PlaneStore};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::{Command, Resident, Taken};
 use crate::store::StoreStatus;
 use crate::tally::DiskTally;
-use crate::told::{PlaneNotice, Told};
+use crate::told::{NoticeQueue, PlaneNotice};
 
 /// How often it is looked whether a processor that ends has returned what it was lent,
 /// and how long between two looks.
@@ -53,6 +54,9 @@ pub enum PlaneError {
     /// What its image changed could not be written; it is in service, and a notice says why.
     #[error("the disk's file could not be written, so that it stays in service as it is")]
     NotDurable,
+    /// Its store does not answer; what was to be done with the disk is done when it does.
+    #[error("the store does not answer the disk's requests; its file is in use until it does")]
+    Stalled,
     /// The disk could not be given to another processor, nor back; it is out of service.
     #[error("the disk could not be moved and is out of service: {0}")]
     Lost(io::Error),
@@ -69,6 +73,9 @@ pub struct DiskView {
     pub clients: usize,
     /// Its counters.
     pub tally: DiskTally,
+    /// For how long its store has not answered, if that is longer than
+    /// [`STALLED_AFTER`](crate::STALLED_AFTER).
+    pub stalled: Option<Duration>,
 }
 
 /// What a processor does for a store.
@@ -83,7 +90,7 @@ pub struct StoreView {
     /// When this was looked at, by the processor's clock.
     pub at: Time,
     /// What the store's disks get, where its budget is.
-    pub flows: Vec<suimon_storage_qos::DiskView>,
+    pub flows: Vec<suimon_storage_qos::DiskFlow>,
 }
 
 /// What a processor has to show.
@@ -107,7 +114,7 @@ pub(crate) struct Inner {
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
     ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
-    told: Arc<Told>,
+    told: Arc<NoticeQueue>,
     clients: AtomicU64,
 }
 
@@ -124,6 +131,8 @@ pub(crate) struct Record {
     pub(crate) owner: Mutex<Option<ProcessorId>>,
     /// Its files are with whoever suspended it. Changed by who holds `owner`.
     pub(crate) is_suspended: AtomicBool,
+    /// Nobody waits for its queues any more if it stalls.
+    is_ending: AtomicBool,
 }
 
 impl Way {
@@ -152,7 +161,7 @@ impl StoragePlane {
             stores: Mutex::default(),
             ways: Mutex::default(),
             disks: Mutex::default(),
-            told: Arc::new(Told::default()),
+            told: Arc::new(NoticeQueue::default()),
             clients: AtomicU64::new(0),
         }))
     }
@@ -176,8 +185,11 @@ impl StoragePlane {
                 Some(DiskPlace { store, slot })
             }
         };
-        let record =
-            Arc::new(Record { owner: Mutex::new(None), is_suspended: AtomicBool::new(false) });
+        let record = Arc::new(Record {
+            owner: Mutex::new(None),
+            is_suspended: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+        });
         let mut owner = lock(&record.owner);
         match lock(&self.0.disks).entry(disk) {
             std::collections::btree_map::Entry::Occupied(_) => return Err(PlaneError::InService),
@@ -207,13 +219,21 @@ impl StoragePlane {
     /// ([`Image::close`](suimon_image::Image::close)). One that is suspended has no images.
     ///
     /// # Errors
-    /// It is not in service.
+    /// It is not in service, or its store does not answer: then it is closed when it does.
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
         let from = owner.take().ok_or(PlaneError::NoSuchDisk)?;
         lock(&self.0.disks).remove(&disk);
         self.take(from, disk).map(|taken| taken.spec)
+    }
+
+    /// The disk is about to be taken out of service: whoever takes its queues back meanwhile
+    /// does not wait for a store that does not answer.
+    pub fn begin_end(&self, disk: DiskId) {
+        if let Ok(record) = self.record(disk) {
+            record.is_ending.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Hands a disk with all its queues to another processor. Clients find a pause.
@@ -232,7 +252,10 @@ impl StoragePlane {
             return Err(PlaneError::Suspended);
         }
         self.way(to).ok_or(PlaneError::NoProcessor)?;
-        let taken = self.take(from, disk)?;
+        let taken = self.take(from, disk).inspect_err(|_| {
+            *owner = None;
+            lock(&self.0.disks).remove(&disk);
+        })?;
         let Err((error, taken)) = self.give(to, disk, taken) else {
             *owner = Some(to);
             return Ok(());
@@ -364,7 +387,15 @@ impl StoragePlane {
     /// Takes a disk with its queues from a processor.
     fn take(&self, from: ProcessorId, disk: DiskId) -> Result<Taken, PlaneError> {
         let way = self.way(from).ok_or(PlaneError::NoProcessor)?;
-        let taken = way.ask(|reply| Command::Take(disk, reply))??;
+        let (reply, answer) = channel();
+        way.tell(Command::Take(disk, reply));
+        let taken = match self.wait_for_disk(disk, &answer) {
+            Ok(taken) => taken?,
+            Err(error) => {
+                self.close_later(disk, from, answer);
+                return Err(error);
+            }
+        };
         if let Some(place) = taken.place {
             self.leave(place.store, from);
         }
@@ -399,7 +430,18 @@ impl StoragePlane {
         let Ok(record) = self.record(disk) else { return };
         let owner = lock(&record.owner);
         let Some(way) = owner.and_then(|owner| self.way(owner)) else { return };
-        let _ = way.ask(|reply| Command::Detach(disk, which, reply));
+        let (reply, answer) = channel();
+        // A VM's memory is not given back before its requests have ended, unless the disk
+        // ends; that of clients is ours.
+        let is_a_vms = !matches!(which, Which::Clients);
+        way.tell(Command::Detach(disk, which, reply));
+        loop {
+            let is_ending = record.is_ending.load(Ordering::Relaxed);
+            match self.wait_for_disk(disk, &answer) {
+                Err(PlaneError::Stalled) if is_a_vms && !is_ending => {}
+                _ => return,
+            }
+        }
     }
 
     /// Waits until a processor has returned what stores have lent it.
@@ -413,6 +455,22 @@ impl StoragePlane {
             std::thread::sleep(SETTLES_EVERY);
         }
         tracing::warn!(%processor, "a processor ends before it has returned what it was lent");
+    }
+
+    /// Takes a disk out of service that could not be moved off a processor that ends, so that
+    /// it can be opened again elsewhere, and says so.
+    fn give_up(&self, disk: DiskId, reason: &PlaneError) {
+        match self.take_disk(disk) {
+            Ok(spec) => {
+                if let Err(error) = images::close(spec, "its own image") {
+                    tracing::warn!(?disk, %error, "a disk was not closed; it is as after a crash");
+                }
+            }
+            // It was lost on its way.
+            Err(PlaneError::NoSuchDisk) => {}
+            Err(error) => tracing::warn!(?disk, %error, "a disk is as after a crash"),
+        }
+        self.0.told.tell(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
     }
 
     fn disks_of(&self, processor: ProcessorId) -> Vec<DiskId> {
@@ -459,7 +517,7 @@ impl ProcessorWorks for StoragePlane {
                     .ok_or(PlaneError::NoProcessor)
                     .and_then(|to| self.move_disk(disk, to));
                 if let Err(error) = moved {
-                    tracing::error!(?disk, %processor, %error, "a disk stays with a processor that ends");
+                    self.give_up(disk, &error);
                 }
             }
         }

@@ -1,12 +1,14 @@
 //! Disks that pause while something is done to their files.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
 
 use suimon_quantity::DiskId;
 
 use crate::disk::{DiskSpec, NotAdded};
-use crate::plane::{PlaneError, StoragePlane, lock};
+use crate::plane::{PlaneError, StoragePlane, Way, lock};
 use crate::resident::Command;
 
 /// A disk does not go on; it stays suspended.
@@ -37,7 +39,7 @@ impl StoragePlane {
     ///
     /// # Errors
     /// It is not in service, or is suspended already; or not all of it could be made
-    /// durable, and it goes on.
+    /// durable, and it goes on; or its store does not answer, and it goes on when that does.
     pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
@@ -45,7 +47,15 @@ impl StoragePlane {
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
-        let spec = way.ask(|reply| Command::Suspend(disk, reply))??;
+        let (reply, answer) = channel();
+        way.tell(Command::Suspend(disk, reply));
+        let spec = match self.wait_for_disk(disk, &answer) {
+            Ok(spec) => spec?,
+            Err(error) => {
+                resume_later(disk, way, answer);
+                return Err(error);
+            }
+        };
         record.is_suspended.store(true, Ordering::Relaxed);
         Ok(spec)
     }
@@ -74,5 +84,22 @@ impl StoragePlane {
             }
             Err(error) => Err(NotResumed { error, spec: None }),
         }
+    }
+}
+
+/// Nobody waits any more for a disk that was to be suspended: it goes on when its store
+/// answers.
+fn resume_later(disk: DiskId, way: Arc<Way>, answer: Receiver<Result<DiskSpec, PlaneError>>) {
+    let name = format!("late-disk-{}", disk.0);
+    let waiting = std::thread::Builder::new().name(name).spawn(move || {
+        let Ok(Ok(spec)) = answer.recv() else { return };
+        match way.ask(|reply| Command::Resume(disk, spec, reply)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(?disk, ?error, "a disk stays suspended"),
+            Err(error) => tracing::error!(?disk, %error, "a disk stays suspended"),
+        }
+    });
+    if let Err(error) = waiting {
+        tracing::error!(?disk, %error, "a disk that stalls stays suspended");
     }
 }

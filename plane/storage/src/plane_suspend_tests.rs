@@ -51,13 +51,13 @@ impl Waker for NoWaker {
 }
 
 /// Processors that run until it ends.
-struct Processors {
+pub(crate) struct Processors {
     ended: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 impl Processors {
-    fn start(plane: &StoragePlane, count: u16) -> Self {
+    pub(crate) fn start(plane: &StoragePlane, count: u16) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|number| {
             let mut work = plane.begin(ProcessorId(number), Arc::new(NoWaker));
@@ -65,7 +65,7 @@ impl Processors {
             std::thread::spawn(move || {
                 let mut now = Time::ZERO;
                 while !ended.load(Ordering::Relaxed) {
-                    now = now + Duration::from_micros(1);
+                    now = now + Duration::from_micros(20);
                     // As if whoever asks told it, each time.
                     (0..4).for_each(|queue| work.wake(queue));
                     work.poll(now, &mut Watches::new(&mut Sleepless));
@@ -85,13 +85,13 @@ impl Drop for Processors {
     }
 }
 
-const DISK: DiskId = DiskId(3);
+pub(crate) const DISK: DiskId = DiskId(3);
 
-fn ask(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
+pub(crate) fn ask(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
     client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range: range(offset, 512) });
 }
 
-fn answer(client: &Mutex<Client>) -> (u32, DiskOutcome) {
+pub(crate) fn answer(client: &Mutex<Client>) -> (u32, DiskOutcome) {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         if let Some(answer) = client.lock().unwrap().answers.pop() {
@@ -102,7 +102,7 @@ fn answer(client: &Mutex<Client>) -> (u32, DiskOutcome) {
     }
 }
 
-fn close(spec: DiskSpec) {
+pub(crate) fn close(spec: DiskSpec) {
     for DiskLayer { image, file } in spec.layers {
         image.close(&*file).unwrap();
     }

@@ -18,7 +18,7 @@ use crate::plane_stores::{Mailbox, Peers};
 use crate::queue_key::{QueueKey, Which};
 use crate::store::StoreRole;
 use crate::tally::DiskTally;
-use crate::told::{PlaneNotice, Told};
+use crate::told::{NoticeQueue, PlaneNotice};
 use crate::work::StorageWork;
 
 /// What the I/O's descriptor is watched by; queues are by their numbers.
@@ -105,7 +105,7 @@ struct Held {
 pub(crate) struct Resident {
     processor: ProcessorId,
     commands: Receiver<Command>,
-    told: Arc<Told>,
+    told: Arc<NoticeQueue>,
     work: Option<StorageWork>,
     disks: BTreeMap<usize, Served>,
     queues: BTreeMap<usize, Held>,
@@ -124,7 +124,7 @@ impl Resident {
     pub(crate) fn new(
         processor: ProcessorId,
         commands: Receiver<Command>,
-        told: Arc<Told>,
+        told: Arc<NoticeQueue>,
         mailbox: Arc<Mailbox>,
     ) -> Self {
         Self {
@@ -306,6 +306,7 @@ impl Resident {
             processor: self.processor,
             clients: served.queues.keys().filter(|key| matches!(key, QueueKey::Client(_))).count(),
             tally: work.tally(*number).unwrap_or_else(DiskTally::default),
+            stalled: work.stalled(*number),
         });
         let stores = self.stores.iter().filter_map(|store| {
             let status = work.store_status(*store)?;
@@ -382,6 +383,9 @@ impl Resident {
                     .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
                 StorageNotice::DiskFault { disk, offset, detail, untold } => {
                     id(disk).map(|disk| PlaneNotice::DiskFault { disk, offset, detail, untold })
+                }
+                StorageNotice::DiskStall { disk, stalls, waited } => {
+                    id(disk).map(|disk| PlaneNotice::DiskStall { disk, stalls, waited })
                 }
                 StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
                 StorageNotice::IoFault { detail } => {

@@ -212,6 +212,7 @@ fn len_after_failures(kind: Kind, failures: u64) -> u64 {
             one_in: 1,
             kind: Some(io::ErrorKind::Other),
             is_stalled: false,
+            ..crate::fakes::Trouble::default()
         };
         assert_eq!(write(&mut bench, at), DiskOutcome::Failed);
         bench.trouble.lock().unwrap().kind = None;

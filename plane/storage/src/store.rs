@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_storage_qos::{
-    Borrower, CapabilityEstimate, Change, DiskSlot, DiskView, Event, Next, SAMPLE, StoreBudget,
+    Borrower, CapabilityEstimate, Change, DiskFlow, DiskSlot, Event, Next, SAMPLE, StoreBudget,
     StoreScheduler, StoreSpec, SubmitError, Submitted,
 };
 
@@ -262,7 +262,7 @@ impl StoreUse {
     }
 
     /// What a disk gets, where the budget is.
-    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskView> {
+    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.view(now, slot),
             Mode::Home { budget, .. } => budget.view(now, slot),

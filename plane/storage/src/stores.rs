@@ -1,7 +1,7 @@
 //! The stores of a processor, as the control plane sees them.
 
 use suimon_quantity::{ProcessorId, StoreId, Time};
-use suimon_storage_qos::{Change, DiskSlot, DiskView, StoreSpec};
+use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
 
 use crate::disk::Place;
 use crate::store::{StoreRole, StoreStatus, StoreUse};
@@ -95,7 +95,7 @@ impl StorageWork {
     /// What a disk gets of a store, whichever processor has it; `None` where the store's
     /// budget is not.
     #[must_use]
-    pub fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskView> {
+    pub fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
         self.stores.get(self.store_number(store)?)?.view(now, slot)
     }
 

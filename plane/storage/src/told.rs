@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use suimon_ports::PortFault;
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
@@ -35,6 +36,24 @@ pub enum PlaneNotice {
         /// Faults of the disk since the one that was told before.
         untold: u64,
     },
+    /// The store has not answered a disk for too long
+    /// ([`STALLED_AFTER`](crate::STALLED_AFTER)), or answers it again.
+    DiskStall {
+        /// Which.
+        disk: DiskId,
+        /// Whether it stalls now.
+        stalls: bool,
+        /// How long it waits, or has waited at least.
+        waited: Duration,
+    },
+    /// A disk is out of service, for it could not be moved off a processor that ends. Its
+    /// file is let go.
+    DiskLost {
+        /// Which.
+        disk: DiskId,
+        /// Why.
+        reason: String,
+    },
     /// A minimum is not met, or is met again.
     Qos {
         /// On which store.
@@ -53,9 +72,9 @@ pub enum PlaneNotice {
 
 /// The way of notices to the control plane.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<VecDeque<PlaneNotice>>);
+pub(crate) struct NoticeQueue(Mutex<VecDeque<PlaneNotice>>);
 
-impl Told {
+impl NoticeQueue {
     pub(crate) fn tell(&self, notice: PlaneNotice) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < NOTICES_MAX {

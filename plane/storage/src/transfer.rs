@@ -239,7 +239,8 @@ impl StorageWork {
     /// Begins reads of metadata, as far as there is room.
     pub(crate) fn read_waiting_metadata(&mut self) {
         while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
-            let Some(disk) = self.disks.get(disk_number) else {
+            let now = self.now;
+            let Some(disk) = self.disks.get_mut(disk_number) else {
                 self.metadata_to_read.pop();
                 continue;
             };
@@ -248,6 +249,7 @@ impl StorageWork {
             if !self.io.submit(file, FileOp::ReadBytes(range), token) {
                 return;
             }
+            disk.metadata_asked = Some(now);
             self.metadata_to_read.pop();
         }
     }
@@ -255,6 +257,7 @@ impl StorageWork {
     /// Metadata that was asked for has come, or not.
     pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.metadata_asked = None;
         let Some(Obstacle::Metadata(layer, range)) = disk.obstacle.take() else { return };
         let taken = bytes.map_err(|error| (range.offset(), error.to_string()));
         let taken = taken.and_then(|bytes| {

@@ -57,6 +57,8 @@ pub struct StorageWork {
     pub(crate) outbox: Outbox,
     pub(crate) inbox: VecDeque<(ProcessorId, StorageMail)>,
     pub(crate) now: Time,
+    /// When it was looked last which disks stall.
+    pub(crate) stalls_looked: Time,
     taken: Vec<DiskRequest>,
     done: Vec<FileDone>,
     closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
@@ -88,6 +90,7 @@ impl StorageWork {
             outbox: Outbox::default(),
             inbox: VecDeque::new(),
             now: Time::ZERO,
+            stalls_looked: Time::ZERO,
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             done: Vec::new(),
             closed_queues: Vec::new(),
@@ -270,6 +273,7 @@ impl StorageWork {
         has_worked |= self.let_go();
         self.calm();
         self.observe();
+        self.look_for_stalls();
         self.end_stores();
         self.send_parts();
         self.read_waiting_metadata();

@@ -325,7 +325,7 @@ fn each_request_is_answered_once_whatever_fails() {
         for seed in 0..4 {
             let mut bench = Bench::new(kind, seed, 8);
             *bench.trouble.lock().unwrap() =
-                Trouble { one_in: 4, kind: Some(io::ErrorKind::Other), is_stalled: false };
+                Trouble { one_in: 4, kind: Some(io::ErrorKind::Other), ..Trouble::default() };
             let mut dice = Dice(seed);
             let mut open = BTreeMap::new();
             let mut outcomes = BTreeMap::new();

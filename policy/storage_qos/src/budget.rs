@@ -7,7 +7,7 @@ use suimon_quantity::{DiskId, ProcessorId, Time};
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
-    Borrower, CapabilityEstimate, Change, DiskSlot, DiskView, Event, Grant, Lent, Next, Report,
+    Borrower, CapabilityEstimate, Change, DiskFlow, DiskSlot, Event, Grant, Lent, Next, Report,
     StoreScheduler, StoreSpec, Submitted,
 };
 
@@ -125,7 +125,7 @@ impl StoreBudget {
     }
 
     /// See [`StoreScheduler::view`]; what is lent counts as being in the device.
-    pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskView> {
+    pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         self.scheduler.view(now, slot)
     }
 

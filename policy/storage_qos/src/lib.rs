@@ -81,7 +81,7 @@ pub use exchange::{Completion, Grant, Lent, Report, Return, Want};
 pub use history::{Delivery, SAMPLE, Window};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::CATCH_UP;
-pub use observe::DiskView;
+pub use observe::DiskFlow;
 pub use policy::{Assignment, PolicyId, PolicyKind, PolicySpec};
 pub use scheduler::StoreScheduler;
 pub use spec::{DISKS_MAX, StoreSpec};

@@ -12,7 +12,7 @@ use crate::{
 
 /// What a disk gets, and what it is held to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct DiskView {
+pub struct DiskFlow {
     /// Which.
     pub disk: DiskId,
     /// Whose the limits are that are in effect.
@@ -69,12 +69,12 @@ impl StoreScheduler {
     }
 
     /// What the disk in a slot gets.
-    pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskView> {
+    pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         let disk = self.disks.get(slot.0 as usize)?;
         let flow = self.flows.get(disk.flow as usize)?;
         let history = self.histories.get(slot.0 as usize)?;
         let over = |window| history.delivery(window, now, &disk.totals, &flow.totals);
-        Some(DiskView {
+        Some(DiskFlow {
             disk: disk.id?,
             holder: flow.holder?,
             limits: flow.limits,

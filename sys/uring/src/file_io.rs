@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::{IoUring, opcode, squeue, types};
 use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
@@ -15,13 +16,16 @@ use crate::host_file::HostFile;
 use crate::operation::{Kind, Operation, ZEROS_BYTES};
 use crate::restrictions::restrict;
 
+/// How long what is under way is waited for at the end.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// The most that can be read or written by the engine itself at once.
 const OWN_BYTES_MAX: u64 = 64 << 20;
 
 /// I/O on files by io_uring. Files are registered with the ring, so that an operation
 /// does not look up its descriptor.
 ///
-/// Dropping it waits for what is under way: the kernel works on memory that it holds.
+/// Dropping it waits for what is under way, for the kernel works on memory that it holds;
+/// what a device does not answer keeps its memory for good.
 pub struct UringFileIo {
     ring: IoUring,
     files: Vec<Option<Arc<dyn DiskFile>>>,
@@ -345,6 +349,22 @@ impl FileIo for UringFileIo {
         self.operations.len() - self.free.len() + self.ended.len()
     }
 
+    fn drain(&mut self, patience: Duration) -> bool {
+        let mut done = Vec::new();
+        let patience = types::Timespec::from(patience);
+        while self.free.len() < self.operations.len() {
+            let limit = types::SubmitArgs::new().timespec(&patience);
+            if let Err(error) = self.ring.submitter().submit_with_args(1, &limit) {
+                if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY)) {
+                    return false;
+                }
+            }
+            self.poll_done(&mut done);
+            done.clear();
+        }
+        true
+    }
+
     fn arm(&mut self) -> Wakeup {
         let kicked = self.kick();
         let has_ended = !self.ended.is_empty()
@@ -361,18 +381,12 @@ impl FileIo for UringFileIo {
 
 impl Drop for UringFileIo {
     fn drop(&mut self) {
-        let mut done = Vec::new();
-        while self.free.len() < self.operations.len() {
-            // Memory that the kernel may still write must not be given back.
-            if let Err(error) = self.ring.submit_and_wait(1) {
-                if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY)) {
-                    std::mem::forget(std::mem::take(&mut self.operations));
-                    std::mem::forget(std::mem::replace(&mut self.zeros, AlignedBytes::zeroed(0)));
-                    return;
-                }
-            }
-            self.poll_done(&mut done);
-            done.clear();
+        // Memory that the kernel may still write must not be given back, nor the locks of
+        // files that it may still write.
+        if !self.drain(LAST_PATIENCE) {
+            std::mem::forget(std::mem::take(&mut self.files));
+            std::mem::forget(std::mem::take(&mut self.operations));
+            std::mem::forget(std::mem::replace(&mut self.zeros, AlignedBytes::zeroed(0)));
         }
     }
 }

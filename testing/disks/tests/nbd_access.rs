@@ -6,11 +6,15 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use bench::{Bench, done, run};
 use suimon_disk_tests::{DiskExports, DiskProcessor};
 use suimon_nbd_server::{Accounts, CONNECTIONS_MAX, NbdServer, UnixAccess};
 use suimon_ports::Placement;
+use suimon_rig::until;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
@@ -93,11 +97,7 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
     let mut inside: Vec<_> = (0..CONNECTIONS_MAX).map(|_| come_in().unwrap()).collect();
     assert!(come_in().is_err());
     inside.pop();
-    let again = (0..100).find_map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        come_in().ok()
-    });
-    assert!(again.is_some(), "a place is free again");
+    until("a place that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();
 }
 
 #[test]

@@ -251,6 +251,19 @@ impl Daemon {
         self.wait_answering()
     }
 
+    /// Starts it again after it was killed, and kills it this long after.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
+        self.process.kill();
+        self.check_refusals();
+        self.process = Process::start(rig, "suimond", &self.words)?;
+        std::thread::sleep(after);
+        self.process.kill();
+        Ok(())
+    }
+
     /// From now on the daemon may be refused system calls.
     pub fn expect_refusals(&mut self) {
         self.expects_refusals = true;

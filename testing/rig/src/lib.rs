@@ -9,7 +9,9 @@
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
-//! - [`fio`]: load on disks; [`SlowDisk`]: a disk of a known speed.
+//! - [`BlockDevice`]: a device that stalls and fails when it is told to.
+//! - [`fio`]: load on disks; [`DiskPart`]: load that outlives the server of a disk;
+//!   [`SlowDisk`]: a disk of a known speed.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -23,10 +25,12 @@
 #![forbid(unsafe_code)]
 
 mod authority;
+mod block_device;
 mod capture_file;
 mod command;
 mod cpu_distance;
 mod daemon;
+mod disk_load;
 pub mod fio;
 mod guest;
 mod hugepages;
@@ -37,6 +41,7 @@ mod light_guest;
 mod load_step;
 mod loop_device;
 mod namespace;
+mod nbd_client;
 pub mod nginx;
 pub mod ovs;
 mod process;
@@ -49,10 +54,12 @@ mod testpmd;
 mod wait;
 
 pub use authority::authority;
+pub use block_device::BlockDevice;
 pub use capture_file::{CaptureSummary, summarize_capture};
 pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
+pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestSpec,
     accelerator, guest_files, make_boot_sector, make_root_disk,
@@ -63,6 +70,7 @@ pub use light_guest::{LightGuest, private_lan};
 pub use load_step::{Load, LoadedHost, QueueMove, UnixMs};
 pub use loop_device::LoopDevice;
 pub use namespace::{Namespace, Veth};
+pub use nbd_client::{NbdClient, NbdFailure};
 pub use process::Process;
 pub use programs::{example, program, system_program};
 pub use rig::Rig;

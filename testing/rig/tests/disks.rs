@@ -5,14 +5,30 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Rig, fio, program, run, until};
+use suimon_rig::{
+    Boot, Daemon, Guest, GuestDisk, GuestSpec, Rig, fio, make_root_disk, program, run, until,
+};
+
+/// After a change, so long until the daemon's figures of the last 5 s have nothing of before
+/// in them.
+const WINDOW: Duration = Duration::from_secs(6);
+/// Of each disk.
+const DISK_BYTES: u64 = 64 << 20;
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Writes from one death of the daemon to the next, at least.
+const WRITES_PER_LIFE: u64 = 50;
 
 /// A store and disks in it, each offered over NBD.
 fn disks(rig: &Rig, tables: &str) -> String {
+    disks_on(rig, "", tables)
+}
+
+/// The same; the store has these keys, too.
+fn disks_on(rig: &Rig, store_keys: &str, tables: &str) -> String {
     let store = rig.path("store");
     std::fs::create_dir_all(&store).unwrap();
     format!(
-        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 5000\n{}",
+        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 5000\n{store_keys}\n{}",
         tables.replace("NBD", &format!("nbd = {{ socket = \"{}\" }}", rig.path("nbd.sock")))
     )
 }
@@ -20,8 +36,14 @@ fn disks(rig: &Rig, tables: &str) -> String {
 fn disk(name: &str, format: &str, keys: &str) -> String {
     format!(
         "[[disk]]\nname = \"{name}\"\nstore = \"fast\"\nformat = \"{format}\"\n\
-         size_bytes = \"64 MiB\"\nNBD\n{keys}\n"
+         size_bytes = {DISK_BYTES}\nNBD\n{keys}\n"
     )
+}
+
+/// Requests of a kind that a disk has answered since the daemon started.
+fn requests(daemon: &Daemon, disk: &str, kind: &str) -> u64 {
+    let status = daemon.json(&["disk", "show", disk]).unwrap();
+    status["counters"][kind]["requests"].as_u64().unwrap()
 }
 
 const WRITES: &str = "--rw=randwrite --bs=4k --iodepth=32 --size=32m --verify=crc32c --fsync=32";
@@ -72,9 +94,11 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    let before = requests(&daemon, "calm", "reads");
+    until("requests under way", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > before))
+        .unwrap();
     daemon.ok(&["disk", "set", "calm", "--qos-max-iops", "1000"]).unwrap();
-    std::thread::sleep(Duration::from_secs(6));
+    std::thread::sleep(WINDOW);
     let flows = daemon.json(&["qos", "flows"]).unwrap();
     let calm = &flows.as_array().unwrap()[0];
     assert_eq!((&calm["disk"], &calm["holder"]), (&"calm".into(), &"disk/calm".into()));
@@ -105,13 +129,11 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
 #[test]
 fn a_minimum_is_met_beside_disks_that_want_all() {
     let rig = Rig::new().unwrap();
-    let tables = disk("vip", "raw", "qos = { min_iops = 1500 }")
+    let tables = disk("vip", "raw", "qos = { weight = 1, min_iops = 1500 }")
         + &disk("x", "raw", "")
         + &disk("y", "raw", "");
     // Two requests at a time: a device that is soon busy.
-    let toml = disks(&rig, &tables)
-        .replace("capability_iops = 5000", "capability_iops = 5000\ndepth_max = 2")
-        .replace("qos = {", "qos = { weight = 1,");
+    let toml = disks_on(&rig, "depth_max = 2", &tables);
     let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let socket = rig.path("nbd.sock");
     let load = "--rw=randwrite --bs=4k --size=64m --time_based --runtime=9";
@@ -122,7 +144,11 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
             .unwrap()
     };
     let jobs = [job("vip", 16), job("x", 64), job("y", 64)];
-    std::thread::sleep(Duration::from_secs(7));
+    until("requests of all", PATIENCE, || {
+        Ok(["vip", "x", "y"].iter().all(|name| requests(&daemon, name, "writes") > 0))
+    })
+    .unwrap();
+    std::thread::sleep(WINDOW);
     let flows = daemon.json(&["qos", "flows"]).unwrap();
     for mut job in jobs {
         assert!(job.wait().unwrap().success());
@@ -133,31 +159,40 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     assert!(daemon.process().is_running());
 }
 
+/// It starts from one, works on the other, and sees that grow.
 #[test]
-fn a_vm_s_disk_survives_the_daemon_s_deaths() {
+fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let rig = Rig::new().unwrap();
-    let socket = rig.path("vm.sock");
-    let keys = format!("vhost_user = {{ socket = \"{socket}\" }}\nserial = \"S-1\"");
-    let mut daemon = Daemon::start(&rig, &disks(&rig, &disk("boot", "vhdx", &keys))).unwrap();
+    let verify = program("verify-disk").unwrap();
+    let sockets = ["boot", "data"].map(|name| rig.path(&format!("{name}.sock")));
+    let vhost_user = |at: usize| format!("vhost_user = {{ socket = \"{}\" }}", sockets[at]);
+    let tables = disk("boot", "raw", &vhost_user(0))
+        + &disk("data", "vhdx", &(vhost_user(1) + "\nserial = \"S-1\""));
+    let toml = disks(&rig, &tables);
+    let image = rig.file("store/boot.raw");
+    make_root_disk(&rig, &image, DISK_BYTES, &[verify.into()]).unwrap();
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let mut guest = Guest::start(
         &rig,
         &GuestSpec {
             name: "vm".to_owned(),
-            disks: vec![GuestDisk::new(&socket)],
-            programs: vec![program("verify-disk").unwrap().into()],
+            disks: sockets.iter().map(GuestDisk::new).collect(),
+            boot: Boot::RootDisk,
             ..GuestSpec::default()
         },
     )
     .unwrap();
-    let sight = guest.disk("vda").unwrap();
-    assert_eq!((sight.bytes, sight.serial.as_str()), (64 << 20, "S-1"));
-    guest.begin_verifying("/dev/vda", 12, "").unwrap();
+    assert!(guest.run("mount").unwrap().contains("/dev/vda on / type ext4"));
+    let sight = guest.disk("vdb").unwrap();
+    assert_eq!((sight.bytes, sight.serial.as_str()), (DISK_BYTES, "S-1"));
+    guest.begin_verifying("/dev/vdb", 12, "").unwrap();
     for _ in 0..3 {
-        until("VM that is back", Duration::from_secs(20), || {
-            Ok(daemon.json(&["disk", "show", "boot"])?["vhost_user"]["connected"] == true)
+        until("VM that is back", PATIENCE, || {
+            Ok(daemon.json(&["disk", "show", "data"])?["vhost_user"]["connected"] == true)
         })
         .unwrap();
-        std::thread::sleep(Duration::from_millis(700));
+        until("load", PATIENCE, || Ok(requests(&daemon, "data", "writes") > WRITES_PER_LIFE))
+            .unwrap();
         daemon.kill();
         daemon.restart(&rig).unwrap();
     }
@@ -166,4 +201,9 @@ fn a_vm_s_disk_survives_the_daemon_s_deaths() {
     guest.check_disks().unwrap();
     let events = daemon.ok(&["event", "list"]).unwrap();
     assert!(events.contains("6106"), "the driver was ready: {events}");
+
+    daemon.ok(&["disk", "resize", "data", "96MiB"]).unwrap();
+    until("the guest's disk to grow", PATIENCE, || Ok(guest.disk("vdb")?.bytes == 96 << 20))
+        .unwrap();
+    guest.run("echo still there > /root/file && sync && cat /root/file").unwrap();
 }

@@ -6,7 +6,7 @@ use suimon_contract::{EventKind, Name, QosDelivery, QosFlowStatus};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::StoreView;
 use suimon_storage_qos::{
-    CapabilityLow, Delivery, DiskView, Event, Holder, Shortfall, Unmet, WaitCause,
+    CapabilityLow, Delivery, DiskFlow, Event, Holder, Shortfall, Unmet, WaitCause,
 };
 
 use super::Disks;
@@ -21,7 +21,7 @@ impl Disks {
         flows.collect()
     }
 
-    fn flow(&self, store: StoreId, view: &DiskView) -> Option<QosFlowStatus> {
+    fn flow(&self, store: StoreId, view: &DiskFlow) -> Option<QosFlowStatus> {
         Some(QosFlowStatus {
             disk: self.disk_name(view.disk)?,
             store: self.store_name(store)?,

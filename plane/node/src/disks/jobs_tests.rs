@@ -4,12 +4,8 @@ use suimon_contract::{
     ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
 };
 
-use crate::testing::{
-    FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, StoreFailure, host, name, wait_until,
-};
+use crate::testing::{DISK_STORE, Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{DiskWork, Edit, ResourceEdit};
-
-const STORE: &str = "/srv/fast";
 
 fn config() -> HostConfig {
     host(
@@ -29,11 +25,7 @@ fn config() -> HostConfig {
 }
 
 fn harness() -> Harness {
-    let harness = Harness::with_disks(
-        MemoryStore::default(),
-        FakeDevices::default(),
-        FakeDisks::with_store(STORE),
-    );
+    let harness = Harness::with_store();
     harness.apply_well(&config());
     harness
 }
@@ -86,7 +78,7 @@ fn a_check_reports_and_the_disk_is_in_service_again() {
     assert_eq!(harness.events(EventKind::DiskChecked.id()).len(), 1);
     run_well(&harness, DiskWork::Compact);
     assert!(is_ready(&harness));
-    assert_eq!(harness.disks.files(STORE), ["data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
 }
 
 #[test]
@@ -94,13 +86,13 @@ fn a_damaged_disk_that_cannot_be_opened_is_checked() {
     let harness = harness();
     let disks = harness.disks.host_left();
     let (store, devices) = harness.kill();
-    let files = disks.take_store(STORE);
+    let files = disks.take_store(DISK_STORE);
     let damaged = files.files().into_iter().map(|(name, mut bytes)| {
         // Both region tables (MS-VHDX, 2.2.3).
         bytes[192 << 10..320 << 10].fill(0xff);
         (name, bytes)
     });
-    disks.put_store(STORE, suimon_ports::testing::MemoryStore::with_files(damaged));
+    disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(damaged));
     let harness = Harness::with_disks(store, devices, disks);
     assert!(!is_ready(&harness));
     let operation = run_well(&harness, DiskWork::Check);
@@ -150,7 +142,7 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     harness.node.cancel_operation(operation.id);
     let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled);
-    assert_eq!(harness.disks.files(STORE), ["data.vhdx"], "what was begun is gone");
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "what was begun is gone");
     assert!(is_ready(&harness));
 }
 
@@ -170,9 +162,9 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
     let harness = kill(harness);
     assert!(is_ready(&harness));
     run_well(&harness, DiskWork::Merge);
-    assert_eq!(harness.disks.files(STORE), ["data.vhdx", "one.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx", "one.vhdx"]);
     run_well(&harness, DiskWork::Merge);
-    assert_eq!(harness.disks.files(STORE), ["data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
     assert_eq!(harness.store.keys("doomed"), Vec::<String>::new());
     let disk = harness.node.config().disks.remove(0);
     assert_eq!((disk.kind, disk.parent), (Some(DiskKind::Dynamic), None));
@@ -187,7 +179,7 @@ fn a_snapshot_that_cannot_be_kept_leaves_the_disk_as_it_was() {
     let operation = run(&harness, snapshot("one.vhdx"));
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.node.config(), config());
-    assert_eq!(harness.disks.files(STORE), ["data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
     assert!(is_ready(&harness));
     let error = operation.error.unwrap();
     assert!(error.message.contains("full"), "{error}");
@@ -221,7 +213,7 @@ fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
                     Some(_) => &["data.vhdx", "one.vhdx"],
                     None => &["data.vhdx"],
                 };
-                assert_eq!(harness.disks.files(STORE), files, "{what}");
+                assert_eq!(harness.disks.files(DISK_STORE), files, "{what}");
                 assert!(is_ready(&harness), "{what}: {:?}", harness.node.disk("data"));
                 assert_eq!(harness.store.keys("doomed"), Vec::<String>::new(), "{what}");
                 assert_eq!(harness.store.keys("desired"), ["current"], "{what}");

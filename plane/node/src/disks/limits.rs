@@ -20,7 +20,7 @@ const WAITING_MAX: u32 = 16_384;
 
 /// What the plane was told of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ToldStore {
     spec: Option<StoreSpec>,
     capability: Capability,
     disks: BTreeMap<DiskId, Assignment>,
@@ -33,7 +33,7 @@ fn wanted(
     config: &HostConfig,
     store: &StoreConfig,
     measured: &MeasuredStores,
-) -> Told {
+) -> ToldStore {
     let on_it = config.disks.iter().filter(|disk| disk.store == store.name);
     let of_disk = |disk: &DiskConfig| {
         let assignment = match &disk.qos_policy {
@@ -44,7 +44,7 @@ fn wanted(
     };
     let used: BTreeSet<&Name> = on_it.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
-    Told {
+    ToldStore {
         spec: Some(store_spec(store)),
         capability: capability(store, measured),
         disks: on_it.map(of_disk).collect(),
@@ -56,7 +56,7 @@ fn wanted(
 
 /// The steps from what was told to what is wanted; what is not wanted any more goes only if
 /// `removes`, for disks may still be in service.
-fn proposals(told: &Told, wanted: &Told, removes: bool) -> Vec<Proposal> {
+fn proposals(told: &ToldStore, wanted: &ToldStore, removes: bool) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (policy, spec) in &wanted.policies {
         if told.policies.get(policy) != Some(spec) {

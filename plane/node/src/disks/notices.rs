@@ -82,6 +82,31 @@ impl Controller {
                 }
                 self.push_bounded_of_disk(&entry, draft);
             }
+            PlaneNotice::DiskStall { disk, stalls, waited } => {
+                let Some(entry) = self.shared.disks.find_id(disk) else { return };
+                let store = entry.lock().wanted.config.store.clone();
+                let (kind, text) = if stalls {
+                    let text = format!(
+                        "Store {store} has not answered for {} s; the disk's requests wait.",
+                        waited.as_secs()
+                    );
+                    (EventKind::DiskStalled, text)
+                } else {
+                    (EventKind::DiskAnswered, format!("Store {store} answers again."))
+                };
+                let draft = Draft::new(kind, entry.label(), text);
+                self.drafts.push(draft.with("store", store).with("waited_s", waited.as_secs()));
+            }
+            PlaneNotice::DiskLost { disk, reason } => {
+                let Some(entry) = self.shared.disks.find_id(disk) else { return };
+                // It may have been opened again since.
+                let views = self.shared.disks.parts.plane.disks();
+                if views.iter().all(|view| view.disk != disk) {
+                    let reason = format!("it could not be moved to another processor: {reason}");
+                    self.drafts.push(disk_failed(&entry, &reason));
+                    self.fail_disk(&entry, reason);
+                }
+            }
             PlaneNotice::Qos { store, event } => {
                 let drafts = self.shared.disks.qos_event(store, &event);
                 self.drafts.extend(drafts);

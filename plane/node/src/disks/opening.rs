@@ -154,6 +154,7 @@ impl Controller {
             (state.open.take(), state.wanted.clone())
         };
         if let Some(open) = open {
+            self.shared.disks.parts.plane.begin_end(entry.id);
             drop(open.device);
             self.take_out(entry, &wanted);
         }
@@ -165,7 +166,7 @@ impl Controller {
         self.withdraw_nbd(entry, wanted);
         match disks.parts.plane.take_disk(entry.id) {
             Ok(spec) => self.close_images(entry, spec),
-            Err(error) => tracing::warn!(disk = %entry.name, %error, "a disk was not in service"),
+            Err(error) => tracing::warn!(disk = %entry.name, %error, "a disk was not closed"),
         }
     }
 

@@ -47,10 +47,13 @@ pub trait DiskPlane: Send + Sync {
     /// What all processors do for stores.
     fn stores(&self) -> Vec<StoreView>;
 
+    /// A disk is about to be taken out of service.
+    fn begin_end(&self, disk: DiskId);
+
     /// Takes a disk out of service; its own image is to be closed.
     ///
     /// # Errors
-    /// It is not in service.
+    /// It is not in service, or its store does not answer.
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
 
     /// Takes a disk's images and files, of which the first is to be closed; its queues stay.
@@ -108,6 +111,10 @@ impl DiskPlane for StoragePlane {
 
     fn stores(&self) -> Vec<StoreView> {
         Self::stores(self)
+    }
+
+    fn begin_end(&self, disk: DiskId) {
+        Self::begin_end(self, disk);
     }
 
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {

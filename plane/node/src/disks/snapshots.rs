@@ -24,6 +24,7 @@ use crate::edit::not_found;
 use crate::operations::OperationHandle;
 use crate::records::{DoomedFile, Intent, clear_doomed, load_doomed, save_doomed, save_intent};
 use crate::wanted::wanted_ports;
+use crate::wanted::{Claim, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// What is promised does not change with a file.
@@ -175,7 +176,7 @@ impl Controller {
         let is_used = wanted_disks(config).into_values().any(|wanted| {
             let parent = wanted.config.parent.as_ref();
             parent.is_some_and(|parent| wanted.store.path.join(parent.as_str()) == path)
-                || wanted.claims().contains(&path)
+                || wanted.claims().contains(&Claim::File(clean(&path)))
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);

@@ -141,7 +141,13 @@ impl Shared {
         };
         let view = seen.disks.get(&entry.id);
         let state = entry.lock();
-        let (condition, reason) = state.condition();
+        let (condition, reason) = match view.and_then(|view| view.stalled) {
+            Some(waited) if state.open.is_some() => {
+                let text = format!("the store has not answered for {} s", waited.as_secs());
+                (StorageState::Stalled, Some(text))
+            }
+            _ => state.condition(),
+        };
         let open = state.open.as_ref();
         let vhost_user = config.vhost_user.as_ref().map(|_| {
             let device = open.and_then(|open| open.device.as_ref());

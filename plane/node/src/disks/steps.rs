@@ -1,7 +1,6 @@
 //! What a change of desired state does to disks, and how it is taken back.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,9 +9,10 @@ use suimon_ports::StoreError;
 
 use super::entry::DiskEntry;
 use super::notices::disk_failed;
-use super::wanted::{WantedDisk, WantedDisks, wanted_disks, wanted_sockets};
+use super::wanted::{WantedDisk, WantedDisks, wanted_sockets};
 use crate::checks::Candidate;
 use crate::control::Controller;
+use crate::needed::Needed;
 use crate::records::load_measured;
 
 /// The kernel gives up the files of a killed process's rings some time after the process is
@@ -27,6 +27,8 @@ pub(crate) enum DiskStep {
     Limits(Box<HostConfig>),
     /// It is in the way of another, or is made anew.
     Close(Name),
+    /// Its socket for NBD clients is in the way of another; it changes to this later.
+    Withdraw(Name, WantedDisk),
     /// It changes while it is in service.
     Change(Name, WantedDisk),
     /// It is new, or made anew.
@@ -47,6 +49,15 @@ pub(crate) enum DiskUndo {
     Discard(Arc<DiskEntry>, bool),
 }
 
+/// What is left to do when a change of disks is taken back.
+#[derive(Default)]
+pub(crate) struct DiskReturns {
+    has_limits: bool,
+    /// Disks in service, and what each was.
+    changed: BTreeMap<Name, (Arc<DiskEntry>, WantedDisk)>,
+    closed: Vec<Arc<DiskEntry>>,
+}
+
 /// Steps by when they are taken.
 #[derive(Default)]
 pub(crate) struct DiskSteps {
@@ -57,30 +68,34 @@ pub(crate) struct DiskSteps {
 }
 
 /// The way from the disks of one configuration to those of another, which are `after`.
-pub(crate) fn disk_steps(from: &HostConfig, to: &HostConfig, after: &WantedDisks) -> DiskSteps {
-    let before = &wanted_disks(from);
+pub(crate) fn disk_steps(
+    (from, before): (&HostConfig, &WantedDisks),
+    (to, after): (&HostConfig, &WantedDisks),
+    needed: &Needed,
+) -> DiskSteps {
     let mut steps = DiskSteps::default();
     let has_limits = (&from.stores, &from.qos_policies, &from.disks)
         != (&to.stores, &to.qos_policies, &to.disks);
     if has_limits {
         steps.limits = Some(DiskStep::Limits(Box::new(to.clone())));
     }
-    let mut needed: BTreeSet<PathBuf> = BTreeSet::new();
     for (name, wanted) in after {
         match before.get(name) {
             Some(old) if old == wanted => continue,
             Some(old) if old.can_become(wanted) => {
+                if needed.is_nbd_in_the_way(old) {
+                    steps.closes.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
+                }
                 steps.changes.push(DiskStep::Change(name.clone(), wanted.clone()));
                 continue;
             }
             Some(_) => steps.closes.push(DiskStep::Close(name.clone())),
             None => {}
         }
-        needed.extend(wanted.claims());
         steps.opens.push(DiskStep::Open(name.clone(), wanted.clone()));
     }
     let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
-    let in_the_way = gone.filter(|(_, wanted)| !wanted.claims().is_disjoint(&needed));
+    let in_the_way = gone.filter(|(_, wanted)| needed.is_held_by_disk(wanted));
     steps.closes.extend(in_the_way.map(|(name, _)| DiskStep::Close(name.clone())));
     steps
 }
@@ -100,6 +115,16 @@ impl Controller {
                 if let Some(entry) = self.shared.disks.find(name) {
                     self.close_disk(&entry);
                     undo.push(DiskUndo::Reopen(entry));
+                }
+                Ok(())
+            }
+            DiskStep::Withdraw(name, wanted) => {
+                let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
+                let old = entry.lock().wanted.clone();
+                undo.push(DiskUndo::Restore(entry.clone(), old));
+                self.let_go_of_nbd(&entry, wanted);
+                if wanted.config.nbd.is_none() {
+                    self.shared.disks.parts.plane.detach_clients(entry.id);
                 }
                 Ok(())
             }
@@ -139,18 +164,31 @@ impl Controller {
         self.change_nbd(entry, old.config.nbd.as_ref(), wanted, shape)
     }
 
-    /// Takes back what was done to disks. What is opened again is opened last.
-    pub(crate) fn roll_back_disks(&mut self, undo: Vec<DiskUndo>, from: &HostConfig) {
-        let mut closed = Vec::new();
-        let has_limits = undo.iter().any(|step| matches!(step, DiskUndo::Limits));
+    /// Offers a disk to NBD clients no more where it is not to be as `to`. Those that have
+    /// come stay.
+    fn let_go_of_nbd(&self, entry: &DiskEntry, to: &WantedDisk) {
+        let mut state = entry.lock();
+        if state.wanted.config.nbd == to.config.nbd {
+            return;
+        }
+        let old = state.wanted.clone();
+        state.wanted.config.nbd = None;
+        drop(state);
+        self.withdraw_nbd(entry, &old);
+    }
+
+    /// Begins to take back what was done to disks: closes and withdraws. The rest is for
+    /// [`Self::return_disks`], when nothing else is in its way.
+    pub(crate) fn take_back_disks(&mut self, undo: Vec<DiskUndo>) -> DiskReturns {
+        let mut returns = DiskReturns::default();
         for step in undo.into_iter().rev() {
             match step {
-                DiskUndo::Limits => {}
-                DiskUndo::Reopen(entry) => closed.push(entry),
+                DiskUndo::Limits => returns.has_limits = true,
+                DiskUndo::Reopen(entry) => returns.closed.push(entry),
                 DiskUndo::Restore(entry, old) => {
-                    if let Err(error) = self.change_disk(&entry, &old) {
-                        self.fail_disk(&entry, error.to_string());
-                    }
+                    self.let_go_of_nbd(&entry, &old);
+                    // Of several the first that was done is the last here.
+                    returns.changed.insert(entry.name.clone(), (entry, old));
                 }
                 DiskUndo::Close(entry, old) => {
                     self.close_disk(&entry);
@@ -159,9 +197,23 @@ impl Controller {
                 DiskUndo::Discard(entry, is_made) => self.discard(&entry, is_made),
             }
         }
+        returns
+    }
+
+    /// Gives disks back what they were, and opens again what was closed.
+    pub(crate) fn return_disks(&mut self, returns: DiskReturns, from: &HostConfig) {
+        let DiskReturns { has_limits, changed, closed } = returns;
         let set_back = if has_limits { self.shared.disks.set_limits(from, true) } else { Ok(()) };
         if let Err(error) = set_back {
             tracing::error!(%error, "limits could not be set back");
+        }
+        for (entry, old) in changed.into_values() {
+            if let Err(error) = self.change_disk(&entry, &old) {
+                self.fail_disk(&entry, error.to_string());
+            }
+            if old.config.nbd.is_none() {
+                self.shared.disks.parts.plane.detach_clients(entry.id);
+            }
         }
         for entry in closed {
             if entry.lock().open.is_some() {
@@ -252,6 +304,7 @@ impl std::fmt::Display for DiskStep {
         match self {
             Self::Limits(_) => f.write_str("set limits of disks"),
             Self::Close(name) => write!(f, "close disk/{name}"),
+            Self::Withdraw(name, _) => write!(f, "withdraw disk/{name}"),
             Self::Change(name, _) => write!(f, "change disk/{name}"),
             Self::Open(name, _) => write!(f, "open disk/{name}"),
         }

@@ -2,12 +2,8 @@ use suimon_contract::{
     ErrorCode, EventKind, HostConfig, OperationState, StorageState, StoreCapability,
 };
 
-use crate::testing::{
-    FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, name, wait_until,
-};
+use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
-
-const STORE: &str = "/srv/fast";
 
 fn two_disks() -> HostConfig {
     host(
@@ -32,43 +28,31 @@ fn two_disks() -> HostConfig {
     )
 }
 
-fn harness() -> Harness {
-    Harness::with_disks(
-        MemoryStore::default(),
-        FakeDevices::default(),
-        FakeDisks::with_store(STORE),
-    )
-}
-
-fn offered(harness: &Harness) -> Vec<String> {
-    harness.disks.sockets().1.into_values().flatten().collect()
-}
-
 #[test]
 fn disks_are_made_served_and_offered_and_their_files_stay() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
-    assert_eq!(harness.disks.files(STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.disks.served(), (2, 2));
     assert_eq!(harness.disks.sockets().0, [std::path::Path::new("/run/boot.sock")]);
-    assert_eq!(offered(&harness), ["boot", "data"]);
+    assert_eq!(harness.offered(), ["boot", "data"]);
     let status = harness.node.disk("data").unwrap();
     assert_eq!((status.state, status.size_bytes), (StorageState::Ready, Some(1 << 20)));
     assert_eq!(harness.events(EventKind::DiskFileMade.id()).len(), 2);
 
     harness.apply_well(&HostConfig::default());
-    assert_eq!(harness.disks.files(STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.disks.served().0, 0);
-    assert!(harness.disks.sockets().0.is_empty() && offered(&harness).is_empty());
+    assert!(harness.disks.sockets().0.is_empty() && harness.offered().is_empty());
 }
 
 #[test]
 fn a_change_that_fails_leaves_neither_disk_nor_file() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.disks.refuse("/run/nbd.sock", true);
     let operation = harness.apply(&two_disks());
     assert_eq!(operation.state, OperationState::Failed);
-    assert!(harness.disks.files(STORE).is_empty());
+    assert!(harness.disks.files(DISK_STORE).is_empty());
     assert_eq!(harness.disks.served().0, 0);
     assert!(harness.disks.sockets().0.is_empty());
     assert!(harness.node.disks().is_empty());
@@ -85,20 +69,20 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.node.config(), before);
     assert_eq!(harness.disks.served().0, 2);
-    assert_eq!(offered(&harness), ["boot", "data"]);
-    assert_eq!(harness.disks.files(STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.offered(), ["boot", "data"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
 }
 
 #[test]
 fn what_can_change_live_does_not_interrupt() {
-    let harness = harness();
+    let harness = Harness::with_store();
     let mut config = two_disks();
     harness.apply_well(&config);
     config.disks[0].nbd.as_mut().unwrap().socket = Some("/run/other.sock".into());
     config.disks[1].nbd = None;
     harness.apply_well(&config);
     assert_eq!(harness.disks.served(), (2, 2));
-    assert_eq!(offered(&harness), ["boot"]);
+    assert_eq!(harness.offered(), ["boot"]);
     config.disks[0].serial = Some("S1".to_owned());
     harness.apply_well(&config);
     assert_eq!(harness.disks.served(), (2, 3));
@@ -106,32 +90,32 @@ fn what_can_change_live_does_not_interrupt() {
 
 #[test]
 fn a_disk_takes_over_the_file_and_socket_of_one_that_goes() {
-    let harness = harness();
+    let harness = Harness::with_store();
     let mut config = two_disks();
     harness.apply_well(&config);
     config.disks[0].name = name("renamed");
     config.disks[0].file = Some("boot.raw".parse().unwrap());
     harness.apply_well(&config);
     assert_eq!(harness.disks.served(), (2, 3));
-    assert_eq!(harness.disks.files(STORE), ["boot.raw", "data.vhdx"]);
-    assert_eq!(offered(&harness), ["data", "renamed"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.offered(), ["data", "renamed"]);
 }
 
 #[test]
 fn a_file_that_is_not_there_is_made_only_where_its_size_is_known() {
-    let harness = harness();
+    let harness = Harness::with_store();
     let mut config = two_disks();
     config.disks[1].size_bytes = None;
     let operation = harness.apply(&config);
     let error = operation.error.unwrap();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::NotFound, Some("size_bytes")));
     assert_eq!(error.resource.as_deref(), Some("disk/data"));
-    assert!(harness.disks.files(STORE).is_empty());
+    assert!(harness.disks.files(DISK_STORE).is_empty());
 }
 
 #[test]
 fn what_is_used_cannot_be_deleted_and_disks_never_shrink() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     let errors = harness.node.submit(Edit::Store(ResourceEdit::Delete(name("fast")))).unwrap_err();
     assert_eq!(errors[0].code, ErrorCode::InUse);
@@ -156,7 +140,7 @@ fn sizes(harness: &Harness) -> Vec<Option<u64>> {
 
 #[test]
 fn a_disk_grows_in_service_and_its_clients_are_told() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     harness.apply_well(&grown(3 << 20));
     assert_eq!(harness.disks.served(), (2, 2), "none was taken out of service");
@@ -171,9 +155,9 @@ fn a_disk_grows_in_service_and_its_clients_are_told() {
 
 #[test]
 fn a_disk_that_cannot_grow_goes_on_as_it_was() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
-    let files = harness.disks.store(STORE);
+    let files = harness.disks.store(DISK_STORE);
     // Something has a file open, as when an administrator looks at it.
     harness.disks.refuse_resuming(true);
     let operation = harness.apply(&grown(2 << 20));
@@ -181,7 +165,7 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     assert_eq!(harness.node.config(), two_disks());
     harness.disks.refuse_resuming(false);
     wait_until("it is tried again", || harness.disks.served().0 == 2);
-    assert_eq!(offered(&harness), ["boot", "data"]);
+    assert_eq!(harness.offered(), ["boot", "data"]);
     // The file may have become larger before; that is no error, and told as it is.
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
 
@@ -194,68 +178,68 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     );
     assert_eq!(harness.disks.served().0, 2, "{error}");
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
-    assert_eq!(offered(&harness), ["boot", "data"]);
+    assert_eq!(harness.offered(), ["boot", "data"]);
 }
 
 #[test]
 fn a_disk_that_is_too_small_grows_when_it_is_opened() {
-    let harness = harness();
+    let harness = Harness::with_store();
     let mut config = two_disks();
     config.disks.truncate(1);
     harness.apply_well(&config);
     let disks = harness.disks.host_left();
     let (store, devices) = harness.kill();
-    let files = disks.take_store(STORE);
+    let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
     // Changed while it has failed.
     config.disks[0].size_bytes = Some("2097152".parse().unwrap());
     harness.apply_well(&config);
-    harness.disks.put_store(STORE, files);
+    harness.disks.put_store(DISK_STORE, files);
     wait_until("the disk is there", || sizes(&harness) == [Some(2 << 20)]);
     wait_until("it is told", || harness.events(EventKind::DiskResized.id()).len() == 1);
 }
 
 #[test]
 fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     let disks = harness.disks.host_left();
     let (store, devices) = harness.kill();
-    let files = disks.take_store(STORE);
+    let files = disks.take_store(DISK_STORE);
     let left = files
         .files()
         .into_iter()
         .chain([(suimon_ports::FileName::new(".x.vhdx.suimon-new").unwrap(), vec![1])]);
-    disks.put_store(STORE, suimon_ports::testing::MemoryStore::with_files(left));
+    disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(left));
     let harness = Harness::with_disks(store, devices, disks);
-    assert_eq!(harness.disks.files(STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.disks.served().0, 2);
 }
 
 #[test]
 fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     let disks = harness.disks.host_left();
     let (store, devices) = harness.kill();
-    let files = disks.take_store(STORE);
+    let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
     let status = harness.node.disk("boot").unwrap();
     assert_eq!(status.state, StorageState::Failed);
-    assert!(status.reason.unwrap().contains(STORE));
+    assert!(status.reason.unwrap().contains(DISK_STORE));
     assert_eq!(harness.node.stores()[0].state, StorageState::Failed);
     assert_eq!(harness.events(EventKind::DiskFailed.id()).len(), 2);
 
-    harness.disks.put_store(STORE, files);
+    harness.disks.put_store(DISK_STORE, files);
     wait_until("the disks are there", || harness.disks.served().0 == 2);
     wait_until("it is told", || harness.events(EventKind::DiskRecovered.id()).len() == 2);
-    assert_eq!(offered(&harness), ["boot", "data"]);
+    assert_eq!(harness.offered(), ["boot", "data"]);
     assert!(harness.events(EventKind::DiskFileMade.id()).len() <= 2, "nothing is made anew");
 }
 
 #[test]
 fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
-    let harness = harness();
+    let harness = Harness::with_store();
     let mut config = two_disks();
     config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
     config.disks[0].qos.min_iops = Some(600);
@@ -286,7 +270,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
 
 #[test]
 fn limits_that_were_not_made_are_taken_back() {
-    let harness = harness();
+    let harness = Harness::with_store();
     let mut config = two_disks();
     config.stores[0].capability_iops = Some(StoreCapability::Declared(1000));
     harness.apply_well(&config);
@@ -299,25 +283,58 @@ fn limits_that_were_not_made_are_taken_back() {
 
 #[test]
 fn a_disk_goes_with_its_file_only_if_that_is_asked_for() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     let delete = |disk: &str| Edit::Disk(ResourceEdit::Delete(name(disk)));
     harness.change(delete("boot"));
-    assert_eq!(harness.disks.files(STORE), ["boot.raw", "data.vhdx"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     let options = ChangeOptions { with_file: true, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(delete("data"), options).unwrap();
     harness.node.wait_operation(operation.id, PATIENCE).unwrap();
-    assert_eq!(harness.disks.files(STORE), ["boot.raw"]);
+    assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw"]);
+}
+
+#[test]
+fn a_disk_that_the_plane_has_lost_has_failed_and_is_tried_again() {
+    let harness = Harness::with_store();
+    harness.apply_well(&two_disks());
+    let files = harness.disks.take_store(DISK_STORE);
+    harness.disks.lose("no processor takes it");
+    let failed = || harness.events(EventKind::DiskFailed.id());
+    wait_until("it is told", || failed().len() == 2);
+    assert!(failed()[0].text.contains("no processor takes it"), "{:?}", failed());
+    harness.disks.put_store(DISK_STORE, files);
+    wait_until("the disks are there", || harness.disks.served().0 == 2);
+    wait_until("it is told", || harness.events(EventKind::DiskRecovered.id()).len() == 2);
+    assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
+    assert_eq!(harness.offered(), ["boot", "data"]);
+}
+
+#[test]
+fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
+    let harness = Harness::with_store();
+    harness.apply_well(&two_disks());
+    harness.disks.stall(true);
+    wait_until("it is told", || harness.events(EventKind::DiskStalled.id()).len() == 2);
+    let event = &harness.events(EventKind::DiskStalled.id())[0];
+    assert_eq!(event.text, "Store fast has not answered for 5 s; the disk's requests wait.");
+    assert_eq!((event.subject.as_str(), &event.fields["store"]), ("disk/boot", &"fast".to_owned()));
+    let status = harness.node.disk("boot").unwrap();
+    assert_eq!(status.state, StorageState::Stalled);
+    assert_eq!(status.reason.unwrap(), "the store has not answered for 5 s");
+    harness.disks.stall(false);
+    wait_until("it is told", || harness.events(EventKind::DiskAnswered.id()).len() == 2);
+    assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
 }
 
 /// The locks of a killed process end a moment after it.
 #[test]
 fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
-    let harness = harness();
+    let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     let disks = harness.disks.host_left();
     let (store, devices) = harness.kill();
-    let files = disks.take_store(STORE);
+    let files = disks.take_store(DISK_STORE);
     let held = suimon_ports::StoreFiles::open(
         &files,
         &suimon_ports::FileName::new("boot.raw").unwrap(),
@@ -325,7 +342,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
         512,
     )
     .unwrap();
-    disks.put_store(STORE, files);
+    disks.put_store(DISK_STORE, files);
     let release = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(200));
         drop(held);

@@ -10,6 +10,8 @@ use suimon_image::Shape;
 use suimon_ports::{FileName, VhostUserDiskSpec, VhostUserMode, VhostUserPromise};
 use suimon_storage::images;
 
+use crate::wanted::{Claim, clean};
+
 /// A disk as desired, and its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedDisk {
@@ -61,14 +63,19 @@ impl WantedDisk {
         self.fixed() == other.fixed()
     }
 
-    /// What only one disk can have at a time.
-    pub(crate) fn claims(&self) -> BTreeSet<PathBuf> {
+    /// What it has for itself.
+    pub(crate) fn claims(&self) -> BTreeSet<Claim> {
         let file = match self.config.effective_file() {
             Some(file) => self.store.path.join(file.as_str()),
             None => self.store.path.clone(),
         };
-        let socket = self.config.vhost_user.as_ref().map(|of| of.socket.clone());
-        std::iter::once(file).chain(socket).collect()
+        let socket = self.config.vhost_user.as_ref().map(|of| Claim::Socket(clean(&of.socket)));
+        std::iter::once(Claim::File(clean(&file))).chain(socket).collect()
+    }
+
+    /// The socket on which it is offered to NBD clients, perhaps with other disks.
+    pub(crate) fn nbd_socket(&self) -> Option<PathBuf> {
+        self.config.nbd.as_ref()?.socket.as_deref().map(clean)
     }
 
     /// The socket files that opening it makes.

@@ -40,6 +40,28 @@ impl HostLeft {
 pub(crate) struct FakeDevices {
     inner: Arc<Mutex<Inner>>,
     left: Arc<Mutex<HostLeft>>,
+    bound: BoundSockets,
+}
+
+/// The sockets that the process listens on, of NICs and of disks.
+#[derive(Clone, Default)]
+pub(crate) struct BoundSockets(Arc<Mutex<BTreeSet<PathBuf>>>);
+
+impl BoundSockets {
+    pub(crate) fn bind(&self, path: &Path) -> Result<(), DeviceError> {
+        match self.lock().insert(path.to_owned()) {
+            true => Ok(()),
+            false => Err(refused(DeviceErrorKind::Busy)),
+        }
+    }
+
+    pub(crate) fn release(&self, path: &Path) {
+        self.lock().remove(path);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Inner {
@@ -102,7 +124,12 @@ struct Opened {
 
 impl FakeDevices {
     pub(crate) fn on_host(left: HostLeft) -> Self {
-        Self { inner: Arc::default(), left: Arc::new(Mutex::new(left)) }
+        Self { left: Arc::new(Mutex::new(left)), ..Self::default() }
+    }
+
+    /// What its NICs listen on; disks of the same process may share it.
+    pub(crate) fn bound(&self) -> BoundSockets {
+        self.bound.clone()
     }
 
     /// What is left of the host when the process is killed now.
@@ -183,7 +210,7 @@ impl FakeDevices {
         let inner = self.lock();
         let sockets = inner.probed_open.iter().filter_map(|claim| match claim {
             Claim::Socket(path) => Some(path.clone()),
-            Claim::Device(_) => None,
+            Claim::Device(_) | Claim::File(_) => None,
         });
         sockets.collect()
     }
@@ -243,7 +270,7 @@ impl Inner {
         let claim = claim(spec);
         let is_missing = match &claim {
             Claim::Device(tap) => self.missing.contains(&tap.device),
-            Claim::Socket(_) => false,
+            Claim::Socket(_) | Claim::File(_) => false,
         };
         if is_missing {
             return Err(refused(DeviceErrorKind::Missing));
@@ -295,6 +322,7 @@ impl DeviceFactory for FakeDevices {
         let mut inner = self.lock();
         inner.count_call()?;
         inner.check(spec)?;
+        socket_of(spec).map_or(Ok(()), |path| self.bound.bind(&path))?;
         self.left().taps.extend(tap_of(spec));
         let socket = socket_of(spec).map(|path| (self.left().make_file(&path), path));
         inner.open.insert(claim(spec), Opened { port, spec: spec.clone(), observer });
@@ -430,6 +458,7 @@ impl Drop for FakeDevice {
         }
         drop(inner);
         if let Some((identity, path)) = &self.socket {
+            self.host.bound.release(path);
             let mut left = self.host.left();
             if left.sockets.get(path) == Some(identity) {
                 left.sockets.remove(path);

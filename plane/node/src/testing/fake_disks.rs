@@ -1,6 +1,6 @@
 //! Stores in memory, a storage plane without processors, and sockets that are remembered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,11 +10,13 @@ use suimon_ports::{
     DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace, NbdServerSpec,
     StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
 };
-use suimon_quantity::{DiskId, StoreId};
-use suimon_storage::{DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoreView};
+use suimon_quantity::{DiskId, ProcessorId, StoreId};
+use suimon_storage::{
+    DiskSpec, DiskTally, DiskView, NotResumed, PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
+};
 use suimon_storage_qos::{Capability, Promises, Proposal, Refusal, Store, StoreSpec};
 
-use crate::testing::refused;
+use crate::testing::{BoundSockets, refused};
 use crate::{DiskParts, DiskPlane};
 
 /// Everything that disks of one host need. Clones are the same.
@@ -45,7 +47,11 @@ struct World {
     devices: PacedDevices,
     /// What the plane shows of stores, and reports.
     views: Vec<StoreView>,
-    notices: Vec<PlaneNotice>,
+    notices: VecDeque<PlaneNotice>,
+    /// What NICs and disks listen on.
+    bound: BoundSockets,
+    /// Whether stores do not answer.
+    stalls: bool,
 }
 
 impl FakeDisks {
@@ -92,7 +98,7 @@ impl FakeDisks {
 
     /// The plane reports something.
     pub(crate) fn report(&self, notice: PlaneNotice) {
-        self.lock().notices.push(notice);
+        self.lock().notices.push_back(notice);
     }
 
     /// Whether sockets at this path can be bound.
@@ -186,6 +192,30 @@ impl FakeDisks {
         self.lock().connected = is_connected;
     }
 
+    /// They listen on the same host as these NICs.
+    pub(crate) fn share_sockets(&self, bound: BoundSockets) {
+        self.lock().bound = bound;
+    }
+
+    /// The store of every disk answers no more, or does again.
+    pub(crate) fn stall(&self, stalls: bool) {
+        let mut world = self.lock();
+        world.stalls = stalls;
+        let waited = STALLED_AFTER;
+        let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
+        let told = disks.into_iter().map(|disk| PlaneNotice::DiskStall { disk, stalls, waited });
+        world.notices.extend(told);
+    }
+
+    /// The plane loses all disks, and says so.
+    pub(crate) fn lose(&self, reason: &str) {
+        let mut world = self.lock();
+        for disk in std::mem::take(&mut world.in_service).into_keys() {
+            let reason = reason.to_owned();
+            world.notices.push_back(PlaneNotice::DiskLost { disk, reason });
+        }
+    }
+
     /// A store that is there.
     pub(crate) fn store(&self, path: &str) -> MemoryFiles {
         self.lock().stores[Path::new(path)].clone()
@@ -193,6 +223,10 @@ impl FakeDisks {
 
     fn lock(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bind(&self, socket: &Path) -> Result<(), DeviceError> {
+        self.lock().bound.bind(socket)
     }
 
     fn check(&self, socket: &Path) -> Result<(), DeviceError> {
@@ -249,6 +283,8 @@ impl DiskPlane for FakeDisks {
         }
     }
 
+    fn begin_end(&self, _disk: DiskId) {}
+
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         self.lock().in_service.remove(&disk).ok_or(PlaneError::NoSuchDisk)
     }
@@ -280,7 +316,15 @@ impl DiskPlane for FakeDisks {
     }
 
     fn disks(&self) -> Vec<DiskView> {
-        Vec::new()
+        let world = self.lock();
+        let view = |disk: &DiskId| DiskView {
+            disk: *disk,
+            processor: ProcessorId(0),
+            clients: 0,
+            tally: DiskTally::default(),
+            stalled: world.stalls.then_some(STALLED_AFTER),
+        };
+        world.in_service.keys().map(view).collect()
     }
 
     fn stores(&self) -> Vec<StoreView> {
@@ -288,7 +332,7 @@ impl DiskPlane for FakeDisks {
     }
 
     fn poll_notice(&self) -> Option<PlaneNotice> {
-        self.lock().notices.pop()
+        self.lock().notices.pop_front()
     }
 }
 
@@ -313,6 +357,7 @@ impl DiskDevices for FakeDisks {
         _observer: Arc<dyn DiskObserver>,
     ) -> Result<Box<dyn DiskDevice>, DeviceError> {
         self.check(&spec.socket)?;
+        self.bind(&spec.socket)?;
         self.lock().sockets.insert(spec.socket.clone(), disk);
         Ok(Box::new(FakeDevice { world: self.clone(), socket: spec.socket.clone() }))
     }
@@ -329,6 +374,7 @@ impl DiskDevices for FakeDisks {
         let place = path_of(&spec.place());
         self.check(&place)?;
         self.check_files(spec)?;
+        self.bind(&place)?;
         self.lock().listeners.insert(place, (spec.clone(), exports));
         Ok(Box::new(FakeListener { world: self.clone(), place: spec.place() }))
     }
@@ -357,7 +403,9 @@ impl DiskDevice for FakeDevice {
 
 impl Drop for FakeDevice {
     fn drop(&mut self) {
-        self.world.lock().sockets.remove(&self.socket);
+        let mut world = self.world.lock();
+        world.sockets.remove(&self.socket);
+        world.bound.release(&self.socket);
     }
 }
 
@@ -387,7 +435,11 @@ impl DiskListener for FakeListener {
 
 impl Drop for FakeListener {
     fn drop(&mut self) {
-        let exports = self.world.lock().listeners.remove(&path_of(&self.place));
+        let place = path_of(&self.place);
+        let mut world = self.world.lock();
+        world.bound.release(&place);
+        let exports = world.listeners.remove(&place);
+        drop(world);
         drop(exports);
     }
 }

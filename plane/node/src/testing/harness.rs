@@ -15,6 +15,9 @@ use crate::{Edit, NoListener, Node, NodeParts};
 /// Long enough for anything that is not stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Where [`Harness::with_store`] has its store.
+pub(crate) const DISK_STORE: &str = "/srv/fast";
+
 pub(crate) struct Harness {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) devices: FakeDevices,
@@ -34,9 +37,16 @@ impl Harness {
         Self::with_disks(store, devices, FakeDisks::default())
     }
 
+    /// A new host with an empty store for disks at [`DISK_STORE`], and nothing desired.
+    pub(crate) fn with_store() -> Self {
+        let disks = FakeDisks::with_store(DISK_STORE);
+        Self::with_disks(MemoryStore::default(), FakeDevices::default(), disks)
+    }
+
     /// The same, with what it has of disks.
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
         let store = Arc::new(store);
+        disks.share_sockets(devices.bound());
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
         let node = Node::open(NodeParts {
             store: store.clone(),
@@ -82,6 +92,11 @@ impl Harness {
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
         let all = self.node.events(0, usize::MAX, Severity::Info).events;
         all.into_iter().filter(|event| event.id == id).collect()
+    }
+
+    /// Names of the disks that are offered to NBD clients, by socket.
+    pub(crate) fn offered(&self) -> Vec<String> {
+        self.disks.sockets().1.into_values().flatten().collect()
     }
 
     pub(crate) fn ports(&self) -> BTreeMap<String, PortId> {

@@ -9,9 +9,9 @@ mod harness;
 mod memory_store;
 
 pub(crate) use bare_node::bare_node;
-pub(crate) use fake_devices::{FakeDevices, LINK, mac_of, refused};
+pub(crate) use fake_devices::{BoundSockets, FakeDevices, LINK, mac_of, refused};
 pub(crate) use fake_disks::FakeDisks;
 pub(crate) use fake_members::FakeMembers;
 pub(crate) use fake_plane::FakePlane;
-pub(crate) use harness::{Harness, PATIENCE, cpu_places, host, name, wait_until};
+pub(crate) use harness::{DISK_STORE, Harness, PATIENCE, cpu_places, host, name, wait_until};
 pub(crate) use memory_store::{MemoryStore, StoreFailure};

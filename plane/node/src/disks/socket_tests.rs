@@ -1,0 +1,118 @@
+//! Sockets that go from one disk to another, or between disks and NICs, in one change.
+
+use suimon_contract::{HostConfig, OperationState};
+
+use crate::testing::{Harness, host};
+
+/// A disk for NBD clients, a disk of a VM, and a NIC of a VM, each at a socket.
+fn config(nbd: &str, vm: &str, nic: &str) -> HostConfig {
+    host(&format!(
+        r#"
+        [[switch]]
+        name = "lan"
+        kind = "private"
+        [[nic]]
+        name = "web"
+        switch = "lan"
+        backend = "vhost-user"
+        socket = "{nic}"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[disk]]
+        name = "a"
+        store = "fast"
+        format = "raw"
+        size_bytes = 1048576
+        nbd = {{ socket = "{nbd}" }}
+        [[disk]]
+        name = "b"
+        store = "fast"
+        format = "raw"
+        size_bytes = 1048576
+        vhost_user = {{ socket = "{vm}" }}
+        "#
+    ))
+}
+
+const SOCKETS: [&str; 3] = ["/run/1.sock", "/run/2.sock", "/run/3.sock"];
+
+/// Everything is where the configuration has it.
+fn assert_at(harness: &Harness, [nbd, vm, nic]: [&str; 3]) {
+    let (disks, listeners) = harness.disks.sockets();
+    assert_eq!(listeners.into_keys().collect::<Vec<_>>(), [std::path::PathBuf::from(nbd)]);
+    assert_eq!(harness.offered(), ["a"]);
+    assert_eq!(disks, [std::path::PathBuf::from(vm)]);
+    assert_eq!(harness.devices.sockets(), [nic.into()].into());
+    assert_eq!(harness.disks.served().0, 2);
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn sockets_go_round_between_disks_and_nics() {
+    let [x, y, z] = SOCKETS;
+    let orders = [[x, y, z], [y, x, z], [x, z, y], [z, y, x], [y, z, x], [z, x, y]];
+    let harness = Harness::with_store();
+    for from in orders {
+        for to in orders {
+            for [nbd, vm, nic] in [from, to] {
+                harness.apply_well(&config(nbd, vm, nic));
+            }
+            assert_at(&harness, to);
+        }
+    }
+}
+
+#[test]
+fn what_fails_gives_every_socket_back() {
+    let [x, y, z] = SOCKETS;
+    let harness = Harness::with_store();
+    harness.apply_well(&config(x, y, z));
+    for [nbd, vm, nic] in [[y, x, z], [x, z, y], [z, y, x], [y, z, x], [z, x, y]] {
+        // The last step is refused, when everything else is where it should go.
+        let mut after = config(nbd, vm, nic);
+        let refused = "/run/refused.sock";
+        let mut last = after.disks[1].clone();
+        last.name = "last".parse().unwrap();
+        last.vhost_user.as_mut().unwrap().socket = refused.into();
+        after.disks.push(last);
+        harness.disks.refuse(refused, true);
+        assert_eq!(harness.apply(&after).state, OperationState::Failed);
+        assert_at(&harness, SOCKETS);
+        let failed = harness.events(suimon_contract::EventKind::DiskFailed.id());
+        assert!(failed.is_empty(), "{failed:?}");
+    }
+}
+
+#[test]
+fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
+    let [x, y, z] = SOCKETS;
+    let harness = Harness::with_store();
+    let all = config(x, y, z);
+    for gone in 0..3 {
+        for heir in (0..3).filter(|heir| *heir != gone) {
+            harness.apply_well(&all);
+            let mut sockets = SOCKETS;
+            sockets[heir] = SOCKETS[gone];
+            sockets[gone] = "/run/nobody.sock";
+            let mut after = config(sockets[0], sockets[1], sockets[2]);
+            match gone {
+                2 => after.nics.clear(),
+                disk => drop(after.disks.remove(disk)),
+            }
+            harness.apply_well(&after);
+            harness.assert_consistent(&[]);
+        }
+    }
+}
+
+/// Clients of a disk whose socket somebody else gets stay with it.
+#[test]
+fn a_disk_whose_nbd_socket_moves_stays_in_service() {
+    let [x, y, z] = SOCKETS;
+    let harness = Harness::with_store();
+    harness.apply_well(&config(x, y, z));
+    let (_, taken) = harness.disks.served();
+    harness.apply_well(&config(z, y, x));
+    assert_eq!(harness.disks.served(), (2, taken));
+}

@@ -1,0 +1,66 @@
+//! Disks of processors that end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use suimon_ports::{FileIo, FileIoSource, ProcessorWorks};
+use suimon_quantity::ProcessorId;
+
+use crate::fakes::{FakeFile, FakeIo};
+use crate::kinds::KINDS;
+use crate::plane_suspend_tests::{DISK, Processors, close};
+use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
+
+/// A system that has I/O for so many processors.
+struct Scarce(AtomicUsize);
+
+impl FileIoSource for Scarce {
+    fn open(&self) -> io::Result<Box<dyn FileIo>> {
+        let left = |count: usize| count.checked_sub(1);
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        taken.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        Ok(Box::new(FakeIo::new(7, 16)))
+    }
+}
+
+fn disk() -> (DiskSpec, Arc<FakeFile>) {
+    let memory = (KINDS[0].create)();
+    let image = (KINDS[0].open)(&memory);
+    let file = FakeFile::new(memory);
+    (DiskSpec { layers: vec![DiskLayer { image, file: file.clone() }] }, file)
+}
+
+#[test]
+fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
+    let source = Arc::new(Scarce(AtomicUsize::new(1)));
+    let plane = StoragePlane::new(source.clone());
+    let processors = Processors::start(&plane, 2);
+    let (spec, file) = disk();
+    plane.add_disk(DISK, spec, None).unwrap();
+    plane.retire(&[ProcessorId(0)]);
+    let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
+        panic!("nobody is told")
+    };
+    assert!(lost == DISK && reason.contains("no io_uring"), "{reason}");
+    assert_eq!(Arc::strong_count(&file), 1, "nobody has its file open");
+    assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
+    // It can be opened again where there is I/O.
+    source.0.store(1, Ordering::Relaxed);
+    plane.add_disk(DISK, disk().0, None).unwrap();
+    assert_eq!(plane.disks()[0].processor, ProcessorId(1));
+    close(plane.take_disk(DISK).unwrap());
+    drop(processors);
+}
+
+#[test]
+fn a_disk_that_can_be_moved_is_and_nothing_is_told() {
+    let plane = StoragePlane::new(Arc::new(Scarce(AtomicUsize::new(2))));
+    let processors = Processors::start(&plane, 2);
+    plane.add_disk(DISK, disk().0, None).unwrap();
+    plane.retire(&[ProcessorId(0)]);
+    assert!(plane.poll_notice().is_none());
+    assert_eq!(plane.disks()[0].processor, ProcessorId(1));
+    close(plane.take_disk(DISK).unwrap());
+    drop(processors);
+}

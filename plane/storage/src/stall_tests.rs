@@ -1,0 +1,115 @@
+//! Stores that do not answer, by way of the plane.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_ports::{DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
+use suimon_quantity::DiskId;
+
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
+use crate::kinds::KINDS;
+use crate::plane_suspend_tests::{DISK, Processors, answer, ask, close};
+use crate::work_tests::WRITE;
+use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
+
+/// The other disk of the same processor, whose store answers.
+const OTHER: DiskId = DiskId(4);
+
+/// I/O that goes wrong as it is told.
+#[derive(Default)]
+struct Source(Arc<Mutex<Trouble>>);
+
+impl FileIoSource for Source {
+    fn open(&self) -> io::Result<Box<dyn FileIo>> {
+        let mut io = FakeIo::new(7, 16);
+        io.trouble = Arc::clone(&self.0);
+        Ok(Box::new(io))
+    }
+}
+
+impl Source {
+    /// The file that was opened first answers no more, or does again.
+    fn stall(&self, stalls: bool) {
+        self.0.lock().unwrap().stalled_file = stalls.then_some(FileSlot(0));
+    }
+}
+
+fn add(plane: &StoragePlane, disk: DiskId) -> (Arc<FakeFile>, Arc<Mutex<Client>>) {
+    let memory = (KINDS[0].create)();
+    let image = (KINDS[0].open)(&memory);
+    let file = FakeFile::new(memory);
+    let layer = DiskLayer { image, file: file.clone() };
+    plane.add_disk(disk, DiskSpec { layers: vec![layer] }, None).unwrap();
+    let queue = FakeQueue::new(4);
+    queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
+    let client = Arc::clone(&queue.client);
+    plane.attach(disk, 0, Box::new(queue));
+    (file, client)
+}
+
+/// What is told of stalls next.
+fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        assert!(Instant::now() < deadline, "nobody is told");
+        if let Some(PlaneNotice::DiskStall { disk, stalls, waited }) = plane.poll_notice() {
+            return (disk, stalls, waited);
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_stall_is_told_and_its_end_while_others_go_on() {
+    let source = Arc::new(Source::default());
+    let plane = StoragePlane::new(source.clone());
+    let processors = Processors::start(&plane, 1);
+    let ((_, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
+    source.stall(true);
+    ask(&client, 0, WRITE, 0);
+    let (disk, stalls, waited) = stall(&plane);
+    assert!((disk, stalls) == (DISK, true) && waited >= STALLED_AFTER, "{waited:?}");
+    ask(&other, 1, WRITE, 0);
+    assert_eq!(answer(&other), (1, DiskOutcome::Done));
+    let stalled = plane.disks().into_iter().map(|view| view.stalled.is_some());
+    assert_eq!(stalled.collect::<Vec<_>>(), [true, false]);
+    assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Stalled)));
+
+    source.stall(false);
+    assert_eq!(answer(&client), (0, DiskOutcome::Done));
+    let (disk, stalls, _) = stall(&plane);
+    assert_eq!((disk, stalls), (DISK, false));
+    assert!(plane.disks().iter().all(|view| view.stalled.is_none()));
+    for disk in [DISK, OTHER] {
+        close(plane.take_disk(disk).unwrap());
+    }
+    drop(processors);
+}
+
+#[test]
+fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
+    let source = Arc::new(Source::default());
+    let plane = StoragePlane::new(source.clone());
+    let processors = Processors::start(&plane, 1);
+    let ((file, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
+    source.stall(true);
+    ask(&client, 0, WRITE, 0);
+    assert!(stall(&plane).1);
+    plane.begin_end(DISK);
+    plane.detach_disk(DISK);
+    assert!(matches!(plane.take_disk(DISK), Err(PlaneError::Stalled)));
+    assert!(Arc::strong_count(&file) > 1, "the system still works on it");
+    assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
+    ask(&other, 1, WRITE, 0);
+    assert_eq!(answer(&other), (1, DiskOutcome::Done));
+
+    source.stall(false);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Arc::strong_count(&file) > 1 {
+        assert!(Instant::now() < deadline, "its file is not let go");
+        std::thread::yield_now();
+    }
+    close(plane.take_disk(OTHER).unwrap());
+    drop(processors);
+}

@@ -1,0 +1,173 @@
+//! A client of a disk over NBD: one request at a time, and nothing hidden. It says whether
+//! the server is gone or has answered with an error, and sends nothing a second time.
+//!
+//! Protocol: <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, fixed
+//! newstyle handshake, simple replies.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// No request takes longer on a disk that works.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const OPTION_MAGIC: &[u8; 8] = b"IHAVEOPT";
+const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+/// Fixed newstyle, and no zeros after `NBD_OPT_EXPORT_NAME`.
+const CLIENT_FLAGS: u32 = 3;
+const OPTION_GO: u32 = 7;
+const REPLY_ACK: u32 = 1;
+const REPLY_INFO: u32 = 3;
+/// Bytes of a reply to an option that are taken at most.
+const OPTION_REPLY_MAX: u32 = 4096;
+
+const COMMAND_READ: u16 = 0;
+const COMMAND_WRITE: u16 = 1;
+const COMMAND_FLUSH: u16 = 3;
+const COMMAND_WRITE_ZEROES: u16 = 6;
+/// The write is durable when it is answered.
+const FLAG_FUA: u16 = 1;
+
+/// Why a request was not answered well.
+#[derive(Debug)]
+pub enum NbdFailure {
+    /// The connection ended; nobody knows whether the request was carried out.
+    Gone(io::Error),
+    /// The server answered with this error number.
+    Refused(u32),
+}
+
+impl std::fmt::Display for NbdFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Gone(error) => write!(f, "the server is gone: {error}"),
+            Self::Refused(code) => write!(f, "the server answered with error {code}"),
+        }
+    }
+}
+
+impl std::error::Error for NbdFailure {}
+
+impl From<io::Error> for NbdFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+/// A connection to one disk.
+#[derive(Debug)]
+pub struct NbdClient {
+    stream: UnixStream,
+    requests: u64,
+}
+
+impl NbdClient {
+    /// Connects to the disk `name` at a socket.
+    ///
+    /// # Errors
+    /// Nobody listens there, or the disk is not offered.
+    pub fn connect(socket: &str, name: &str) -> Result<Self> {
+        let mut stream = UnixStream::connect(socket).with_context(|| socket.to_owned())?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting)?;
+        ensure!(greeting[..8] == *b"NBDMAGIC" && greeting[8..16] == *OPTION_MAGIC, "no NBD server");
+        let mut words = CLIENT_FLAGS.to_be_bytes().to_vec();
+        words.extend(OPTION_MAGIC);
+        words.extend(OPTION_GO.to_be_bytes());
+        let length = u32::try_from(name.len())?;
+        // The name, and no requests for information.
+        words.extend((length + 6).to_be_bytes());
+        words.extend(length.to_be_bytes());
+        words.extend(name.as_bytes());
+        words.extend([0, 0]);
+        stream.write_all(&words)?;
+        loop {
+            let mut head = [0; 20];
+            stream.read_exact(&mut head)?;
+            let number =
+                |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap_or([0; 4]));
+            ensure!(head[..8] == OPTION_REPLY_MAGIC.to_be_bytes(), "no reply to an option");
+            let (kind, length) = (number(12), number(16));
+            ensure!(length <= OPTION_REPLY_MAX, "a reply of {length} bytes to an option");
+            let mut body = vec![0; length as usize];
+            stream.read_exact(&mut body)?;
+            match kind {
+                REPLY_ACK => return Ok(Self { stream, requests: 0 }),
+                REPLY_INFO => {}
+                _ => {
+                    bail!("disk {name} is refused ({kind:#x}): {}", String::from_utf8_lossy(&body))
+                }
+            }
+        }
+    }
+
+    /// Reads `to.len()` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// See [`NbdFailure`].
+    pub fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), NbdFailure> {
+        self.ask(COMMAND_READ, 0, offset, to.len() as u64, &[])?;
+        Ok(self.stream.read_exact(to)?)
+    }
+
+    /// Writes; durably if `is_durable`.
+    ///
+    /// # Errors
+    /// See [`NbdFailure`].
+    pub fn write(&mut self, offset: u64, from: &[u8], is_durable: bool) -> Result<(), NbdFailure> {
+        let flags = if is_durable { FLAG_FUA } else { 0 };
+        self.ask(COMMAND_WRITE, flags, offset, from.len() as u64, from)
+    }
+
+    /// Makes zeros of a range, which may be freed for that.
+    ///
+    /// # Errors
+    /// See [`NbdFailure`].
+    pub fn write_zeroes(&mut self, offset: u64, length: u64) -> Result<(), NbdFailure> {
+        self.ask(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
+    }
+
+    /// Makes durable what was answered before.
+    ///
+    /// # Errors
+    /// See [`NbdFailure`].
+    pub fn flush(&mut self) -> Result<(), NbdFailure> {
+        self.ask(COMMAND_FLUSH, 0, 0, 0, &[])
+    }
+
+    fn ask(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> Result<(), NbdFailure> {
+        self.requests += 1;
+        let mut words = REQUEST_MAGIC.to_be_bytes().to_vec();
+        words.extend(flags.to_be_bytes());
+        words.extend(command.to_be_bytes());
+        words.extend(self.requests.to_be_bytes());
+        words.extend(offset.to_be_bytes());
+        let length = u32::try_from(length).map_err(io::Error::other)?;
+        words.extend(length.to_be_bytes());
+        words.extend(payload);
+        self.stream.write_all(&words)?;
+        let mut head = [0; 16];
+        self.stream.read_exact(&mut head)?;
+        if head[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() || head[8..] != self.requests.to_be_bytes()
+        {
+            return Err(io::Error::other("no reply to the request").into());
+        }
+        match u32::from_be_bytes([head[4], head[5], head[6], head[7]]) {
+            0 => Ok(()),
+            code => Err(NbdFailure::Refused(code)),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A block device under a disk fails, or does not answer: the guest is told or waits, an
+//! event names the disk, and nobody else notices.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_rig::{BlockDevice, Daemon, NbdClient, NbdFailure, Rig, until, until_some};
+
+const DISK_BYTES: u64 = 32 << 20;
+const BLOCK: [u8; 4096] = [7; 4096];
+/// The kernel keeps what was read of the device, and reads a little ahead.
+const UNREAD: [u64; 2] = [8 << 20, 24 << 20];
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What never waits for the device takes less than this, also on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+/// A daemon with a disk on a device, and one in a folder.
+fn start(rig: &Rig, device: &BlockDevice) -> Daemon {
+    let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
+    std::fs::create_dir_all(&store).unwrap();
+    let toml = format!(
+        "[[store]]\nname = \"device\"\npath = \"{}\"\n[[store]]\nname = \"fast\"\npath = \
+         \"{store}\"\n[[disk]]\nname = \"bad\"\nstore = \"device\"\nformat = \"pass-through\"\n\
+         nbd = {{ socket = \"{socket}\" }}\n[[disk]]\nname = \"good\"\nstore = \"fast\"\n\
+         format = \"raw\"\nsize_bytes = {DISK_BYTES}\nnbd = {{ socket = \"{socket}\" }}\n",
+        device.path(),
+    );
+    Daemon::start(rig, &toml).unwrap()
+}
+
+fn connect(rig: &Rig, disk: &str) -> NbdClient {
+    NbdClient::connect(&rig.path("nbd.sock"), disk).unwrap()
+}
+
+/// The first event of this kind about the disk on the device.
+fn event(daemon: &Daemon, id: u32) -> Value {
+    until_some("the event", PATIENCE, || {
+        let events = daemon.json(&["event", "list"])?;
+        let events = events.as_array().into_iter().flatten();
+        let mut found = events.filter(|event| event["id"] == id && event["subject"] == "disk/bad");
+        Ok(found.next().cloned())
+    })
+    .unwrap()
+}
+
+fn state(daemon: &Daemon, disk: &str) -> Value {
+    daemon.json(&["disk", "show", disk]).unwrap()["state"].clone()
+}
+
+#[test]
+fn a_device_that_fails_is_told_of_and_others_go_on() {
+    let rig = Rig::new().unwrap();
+    let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
+    let mut daemon = start(&rig, &device);
+    let (mut bad, mut good) = (connect(&rig, "bad"), connect(&rig, "good"));
+    bad.write(0, &BLOCK, true).unwrap();
+    device.fail();
+    let mut found = [0; 4096];
+    let failed = bad.read(1 << 20, &mut found).unwrap_err();
+    assert!(matches!(failed, NbdFailure::Refused(5)), "EIO: {failed}");
+    let failed = bad.write(1 << 20, &BLOCK, false).unwrap_err();
+    assert!(matches!(failed, NbdFailure::Refused(5)), "EIO: {failed}");
+    let event = event(&daemon, 6110);
+    assert!(event["fields"]["detail"].to_string().contains("os error 5"), "{event}");
+    assert_eq!(event["fields"]["offset"], "1048576", "{event}");
+    let counters = &daemon.json(&["disk", "show", "bad"]).unwrap()["counters"];
+    assert_eq!(
+        (&counters["reads"]["errors"], &counters["writes"]["errors"]),
+        (&1.into(), &1.into())
+    );
+    good.write(0, &BLOCK, true).unwrap();
+    good.read(0, &mut found).unwrap();
+    assert_eq!(found, BLOCK);
+    drop((bad, good));
+    assert!(daemon.stop().unwrap().success());
+}
+
+#[test]
+fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
+    let rig = Rig::new().unwrap();
+    let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
+    let mut daemon = start(&rig, &device);
+    let (mut bad, mut good) = (connect(&rig, "bad"), connect(&rig, "good"));
+    bad.write(0, &BLOCK, false).unwrap();
+    device.stall();
+    let reading = std::thread::spawn(move || {
+        let mut found = [0; 4096];
+        bad.read(UNREAD[0], &mut found).map(|()| found)
+    });
+    let told = event(&daemon, 6114);
+    assert_eq!(told["fields"]["store"], "device", "{told}");
+    assert_eq!((state(&daemon, "bad"), state(&daemon, "good")), ("stalled".into(), "ready".into()));
+
+    // Others work, and the daemon does what it is asked.
+    let began = Instant::now();
+    good.write(4096, &BLOCK, true).unwrap();
+    daemon.ok(&["disk", "set", "good", "--qos-max-iops", "1000"]).unwrap();
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+
+    device.go_on();
+    assert_eq!(reading.join().unwrap().unwrap(), [0; 4096]);
+    event(&daemon, 6115);
+    assert_eq!(state(&daemon, "bad"), "ready");
+
+    // It stops although a request is with the device.
+    device.stall();
+    let mut bad = connect(&rig, "bad");
+    let cut_off = std::thread::spawn(move || bad.read(UNREAD[1], &mut [0; 4096]));
+    until("the disk stalls", PATIENCE, || Ok(state(&daemon, "bad") == "stalled")).unwrap();
+    daemon.stop().unwrap();
+    assert!(matches!(cut_off.join().unwrap(), Err(NbdFailure::Gone(_))));
+    device.go_on();
+}
