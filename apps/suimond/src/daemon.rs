@@ -153,7 +153,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         store: Arc::new(store),
         devices: devices.clone(),
         members: devices,
-        disks: host_disks(storage, confinement.clone()),
+        disks: host_disks(storage, &confinement),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),

@@ -18,7 +18,7 @@ use crate::nbd_listener::{self, Exports, Listener};
 
 /// What disks of this host need: `plane` serves them, files and random numbers are the
 /// system's.
-pub fn host_disks(plane: StoragePlane, confinement: Confinement) -> DiskParts {
+pub fn host_disks(plane: StoragePlane, confinement: &Confinement) -> DiskParts {
     DiskParts {
         plane: Arc::new(plane),
         devices: Arc::new(HostDisks::new(confinement)),
@@ -38,7 +38,7 @@ pub(crate) struct HostDisks {
 
 impl HostDisks {
     /// Nothing is open yet.
-    pub(crate) fn new(confinement: Confinement) -> Self {
+    pub(crate) fn new(confinement: &Confinement) -> Self {
         let confine = |role: Role| -> ThreadStart {
             let confinement = confinement.clone();
             Arc::new(move || confinement.confine_thread(role).map_err(Into::into))

@@ -147,10 +147,7 @@ impl Form {
             Self::UnixSocketPath => "an absolute path of at most 107 bytes".into(),
             Self::FilePath => "an absolute path".into(),
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
-            Self::StationIps { most } => format!(
-                "a list of 1 to {most} different IP addresses, each of one station, like \
-                 [\"192.0.2.7\", \"2001:db8::7\"]"
-            ),
+            Self::StationIps { most } => describe_stations(most),
             Self::Accounts { most } => {
                 format!("a list of 1 to {most} names or numbers, like [\"qemu\", \"107\"]")
             }
@@ -363,6 +360,13 @@ fn is_namespace_name(text: &str) -> bool {
 
 fn is_absolute_path(text: &str) -> bool {
     text.starts_with('/') && text.len() <= PATH_BYTES_MAX && !text.contains('\0')
+}
+
+fn describe_stations(most: usize) -> String {
+    format!(
+        "a list of 1 to {most} different IP addresses, each of one station, like \
+         [\"192.0.2.7\", \"2001:db8::7\"]"
+    )
 }
 
 fn describe_networks(most: usize) -> String {

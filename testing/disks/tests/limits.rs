@@ -1,7 +1,6 @@
 //! Storage QoS on a real processor, for a client that nobody here wrote.
 
 use std::process::Command;
-use std::sync::Arc;
 
 use rustix::time::{ClockId, clock_gettime};
 use suimon_disk_tests::{DiskExports, DiskProcessor};

@@ -59,7 +59,7 @@ impl Server {
             store,
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
-            disks: host_disks(storage, Confinement::off()),
+            disks: host_disks(storage, &Confinement::off()),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

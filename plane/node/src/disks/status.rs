@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
-    ApiError, CapabilitySource, DiskConfig, DiskCounters, DiskNbdStatus, DiskRequestCounters,
-    DiskStatus, DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig,
-    QosPolicyKind, QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StorePromises,
-    StoreStatus, TopDisk, WhatIfAnswer, WhatIfRequest,
+    ApiError, CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus,
+    DiskVhostUserStatus, HostConfig, Kind, Name, QosFlowStatus, QosPolicyConfig, QosPolicyKind,
+    QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StorePromises, StoreStatus, TopDisk,
+    WhatIfAnswer, WhatIfRequest,
 };
 use suimon_ports::VhostUserDiskStatus;
 use suimon_quantity::DiskId;
