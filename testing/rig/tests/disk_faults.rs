@@ -87,7 +87,7 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
         let mut found = [0; 4096];
         bad.read(UNREAD[0], &mut found).map(|()| found)
     });
-    let told = event(&daemon, 6114);
+    let told = event(&daemon, 6116);
     assert_eq!(told["fields"]["store"], "device", "{told}");
     assert_eq!((state(&daemon, "bad"), state(&daemon, "good")), ("stalled".into(), "ready".into()));
 
@@ -99,7 +99,7 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
 
     device.go_on();
     assert_eq!(reading.join().unwrap().unwrap(), [0; 4096]);
-    event(&daemon, 6115);
+    event(&daemon, 6117);
     assert_eq!(state(&daemon, "bad"), "ready");
 
     // It stops although a request is with the device.
