@@ -80,6 +80,8 @@ pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
     /// The disk's number.
     pub(crate) disk: usize,
+    /// Whether its client counts on every answer when this process has died.
+    pub(crate) outlives_process: bool,
     /// Requests of it that are not answered.
     pub(crate) under_way: usize,
     /// Whether answers were given that were not made visible.
@@ -201,6 +203,12 @@ impl Disk {
     /// Whether nothing changes where its bytes are.
     pub(crate) fn is_linear(&self) -> bool {
         self.layers[0].image.linear_offset().is_some()
+    }
+
+    /// Whether something of where its bytes are is not in its file yet.
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        self.layers[0].image.uncommitted_bytes() > 0
+            || self.commit.as_ref().is_some_and(|commit| commit.is_of_image)
     }
 
     /// Whether nothing of it is under way.

@@ -104,6 +104,7 @@ pub(crate) struct FakeQueue {
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) payloads: Payloads,
     fd: File,
+    pub(crate) outlives_process: bool,
 }
 
 impl FakeQueue {
@@ -112,6 +113,7 @@ impl FakeQueue {
             client: Arc::default(),
             payloads: Arc::new(Mutex::new(vec![Vec::new(); tags])),
             fd: File::open("/dev/null").unwrap(),
+            outlives_process: false,
         }
     }
 }
@@ -152,6 +154,9 @@ impl DiskQueue for FakeQueue {
     }
     fn is_polled_by_fd(&self) -> bool {
         false
+    }
+    fn outlives_process(&self) -> bool {
+        self.outlives_process
     }
 }
 

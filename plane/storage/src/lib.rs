@@ -67,6 +67,8 @@ mod latency;
 mod mail;
 pub mod measure;
 mod notices;
+#[cfg(test)]
+mod outliving_tests;
 mod plane;
 #[cfg(test)]
 mod plane_retire_tests;

@@ -151,6 +151,9 @@ impl StorageWork {
         let (disk_number, outcome, is_durable) =
             (request.disk, request.outcome, request.is_durable());
         let is_write = matches!(request.op, DiskOp::Write { .. });
+        let is_change = !matches!(request.op, DiskOp::Read | DiskOp::Status { .. });
+        let is_counted_on =
+            is_change && self.queues.get(request.queue).is_some_and(|of| of.outlives_process);
         // What else there is takes as long as others let it.
         if is_write || request.op == DiskOp::Read {
             request.moved = self.now;
@@ -171,6 +174,8 @@ impl StorageWork {
                 _ => image.handle_failed(piece),
             }
         }
+        // Until then only this process knows where the bytes are.
+        let is_to_commit = is_to_commit || (is_counted_on && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
             self.begin_commit(disk_number);

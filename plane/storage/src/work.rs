@@ -141,6 +141,7 @@ impl StorageWork {
         }
         let (place, is_stopped) = (owner.place, owner.service != Service::On);
         let number = self.queues.insert(Queue {
+            outlives_process: queue.outlives_process(),
             queue,
             disk,
             under_way: 0,

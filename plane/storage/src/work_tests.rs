@@ -38,6 +38,16 @@ impl Bench {
     }
 
     pub(crate) fn on(kind: Kind, memory: MemoryFile, seed: u64, capacity: usize) -> Self {
+        Self::with_queue(kind, memory, seed, capacity, FakeQueue::new(TAGS))
+    }
+
+    pub(crate) fn with_queue(
+        kind: Kind,
+        memory: MemoryFile,
+        seed: u64,
+        capacity: usize,
+        queue: FakeQueue,
+    ) -> Self {
         let io = FakeIo::new(seed, capacity);
         let trouble = Arc::clone(&io.trouble);
         let mut work = StorageWork::new(Box::new(io));
@@ -46,7 +56,6 @@ impl Bench {
         let file = FakeFile::new(memory);
         let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
         let disk = work.add_disk(DiskSpec { layers: vec![layer] }, None).unwrap();
-        let queue = FakeQueue::new(REGIONS as usize + 1);
         let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
         let queue = work.add_queue(disk, Box::new(queue)).unwrap();
         Self { work, file, disk, queue, client, payloads, trouble, now: Time::ZERO }
@@ -107,7 +116,7 @@ pub(crate) struct Sector {
     /// Changes that came before those.
     gone: usize,
     /// Changes that were answered.
-    answered: usize,
+    pub(crate) answered: usize,
 }
 
 /// What the whole disk may hold.
@@ -122,6 +131,8 @@ pub(crate) struct Model {
 }
 
 const FLUSH_TAG: u32 = REGIONS as u32;
+/// One for each region, and the flush's.
+pub(crate) const TAGS: usize = REGIONS as usize + 1;
 
 impl Model {
     pub(crate) fn new(seed: u64) -> Self {
@@ -214,7 +225,7 @@ impl Model {
     }
 
     /// Compares what a crash left with what it may have left.
-    fn check_crash(&self, kind: Kind, file: Vec<u8>) {
+    pub(crate) fn check_crash(&self, kind: Kind, file: Vec<u8>) {
         let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
         let found = bench.read(range(0, SIZE));
         for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
@@ -235,7 +246,7 @@ impl Model {
 
 impl Sector {
     /// The first `changes` changes are durable: all but the last of them are gone.
-    fn handle_durable(&mut self, changes: usize) {
+    pub(crate) fn handle_durable(&mut self, changes: usize) {
         let gone = changes.saturating_sub(1).saturating_sub(self.gone);
         self.may_be.drain(..gone);
         self.gone += gone;

@@ -82,8 +82,12 @@ fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
     let plane = plane_of_nics(Arc::new(runtime.clone()), 2);
     let mut idle = 0;
     for seconds in [1, 3600, 86_400] {
-        let sleeps =
-            until(&plane, "at rest", |processor| processor.asleep && runtime.is_at_rest()).sleeps;
+        // It may have been woken between the two looks.
+        let sleeps_still = |sleeps| plane.processors()[0].sleeps == sleeps;
+        let at_rest = until(&plane, "at rest", |processor| {
+            processor.asleep && runtime.is_at_rest() && sleeps_still(processor.sleeps)
+        });
+        let sleeps = at_rest.sleeps;
         let ns = seconds * 1_000_000_000;
         clock.pass(ns);
         let processor = plane.processors().remove(0);

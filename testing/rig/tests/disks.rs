@@ -5,7 +5,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Rig, fio, program, run, until};
+use suimon_rig::{
+    Boot, Daemon, Guest, GuestDisk, GuestSpec, Rig, fio, make_root_disk, program, run, until,
+};
 
 /// After a change, so long until the daemon's figures of the last 5 s have nothing of before
 /// in them.
@@ -13,6 +15,8 @@ const WINDOW: Duration = Duration::from_secs(6);
 /// Of each disk.
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Writes from one death of the daemon to the next, at least.
+const WRITES_PER_LIFE: u64 = 50;
 
 /// A store and disks in it, each offered over NBD.
 fn disks(rig: &Rig, tables: &str) -> String {
@@ -155,31 +159,40 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     assert!(daemon.process().is_running());
 }
 
+/// It starts from one, works on the other, and sees that grow.
 #[test]
-fn a_vm_s_disk_survives_the_daemon_s_deaths() {
+fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let rig = Rig::new().unwrap();
-    let socket = rig.path("vm.sock");
-    let keys = format!("vhost_user = {{ socket = \"{socket}\" }}\nserial = \"S-1\"");
-    let mut daemon = Daemon::start(&rig, &disks(&rig, &disk("boot", "vhdx", &keys))).unwrap();
+    let verify = program("verify-disk").unwrap();
+    let sockets = ["boot", "data"].map(|name| rig.path(&format!("{name}.sock")));
+    let vhost_user = |at: usize| format!("vhost_user = {{ socket = \"{}\" }}", sockets[at]);
+    let tables = disk("boot", "raw", &vhost_user(0))
+        + &disk("data", "vhdx", &(vhost_user(1) + "\nserial = \"S-1\""));
+    let toml = disks(&rig, &tables);
+    let image = rig.file("store/boot.raw");
+    make_root_disk(&rig, &image, DISK_BYTES, &[verify.into()]).unwrap();
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let mut guest = Guest::start(
         &rig,
         &GuestSpec {
             name: "vm".to_owned(),
-            disks: vec![GuestDisk::new(&socket)],
-            programs: vec![program("verify-disk").unwrap().into()],
+            disks: sockets.iter().map(GuestDisk::new).collect(),
+            boot: Boot::RootDisk,
             ..GuestSpec::default()
         },
     )
     .unwrap();
-    let sight = guest.disk("vda").unwrap();
-    assert_eq!((sight.bytes, sight.serial.as_str()), (64 << 20, "S-1"));
-    guest.begin_verifying("/dev/vda", 12, "").unwrap();
+    assert!(guest.run("mount").unwrap().contains("/dev/vda on / type ext4"));
+    let sight = guest.disk("vdb").unwrap();
+    assert_eq!((sight.bytes, sight.serial.as_str()), (DISK_BYTES, "S-1"));
+    guest.begin_verifying("/dev/vdb", 12, "").unwrap();
     for _ in 0..3 {
-        until("VM that is back", Duration::from_secs(20), || {
-            Ok(daemon.json(&["disk", "show", "boot"])?["vhost_user"]["connected"] == true)
+        until("VM that is back", PATIENCE, || {
+            Ok(daemon.json(&["disk", "show", "data"])?["vhost_user"]["connected"] == true)
         })
         .unwrap();
-        std::thread::sleep(Duration::from_millis(700));
+        until("load", PATIENCE, || Ok(requests(&daemon, "data", "writes") > WRITES_PER_LIFE))
+            .unwrap();
         daemon.kill();
         daemon.restart(&rig).unwrap();
     }
@@ -188,4 +201,9 @@ fn a_vm_s_disk_survives_the_daemon_s_deaths() {
     guest.check_disks().unwrap();
     let events = daemon.ok(&["event", "list"]).unwrap();
     assert!(events.contains("6106"), "the driver was ready: {events}");
+
+    daemon.ok(&["disk", "resize", "data", "96MiB"]).unwrap();
+    until("the guest's disk to grow", PATIENCE, || Ok(guest.disk("vdb")?.bytes == 96 << 20))
+        .unwrap();
+    guest.run("echo still there > /root/file && sync && cat /root/file").unwrap();
 }

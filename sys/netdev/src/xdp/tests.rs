@@ -441,7 +441,9 @@ fn as_many_queues_as_the_device_receives_with() {
         );
     }
     // One queue sends at the far end, so one receives here.
-    far_sink.transmit(&patterned(300)).unwrap();
+    while far_sink.transmit(&patterned(300)).unwrap() != Sent::Accepted {
+        std::thread::yield_now();
+    }
     let mut source = shelf.source(1, 0);
     assert!(receive_where(source.as_mut(), is_ours).is_some());
 }
