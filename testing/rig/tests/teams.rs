@@ -47,6 +47,9 @@ fn settle(teamed: &Teamed) {
     until("a second without loss", LIMIT, is_quiet).unwrap();
 }
 
+/// So long that the rates of a second, which the status has, are of the streams alone.
+const STREAM_SECONDS: u32 = 4;
+
 /// Sends eight streams each way, which use both members both ways; meanwhile the status
 /// tells of frames on both.
 fn check_streams(rig: &Rig, teamed: &Teamed) {
@@ -55,8 +58,9 @@ fn check_streams(rig: &Rig, teamed: &Teamed) {
     let guest = &teamed.team.guests[1].namespace;
     for (direction, key) in [(&["-P", "8"][..], "tx"), (&["-P", "8", "--reverse"], "rx")] {
         let report = thread::scope(|scope| {
-            let streams =
-                scope.spawn(|| iperf::measure(guest, &teamed.address, 2, direction).unwrap());
+            let streams = scope.spawn(|| {
+                iperf::measure(guest, &teamed.address, STREAM_SECONDS, direction).unwrap()
+            });
             until("streams on both members", LIMIT, || Ok(shares(teamed, key).is_some())).unwrap();
             streams.join().unwrap()
         });
