@@ -1,10 +1,14 @@
-//! Disks for clients that nobody here wrote: fio, nbdcopy, nbdinfo, qemu-img and qemu-io.
+//! Disks for clients that nobody here wrote: fio, nbdcopy, nbdfuse, nbdinfo, qemu-img and
+//! qemu-io.
 
 mod bench;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
 
 use bench::{Bench, SIZE, done, run, sample};
+use suimon_rig::until;
 
 #[test]
 fn a_disk_is_copied_in_and_out_over_several_connections() {
@@ -26,6 +30,49 @@ fn a_disk_is_copied_in_and_out_over_several_connections() {
     let tally = bench.exports.processor().tally(bench.disk).unwrap();
     assert_eq!((tally.writes.bytes, tally.failed()), (SIZE, 0), "{tally:?}");
     assert!(tally.reads.bytes >= 2 * SIZE && tally.flushes.requests >= 1, "{tally:?}");
+}
+
+/// The disk as a file that nbdfuse shows; dropping it takes it away.
+struct ShownFile {
+    process: Child,
+    path: PathBuf,
+}
+
+impl ShownFile {
+    fn new(bench: &Bench) -> Self {
+        let path = bench.path("shown");
+        std::fs::File::create(&path).unwrap();
+        let process = Command::new("nbdfuse").arg(&path).arg(bench.uri("disk")).spawn().unwrap();
+        let of_disk = || Ok(std::fs::metadata(&path)?.len() == SIZE);
+        until("file of nbdfuse", Duration::from_secs(20), of_disk).unwrap();
+        Self { process, path }
+    }
+}
+
+impl Drop for ShownFile {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.path).status();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_disk_is_used_as_a_file_that_nbdfuse_shows() {
+    let bench = Bench::start();
+    let source = bench.path("source");
+    sample(&source);
+    let shown = ShownFile::new(&bench);
+    let (from, to) = (source.to_str().unwrap(), shown.path.to_str().unwrap());
+    done("dd", &[&format!("if={from}"), &format!("of={to}"), "bs=1M", "conv=notrunc,fsync"]);
+    done("cmp", &[from, to]);
+    done("mkfs.ext4", &["-q", "-F", to]);
+    done("e2fsck", &["-fn", to]);
+    // A hole that is made in the file is one in the disk's.
+    done("fallocate", &["--punch-hole", "--offset", "16M", "--length", "16M", to]);
+    drop(shown);
+    let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
+    assert!(bytes[16 << 20..32 << 20].iter().all(|&byte| byte == 0));
+    assert!(bytes[40 << 20..41 << 20].iter().any(|&byte| byte != 0));
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! A disk over NBD for Linux' own client: in a VM, over its NIC and a switch of ours.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, Rig, run, system_program};
+
+const VM_MAC: &str = "52:54:00:aa:00:01";
+const HOST: &str = "10.77.0.254";
+const VM: &str = "10.77.0.9";
+const DISK_BYTES: u64 = 64 << 20;
+/// The event.
+const CLIENT_REFUSED: u32 = 6114;
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn host(rig: &Rig, device: &str, socket: &str) -> String {
+    let store = rig.path("store");
+    std::fs::create_dir_all(&store).unwrap();
+    format!(
+        "[[switch]]\nname = \"inside\"\nkind = \"internal\"\nhost_device = \"{device}\"\n\
+         [[nic]]\nname = \"vm\"\nswitch = \"inside\"\nbackend = \"vhost-user\"\n\
+         socket = \"{socket}\"\nmac = \"{VM_MAC}\"\n\
+         [[store]]\nname = \"s\"\npath = \"{store}\"\n\
+         [[disk]]\nname = \"data\"\nstore = \"s\"\nformat = \"vhdx\"\nsize_bytes = {DISK_BYTES}\n"
+    )
+}
+
+/// A port that nobody has, a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A VM with the tools of a client, on its address.
+fn vm(rig: &Rig, socket: &str) -> Guest {
+    let programs = ["nbd-client", "mkfs.ext4", "e2fsck", "fio"];
+    let spec = GuestSpec {
+        name: "vm".to_owned(),
+        nics: vec![GuestNic::new(socket, VM_MAC)],
+        programs: programs.map(|name| system_program(name).unwrap()).to_vec(),
+        cpus: 1,
+        memory_mib: 512,
+        ..GuestSpec::default()
+    };
+    let mut vm = Guest::start(rig, &spec).unwrap();
+    vm.address("eth0", &format!("{VM}/24")).unwrap();
+    vm.load("nbd", "nbds_max=1").unwrap();
+    vm
+}
+
+/// The host's NIC on the switch, which outlives the daemon.
+struct HostDevice(String);
+
+impl HostDevice {
+    /// With routes to single addresses, so that no network of the machine is hidden.
+    fn set_up(&self) {
+        run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &self.0]).unwrap();
+        run(&["ip", "route", "add", &format!("{VM}/32"), "dev", &self.0]).unwrap();
+    }
+}
+
+impl Drop for HostDevice {
+    fn drop(&mut self) {
+        let _ = run(&["ip", "link", "delete", &self.0]);
+    }
+}
+
+#[test]
+fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
+    let rig = Rig::new().unwrap();
+    let (device, socket) = (HostDevice(rig.device("h")), rig.path("vm.sock"));
+    let daemon = Daemon::start(&rig, &host(&rig, &device.0, &socket)).unwrap();
+    device.set_up();
+    let mut vm = vm(&rig, &socket);
+    daemon.wait_up("nic", "vm").unwrap();
+
+    let port = free_port();
+    let offer = |addresses: &str| {
+        let (listen, addresses) =
+            (format!("--nbd-listen={HOST}:{port}"), format!("--nbd-addresses={addresses}"));
+        daemon.ok(&["disk", "set", "data", &listen, &addresses, "--nbd-plaintext"]).unwrap();
+    };
+    let connect = format!("nbd-client {HOST} {port} /dev/nbd0 -N data -C 2 -b 4096");
+    offer("192.0.2.0/24");
+    assert!(!vm.run_any(&connect, PATIENCE).unwrap().is_ok(), "another's address was let in");
+    let events = daemon.json(&["event", "list"]).unwrap();
+    let refused = events.as_array().unwrap().iter().find(|event| event["id"] == CLIENT_REFUSED);
+    assert!(refused.is_some_and(|event| event["text"].to_string().contains(VM)), "{events}");
+    offer(VM);
+    let mut must = |command: &str| {
+        let output = vm.run_any(command, PATIENCE).unwrap();
+        assert!(output.is_ok(), "{command}: {}", output.stdout);
+        output.stdout
+    };
+    must(&connect);
+    assert_eq!(must("cat /sys/block/nbd0/size"), (DISK_BYTES / 512).to_string());
+    must("mkfs.ext4 -q /dev/nbd0 && mkdir /mnt && mount /dev/nbd0 /mnt");
+    must(
+        "fio --name=job --filename=/mnt/file --ioengine=libaio --direct=1 --rw=randwrite --bs=4k \
+         --iodepth=16 --fsync=16 --size=8m --verify=crc32c --output-format=terse",
+    );
+    must("md5sum /mnt/file >/tmp/sum && umount /mnt && e2fsck -fn /dev/nbd0");
+    must("nbd-client -d /dev/nbd0");
+    // Another connection finds it.
+    must(&connect);
+    must("mount /dev/nbd0 /mnt && md5sum -c /tmp/sum && umount /mnt");
+    must("blkdiscard /dev/nbd0 && nbd-client -d /dev/nbd0");
+
+    let status = daemon.json(&["disk", "show", "data"]).unwrap();
+    let counters = &status["counters"];
+    for kind in ["reads", "writes", "flushes", "discards"] {
+        assert!(counters[kind]["requests"].as_u64().unwrap() > 0, "{kind}: {status}");
+        assert_eq!(counters[kind]["errors"], 0, "{kind}: {status}");
+    }
+}
