@@ -1,0 +1,140 @@
+//! Maximums of many disks at once on a real processor: sizes from 512 bytes to 1 MB, depths
+//! from 1 to 128, over every window of 5 s.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_disk_tests::{
+    Answers, Asks, Client, ClientSpec, DiskProcessor, OpenedDisk, StoreFolder, never_readable,
+    new_disk,
+};
+use suimon_ports::{FileName, Placement};
+use suimon_quantity::Iops;
+use suimon_storage::images::{DiskFormat, DiskKind};
+use suimon_storage_qos::Limits;
+
+const DISKS: usize = 64;
+const MAX: u64 = 1000;
+/// Bytes that count as one operation.
+const UNIT: u32 = 8192;
+const DISK_BYTES: u64 = 4 << 20;
+const SIZES: [u32; 5] = [512, 4096, 8192, 65_536, 1 << 20];
+const DEPTHS: [u32; 3] = [1, 8, 128];
+const WINDOW: Duration = Duration::from_secs(5);
+const SAMPLES: usize = 40;
+const PAUSE: Duration = Duration::from_millis(250);
+/// What the one disk is held to whose maximum changes every second.
+const CHANGING: [u64; 2] = [500, 1500];
+
+struct LimitedDisk {
+    client: ClientSpec,
+    disk: OpenedDisk,
+    answers: Arc<Answers>,
+}
+
+impl LimitedDisk {
+    /// What a request counts.
+    fn cost(&self) -> u64 {
+        u64::from(self.client.bytes.div_ceil(UNIT))
+    }
+}
+
+fn limits(max: u64) -> Limits {
+    Limits { max_iops: Iops::new(max), ..Limits::default() }
+}
+
+/// The sizes and depths one after the other, then the most usual ones.
+fn client(number: usize) -> ClientSpec {
+    let all = SIZES.len() * DEPTHS.len();
+    let (bytes, depth) = match number {
+        of if of < all => (SIZES[of % SIZES.len()], DEPTHS[of / SIZES.len()]),
+        _ => (4096, 4),
+    };
+    let asks = [Asks::RandomReads, Asks::RandomWrites][number % 2];
+    ClientSpec { asks, depth, bytes, disk_bytes: DISK_BYTES }
+}
+
+fn serve(processor: &DiskProcessor, folder: &Path) -> Vec<LimitedDisk> {
+    let store = StoreFolder::open(folder).unwrap();
+    let add = |number: usize| {
+        let mut plan = new_disk(DiskFormat::Raw, DiskKind::Fixed, Some(DISK_BYTES));
+        plan.file = FileName::new(&format!("{number}.raw")).ok();
+        store.make(&plan).unwrap();
+        plan.size = None;
+        let disk = store.disk(&plan).unwrap();
+        let disk = processor.add_disk(disk, Some(limits(MAX))).unwrap();
+        let spec = client(number);
+        let queue = Client::new(spec, Arc::new(never_readable().unwrap()));
+        let answers = queue.answers();
+        processor.add_queue(disk, Box::new(queue)).unwrap();
+        LimitedDisk { client: spec, disk, answers }
+    };
+    (0..DISKS).map(add).collect()
+}
+
+/// When, and what each disk had been answered then.
+type Seen = (Instant, Vec<u64>);
+
+fn look(disks: &[LimitedDisk]) -> Seen {
+    (Instant::now(), disks.iter().map(|disk| disk.answers.done()).collect())
+}
+
+/// Every window of 5 s of a disk gives its maximum within 2 %, or the one request more or
+/// less that lies on the window's edge.
+fn check(number: usize, disk: &LimitedDisk, seen: &[Seen]) {
+    let mut worst = 0.0_f64;
+    for (first, (from, before)) in seen.iter().enumerate() {
+        let Some((to, after)) = seen[first..].iter().find(|(at, _)| *at - *from >= WINDOW) else {
+            break;
+        };
+        let expected = MAX as f64 * (*to - *from).as_secs_f64();
+        let got = ((after[number] - before[number]) * disk.cost()) as f64;
+        let off = (got - expected).abs();
+        let allowed = expected * 0.02 + disk.cost() as f64;
+        assert!(off <= allowed, "{:?}: {got} where {expected} are due", disk.client);
+        worst = worst.max(off / expected);
+    }
+    if number < SIZES.len() * DEPTHS.len() {
+        let ClientSpec { bytes, depth, .. } = disk.client;
+        println!("{bytes} bytes at depth {depth}: at most {:.2} % off", worst * 100.0);
+    }
+}
+
+#[test]
+fn sixty_four_disks_get_their_maximum_in_every_window() {
+    // In memory, so that no other use of the machine's disk is measured.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let processor = DiskProcessor::start(Placement::Floating).unwrap();
+    let disks = serve(&processor, folder.path());
+    let last = disks.last().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let (began, mut due) = (Instant::now(), 0.0);
+    let (mut since, mut max, before) = (began, MAX, last.answers.done());
+    let mut seen = vec![look(&disks)];
+    for sample in 1..=SAMPLES {
+        if sample % 4 == 0 {
+            let next = CHANGING[(sample / 4) % 2];
+            processor.set_limits(last.disk, limits(next)).unwrap();
+            let now = Instant::now();
+            due += max as f64 * (now - since).as_secs_f64();
+            (since, max) = (now, next);
+        }
+        std::thread::sleep(
+            (began + PAUSE * sample as u32).saturating_duration_since(Instant::now()),
+        );
+        seen.push(look(&disks));
+    }
+    due += max as f64 * since.elapsed().as_secs_f64();
+    let got = (last.answers.done() - before) as f64;
+    println!("a maximum that changes every second: {got} of {due:.0}");
+    assert!((got - due).abs() <= due * 0.02, "{got} of {due} where the maximum changes");
+    for (number, disk) in disks.iter().enumerate().take(DISKS - 1) {
+        check(number, disk, &seen);
+    }
+    for disk in &disks {
+        processor.detach_clients(disk.disk);
+        processor.close_disk(disk.disk).unwrap();
+        assert_eq!(disk.answers.failed(), 0);
+    }
+}
