@@ -44,6 +44,9 @@ pub trait DiskFile: ImageFile + Send + Sync {
 
     /// Itself, for [`FileIo`], which knows the type.
     fn as_any(&self) -> &dyn Any;
+
+    /// Itself, for images.
+    fn as_image_file(&self) -> &dyn ImageFile;
 }
 
 /// A file that a processor's [`FileIo`] has been given.

@@ -13,6 +13,7 @@ mod floors;
 mod layers;
 mod lengths;
 mod metadata;
+mod oldest_rust;
 mod sources;
 mod test_program;
 mod test_run;

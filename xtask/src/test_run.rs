@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::oldest_rust::{self, Checked};
 use crate::test_program::{Kind, TestProgram};
 use crate::{docs, layers, lengths, workspace};
 
@@ -82,6 +83,10 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     );
     let began = Instant::now();
     totals.step("generated documents", docs::check(root), began);
+    let began = Instant::now();
+    let oldest = oldest_rust::check(root);
+    let is_unchecked = matches!(oldest, Ok(Checked::NotHere));
+    totals.step("the oldest Rust", oldest.map(drop), began);
     for program in programs.unwrap_or_default() {
         if scope == Scope::WithoutRig && program.folder.ends_with(RIG) {
             continue;
@@ -96,6 +101,9 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     }
     for tests in &totals.second_runs {
         println!("AT THE SECOND RUN ONLY {tests}");
+    }
+    if is_unchecked {
+        println!("NOT CHECKED the oldest Rust: it is not here");
     }
     println!("{} passed, {} failed", totals.passed, totals.failed);
     if totals.failed > 0 {

@@ -84,6 +84,10 @@ impl DiskFile for FakeFile {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn as_image_file(&self) -> &dyn ImageFile {
+        self
+    }
 }
 
 /// Payloads by tag.

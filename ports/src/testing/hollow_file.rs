@@ -44,4 +44,8 @@ impl DiskFile for HollowFile {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn as_image_file(&self) -> &dyn ImageFile {
+        self
+    }
 }

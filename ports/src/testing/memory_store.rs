@@ -375,6 +375,10 @@ impl DiskFile for StoredFile {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn as_image_file(&self) -> &dyn ImageFile {
+        self
+    }
 }
 
 impl ImageFile for StoredFile {

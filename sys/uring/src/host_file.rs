@@ -226,6 +226,10 @@ impl DiskFile for HostFile {
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn as_image_file(&self) -> &dyn ImageFile {
+        self
+    }
 }
 
 impl ImageFile for HostFile {

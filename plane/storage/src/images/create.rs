@@ -114,7 +114,7 @@ fn make(
     seeds: &mut Seeds<'_>,
 ) -> Result<(), DiskError> {
     let failed = |error| DiskError::new(draft.name(), error);
-    write_image(draft.file()?.as_ref(), making, seeds).map_err(failed)?;
+    write_image(draft.file()?.as_image_file(), making, seeds).map_err(failed)?;
     if making.kind == DiskKind::Fixed {
         files.reserve(draft.name())?;
     }

@@ -129,7 +129,7 @@ impl OpenLayer {
     pub(crate) fn close(self) -> Result<(), DiskError> {
         let name = self.name.clone();
         let DiskLayer { image, file } = self.into_layer();
-        image.close(file.as_ref()).map_err(|error| DiskError::new(&name, error).or_full())
+        image.close(file.as_image_file()).map_err(|error| DiskError::new(&name, error).or_full())
     }
 
     /// When the file was last changed, as VHD counts.
@@ -157,13 +157,15 @@ fn open_image(
         DiskFormat::Vhd => {
             let access = if is_read_only { Access::Read } else { Access::Write };
             let options = OpenOptions { access, size: SizeRule::Creator };
-            Ok(Opened::Vhd(Box::new(Vhd::open(file, options)?)))
+            Ok(Opened::Vhd(Box::new(Vhd::open(file.as_image_file(), options)?)))
         }
-        DiskFormat::Vhdx if is_read_only => Ok(Opened::Vhdx(Box::new(Vhdx::open_read_only(file)?))),
+        DiskFormat::Vhdx if is_read_only => {
+            Ok(Opened::Vhdx(Box::new(Vhdx::open_read_only(file.as_image_file())?)))
+        }
         DiskFormat::Vhdx => {
             let mut guids = seeds.write_guids();
             guids.data_write = content.unwrap_or(guids.data_write);
-            Ok(Opened::Vhdx(Box::new(Vhdx::open(file, &guids)?)))
+            Ok(Opened::Vhdx(Box::new(Vhdx::open(file.as_image_file(), &guids)?)))
         }
     }
 }

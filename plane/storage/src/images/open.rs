@@ -63,7 +63,7 @@ pub fn open(
 /// The file could not be written. The image is as after a crash, which is as good.
 pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
     let Some(DiskLayer { image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
-    image.close(file.as_ref()).map_err(|error| DiskError::new(label, error).or_full())
+    image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).or_full())
 }
 
 fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {

@@ -147,7 +147,7 @@ fn check_structures(
     match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => {}
         DiskFormat::Vhd => {
-            let of_format = suimon_vhd::check(file.as_ref(), SizeRule::Creator);
+            let of_format = suimon_vhd::check(file.as_image_file(), SizeRule::Creator);
             report.unused_bytes = of_format.unused_bytes;
             report.findings_left_off = of_format.findings_left_off;
             for finding in of_format.findings {
@@ -155,7 +155,7 @@ fn check_structures(
             }
         }
         DiskFormat::Vhdx => {
-            let of_format = suimon_vhdx::check(file.as_ref());
+            let of_format = suimon_vhdx::check(file.as_image_file());
             report.unused_bytes = of_format.unused_bytes;
             report.findings_left_off = of_format.more_faults;
             for fault in of_format.faults {

@@ -278,7 +278,7 @@ fn new_image(
     seeds: &mut Seeds<'_>,
 ) -> Result<OpenLayer, DiskError> {
     let file = draft.file()?;
-    write_image(file.as_ref(), making, seeds)
+    write_image(file.as_image_file(), making, seeds)
         .map_err(|error| DiskError::new(draft.name(), error).or_full())?;
     let content = match making.identity {
         Identity::Vhdx { content, .. } => Some(content),

@@ -191,9 +191,9 @@ fn enlarge(
     match (format, identity) {
         (DiskFormat::Vhdx, Identity::Vhdx { content, .. }) => {
             let guids = suimon_vhdx::WriteGuids { data_write: content, ..seeds.write_guids() };
-            suimon_vhdx::resize(file, size, &guids)
+            suimon_vhdx::resize(file.as_image_file(), size, &guids)
         }
-        _ => suimon_vhd::resize(file, size, SizeRule::Creator).map(|_| ()),
+        _ => suimon_vhd::resize(file.as_image_file(), size, SizeRule::Creator).map(|_| ()),
     }
 }
 

@@ -47,9 +47,9 @@ pub fn resize(
             .and_then(|()| file.flush())
             .map(|()| size)
             .map_err(|error| ImageError::new("file", 0, error)),
-        DiskFormat::Vhd => suimon_vhd::resize(file.as_ref(), size, SizeRule::Creator),
+        DiskFormat::Vhd => suimon_vhd::resize(file.as_image_file(), size, SizeRule::Creator),
         DiskFormat::Vhdx => {
-            suimon_vhdx::resize(file.as_ref(), size, &seeds.write_guids()).map(|()| size)
+            suimon_vhdx::resize(file.as_image_file(), size, &seeds.write_guids()).map(|()| size)
         }
     };
     let resized = resized.map_err(|error| plan.error(error).or_full())?;

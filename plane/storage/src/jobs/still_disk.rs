@@ -127,7 +127,7 @@ impl StillDisk {
         bytes: &mut [u8],
     ) -> Result<(), DiskError> {
         let file = &self.layer(layer)?.file;
-        read_past_end(file.as_ref(), offset, bytes)
+        read_past_end(file.as_image_file(), offset, bytes)
             .map_err(|error| self.error(layer, ImageError::new("payload", offset, error)))
     }
 
@@ -180,7 +180,7 @@ impl StillDisk {
     /// Closes the disk's own image, which was open for writing.
     pub(crate) fn close(mut self) -> Result<(), DiskError> {
         let DiskLayer { image, file } = self.layers.remove(0);
-        image.close(file.as_ref()).map_err(|error| self.error(0, error))
+        image.close(file.as_image_file()).map_err(|error| self.error(0, error))
     }
 
     fn commit(&mut self, number: usize) -> Result<(), DiskError> {
@@ -188,7 +188,7 @@ impl StillDisk {
         let done = match image.begin_commit() {
             None => file.flush(),
             Some(commit) => {
-                let done = commit.carry_out(file.as_ref());
+                let done = commit.carry_out(file.as_image_file());
                 let outcome =
                     if done.is_ok() { CommitOutcome::Done } else { CommitOutcome::Failed };
                 image.handle_commit(outcome);
