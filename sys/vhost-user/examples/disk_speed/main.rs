@@ -165,9 +165,7 @@ fn run(driver: &mut Driver<'_>, wanted: &Wanted, time: Duration) -> u64 {
     while Instant::now() < until {
         for _ in 0..turns {
             match driver.turn() {
-                0 if wanted.is_waiting => {
-                    driver.wait();
-                }
+                0 if wanted.is_waiting => driver.wait(),
                 0 => std::hint::spin_loop(),
                 some => {
                     count += some;

@@ -8,6 +8,7 @@ use crate::{Behind, Peer};
 const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent N] [--sequential]
     [--disk-mib N] [--wait] ROUNDS SECONDS DEPTH 'NAME: COMMAND'…, or with --socket PATH no command";
 
+/// How to measure.
 pub(crate) struct Wanted {
     pub(crate) is_json: bool,
     /// Sleep instead of polling.
@@ -44,7 +45,8 @@ impl Wanted {
         }
         let words: Vec<String> = words.collect();
         let [rounds, seconds, depth, peers @ ..] = &words[..] else { panic!("{USAGE}") };
-        let (rounds, depth) = (rounds.parse().expect("ROUNDS"), depth.parse().expect("DEPTH"));
+        let rounds: usize = rounds.parse().expect("ROUNDS");
+        let depth: u16 = depth.parse().expect("DEPTH");
         let time = Duration::from_secs_f64(seconds.parse().expect("SECONDS"));
         assert!(rounds > 0 && (1..=SIZE).contains(&depth), "at least one round; depth 1 to {SIZE}");
         assert!((1..=load.disk_bytes).contains(&load.bytes), "a disk is as long as a request");

@@ -44,7 +44,8 @@ impl<'a> Scene<'a> {
     pub(crate) fn set(rig: &'a Rig, plan: &'a Plan) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("suimon-experiment-").tempdir_in(&plan.folder);
         let folder = folder.with_context(|| format!("folder {}", plan.folder))?;
-        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let root = folder.path().to_owned();
+        let path = |name: &str| root.join(name).to_string_lossy().into_owned();
         let native = path("native");
         fill(rig, plan, FioTarget::File(&native))?;
         let loop_device = written_loop_device(rig, plan, &path("loop"))?;
@@ -66,7 +67,7 @@ impl<'a> Scene<'a> {
             scene.engine = Some(EngineDisks::make(plan, &own, device)?);
         }
         if plan.ways.iter().any(|way| way.has_daemon()) {
-            scene.start_daemon(Path::new(&path("")))?;
+            scene.start_daemon(&root)?;
         }
         Ok(scene)
     }
