@@ -242,3 +242,7 @@ impl DiskQueue for Client {
         false
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

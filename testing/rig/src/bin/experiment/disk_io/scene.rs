@@ -29,7 +29,7 @@ pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
 /// Everything that is measured. Dropped from the top.
 pub(crate) struct Scene<'a> {
     guest: Option<Guest>,
-    daemon: Option<Daemon>,
+    _daemon: Option<Daemon>,
     engine: Option<EngineDisks>,
     loop_device: Option<LoopDevice>,
     native: String,
@@ -51,7 +51,7 @@ impl<'a> Scene<'a> {
         let loop_device = written_loop_device(rig, plan, &path("loop"))?;
         let mut scene = Self {
             guest: None,
-            daemon: None,
+            _daemon: None,
             engine: None,
             loop_device,
             native,
@@ -75,7 +75,7 @@ impl<'a> Scene<'a> {
     fn start_daemon(&mut self, folder: &Path) -> Result<()> {
         let (rig, plan) = (self.rig, self.plan);
         let device = self.loop_device.as_ref().map(LoopDevice::path);
-        self.daemon = Some(Daemon::start(rig, &host(rig, plan, folder, device, &self.socket))?);
+        self._daemon = Some(Daemon::start(rig, &host(rig, plan, folder, device, &self.socket))?);
         for target in &plan.targets {
             fill(rig, plan, FioTarget::Nbd { socket: &self.socket, disk: target.name() })?;
         }
