@@ -36,6 +36,7 @@ bench: setup
 # All plans of lab/ unless PLAN names one.
 experiment: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
+	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
 	@exec $(BUILT)/experiment $(or $(PLAN),$(wildcard lab/*.toml))
 
 fuzz: setup

@@ -59,9 +59,10 @@ impl PayloadTable {
     }
 
     /// A table with memory of its own, for queues whose client is in this process: each
-    /// tag's payload has `bytes` bytes, zeros at first, from the beginning of a page on.
+    /// tag's payload has `bytes` bytes, zeros at first, from the beginning of a page on, and
+    /// goes the way that `usage` says.
     #[must_use]
-    pub fn with_memory(tags: u32, bytes: usize, usage: PayloadUse) -> Self {
+    pub fn with_memory(tags: u32, bytes: usize, usage: impl Fn(u32) -> PayloadUse) -> Self {
         let pages_each = bytes.div_ceil(PAGE);
         let page = || UnsafeCell::new(Page::ZEROS);
         let pages: Vec<_> = (0..tags as usize * pages_each).map(|_| page()).collect();
@@ -73,7 +74,7 @@ impl PayloadTable {
             let pointer = unsafe { start.add(nth * pages_each * PAGE) };
             // SAFETY: the bytes lie in the pages of this tag, which the table holds and
             // which are in cells.
-            unsafe { table.set(tag, usage, [Piece { pointer, len: bytes }]) };
+            unsafe { table.set(tag, usage(tag), [Piece { pointer, len: bytes }]) };
         }
         table
     }
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn payloads_of_a_table_with_memory_are_whole_pages_apart() {
-        let table = PayloadTable::with_memory(3, 5000, PayloadUse::Destination);
+        let table = PayloadTable::with_memory(3, 5000, |_| PayloadUse::Destination);
         let place = |tag| {
             let mut pieces = Vec::new();
             assert!(table.part(tag, PayloadUse::Destination, 0, 5000, &mut pieces));
@@ -277,7 +278,11 @@ mod tests {
         assert_eq!([place(1) - first, place(2) - first], [2 * PAGE, 4 * PAGE]);
         assert_eq!((table.bytes(2), table.bytes(3)), (5000, 0));
         assert!(table.copy_in(2, 0, &[7; 5000]) && !table.copy_in(2, 1, &[7; 5000]));
-        assert!(PayloadTable::with_memory(1, 8, PayloadUse::Source).copy_out(0, 0, &mut [7; 8]));
+        assert!(PayloadTable::with_memory(1, 8, |_| PayloadUse::Source).copy_out(
+            0,
+            0,
+            &mut [7; 8]
+        ));
     }
 
     #[test]

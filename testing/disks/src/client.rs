@@ -19,20 +19,30 @@ pub enum Asks {
     RandomWrites,
     /// Writes of zeros, one behind the other, until the disk is full.
     Filling,
+    /// Reads and writes of zeros, without end.
+    Mixed {
+        /// How many of a hundred requests read, 0 to 100.
+        read_percent: u8,
+        /// Anywhere. Otherwise one behind the other, and from the beginning again.
+        is_random: bool,
+    },
 }
 
 impl Asks {
-    const fn op(self) -> DiskOp {
+    /// How many of a hundred requests read.
+    const fn read_percent(self) -> u8 {
         match self {
-            Self::RandomReads => DiskOp::Read,
-            Self::RandomWrites | Self::Filling => DiskOp::Write { is_durable: false },
+            Self::RandomReads => 100,
+            Self::RandomWrites | Self::Filling => 0,
+            Self::Mixed { read_percent, .. } => read_percent,
         }
     }
 
-    const fn usage(self) -> PayloadUse {
+    const fn is_random(self) -> bool {
         match self {
-            Self::RandomReads => PayloadUse::Destination,
-            Self::RandomWrites | Self::Filling => PayloadUse::Source,
+            Self::RandomReads | Self::RandomWrites => true,
+            Self::Filling => false,
+            Self::Mixed { is_random, .. } => is_random,
         }
     }
 }
@@ -74,7 +84,12 @@ impl Answers {
 /// The client's queue; its payloads lie in memory of its own.
 pub struct Client {
     spec: ClientSpec,
-    free: Vec<u32>,
+    /// Tags below this one write, the others read: a payload goes one way for ever.
+    first_reader: u32,
+    tags: u32,
+    free_writers: Vec<u32>,
+    free_readers: Vec<u32>,
+    outstanding: u32,
     payloads: PayloadTable,
     /// Requests asked so far.
     asked: u64,
@@ -98,10 +113,20 @@ impl Client {
     /// descriptors want another one of each client.
     #[must_use]
     pub fn new(spec: ClientSpec, wake: Arc<OwnedFd>) -> Self {
+        let percent = spec.asks.read_percent();
+        let first_reader = if percent < 100 { spec.depth } else { 0 };
+        let tags = first_reader + if percent > 0 { spec.depth } else { 0 };
+        let usage = |tag| {
+            if tag < first_reader { PayloadUse::Source } else { PayloadUse::Destination }
+        };
         Self {
             spec,
-            free: (0..spec.depth).collect(),
-            payloads: PayloadTable::with_memory(spec.depth, spec.bytes as usize, spec.asks.usage()),
+            first_reader,
+            tags,
+            free_writers: (0..first_reader).collect(),
+            free_readers: (first_reader..tags).collect(),
+            outstanding: 0,
+            payloads: PayloadTable::with_memory(tags, spec.bytes as usize, usage),
             asked: 0,
             dice: 0x2545_f491_4f6c_dd1d,
             answers: Arc::default(),
@@ -126,33 +151,50 @@ impl Client {
         self.spec.asks != Asks::Filling || self.asked < self.places()
     }
 
-    /// Where the next request goes.
-    fn next_place(&mut self) -> u64 {
-        if self.spec.asks == Asks::Filling {
-            return self.asked;
-        }
-        // Marsaglia's xorshift64.
+    /// Marsaglia's xorshift64.
+    fn throw(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
-        (self.dice >> 16) % self.places()
+        self.dice >> 16
+    }
+
+    /// Where the next request goes.
+    fn next_place(&mut self) -> u64 {
+        let number = if self.spec.asks.is_random() { self.throw() } else { self.asked };
+        number % self.places()
+    }
+
+    /// Whether the next request reads.
+    fn reads_next(&mut self) -> bool {
+        match self.spec.asks.read_percent() {
+            0 => false,
+            100 => true,
+            percent => self.throw() % 100 < u64::from(percent),
+        }
     }
 }
 
 impl DiskQueue for Client {
     fn tags(&self) -> u32 {
-        self.spec.depth
+        self.tags
     }
 
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
         let mut count = 0;
-        while count < max && self.has_more() {
-            let Some(tag) = self.free.pop() else { break };
+        while count < max && self.outstanding < self.spec.depth && self.has_more() {
+            let (op, free) = if self.reads_next() {
+                (DiskOp::Read, &mut self.free_readers)
+            } else {
+                (DiskOp::Write { is_durable: false }, &mut self.free_writers)
+            };
+            let Some(tag) = free.pop() else { break };
             let bytes = u64::from(self.spec.bytes);
             let range = ByteRange::new(self.next_place() * bytes, bytes);
             let range = range.expect("places are within the disk");
-            requests.push(DiskRequest { tag, op: self.spec.asks.op(), range });
+            requests.push(DiskRequest { tag, op, range });
             self.asked += 1;
+            self.outstanding += 1;
             count += 1;
         }
         Ok(count)
@@ -171,7 +213,12 @@ impl DiskQueue for Client {
             DiskOutcome::Done => self.done += 1,
             _ => self.failed += 1,
         }
-        self.free.push(tag);
+        self.outstanding -= 1;
+        if tag < self.first_reader {
+            self.free_writers.push(tag);
+        } else {
+            self.free_readers.push(tag);
+        }
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -181,7 +228,8 @@ impl DiskQueue for Client {
     }
 
     fn arm(&mut self) -> Wakeup {
-        if self.free.is_empty() || !self.has_more() { Wakeup::Armed } else { Wakeup::Pending }
+        let is_done = self.outstanding == self.spec.depth || !self.has_more();
+        if is_done { Wakeup::Armed } else { Wakeup::Pending }
     }
 
     fn disarm(&mut self) {}
@@ -194,3 +242,7 @@ impl DiskQueue for Client {
         false
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -11,7 +11,7 @@
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
 //! - [`BlockDevice`]: a device that stalls and fails when it is told to.
 //! - [`fio`]: load on disks; [`DiskPart`]: load that outlives the server of a disk;
-//!   [`SlowDisk`]: a disk of a known speed.
+//!   [`SlowDisk`]: a disk of a known speed; [`serve_client`]: a disk without a daemon.
 //!
 //! Each value removes what it made when it is dropped, also when a test panics:
 //! processes (by their id), namespaces, devices, sockets, files. What a harness
@@ -47,6 +47,7 @@ pub mod ovs;
 mod process;
 mod programs;
 mod rig;
+mod served_client;
 mod slow_disk;
 mod static_group;
 mod stop_signal;
@@ -74,6 +75,7 @@ pub use nbd_client::{NbdClient, NbdFailure};
 pub use process::Process;
 pub use programs::{example, program, system_program};
 pub use rig::Rig;
+pub use served_client::{fill_disk, serve_client};
 pub use slow_disk::SlowDisk;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;

@@ -83,10 +83,10 @@ fn disks_are_measured_beside_native_ones() {
         name = "formats"
         folder = "/var/tmp"
         disk_mib = 16
-        ways = ["nbd"]
+        ways = ["engine", "vhost-user", "vhost-user-waiting", "nbd"]
         targets = ["raw", "vhdx-dynamic", "pass-through"]
         depths = [4]
-        seconds = 1
+        window_ms = 200
         rounds = 1
         [[pattern]]
         name = "mixed"
@@ -103,16 +103,16 @@ fn disks_are_measured_beside_native_ones() {
         .iter()
         .map(|of| of["subject"].as_str().unwrap())
         .collect();
-    let expected = [
-        "native file",
-        "native loop device",
-        "raw over NBD",
-        "vhdx-dynamic over NBD",
-        "pass-through over NBD",
-    ];
+    let mut expected = vec!["native file".to_owned(), "native loop device".to_owned()];
+    for way in [", engine alone", " over vhost-user", " over vhost-user, waiting", " over NBD"] {
+        let of_way = ["raw", "vhdx-dynamic", "pass-through"].map(|disk| format!("{disk}{way}"));
+        expected.extend(of_way);
+    }
     assert_eq!(subjects, expected);
     for of in record["comparisons"].as_array().unwrap() {
         assert!(of["iops"]["median"].as_f64().unwrap() > 0.0, "{of}");
     }
+    let series = fs::read_to_string(rig.path("formats.csv")).unwrap();
+    assert_eq!(series.lines().count(), 1 + expected.len(), "{series}");
     assert!(!run(&["losetup", "--list"]).unwrap().contains("suimon-experiment"));
 }

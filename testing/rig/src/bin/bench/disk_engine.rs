@@ -5,16 +5,12 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use suimon_disk_tests::{
-    Answers, Asks, Client, ClientSpec, DiskProcessor, OpenedDisk, never_readable,
-};
-use suimon_ports::Placement;
-use suimon_rig::until;
+use anyhow::Result;
+use suimon_disk_tests::ClientSpec;
+use suimon_rig::serve_client;
 use suimon_storage::DiskSpec;
 use suimon_storage_qos::Limits;
 
@@ -28,7 +24,6 @@ pub(crate) const REQUEST_BYTES: u32 = 4096;
 /// Where the processor runs.
 pub(crate) const CPU: u16 = 1;
 const WARM_UP: Duration = Duration::from_millis(300);
-const FILL_LIMIT: Duration = Duration::from_secs(60);
 const FILL_BYTES: u32 = 1 << 20;
 
 /// What a client got.
@@ -47,7 +42,7 @@ pub(crate) fn rates(
     client: ClientSpec,
     window: Duration,
 ) -> Result<Rates> {
-    served(disk, limits, client, |answers| {
+    serve_client(CPU, disk, limits, client, |answers| {
         thread::sleep(WARM_UP);
         let process = std::process::id();
         let (cpu, done, began) = (CpuTimes::of(process)?, answers.done(), Instant::now());
@@ -58,35 +53,6 @@ pub(crate) fn rates(
             per_cpu_second: done as f64 / (used as f64 / 1e9),
         })
     })
-}
-
-/// Writes all of a disk, from its beginning to its end.
-pub(crate) fn fill(disk: DiskSpec, disk_bytes: u64) -> Result<()> {
-    let spec = ClientSpec { asks: Asks::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
-    served(disk, None, spec, |answers| {
-        until("a written disk", FILL_LIMIT, || {
-            Ok(answers.done() + answers.failed() >= disk_bytes / u64::from(FILL_BYTES))
-        })
-    })
-}
-
-/// Has a processor of its own serve a disk to a client while `look_on` runs.
-fn served<T>(
-    disk: DiskSpec,
-    limits: Option<Limits>,
-    client: ClientSpec,
-    look_on: impl FnOnce(&Answers) -> Result<T>,
-) -> Result<T> {
-    let processor = DiskProcessor::start(Placement::Pinned(CPU))?;
-    let disk: OpenedDisk = processor.add_disk(disk, limits)?;
-    let client = Client::new(client, Arc::new(never_readable()?));
-    let answers = client.answers();
-    processor.add_queue(disk, Box::new(client))?;
-    let seen = look_on(&answers);
-    processor.detach_clients(disk);
-    processor.close_disk(disk)?;
-    ensure!(answers.failed() == 0, "{} requests failed", answers.failed());
-    seen
 }
 
 /// Makes a file of so many bytes that are no zeros, on its device when this returns.

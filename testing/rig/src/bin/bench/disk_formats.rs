@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
-use suimon_rig::Rig;
+use suimon_rig::{Rig, fill_disk};
 use suimon_storage::images::{DiskFormat, DiskKind};
 
-use crate::disk_engine::{DISK_BYTES, IN_MEMORY, REQUEST_BYTES, fill, rates};
+use crate::disk_engine::{CPU, DISK_BYTES, IN_MEMORY, REQUEST_BYTES, rates};
 use crate::report::{Bar, Pair, Sample, Work};
 
 const DEPTH: u32 = 32;
@@ -46,7 +46,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     for (format, kind) in IMAGES {
         store.make(&new_disk(format, kind, Some(DISK_BYTES)))?;
         let plan = new_disk(format, kind, None);
-        fill(store.disk(&plan)?, DISK_BYTES)?;
+        fill_disk(CPU, store.disk(&plan)?, DISK_BYTES)?;
         let allocated = store.allocated_bytes(&plan)?;
         ensure!(allocated >= DISK_BYTES, "{}: {allocated} bytes are allocated", plan.label());
     }

@@ -8,11 +8,11 @@ use anyhow::Result;
 use suimon_disk_tests::{
     Asks, ClientSpec, EngineLoad, HeldTo, StoreFolder, new_disk, request_cost_ns,
 };
-use suimon_rig::Rig;
+use suimon_rig::{Rig, fill_disk};
 use suimon_storage::images::{DiskFormat, DiskKind};
 use suimon_storage_qos::Limits;
 
-use crate::disk_engine::{DISK_BYTES, IN_MEMORY, REQUEST_BYTES, fill, rates};
+use crate::disk_engine::{CPU, DISK_BYTES, IN_MEMORY, REQUEST_BYTES, rates};
 use crate::report::{Bar, Pair, Sample, Work, median};
 
 const DEPTH: u32 = 32;
@@ -83,7 +83,7 @@ fn on_a_file(pairs: usize) -> Result<Work> {
     let store = StoreFolder::open(rig.folder())?;
     let plan = |size| new_disk(DiskFormat::Raw, DiskKind::Fixed, size);
     store.make(&plan(Some(DISK_BYTES)))?;
-    fill(store.disk(&plan(None))?, DISK_BYTES)?;
+    fill_disk(CPU, store.disk(&plan(None))?, DISK_BYTES)?;
     let rate = |limits: Option<Limits>| -> Result<Sample> {
         let (asks, bytes) = (Asks::RandomReads, REQUEST_BYTES);
         let client = ClientSpec { asks, depth: DEPTH, bytes, disk_bytes: DISK_BYTES };

@@ -78,6 +78,6 @@ fn reads(command: &str) -> Result<f64> {
     let back_end = format!("back-end: {command}");
     let said = run(&[example("disk_speed")?.as_str(), "--json", "1", SECONDS, DEPTH, &back_end])?;
     let told: Value = serde_json::from_str(&said).with_context(|| format!("no JSON: {said}"))?;
-    let rate = told[0]["rounds"][0]["reads_per_cpu_second"].as_f64();
+    let rate = told[0]["rounds"][0]["requests_per_cpu_second"].as_f64();
     Ok(rate.with_context(|| format!("no rate: {said}"))? / 1e6)
 }

@@ -47,6 +47,12 @@ impl Lab {
             .with_context(|| path.display().to_string())
     }
 
+    /// Writes what was measured one after the other as CSV, beside the record.
+    pub(crate) fn keep_series(&self, plan: &str, lines: &str) -> Result<()> {
+        let path = self.folder.join(format!("{plan}.csv"));
+        std::fs::write(&path, lines).with_context(|| path.display().to_string())
+    }
+
     /// Whether it is time to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stop.is_asked()

@@ -1,11 +1,15 @@
-//! Plans of kind `disk-io`: what disks do for what a file does natively, by fio.
+//! Plans of kind `disk-io`: what disks do for what a file does natively.
 //!
 //! Native and Suimon take turns within each round, and which of them begins moves on from
 //! round to round, so that a machine that is busy at times is so to all.
 
+mod engine;
 mod plan;
 mod record;
 mod scene;
+mod table;
+
+use std::time::Instant;
 
 use anyhow::Result;
 use suimon_rig::Rig;
@@ -25,17 +29,19 @@ pub(crate) fn run(plan: &Plan, lab: &Lab) -> Result<Outcome> {
     }
     record.compare();
     lab.keep(&plan.name, &record)?;
+    lab.keep_series(&plan.name, &record.series())?;
     if lab.is_stopping() {
         ended?;
     }
     let failures = u32::from(record.failure.is_some());
-    Ok(Outcome { summary: record.summary(), failures })
+    Ok(Outcome { summary: table::summary(&record), failures })
 }
 
 fn run_rounds(plan: &Plan, lab: &Lab, record: &mut Record) -> Result<()> {
     let rig = Rig::new()?;
     eprintln!("{}: makes and fills files and disks", plan.name);
     let mut scene = Scene::set(&rig, plan)?;
+    let began = Instant::now();
     for round in 0..plan.rounds {
         for pattern in &plan.patterns {
             eprintln!("{}: round {} of {}: {}", plan.name, round + 1, plan.rounds, pattern.name);
@@ -45,7 +51,9 @@ fn run_rounds(plan: &Plan, lab: &Lab, record: &mut Record) -> Result<()> {
                 subjects.rotate_left(first);
                 for subject in subjects {
                     lab.check()?;
+                    let at_s = began.elapsed().as_secs_f64();
                     record.samples.push(Sample {
+                        at_s,
                         round,
                         pattern: pattern.name.clone(),
                         depth: *depth,

@@ -21,8 +21,8 @@ pub(crate) struct Plan {
     pub(crate) targets: Vec<Target>,
     /// Requests under way at a time, each 1 to 256.
     pub(crate) depths: Vec<u64>,
-    /// What each measurement takes, 1 to 600 s.
-    pub(crate) seconds: u64,
+    /// What each measurement takes, 100 to 600 000 ms; 100 ms of warming up come before.
+    pub(crate) window_ms: u64,
     /// How often all are repeated, 1 to 100.
     pub(crate) rounds: usize,
     #[serde(rename = "pattern")]
@@ -33,6 +33,13 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Way {
+    /// By a client in the processor's own process, without ring or socket.
+    Engine,
+    /// Over vhost-user-blk, by a front-end that drives the ring as a guest's driver does,
+    /// and polls.
+    VhostUser,
+    /// The same, by a front-end that sleeps until it is interrupted.
+    VhostUserWaiting,
     /// By fio's own NBD client over a Unix socket.
     Nbd,
     /// Over vhost-user-blk, by fio in a VM of QEMU. Without hardware virtualization that
@@ -63,6 +70,31 @@ pub(crate) struct Pattern {
     /// How many of a hundred requests read.
     pub(crate) read_percent: u64,
     pub(crate) random: bool,
+    /// What the published experiment saw.
+    pub(crate) published: Option<Published>,
+}
+
+/// What VMs of the published experiment did of native.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Published {
+    /// From so many outstanding on as much as native.
+    pub(crate) native_from_depth: u64,
+    /// Below that a pass-through disk did at least so many percent, 1 to 100.
+    pub(crate) pass_through_percent: u64,
+    /// And a file VHD.
+    pub(crate) file_percent: u64,
+}
+
+impl Published {
+    /// Least percent of native at a depth.
+    pub(crate) fn least_percent(&self, target: Target, depth: u64) -> u64 {
+        match target {
+            _ if depth >= self.native_from_depth => 100,
+            Target::PassThrough => self.pass_through_percent,
+            _ => self.file_percent,
+        }
+    }
 }
 
 impl Plan {
@@ -72,10 +104,10 @@ impl Plan {
         check_folder(&self.folder)?;
         check_bounds(&[
             ("disk_mib", self.disk_mib, 16, 1 << 16),
-            ("ways", self.ways.len() as u64, 1, 2),
+            ("ways", self.ways.len() as u64, 1, 5),
             ("targets", self.targets.len() as u64, 1, 6),
             ("depths", self.depths.len() as u64, 1, 16),
-            ("seconds", self.seconds, 1, 600),
+            ("window_ms", self.window_ms, 100, 600_000),
             ("rounds", self.rounds as u64, 1, 100),
             ("pattern", self.patterns.len() as u64, 1, 16),
         ])?;
@@ -88,9 +120,17 @@ impl Plan {
                 ("read_percent", pattern.read_percent, 0, 100),
             ])?;
             ensure!(pattern.block_kib.is_power_of_two(), "block_kib: must be a power of two");
+            if let Some(published) = &pattern.published {
+                check_bounds(&[
+                    ("native_from_depth", published.native_from_depth, 1, 256),
+                    ("pass_through_percent", published.pass_through_percent, 1, 100),
+                    ("file_percent", published.file_percent, 1, 100),
+                ])?;
+            }
         }
         ensure!(!has_twins(&self.ways), "ways: one is named twice");
         ensure!(!has_twins(&self.targets), "targets: one is named twice");
+        ensure!(!has_twins(&self.depths), "depths: one is named twice");
         Ok(())
     }
 
@@ -135,17 +175,31 @@ impl Subject {
         match self {
             Self::NativeFile => "native file".to_owned(),
             Self::NativeLoop => "native loop device".to_owned(),
+            Self::Disk(target, Way::Engine) => format!("{}, engine alone", target.name()),
             Self::Disk(target, way) => format!("{} over {}", target.name(), way.name()),
         }
     }
 }
 
 impl Way {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Engine => "engine alone",
+            Self::VhostUser => "vhost-user",
+            Self::VhostUserWaiting => "vhost-user, waiting",
             Self::Nbd => "NBD",
             Self::Vm => "vhost-user in a VM",
         }
+    }
+
+    /// Whether a suimond serves the disk.
+    pub(crate) fn has_daemon(self) -> bool {
+        self != Self::Engine
+    }
+
+    /// Whether the disk is a vhost-user device.
+    pub(crate) fn is_vhost_user(self) -> bool {
+        matches!(self, Self::VhostUser | Self::VhostUserWaiting | Self::Vm)
     }
 }
 
@@ -190,6 +244,9 @@ impl Pattern {
             0 | 100 => String::new(),
             percent => format!(" --rwmixread={percent}"),
         };
-        format!("--rw={kind} --bs={}k{mix}", self.block_kib)
+        // Requests may hit the same place twice, and carry zeros, as those of our own
+        // clients.
+        let alike = "--norandommap --randrepeat=0 --zero_buffers";
+        format!("--rw={kind} --bs={}k{mix} {alike}", self.block_kib)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::plan::{Plan, Subject};
+use super::plan::{Pattern, Plan, Published, Subject, Way};
 use crate::circumstances::Circumstances;
 
 /// What a disk should do of what its native reference does, by depth.
@@ -13,7 +13,7 @@ const GOALS: [(u64, f64); 2] = [(4, 0.97), (1, 0.90)];
 /// A plan's run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Record {
-    plan: Plan,
+    pub(crate) plan: Plan,
     pub(crate) circumstances: Circumstances,
     pub(crate) samples: Vec<Sample>,
     pub(crate) comparisons: Vec<Comparison>,
@@ -24,6 +24,8 @@ pub(crate) struct Record {
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sample {
+    /// When it began, in seconds after the first one did.
+    pub(crate) at_s: f64,
     pub(crate) round: usize,
     pub(crate) pattern: String,
     pub(crate) depth: u64,
@@ -38,10 +40,14 @@ pub(crate) struct Comparison {
     pub(crate) pattern: String,
     pub(crate) depth: u64,
     pub(crate) subject: String,
+    /// How a disk was reached; none for references.
+    pub(crate) way: Option<Way>,
     pub(crate) iops: Spread,
     /// Of rounds: what it did for what its reference did in the same round. None for
     /// references.
     pub(crate) ratio: Option<Spread>,
+    /// What the published experiment saw at least, as a ratio.
+    pub(crate) published: Option<f64>,
     /// Whether the median of ratios is what it should be.
     pub(crate) is_goal_met: Option<bool>,
 }
@@ -87,27 +93,36 @@ impl Record {
         for pattern in &self.plan.patterns {
             for subject in self.plan.subjects() {
                 for depth in &self.plan.depths {
-                    comparisons.extend(self.comparison(&pattern.name, subject, *depth));
+                    comparisons.extend(self.comparison(pattern, subject, *depth));
                 }
             }
         }
         self.comparisons = comparisons;
     }
 
-    fn comparison(&self, pattern: &str, subject: Subject, depth: u64) -> Option<Comparison> {
-        let own = self.by_round(pattern, subject, depth);
+    fn comparison(&self, pattern: &Pattern, subject: Subject, depth: u64) -> Option<Comparison> {
+        let own = self.by_round(&pattern.name, subject, depth);
         let ratio = subject.reference().and_then(|reference| {
-            let reference = self.by_round(pattern, reference, depth);
+            let reference = self.by_round(&pattern.name, reference, depth);
             let pairs = own.iter().filter_map(|(round, iops)| {
                 let (_, beside) = reference.iter().find(|(of, _)| of == round)?;
                 Some(iops / beside)
             });
             Spread::of(pairs.collect())
         });
+        let (way, published) = match subject {
+            Subject::Disk(target, way) => {
+                let least = |of: &Published| of.least_percent(target, depth) as f64 / 100.0;
+                (Some(way), pattern.published.as_ref().map(least))
+            }
+            Subject::NativeFile | Subject::NativeLoop => (None, None),
+        };
         Some(Comparison {
-            pattern: pattern.to_owned(),
+            pattern: pattern.name.clone(),
             depth,
             subject: subject.text(),
+            way,
+            published,
             iops: Spread::of(own.iter().map(|(_, iops)| *iops).collect())?,
             ratio,
             is_goal_met: ratio.map(|ratio| ratio.median >= goal(depth)),
@@ -122,57 +137,18 @@ impl Record {
         of.map(|sample| (sample.round, sample.iops)).collect()
     }
 
-    /// For each pattern a table: what native ones do, and what disks do of that.
-    pub(crate) fn summary(&self) -> String {
-        let plan = &self.plan;
-        let mut text = format!(
-            "{}: {}\n{} rounds of {} s; native: MB/s; disks: percent of native in the same round; \
-             median (lowest–highest)",
-            plan.name,
-            self.circumstances.text(),
-            plan.rounds,
-            plan.seconds
-        );
-        for pattern in &plan.patterns {
-            let name = &pattern.name;
-            let _ = write!(text, "\n\n{name}, {} KiB, depth:\n\n| |", pattern.block_kib);
-            for depth in &plan.depths {
-                let _ = write!(text, " {depth} |");
-            }
-            text += "\n|---|";
-            text += &"---|".repeat(plan.depths.len());
-            for subject in plan.subjects() {
-                let subject = subject.text();
-                let _ = write!(text, "\n| {subject} |");
-                for of in self
-                    .comparisons
-                    .iter()
-                    .filter(|of| of.pattern == *name && of.subject == subject)
-                {
-                    let _ = write!(text, " {} |", of.text(pattern.block_kib));
-                }
-            }
+    /// What was measured, one after the other, as CSV.
+    pub(crate) fn series(&self) -> String {
+        let mut lines = "at_s,round,pattern,depth,subject,iops\n".to_owned();
+        for Sample { at_s, round, pattern, depth, subject, iops } in &self.samples {
+            // Names have commas.
+            let _ = writeln!(
+                lines,
+                "{at_s:.3},{round},\"{}\",{depth},\"{subject}\",{iops:.1}",
+                pattern.replace('"', "\"\"")
+            );
         }
-        let judged = self.comparisons.iter().filter_map(|of| of.is_goal_met);
-        let (met, all) = judged.fold((0, 0), |(met, all), is| (met + u32::from(is), all + 1));
-        let _ = write!(text, "\n\n97 % from depth 4 and 90 % below: in {met} of {all} medians.");
-        if let Some(failure) = &self.failure {
-            let _ = write!(text, "\n\nNot run to its end: {failure}");
-        }
-        text
-    }
-}
-
-impl Comparison {
-    fn text(&self, block_kib: u64) -> String {
-        #[allow(clippy::cast_precision_loss, reason = "at most 1024")]
-        let megabytes = block_kib as f64 * 1024.0 / 1e6;
-        let (of, factor) = match self.ratio {
-            Some(ratio) => (ratio, 100.0),
-            None => (self.iops, megabytes),
-        };
-        let [lowest, median, highest] = [of.lowest, of.median, of.highest].map(|of| of * factor);
-        format!("{median:.0} ({lowest:.0}–{highest:.0})")
+        lines
     }
 }
 

@@ -1,3 +1,4 @@
+use super::super::table::summary;
 use super::*;
 use crate::plan::Plan as AnyPlan;
 
@@ -7,6 +8,7 @@ fn record(samples: &[(usize, u64, &str, f64)]) -> Record {
     let mut record = Record::new(&plan);
     for (round, depth, subject, iops) in samples {
         record.samples.push(Sample {
+            at_s: *iops / 8.0,
             round: *round,
             pattern: "database".to_owned(),
             depth: *depth,
@@ -45,9 +47,10 @@ fn a_disk_is_compared_with_its_reference_of_the_same_round() {
     let through = of("pass-through over NBD");
     assert_eq!((through.ratio.unwrap().median, through.is_goal_met), (0.9, Some(false)));
     assert!(!record.comparisons.iter().any(|of| of.subject.starts_with("vhd")), "not measured");
-    let summary = record.summary();
-    assert!(summary.contains("in 1 of 2 medians"), "{summary}");
-    assert!(summary.contains("| raw over NBD | 98 (50–99) |"), "{summary}");
+    let summary = summary(&record);
+    assert!(summary.contains("NBD: 1 of 2 medians"), "{summary}");
+    assert!(summary.contains("| raw over NBD | 98 (50–99) + |"), "{summary}");
+    assert!(summary.contains("engine alone: 0 of 0 medians"), "{summary}");
     // 100 times 8 KiB.
     assert!(summary.contains("| native file | 1 (0–2) |"), "{summary}");
 }
@@ -61,4 +64,29 @@ fn goals_depend_on_the_depth() {
         record.comparisons.iter().find_map(|of| of.is_goal_met)
     };
     assert_eq!([at(2), at(4)], [Some(true), Some(false)]);
+}
+
+#[test]
+fn what_was_published_is_beside_what_was_measured() {
+    let of = |pattern: &str, depth, subject: &str| {
+        let mut record = record(&[(0, depth, "native file", 100.0), (0, depth, subject, 95.0)]);
+        record.samples.iter_mut().for_each(|sample| sample.pattern = pattern.to_owned());
+        record.compare();
+        record.comparisons.iter().find(|of| of.subject == subject).unwrap().published.unwrap()
+    };
+    assert_eq!(of("sequential read", 2, "raw, engine alone"), 0.72);
+    assert_eq!(of("sequential read", 4, "raw over vhost-user"), 1.0);
+    assert_eq!(of("sequential write", 4, "pass-through over NBD"), 0.86);
+    assert_eq!(of("database", 1, "vhd-fixed over NBD"), 1.0);
+    let summary = summary(&record(&[]));
+    let row = "| published, file VHD | at least 72 | at least 72 | native |";
+    assert!(summary.contains(row), "{summary}");
+}
+
+#[test]
+fn the_series_has_a_line_for_each_measurement() {
+    let record = record(&[(1, 4, "raw, engine alone", 100.0)]);
+    let expected = "at_s,round,pattern,depth,subject,iops\n\
+                    12.500,1,\"database\",4,\"raw, engine alone\",100.0\n";
+    assert_eq!(record.series(), expected);
 }

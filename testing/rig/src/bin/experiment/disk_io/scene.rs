@@ -1,14 +1,17 @@
-//! Files, a loop device, and a suimond with disks beside them.
+//! Files, a loop device, disks of the engine, and a suimond with disks beside them.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
-use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, LoopDevice, Rig};
+use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, LoopDevice, Rig, example, run};
 use tempfile::TempDir;
 
+use super::engine::EngineDisks;
 use super::plan::{Pattern, Plan, Subject, Target, Way};
 
 /// fio with its libraries is 80 MB, and is in the guest's memory twice while it boots.
@@ -16,11 +19,18 @@ const GUEST_MIB: u32 = 768;
 const FIO: &str = "/usr/bin/fio";
 /// What fio may take in a guest, beside the time it measures.
 const FIO_LIMIT: Duration = Duration::from_secs(120);
+/// Where requests are put to the files: fio's thread if it is native, else the processor.
+pub(crate) const SERVER_CPU: u16 = 1;
+/// Where clients of the daemon run; `disk_speed` goes there by itself.
+const CLIENT_CPU: u16 = 0;
+/// Before each measurement.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Everything that is measured. Dropped from the top.
 pub(crate) struct Scene<'a> {
     guest: Option<Guest>,
-    _daemon: Daemon,
+    _daemon: Option<Daemon>,
+    engine: Option<EngineDisks>,
     loop_device: Option<LoopDevice>,
     native: String,
     socket: String,
@@ -34,24 +44,45 @@ impl<'a> Scene<'a> {
     pub(crate) fn set(rig: &'a Rig, plan: &'a Plan) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("suimon-experiment-").tempdir_in(&plan.folder);
         let folder = folder.with_context(|| format!("folder {}", plan.folder))?;
-        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let root = folder.path().to_owned();
+        let path = |name: &str| root.join(name).to_string_lossy().into_owned();
         let native = path("native");
         fill(rig, plan, FioTarget::File(&native))?;
-        let loop_device = if plan.targets.contains(&Target::PassThrough) {
-            let file = path("loop");
-            fill(rig, plan, FioTarget::File(&file))?;
-            Some(LoopDevice::attach(&file)?)
-        } else {
-            None
+        let loop_device = written_loop_device(rig, plan, &path("loop"))?;
+        let mut scene = Self {
+            guest: None,
+            _daemon: None,
+            engine: None,
+            loop_device,
+            native,
+            socket: rig.path("nbd.sock"),
+            plan,
+            rig,
+            _folder: folder,
         };
-        let socket = rig.path("nbd.sock");
-        let device = loop_device.as_ref().map(LoopDevice::path);
-        let daemon = Daemon::start(rig, &host(rig, plan, folder.path(), device, &socket))?;
-        for target in &plan.targets {
-            fill(rig, plan, FioTarget::Nbd { socket: &socket, disk: target.name() })?;
+        if plan.ways.contains(&Way::Engine) {
+            let own = PathBuf::from(path("engine"));
+            fs::create_dir(&own)?;
+            let device = written_loop_device(rig, plan, &path("engine-loop"))?;
+            scene.engine = Some(EngineDisks::make(plan, &own, device)?);
         }
-        let guest = plan.ways.contains(&Way::Vm).then(|| start_guest(rig, plan)).transpose()?;
-        Ok(Self { guest, _daemon: daemon, loop_device, native, socket, plan, rig, _folder: folder })
+        if plan.ways.iter().any(|way| way.has_daemon()) {
+            scene.start_daemon(&root)?;
+        }
+        Ok(scene)
+    }
+
+    fn start_daemon(&mut self, folder: &Path) -> Result<()> {
+        let (rig, plan) = (self.rig, self.plan);
+        let device = self.loop_device.as_ref().map(LoopDevice::path);
+        self._daemon = Some(Daemon::start(rig, &host(rig, plan, folder, device, &self.socket))?);
+        for target in &plan.targets {
+            fill(rig, plan, FioTarget::Nbd { socket: &self.socket, disk: target.name() })?;
+        }
+        if plan.ways.contains(&Way::Vm) {
+            self.guest = Some(start_guest(rig, plan)?);
+        }
+        Ok(())
     }
 
     /// Requests per second.
@@ -61,26 +92,39 @@ impl<'a> Scene<'a> {
         pattern: &Pattern,
         depth: u64,
     ) -> Result<f64> {
-        let job = format!(
-            "{} --iodepth={depth} --size={}m --time_based --runtime={}",
-            pattern.words(),
-            self.plan.disk_mib,
-            self.plan.seconds
-        );
-        let native = |path: &str| fio::run_on(self.rig.folder(), FioTarget::File(path), &job);
-        let result = match subject {
-            Subject::NativeFile => native(&self.native)?,
+        let plan = self.plan;
+        let window = Duration::from_millis(plan.window_ms);
+        let iops = match subject {
+            Subject::NativeFile => self.native(&self.native, pattern, depth)?,
             Subject::NativeLoop => {
-                native(self.loop_device.as_ref().context("there is no loop device")?.path())?
+                let device = self.loop_device.as_ref().context("there is no loop device")?;
+                self.native(device.path(), pattern, depth)?
+            }
+            Subject::Disk(target, Way::Engine) => {
+                let engine = self.engine.as_ref().context("there are no disks of the engine")?;
+                engine.measure(target, pattern, depth, window)?
+            }
+            Subject::Disk(target, Way::VhostUser) => {
+                by_front_end(&vm_socket(self.rig, target), plan, pattern, depth, &[])?
+            }
+            Subject::Disk(target, Way::VhostUserWaiting) => {
+                by_front_end(&vm_socket(self.rig, target), plan, pattern, depth, &["--wait"])?
             }
             Subject::Disk(target, Way::Nbd) => {
-                fio::run(self.rig.folder(), &self.socket, target.name(), &job)?
+                let job = format!("{} --cpus_allowed={CLIENT_CPU}", job(plan, pattern, depth));
+                rate(fio::run(self.rig.folder(), &self.socket, target.name(), &job)?)?
             }
-            Subject::Disk(target, Way::Vm) => self.in_guest(target, &job)?,
+            Subject::Disk(target, Way::Vm) => {
+                rate(self.in_guest(target, &job(plan, pattern, depth))?)?
+            }
         };
-        let iops = result.read_iops + result.write_iops;
-        ensure!(result.errors == 0 && iops > 0.0, "{}: {job}: {result:?}", subject.text());
+        ensure!(iops > 0.0, "{}, {}, depth {depth}: nothing", subject.text(), pattern.name);
         Ok(iops)
+    }
+
+    fn native(&self, path: &str, pattern: &Pattern, depth: u64) -> Result<f64> {
+        let job = format!("{} --cpus_allowed={SERVER_CPU}", job(self.plan, pattern, depth));
+        rate(fio::run_on(self.rig.folder(), FioTarget::File(path), &job)?)
     }
 
     fn in_guest(&mut self, target: Target, job: &str) -> Result<fio::FioResult> {
@@ -88,11 +132,59 @@ impl<'a> Scene<'a> {
         let letter = at.and_then(|at| ('a'..='z').nth(at)).context("no such disk in the VM")?;
         let device = format!("/dev/vd{letter}");
         let words = fio::words(FioTarget::File(&device), job).join(" ");
-        let limit = FIO_LIMIT + Duration::from_secs(self.plan.seconds);
+        let limit = FIO_LIMIT + Duration::from_millis(self.plan.window_ms);
         let output = self.guest.as_mut().context("there is no VM")?.run_any(&words, limit)?;
         ensure!(output.is_ok(), "{words} in the VM: {}", output.stdout);
         fio::result(&output.stdout)
     }
+}
+
+/// fio's words for a measurement.
+fn job(plan: &Plan, pattern: &Pattern, depth: u64) -> String {
+    format!(
+        "{} --iodepth={depth} --size={}m --time_based --runtime={}ms --ramp_time={}ms",
+        pattern.words(),
+        plan.disk_mib,
+        plan.window_ms,
+        WARM_UP.as_millis()
+    )
+}
+
+fn rate(result: fio::FioResult) -> Result<f64> {
+    ensure!(result.errors == 0, "fio: {result:?}");
+    Ok(result.read_iops + result.write_iops)
+}
+
+/// By the front-end of `disk_speed`, at the socket of a disk.
+fn by_front_end(
+    socket: &str,
+    plan: &Plan,
+    pattern: &Pattern,
+    depth: u64,
+    options: &[&str],
+) -> Result<f64> {
+    let program = example("disk_speed")?;
+    let [block, reads, disk, depth] =
+        [pattern.block_kib, pattern.read_percent, plan.disk_mib, depth].map(|of| of.to_string());
+    let seconds = Duration::from_millis(plan.window_ms).as_secs_f64().to_string();
+    let mut words = vec![&*program, "--json", "--socket", socket];
+    words.extend(["--block-kib", &block, "--read-percent", &reads, "--disk-mib", &disk]);
+    words.extend(options);
+    words.extend((!pattern.random).then_some("--sequential"));
+    words.extend(["1", &seconds, &depth]);
+    let said = run(&words)?;
+    let told: Value = serde_json::from_str(&said).with_context(|| format!("no JSON: {said}"))?;
+    let rate = told[0]["rounds"][0]["requests_per_second"].as_f64();
+    rate.with_context(|| format!("no rate: {said}"))
+}
+
+/// A written file with a loop device, if one is wanted.
+fn written_loop_device(rig: &Rig, plan: &Plan, file: &str) -> Result<Option<LoopDevice>> {
+    if !plan.targets.contains(&Target::PassThrough) {
+        return Ok(None);
+    }
+    fill(rig, plan, FioTarget::File(file))?;
+    Ok(Some(LoopDevice::attach(file)?))
 }
 
 /// A VM with all disks, in the order of the plan.
@@ -113,13 +205,16 @@ fn vm_socket(rig: &Rig, target: Target) -> String {
 }
 
 fn fill(rig: &Rig, plan: &Plan, target: FioTarget<'_>) -> Result<()> {
-    let job = format!("--rw=write --bs=1m --iodepth=2 --size={}m --end_fsync=1", plan.disk_mib);
+    let job = format!(
+        "--rw=write --bs=1m --iodepth=2 --size={}m --end_fsync=1 --zero_buffers",
+        plan.disk_mib
+    );
     fio::run_on(rig.folder(), target, &job).map(drop)
 }
 
 fn host(rig: &Rig, plan: &Plan, folder: &Path, loop_device: Option<&str>, socket: &str) -> String {
     let mut host = format!(
-        "[host]\nname = \"experiment\"\n[[store]]\nname = \"files\"\npath = \"{}\"\n",
+        "[host]\nname = \"experiment\"\nprocessors = [{SERVER_CPU}]\n[[store]]\nname = \"files\"\npath = \"{}\"\n",
         folder.display()
     );
     if let Some(device) = loop_device {
@@ -138,7 +233,7 @@ fn host(rig: &Rig, plan: &Plan, folder: &Path, loop_device: Option<&str>, socket
         if !is_loop {
             let _ = writeln!(host, "kind = \"{kind}\"\nsize_bytes = \"{} MiB\"", plan.disk_mib);
         }
-        if plan.ways.contains(&Way::Vm) {
+        if plan.ways.iter().any(|way| way.is_vhost_user()) {
             let _ = writeln!(host, "vhost_user = {{ socket = \"{}\" }}", vm_socket(rig, *target));
         }
     }

@@ -1,0 +1,42 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn client(read_percent: u8, is_random: bool) -> Client {
+    let asks = Asks::Mixed { read_percent, is_random };
+    let spec = ClientSpec { asks, depth: 4, bytes: 8192, disk_bytes: 64 << 10 };
+    Client::new(spec, Arc::new(never_readable().unwrap()))
+}
+
+/// Asks until so many were answered, the oldest first.
+fn asked(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
+    let mut all = Vec::new();
+    for done in 0..requests {
+        client.receive(32, &mut all).unwrap();
+        assert_eq!(all.len() - done, 4, "always as many under way as its depth");
+        assert!(client.arm() == Wakeup::Armed);
+        let under_way: BTreeSet<u32> = all[done..].iter().map(|request| request.tag).collect();
+        assert_eq!(under_way.len(), 4, "each has a tag of its own");
+        assert!(under_way.iter().all(|tag| *tag < client.tags()));
+        client.complete(all[done].tag, DiskOutcome::Done);
+    }
+    all
+}
+
+#[test]
+fn a_mixed_client_reads_as_often_as_it_is_told_to() {
+    for (percent, least, most) in [(0, 0, 0), (67, 620, 720), (100, 1000, 1000)] {
+        let all = asked(&mut client(percent, true), 1000);
+        let reads = all[..1000].iter().filter(|request| request.op == DiskOp::Read).count();
+        assert!((least..=most).contains(&reads), "{percent} %: {reads} of 1000");
+        assert!(all.iter().all(|request| request.range.end() <= 64 << 10));
+    }
+}
+
+#[test]
+fn a_sequential_client_begins_again_at_the_end() {
+    let all = asked(&mut client(100, false), 20);
+    let places: Vec<u64> = all[..20].iter().map(|request| request.range.offset() / 8192).collect();
+    let expected: Vec<u64> = (0..20).map(|number| number % 8).collect();
+    assert_eq!(places, expected);
+}

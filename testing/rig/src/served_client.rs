@@ -1,0 +1,54 @@
+//! A disk that a processor of this process serves to a client in the same process. Nothing
+//! else is between the client and the engine: no ring, no socket, no other process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use suimon_disk_tests::{Answers, Asks, Client, ClientSpec, DiskProcessor, never_readable};
+use suimon_ports::Placement;
+use suimon_storage::DiskSpec;
+use suimon_storage_qos::Limits;
+
+use crate::wait::until;
+
+const FILL_LIMIT: Duration = Duration::from_secs(60);
+const FILL_BYTES: u32 = 1 << 20;
+
+/// Has a processor of its own, on the CPU `cpu`, serve a disk to a client while `look_on`
+/// runs.
+///
+/// # Errors
+/// There is no such CPU or no io_uring, the disk or its limits are refused, a request
+/// failed, or `look_on` did.
+pub fn serve_client<T>(
+    cpu: u16,
+    disk: DiskSpec,
+    limits: Option<Limits>,
+    client: ClientSpec,
+    look_on: impl FnOnce(&Answers) -> Result<T>,
+) -> Result<T> {
+    let processor = DiskProcessor::start(Placement::Pinned(cpu))?;
+    let disk = processor.add_disk(disk, limits)?;
+    let client = Client::new(client, Arc::new(never_readable()?));
+    let answers = client.answers();
+    processor.add_queue(disk, Box::new(client))?;
+    let seen = look_on(&answers);
+    processor.detach_clients(disk);
+    processor.close_disk(disk)?;
+    ensure!(answers.failed() == 0, "{} requests failed", answers.failed());
+    seen
+}
+
+/// Writes all of a disk, from its beginning to its end, from the CPU `cpu`.
+///
+/// # Errors
+/// A write failed, or it took more than a minute.
+pub fn fill_disk(cpu: u16, disk: DiskSpec, disk_bytes: u64) -> Result<()> {
+    let spec = ClientSpec { asks: Asks::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
+    serve_client(cpu, disk, None, spec, |answers| {
+        until("a written disk", FILL_LIMIT, || {
+            Ok(answers.done() + answers.failed() >= disk_bytes / u64::from(FILL_BYTES))
+        })
+    })
+}
