@@ -307,6 +307,7 @@ impl Resident {
             clients: served.queues.keys().filter(|key| matches!(key, QueueKey::Client(_))).count(),
             tally: work.tally(*number).unwrap_or_else(DiskTally::default),
             stalled: work.stalled(*number),
+            uncommitted_bytes: work.uncommitted_bytes(*number),
         });
         let stores = self.stores.iter().filter_map(|store| {
             let status = work.store_status(*store)?;

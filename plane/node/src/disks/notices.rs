@@ -8,6 +8,8 @@ use suimon_quantity::DiskId;
 use suimon_storage::{PlaneNotice, QueueKey};
 
 use super::entry::DiskEntry;
+use super::opening::NotOpened;
+use super::store_threads::SHORT_PATIENCE;
 use crate::control::Controller;
 use crate::events::Draft;
 
@@ -124,12 +126,13 @@ impl Controller {
             if !entry.lock().failing.is_due(now) {
                 continue;
             }
-            match self.open_disk(&entry) {
-                Ok(_) => {
+            match self.open_disk_in_the_end(&entry, SHORT_PATIENCE) {
+                Ok(()) => {
                     let text = "The disk works again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
                 }
-                Err(error) => {
+                Err(NotOpened::Waits) => {}
+                Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "tried again in vain");
                     self.fail_disk(&entry, error.to_string());
                 }
@@ -149,6 +152,13 @@ impl Controller {
 pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
     let text = format!("The disk does not work and is tried again: {reason}");
     Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
+}
+
+/// A disk's store does not answer, so that the disk is not open yet.
+pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
+    let store = entry.lock().wanted.config.store.clone();
+    let text = format!("Store {store} does not answer; the disk is opened when it does.");
+    Draft::new(EventKind::DiskOpeningStalled, entry.label(), text).with("store", store)
 }
 
 fn violation(entry: &DiskEntry, detail: &str) -> Draft {
