@@ -198,6 +198,8 @@ catalogue! {
         "The store answers the requests of a disk that stalled.";
     6118 DiskOpeningStalled "disk_opening_stalled" Error
         "The store did not answer while a disk was being opened; the disk is opened when it does, and nothing else waits for it.";
+    6119 DiskQueueFailed "disk_queue_failed" Error
+        "The host cannot serve a queue of a VM's disk or the connection of an NBD client: descriptors or memory are short. It was given up; others go on.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

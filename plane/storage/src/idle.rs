@@ -28,7 +28,7 @@ pub(crate) struct IdleLook {
 /// Since when nobody has written to a disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Calm {
-    since: Time,
+    since: Option<Time>,
     /// Changes that had been answered then.
     changes: u64,
 }
@@ -38,10 +38,11 @@ impl Disk {
     fn is_idle(&mut self, now: Time) -> bool {
         let changes = self.tally.changes();
         if changes != self.calm.changes {
-            self.calm = Calm { since: now, changes };
+            self.calm = Calm { since: None, changes };
         }
+        let since = *self.calm.since.get_or_insert(now);
         let patience = if self.has_failed_commit { AFTER_FAILURE } else { IDLE_AFTER };
-        self.commit.is_none() && now.since(self.calm.since) >= patience
+        self.commit.is_none() && now.since(since) >= patience
     }
 
     /// Bytes of metadata that only this process has.
@@ -64,7 +65,7 @@ impl StorageWork {
             }
             self.idle_look.is_wanted = true;
             if disk.is_idle(self.now) {
-                disk.calm.since = self.now;
+                disk.calm.since = None;
                 self.begin_commit(number);
             }
         }

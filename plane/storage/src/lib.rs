@@ -105,6 +105,8 @@ mod tally;
 mod token;
 mod told;
 mod transfer;
+#[cfg(test)]
+mod unwatched_tests;
 mod work;
 #[cfg(test)]
 mod work_tests;

@@ -58,17 +58,26 @@ pub(crate) struct Processors {
 
 impl Processors {
     pub(crate) fn start(plane: &StoragePlane, count: u16) -> Self {
+        Self::start_with(plane, count, || Sleepless)
+    }
+
+    /// The same, with what they wait by.
+    pub(crate) fn start_with<W: Wait>(
+        plane: &StoragePlane,
+        count: u16,
+        wait: impl Fn() -> W + Clone + Send + 'static,
+    ) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|number| {
             let mut work = plane.begin(ProcessorId(number), Arc::new(NoWaker));
-            let ended = Arc::clone(&ended);
+            let (ended, wait) = (Arc::clone(&ended), wait.clone());
             std::thread::spawn(move || {
-                let mut now = Time::ZERO;
+                let (mut now, mut wait) = (Time::ZERO, wait());
                 while !ended.load(Ordering::Relaxed) {
                     now = now + Duration::from_micros(20);
                     // As if whoever asks told it, each time.
                     (0..4).for_each(|queue| work.wake(queue));
-                    work.poll(now, &mut Watches::new(&mut Sleepless));
+                    work.poll(now, &mut Watches::new(&mut wait));
                 }
             })
         });

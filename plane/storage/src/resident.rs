@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use suimon_ports::{DiskQueue, FileIo, ProcessorWork, Watches};
+use suimon_ports::{DiskQueue, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
@@ -281,7 +281,7 @@ impl Resident {
         let fd = work.queue_fd(number);
         let watched = fd.map_or(Ok(()), |fd| watches.watch(fd, token));
         if let Err(error) = watched {
-            self.told.tell(unwatched(served.id, &error));
+            self.told.tell(unwatched(served.id, key, &error));
             work.close_queue(number);
         }
     }
@@ -401,9 +401,9 @@ impl Resident {
 }
 
 /// A queue is closed because the system does not say when it has something.
-fn unwatched(disk: DiskId, error: &io::Error) -> PlaneNotice {
-    let detail = format!("a queue cannot be waited for: {error}");
-    PlaneNotice::DiskFault { disk, offset: None, detail, untold: 0 }
+fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
+    let detail = format!("its descriptor cannot be waited for: {error}");
+    PlaneNotice::QueueFault { disk, queue, fault: PortFault { kind: FaultKind::Host, detail } }
 }
 
 impl ProcessorWork for Resident {
@@ -427,9 +427,9 @@ impl ProcessorWork for Resident {
             let token = u32::try_from(queue).unwrap_or(IO_TOKEN);
             let watched = work.queue_fd(queue).map_or(Ok(()), |fd| watches.watch(fd, token));
             if let Err(error) = watched {
-                let served = self.queues.get(&queue).and_then(|held| self.disks.get(&held.disk));
-                if let Some(served) = served {
-                    self.told.tell(unwatched(served.id, &error));
+                let held = self.queues.get(&queue);
+                if let Some((held, served)) = held.and_then(|of| Some((of, self.disks.get(&of.disk)?))) {
+                    self.told.tell(unwatched(served.id, held.key, &error));
                 }
                 work.close_queue(queue);
             }

@@ -60,6 +60,10 @@ impl Controller {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 match (queue, fault.kind) {
                     (_, FaultKind::Gone) => {}
+                    (queue, FaultKind::Host) => {
+                        let draft = queue_failed(&entry, queue, &fault.detail);
+                        self.push_bounded_of_disk(&entry, draft);
+                    }
                     (QueueKey::Ring(_), _) => {
                         let draft = violation(&entry, &fault.detail);
                         self.push_bounded_of_disk(&entry, draft);
@@ -152,6 +156,16 @@ impl Controller {
 pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
     let text = format!("The disk does not work and is tried again: {reason}");
     Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
+}
+
+/// The host cannot serve a queue of a disk.
+fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
+    let whose = match queue {
+        QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
+        QueueKey::Client(_) => "The connection of an NBD client".to_owned(),
+    };
+    let text = format!("{whose} was given up, the host cannot serve it: {detail}.");
+    Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }
 
 /// A disk's store does not answer, so that the disk is not open yet.
