@@ -31,13 +31,40 @@ const NOTICES_PER_COMMIT: usize = 64;
 
 /// What the control thread is told.
 pub(crate) enum Command {
-    Change { operation: OperationHandle, edit: Box<Edit>, options: ChangeOptions },
-    MoveQueue { operation: OperationHandle, queue: QueueId, to: ProcessorId },
-    Notice { port: PortId, generation: u64, notice: DeviceNotice },
-    DiskWork { operation: OperationHandle, disk: Name, work: DiskWork },
-    MeasureStore { operation: OperationHandle, store: Name, request: MeasureStoreRequest },
-    NbdNotice { notice: NbdNotice, suppressed: u64 },
-    DiskNotice { disk: DiskId, generation: u64, notice: DeviceNotice },
+    Change {
+        operation: OperationHandle,
+        edit: Box<Edit>,
+        options: ChangeOptions,
+    },
+    MoveQueue {
+        operation: OperationHandle,
+        queue: QueueId,
+        to: ProcessorId,
+    },
+    Notice {
+        port: PortId,
+        generation: u64,
+        notice: DeviceNotice,
+    },
+    DiskWork {
+        operation: OperationHandle,
+        disk: Name,
+        work: DiskWork,
+    },
+    MeasureStore {
+        operation: OperationHandle,
+        store: Name,
+        request: MeasureStoreRequest,
+    },
+    NbdNotice {
+        notice: NbdNotice,
+        suppressed: u64,
+    },
+    DiskNotice {
+        disk: DiskId,
+        generation: u64,
+        notice: DeviceNotice,
+    },
     /// A thread has left a result.
     Look,
     Stop,

@@ -277,13 +277,20 @@ impl Resident {
         let Some(number) = work.add_queue(disk, queue) else { return };
         served.queues.insert(key, number);
         self.queues.insert(number, Held { disk, key, waiter: None });
+        self.watch(number, watches);
+    }
+
+    /// Has the processor woken when a queue has something; gives the queue up if it cannot be.
+    fn watch(&mut self, number: usize, watches: &mut Watches<'_>) {
+        let Some(work) = &mut self.work else { return };
         let token = u32::try_from(number).unwrap_or(IO_TOKEN);
-        let fd = work.queue_fd(number);
-        let watched = fd.map_or(Ok(()), |fd| watches.watch(fd, token));
-        if let Err(error) = watched {
-            self.told.tell(unwatched(served.id, key, &error));
-            work.close_queue(number);
+        let watched = work.queue_fd(number).map_or(Ok(()), |fd| watches.watch(fd, token));
+        let Err(error) = watched else { return };
+        let held = self.queues.get(&number);
+        if let Some((held, of)) = held.and_then(|held| Some((held, self.disks.get(&held.disk)?))) {
+            self.told.tell(unwatched(of.id, held.key, &error));
         }
+        work.close_queue(number);
     }
 
     fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
@@ -423,16 +430,8 @@ impl ProcessorWork for Resident {
         has_worked |= self.exchange();
         let Some(work) = &mut self.work else { return has_worked };
         has_worked |= work.poll(now);
-        while let Some(queue) = work.poll_watch() {
-            let token = u32::try_from(queue).unwrap_or(IO_TOKEN);
-            let watched = work.queue_fd(queue).map_or(Ok(()), |fd| watches.watch(fd, token));
-            if let Err(error) = watched {
-                let held = self.queues.get(&queue);
-                if let Some((held, served)) = held.and_then(|of| Some((of, self.disks.get(&of.disk)?))) {
-                    self.told.tell(unwatched(served.id, held.key, &error));
-                }
-                work.close_queue(queue);
-            }
+        while let Some(queue) = self.work.as_mut().and_then(StorageWork::poll_watch) {
+            self.watch(queue, watches);
         }
         self.exchange();
         // A queue may break although it brings nothing.

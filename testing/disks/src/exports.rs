@@ -8,9 +8,7 @@ use suimon_image::{Linear, Shape};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
-use suimon_storage::images::{
-    self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Seeds,
-};
+use suimon_storage::images::{self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Seeds};
 use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
 use suimon_uring::{FileAccess, HostFile, HostStore};

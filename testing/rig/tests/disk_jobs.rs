@@ -139,7 +139,8 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     // Something is written over it before the next.
     let written = || host.disk()["counters"]["writes"]["requests"].as_u64();
     let at_snapshot = written();
-    until("more writes", PATIENCE, || Ok(written() > at_snapshot.map(|count| count + 500))).unwrap();
+    until("more writes", PATIENCE, || Ok(written() > at_snapshot.map(|count| count + 500)))
+        .unwrap();
     host.daemon.ok(&["disk", "snapshot", "d", "two.vhdx"]).unwrap();
     assert!(load.is_running(), "it was too fast: {}", load.log());
     let status = load.wait(PATIENCE).unwrap();

@@ -162,10 +162,8 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
         assert!(refused.stderr.contains("all of the store"), "{}", refused.stderr);
     }
     drop(client);
-    until("nobody", PATIENCE, || {
-        Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0)
-    })
-    .unwrap();
+    until("nobody", PATIENCE, || Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0))
+        .unwrap();
 
     let words = ["store", "measure", "fast", "--seconds", "2", "--no-wait"];
     let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();

@@ -133,8 +133,7 @@ impl FileWork {
     ) -> Result<(), ApiError> {
         let plan = self.wanted.plan();
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
-        let size =
-            resized.map_err(|error| disk_error(&self.label, &error).field("size_bytes"))?;
+        let size = resized.map_err(|error| disk_error(&self.label, &error).field("size_bytes"))?;
         let text = format!("The disk has {size} bytes now; it had {before}.");
         let draft = Draft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));

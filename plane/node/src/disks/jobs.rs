@@ -159,7 +159,7 @@ impl Controller {
     fn start_job(&mut self, operation: OperationHandle, entry: Arc<DiskEntry>, verb: DiskWork) {
         operation.step_aside();
         let had_failed = entry.lock().open.is_none();
-        self.close_disk(&entry);
+        let open = self.end_service(&entry);
         let under_way = WorkUnderWay { operation: operation.id(), verb: verb.verb() };
         entry.lock().work = Some(under_way);
         let work = self.file_work(&entry);
@@ -167,6 +167,10 @@ impl Controller {
         let (result, ended) = sync_channel(1);
         let (stopped, control) = (stop.clone(), self.devices.notices.clone());
         let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
+            // Before that nobody else can open them.
+            if let Some(spec) = open {
+                work.close_images(spec);
+            }
             let done = run(&verb, &work, &operation, &stopped);
             tell_end(&result, &control, Ended { operation, result: done });
         });

@@ -210,6 +210,14 @@ impl Controller {
     /// Closes a disk, if it is open: its queues are gone and everything is durable when
     /// this returns.
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
+        if let Some(spec) = self.end_service(entry) {
+            let wanted = entry.lock().wanted.clone();
+            self.close_images(entry, &wanted, spec);
+        }
+    }
+
+    /// The same, but its images are to be closed by whoever goes on with its files.
+    pub(super) fn end_service(&self, entry: &DiskEntry) -> Option<DiskSpec> {
         let (open, opening, wanted) = {
             let mut state = entry.lock();
             state.generation += 1;
@@ -217,20 +225,27 @@ impl Controller {
             (state.open.take(), state.opening.take(), state.wanted.clone())
         };
         drop(opening);
-        if let Some(open) = open {
-            self.shared.disks.parts.plane.begin_end(entry.id);
-            drop(open.device);
-            self.take_out(entry, &wanted);
-        }
+        let open = open?;
+        self.shared.disks.parts.plane.begin_end(entry.id);
+        drop(open.device);
+        self.take(entry, &wanted)
     }
 
     /// Takes a disk out of service and closes its image.
     fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
-        let disks = &self.shared.disks;
+        if let Some(spec) = self.take(entry, wanted) {
+            self.close_images(entry, wanted, spec);
+        }
+    }
+
+    fn take(&self, entry: &DiskEntry, wanted: &WantedDisk) -> Option<DiskSpec> {
         self.withdraw_nbd(entry, wanted);
-        match disks.parts.plane.take_disk(entry.id) {
-            Ok(spec) => self.close_images(entry, wanted, spec),
-            Err(error) => tracing::warn!(disk = %entry.name, %error, "a disk was not closed"),
+        match self.shared.disks.parts.plane.take_disk(entry.id) {
+            Ok(spec) => Some(spec),
+            Err(error) => {
+                tracing::warn!(disk = %entry.name, %error, "a disk was not closed");
+                None
+            }
         }
     }
 

@@ -20,9 +20,7 @@ impl Controller {
     pub(super) fn while_suspended<T: Send + 'static>(
         &mut self,
         entry: &DiskEntry,
-        change: impl FnOnce(&mut FileWork, &Arc<dyn StoreFiles>) -> Result<T, ApiError>
-        + Send
-        + 'static,
+        change: impl FnOnce(&mut FileWork, &Arc<dyn StoreFiles>) -> Result<T, ApiError> + Send + 'static,
         then: impl FnOnce(&mut Self, T) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());

@@ -221,8 +221,7 @@ impl Controller {
             if entry.lock().open.is_some() {
                 continue;
             }
-            if let Err(NotOpened::Failed(error)) =
-                self.open_disk_in_the_end(&entry, STORE_PATIENCE)
+            if let Err(NotOpened::Failed(error)) = self.open_disk_in_the_end(&entry, STORE_PATIENCE)
             {
                 self.fail_disk(&entry, error.to_string());
             }

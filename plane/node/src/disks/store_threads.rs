@@ -111,8 +111,7 @@ impl StoreThreads {
             changed: Condvar::new(),
             is_late: AtomicBool::new(false),
         });
-        let guard =
-            Guard { place: place.clone(), threads: self.clone(), store: store.to_owned() };
+        let guard = Guard { place: place.clone(), threads: self.clone(), store: store.to_owned() };
         Builder::new()
             .name("suimon-store".to_owned())
             .spawn(move || {
@@ -287,3 +286,7 @@ impl<T> Drop for Guard<T> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "store_threads_tests.rs"]
+mod tests;
