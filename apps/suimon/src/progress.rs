@@ -117,7 +117,7 @@ impl Spinner {
         let template = if operation.steps < BAR_STEPS_MIN {
             "{spinner} {msg} {pos}/{len} {elapsed}"
         } else {
-            "{spinner} {msg} [{bar:24}] {percent}% {elapsed}"
+            "{spinner} {percent:>3}% [{bar:20}] {msg} {elapsed}"
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);

@@ -10,8 +10,8 @@ const BLOCK: [u8; 4096] = [7; 4096];
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What never waits for the device takes less than this, also on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
-/// The control thread waits for a store once, and for so long.
-const ONCE: Duration = Duration::from_secs(2);
+/// A change waits for a store once, and for so long.
+const ONCE: Duration = Duration::from_secs(10);
 
 /// A file system on a device, with an image on it, and a folder with another.
 struct Host {
@@ -105,9 +105,10 @@ fn a_daemon_starts_beside_a_device_that_does_not_answer() {
     host.daemon.kill();
     host.stall();
     host.daemon.restart(&host.rig).unwrap();
-    assert_eq!(host.disk("bad")["state"], "stalled");
-    assert_eq!(host.events(6118), 1);
     host.assert_others_go_on("1000");
+    until("it stalls", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled")).unwrap();
+    until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
+    host.assert_others_go_on("2000");
     host.device.go_on();
     host.assert_back();
     assert_eq!(host.events(6118), 1);

@@ -15,7 +15,7 @@ use super::entry::{DiskEntry, WorkUnderWay};
 use super::file_work::FileWork;
 use super::notices::disk_failed;
 use super::opening::{NotOpened, disk_error};
-use super::store_threads::STORE_PATIENCE;
+use super::store_threads::{SILENT_AFTER, STORE_PATIENCE};
 use super::wanted::{disk_format, disk_kind, file_name};
 use super::work::DiskWork;
 use crate::control::{Command, Controller};
@@ -240,7 +240,8 @@ impl Controller {
         if entry.lock().open.is_some() {
             return;
         }
-        let opened = self.open_disk_in_the_end(entry, STORE_PATIENCE);
+        // Whoever waits for the operation finds the disk in service.
+        let opened = self.open_disk_in_the_end(entry, SILENT_AFTER);
         if let Err(NotOpened::Failed(error)) = opened {
             let reason = error.to_string();
             if !had_failed {

@@ -22,7 +22,7 @@ use super::capability::MeasuredStore;
 use super::entry::{DiskEntry, WorkUnderWay};
 use super::limits::store_spec;
 use super::measured_words::{found, measure_error, report_lines};
-use super::store_threads::{STORE_PATIENCE, Unanswered};
+use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::work::conflict;
 use crate::control::Controller;
 use crate::edit::not_found;
@@ -190,7 +190,7 @@ impl Controller {
             MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
         let (stores, path) = (disks.stores.clone(), store.path.clone());
         let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
-        let begun = disks.threads.run(&store.path, STORE_PATIENCE, begin, drop);
+        let begun = disks.threads.run(&store.path, SILENT_AFTER, begin, drop);
         let unanswered = |error: Unanswered<_>| error.give_up().about(format!("store/{name}"));
         begun.map_err(unanswered)?.map_err(failed)
     }

@@ -17,7 +17,7 @@ use super::entry::{DiskEntry, OpenDisk, OpeningUnderWay};
 use super::file_work::{FileWork, Opened, close_images};
 use super::notices::{disk_failed, opening_stalled};
 use super::pausing::plane_error;
-use super::store_threads::{STORE_PATIENCE, Unanswered};
+use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::WantedDisk;
 use crate::checks::error_code;
 use crate::control::{Command, Controller};
@@ -63,7 +63,7 @@ impl Controller {
     /// Opens a disk that is not open, and makes its file if it is not there. Returns
     /// whether it was made. A store that does not answer in time is an error.
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
-        match self.begin_opening(entry, STORE_PATIENCE) {
+        match self.begin_opening(entry, SILENT_AFTER) {
             Ok(opened) => self.put_in_service(entry, opened?),
             Err(unanswered) => Err(unanswered.give_up().about(entry.label())),
         }

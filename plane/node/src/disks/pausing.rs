@@ -10,7 +10,7 @@ use suimon_storage::{NotResumed, PlaneError};
 use super::entry::DiskEntry;
 use super::file_work::{FileWork, Opened, close_images};
 use super::notices::disk_failed;
-use super::store_threads::STORE_PATIENCE;
+use super::store_threads::SILENT_AFTER;
 use crate::control::Controller;
 
 impl Controller {
@@ -58,7 +58,7 @@ impl Controller {
         take_back: fn(T),
     ) -> Result<T, ApiError> {
         let store = entry.lock().wanted.store.path.clone();
-        let done = self.shared.disks.threads.run(&store, STORE_PATIENCE, work, take_back);
+        let done = self.shared.disks.threads.run(&store, SILENT_AFTER, work, take_back);
         done.map_err(|unanswered| unanswered.give_up().about(entry.label()))
     }
 

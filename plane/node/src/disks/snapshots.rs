@@ -17,7 +17,7 @@ use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
-use super::store_threads::{STORE_PATIENCE, Unanswered};
+use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::{contract_kind, file_name, wanted_disks};
 use crate::apply::store_error;
 use crate::checks::{Candidate, first_of};
@@ -198,7 +198,7 @@ impl Controller {
             let disks = &self.shared.disks;
             let (stores, store) = (disks.stores.clone(), doomed.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);
-            let removed = disks.threads.run(&doomed.store, STORE_PATIENCE, remove, drop);
+            let removed = disks.threads.run(&doomed.store, SILENT_AFTER, remove, drop);
             match removed.map_err(Unanswered::give_up)? {
                 Ok(()) => tracing::info!(file = %path.display(), "removed what no disk needs"),
                 Err(error) if error.is_missing() => {}

@@ -10,7 +10,7 @@ use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
 use crate::{DiskWork, Edit, ResourceEdit};
 
 /// What does not wait for the store takes less, also on a busy machine, than twice the time
-/// for which the control thread waits for it once.
+/// for which a daemon that starts waits for it.
 const AT_ONCE: Duration = STORE_PATIENCE.saturating_mul(2);
 
 fn both() -> HostConfig {
@@ -118,11 +118,12 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     let began = Instant::now();
     let harness = Harness::with_disks(state_store, devices, disks);
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert_others_go_on(&harness, "two");
+    wait_until("it is told", || harness.events(EventKind::DiskOpeningStalled.id()).len() == 1);
     let status = harness.node.disk("data").unwrap();
     assert_eq!(status.state, StorageState::Stalled);
     assert!(status.reason.unwrap().contains("opened when it does"));
-    assert_eq!(harness.events(EventKind::DiskOpeningStalled.id()).len(), 1);
-    assert_others_go_on(&harness, "two");
+    assert_others_go_on(&harness, "three");
     store.stall(false);
     wait_until("it is opened", || state(&harness) == StorageState::Ready);
     assert_eq!(harness.disks.served().0, 2);

@@ -2,7 +2,7 @@
 //! answer keeps nobody waiting but those who need it.
 //!
 //! Who wants something of a store waits for it for a while. A thread that has been away for
-//! [`STORE_PATIENCE`] makes the store a silent one: until it has come back, whoever wants
+//! [`SILENT_AFTER`] makes the store a silent one: until it has come back, whoever wants
 //! something of this store is told so at once. So a silent store has few threads, and all
 //! together have [`THREADS_MAX`].
 
@@ -14,8 +14,13 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode};
+use suimon_storage::STALLED_AFTER;
 
-/// How long is waited for a store. All that is asked of one here takes milliseconds.
+/// How long is waited for a store by who cannot go on without it. What is asked of one here
+/// takes milliseconds, and seconds where it has much to write before.
+pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
+
+/// How long is waited by who can: what was begun is done when the store answers.
 pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long is waited for what is only shown, or was not asked for just now.
@@ -167,7 +172,7 @@ impl Threads {
     /// For how long a store has been silent, if it is.
     fn silence(&self, store: &Path) -> Option<Duration> {
         let waited = self.silent.get(store)?.since.elapsed();
-        (waited >= STORE_PATIENCE).then_some(waited)
+        (waited >= SILENT_AFTER).then_some(waited)
     }
 }
 
@@ -189,9 +194,9 @@ impl<T> StoreWork<T> {
         self.began.elapsed()
     }
 
-    /// Whether that is too long for a store that works.
+    /// Whether that is too long for a store that works, as it is for a disk's requests.
     pub(crate) fn is_stalled(&self) -> bool {
-        self.waited() >= STORE_PATIENCE
+        self.waited() >= STALLED_AFTER
     }
 
     /// Waits for the result for so long.

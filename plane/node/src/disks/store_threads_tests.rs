@@ -56,7 +56,7 @@ fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
     let first = late(threads.run(store, Duration::ZERO, work, drop));
     // Somebody with little patience does not make it a silent one.
     assert!(matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
-    let first = late(first.wait(STORE_PATIENCE));
+    let first = late(first.wait(SILENT_AFTER));
     assert!(first.is_stalled());
     let began = Instant::now();
     let refused = threads.run(store, PATIENCE, || 7, drop);
