@@ -158,6 +158,7 @@ impl Shown for DiskConfig {
         lines.add("kept as", format!("{}, {}", word(&one.config.format), kind(&one.config)));
         lines.add("size", or_dash(one.size_bytes.map(units::size)));
         lines.add("on disk", or_dash(one.allocated_bytes.map(units::size)));
+        lines.add("metadata", or_dash(one.uncommitted_bytes.map(metadata)));
         lines.add("processor", or_dash(one.processor));
         lines.add("used by", used_by(one));
         if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {
@@ -190,6 +191,14 @@ fn kind(disk: &DiskConfig) -> String {
 /// The policy, or the limits of the disk's own.
 fn qos(disk: &DiskConfig) -> String {
     disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
+}
+
+/// Whether a crash would take something of the image.
+fn metadata(uncommitted_bytes: u64) -> String {
+    match uncommitted_bytes {
+        0 => "clean".to_owned(),
+        bytes => format!("{} not durable yet", units::size(bytes)),
+    }
 }
 
 /// `VM, 2 NBD clients`.

@@ -60,8 +60,8 @@ fn show_report(context: &Context, operation: &Operation) -> io::Result<()> {
     crate::output::print(&report)
 }
 
-/// Follows an operation until it has ended. A spinner shows its progress if
-/// somebody is watching.
+/// Follows an operation until it has ended. A spinner shows its progress, or a bar if it
+/// has many steps, if somebody is watching.
 pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Operation, Failure> {
     if operation.state != OperationState::Running {
         return Ok(operation);
@@ -97,6 +97,9 @@ pub(crate) fn plan_text(plan: &Plan) -> String {
     plan.steps.iter().map(|step| format!("{step}\n")).collect()
 }
 
+/// From so many steps on, a bar says more than their number.
+const BAR_STEPS_MIN: usize = 10;
+
 struct Spinner(Option<ProgressBar>);
 
 impl Spinner {
@@ -105,24 +108,24 @@ impl Spinner {
             return Self(None);
         }
         let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            bar.set_style(style);
-        }
         bar.enable_steady_tick(core::time::Duration::from_millis(100));
         Self(Some(bar))
     }
 
     fn show(&self, operation: &Operation) {
-        if let Some(bar) = &self.0 {
-            bar.set_message(format!(
-                "{} {}: {}/{} {}",
-                operation.kind,
-                operation.subject,
-                operation.steps_done,
-                operation.steps,
-                operation.step.as_deref().unwrap_or_default()
-            ));
+        let Some(bar) = &self.0 else { return };
+        let template = if operation.steps < BAR_STEPS_MIN {
+            "{spinner} {msg} {pos}/{len} {elapsed}"
+        } else {
+            "{spinner} {percent:>3}% [{bar:20}] {msg} {elapsed}"
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
         }
+        bar.set_length(operation.steps as u64);
+        bar.set_position(operation.steps_done as u64);
+        let Operation { kind, subject, step, .. } = operation;
+        bar.set_message(format!("{kind} {subject}: {}", step.as_deref().unwrap_or_default()));
     }
 }
 

@@ -196,6 +196,10 @@ catalogue! {
         "The store has not answered a disk's requests for 5 s; they wait, and nothing else does.";
     6117 DiskAnswered "disk_answered" Info
         "The store answers the requests of a disk that stalled.";
+    6118 DiskOpeningStalled "disk_opening_stalled" Error
+        "The store did not answer while a disk was being opened; the disk is opened when it does, and nothing else waits for it.";
+    6119 DiskQueueFailed "disk_queue_failed" Error
+        "The host cannot serve a queue of a VM's disk or the connection of an NBD client: descriptors or memory are short. It was given up; others go on.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info
@@ -209,7 +213,7 @@ catalogue! {
     6206 PromiseForced "promise_forced" Warning
         "More was promised than a store can keep, because the change was forced; the fields have the arithmetic.";
     6207 CapabilityLow "capability_low" Warning
-        "For 30 s a store did less, while requests waited for it, than what is promised needs; not all minimums can be kept at once.";
+        "For 60 s a store did less by more than 5 %, while requests waited for it, than what is promised needs; not all minimums can be kept at once.";
     6208 CapabilityEnough "capability_enough" Info
         "A store that did too little for what is promised does enough again, or less is promised.";
 }

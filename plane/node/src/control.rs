@@ -3,7 +3,6 @@
 //! It takes changes one at a time, hears the notices of devices and of the
 //! plane, and tries again what failed.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -32,13 +31,42 @@ const NOTICES_PER_COMMIT: usize = 64;
 
 /// What the control thread is told.
 pub(crate) enum Command {
-    Change { operation: OperationHandle, edit: Box<Edit>, options: ChangeOptions },
-    MoveQueue { operation: OperationHandle, queue: QueueId, to: ProcessorId },
-    Notice { port: PortId, generation: u64, notice: DeviceNotice },
-    DiskWork { operation: OperationHandle, disk: Name, work: DiskWork },
-    MeasureStore { operation: OperationHandle, store: Name, request: MeasureStoreRequest },
-    NbdNotice { notice: NbdNotice, suppressed: u64 },
-    DiskNotice { disk: DiskId, generation: u64, notice: DeviceNotice },
+    Change {
+        operation: OperationHandle,
+        edit: Box<Edit>,
+        options: ChangeOptions,
+    },
+    MoveQueue {
+        operation: OperationHandle,
+        queue: QueueId,
+        to: ProcessorId,
+    },
+    Notice {
+        port: PortId,
+        generation: u64,
+        notice: DeviceNotice,
+    },
+    DiskWork {
+        operation: OperationHandle,
+        disk: Name,
+        work: DiskWork,
+    },
+    MeasureStore {
+        operation: OperationHandle,
+        store: Name,
+        request: MeasureStoreRequest,
+    },
+    NbdNotice {
+        notice: NbdNotice,
+        suppressed: u64,
+    },
+    DiskNotice {
+        disk: DiskId,
+        generation: u64,
+        notice: DeviceNotice,
+    },
+    /// A thread has left a result.
+    Look,
     Stop,
 }
 
@@ -54,8 +82,8 @@ pub(crate) struct Controller {
     pub(crate) plane_polled_at: Option<Instant>,
     /// What drives teams meanwhile.
     pub(crate) teams: TeamThreads,
-    /// Work on disks, one step of one of them in each turn.
-    pub(crate) disk_jobs: VecDeque<DiskJobUnderWay>,
+    /// Work on disks, each in a thread of its own.
+    pub(crate) disk_jobs: Vec<DiskJobUnderWay>,
     /// Measurements of stores, each in a thread of its own.
     pub(crate) measurements: Vec<MeasurementUnderWay>,
 }
@@ -72,8 +100,9 @@ impl Controller {
             }
             self.poll_plane();
             self.retry_due();
+            self.end_openings();
             self.retry_disks();
-            self.step_disk_jobs();
+            self.end_disk_jobs();
             self.end_measurements();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
@@ -106,6 +135,7 @@ impl Controller {
         while let Some(command) = next.take() {
             match command {
                 Command::Stop => return true,
+                Command::Look => {}
                 Command::Notice { port, generation, notice } => {
                     self.handle_device_notice(port, generation, notice);
                 }
@@ -158,9 +188,6 @@ impl Controller {
 
     /// How long nothing has to be done.
     fn pause(&self) -> Duration {
-        if !self.disk_jobs.is_empty() {
-            return Duration::ZERO;
-        }
         let now = Instant::now();
         let retries = self.shared.ports.all().into_iter().filter_map(|port| {
             let state = port.lock();

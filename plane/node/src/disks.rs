@@ -4,6 +4,7 @@
 mod capability;
 mod entry;
 mod exports;
+mod file_work;
 mod flows;
 mod growing;
 mod jobs;
@@ -12,23 +13,23 @@ mod measured_words;
 mod measuring;
 mod nbd_servers;
 mod notices;
+mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
 mod snapshots;
 mod status;
 mod steps;
+mod store_threads;
 mod wanted;
 mod work;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use suimon_contract::Name;
-use suimon_ports::{DiskDevices, FileIoSource, StoreFileError, StoreFiles, StoreSource};
+use suimon_ports::{DiskDevices, FileIoSource, StoreSource};
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage::images;
 use suimon_storage_qos::PolicyId;
 
 pub(crate) use self::capability::MeasuredStore;
@@ -41,8 +42,10 @@ pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::MeasurementUnderWay;
 use self::measuring::StoreInMeasurement;
 pub(crate) use self::nbd_servers::nbd_event;
+use self::open_stores::OpenStores;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
+use self::store_threads::StoreThreads;
 pub(crate) use self::wanted::{
     WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
 };
@@ -71,8 +74,9 @@ pub(crate) struct Disks {
     pub(crate) parts: DiskParts,
     entries: RwLock<BTreeMap<Name, Arc<DiskEntry>>>,
     pub(crate) exports: Exports,
-    /// Stores that are open, by their paths.
-    stores: Mutex<BTreeMap<PathBuf, Arc<dyn StoreFiles>>>,
+    stores: Arc<OpenStores>,
+    /// What is done with files of stores is done by these.
+    threads: StoreThreads,
     ids: Mutex<Ids>,
     /// What the plane was told of stores.
     told: Mutex<BTreeMap<StoreId, ToldStore>>,
@@ -93,11 +97,13 @@ struct Ids {
 impl Disks {
     pub(crate) fn new(parts: DiskParts) -> Self {
         let exports = Exports::new(parts.plane.clone(), parts.devices.clone());
+        let stores = Arc::new(OpenStores::new(parts.stores.clone()));
         Self {
             parts,
             entries: RwLock::default(),
             exports,
-            stores: Mutex::default(),
+            stores,
+            threads: StoreThreads::default(),
             ids: Mutex::default(),
             told: Mutex::default(),
             measured: RwLock::default(),
@@ -165,48 +171,9 @@ impl Disks {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files of the store at a path. What a crash has left there is gone before
-    /// anybody gets them.
-    pub(crate) fn store(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
-        let mut stores = self.stores();
-        if let Some(files) = stores.get(path) {
-            return Ok(files.clone());
-        }
-        let files = self.parts.stores.open(path)?;
-        clear_up(path, files.as_ref());
-        stores.insert(path.to_owned(), files.clone());
-        Ok(files)
-    }
-
     /// Stores that nothing is in any more are let go, so that they can be unmounted.
     pub(crate) fn forget_stores(&self, wanted: &WantedDisks) {
-        self.stores().retain(|path, _| wanted.values().any(|disk| disk.store.path == *path));
-    }
-
-    fn stores(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<dyn StoreFiles>>> {
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Removes what crashes have left of images that were being made, and makes disks open again
-/// whose merge was cut off.
-fn clear_up(path: &Path, files: &dyn StoreFiles) {
-    let store = path.display();
-    match images::sweep(files) {
-        Ok(removed) => {
-            for file in removed {
-                tracing::info!(%store, %file, "removed an image that was never finished");
-            }
-        }
-        Err(error) => tracing::warn!(%store, %error, "unfinished images may be left"),
-    }
-    match suimon_storage::jobs::recover_merges(files) {
-        Ok(notes) => {
-            for note in notes {
-                tracing::info!(%store, %note, "a merge was cut off; the disk is as before it");
-            }
-        }
-        Err(error) => tracing::warn!(%store, %error, "disks whose merge was cut off may not open"),
+        self.stores.retain(|path| wanted.values().any(|disk| disk.store.path == path));
     }
 }
 
@@ -228,5 +195,7 @@ mod measuring_tests;
 mod nbd_tests;
 #[cfg(test)]
 mod socket_tests;
+#[cfg(test)]
+mod stalled_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! From what the store says to a node at work.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -56,7 +55,7 @@ pub(crate) fn start_up(
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
-        disk_jobs: VecDeque::new(),
+        disk_jobs: Vec::new(),
         measurements: Vec::new(),
     };
     if let Some(intent) = &intent {

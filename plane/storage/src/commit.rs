@@ -37,13 +37,12 @@ impl StorageWork {
         self.run_commit(disk_number);
     }
 
-    /// Begins a commit if much has changed since the last.
+    /// Begins a commit if much has changed since the last. If it is less, it can wait until
+    /// nobody writes any more.
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
-        let is_due = self
-            .disks
-            .get(disk_number)
-            .is_some_and(|disk| disk.layers[0].image.uncommitted_bytes() > UNCOMMITTED_BYTES_MAX);
-        if is_due {
+        let bytes = self.uncommitted_bytes(disk_number);
+        self.idle_look.is_wanted |= bytes > 0;
+        if bytes > UNCOMMITTED_BYTES_MAX {
             self.begin_commit(disk_number);
         }
     }

@@ -9,6 +9,7 @@ use suimon_ports::{DiskFile, DiskQueue, FileSlot};
 use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
+use crate::idle::Calm;
 use crate::notices::FaultPace;
 use crate::tally::DiskCounts;
 
@@ -169,6 +170,7 @@ pub(crate) struct Disk {
     pub(crate) step_asked: Option<Time>,
     /// For how long its store has not answered, if that is too long.
     pub(crate) stalled: Option<Duration>,
+    pub(crate) calm: Calm,
 }
 
 impl Disk {
@@ -192,6 +194,7 @@ impl Disk {
             metadata_asked: None,
             step_asked: None,
             stalled: None,
+            calm: Calm::default(),
         }
     }
 

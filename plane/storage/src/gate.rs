@@ -207,7 +207,8 @@ impl StorageWork {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
-        stores.filter_map(|of| of.next_deadline()).chain(self.stalls_deadline()).min()
+        let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
+        stores.filter_map(|of| of.next_deadline()).chain(own).min()
     }
 
     /// Looks at what was delivered, where it is time to.

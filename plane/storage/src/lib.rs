@@ -59,6 +59,9 @@ mod exclusive;
 #[cfg(test)]
 mod fakes;
 mod gate;
+mod idle;
+#[cfg(test)]
+mod idle_tests;
 pub mod images;
 pub mod jobs;
 #[cfg(test)]
@@ -102,11 +105,14 @@ mod tally;
 mod token;
 mod told;
 mod transfer;
+#[cfg(test)]
+mod unwatched_tests;
 mod work;
 #[cfg(test)]
 mod work_tests;
 
 pub use disk::{DiskLayer, DiskPlace, DiskSpec, NotAdded};
+pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use mail::StorageMail;
 pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};

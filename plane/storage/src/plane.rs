@@ -76,6 +76,8 @@ pub struct DiskView {
     /// For how long its store has not answered, if that is longer than
     /// [`STALLED_AFTER`](crate::STALLED_AFTER).
     pub stalled: Option<Duration>,
+    /// Bytes of its image's metadata that are not durable: what a crash would take.
+    pub uncommitted_bytes: u64,
 }
 
 /// What a processor does for a store.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::kinds::KINDS;
 use crate::work_tests::{SIZE, WRITE, range};
 use crate::{DiskLayer, DiskSpec, PlaneError, StoragePlane};
 
-struct Source;
+pub(crate) struct Source;
 
 impl FileIoSource for Source {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
@@ -25,12 +25,16 @@ impl FileIoSource for Source {
     }
 }
 
-/// A processor that never sleeps needs to wait for nothing.
-struct Sleepless;
+/// A processor that never sleeps needs to wait for nothing; on a system that watches so many
+/// descriptors more.
+struct Sleepless(Arc<AtomicUsize>);
 
 impl Wait for Sleepless {
     fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
-        Ok(())
+        let ordering = Ordering::Relaxed;
+        let taken = self.0.fetch_update(ordering, ordering, |left| left.checked_sub(1));
+        // ENOSPC, as `fs.epoll.max_user_watches` has it.
+        taken.map(|_| ()).map_err(|_| io::Error::from_raw_os_error(28))
     }
     fn unwatch(&mut self, _: BorrowedFd<'_>) {}
     fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
@@ -58,17 +62,22 @@ pub(crate) struct Processors {
 
 impl Processors {
     pub(crate) fn start(plane: &StoragePlane, count: u16) -> Self {
+        Self::start_with(plane, count, &Arc::new(AtomicUsize::new(usize::MAX)))
+    }
+
+    /// The same on a system that watches so many descriptors more.
+    pub(crate) fn start_with(plane: &StoragePlane, count: u16, left: &Arc<AtomicUsize>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|number| {
             let mut work = plane.begin(ProcessorId(number), Arc::new(NoWaker));
-            let ended = Arc::clone(&ended);
+            let (ended, left) = (Arc::clone(&ended), Arc::clone(left));
             std::thread::spawn(move || {
-                let mut now = Time::ZERO;
+                let (mut now, mut wait) = (Time::ZERO, Sleepless(left));
                 while !ended.load(Ordering::Relaxed) {
                     now = now + Duration::from_micros(20);
                     // As if whoever asks told it, each time.
                     (0..4).for_each(|queue| work.wake(queue));
-                    work.poll(now, &mut Watches::new(&mut Sleepless));
+                    work.poll(now, &mut Watches::new(&mut wait));
                 }
             })
         });

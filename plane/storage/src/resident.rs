@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use suimon_ports::{DiskQueue, FileIo, ProcessorWork, Watches};
+use suimon_ports::{DiskQueue, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
@@ -277,13 +277,20 @@ impl Resident {
         let Some(number) = work.add_queue(disk, queue) else { return };
         served.queues.insert(key, number);
         self.queues.insert(number, Held { disk, key, waiter: None });
+        self.watch(number, watches);
+    }
+
+    /// Has the processor woken when a queue has something; gives the queue up if it cannot be.
+    fn watch(&mut self, number: usize, watches: &mut Watches<'_>) {
+        let Some(work) = &mut self.work else { return };
         let token = u32::try_from(number).unwrap_or(IO_TOKEN);
-        let fd = work.queue_fd(number);
-        let watched = fd.map_or(Ok(()), |fd| watches.watch(fd, token));
-        if let Err(error) = watched {
-            self.told.tell(unwatched(served.id, &error));
-            work.close_queue(number);
+        let watched = work.queue_fd(number).map_or(Ok(()), |fd| watches.watch(fd, token));
+        let Err(error) = watched else { return };
+        let held = self.queues.get(&number);
+        if let Some((held, of)) = held.and_then(|held| Some((held, self.disks.get(&held.disk)?))) {
+            self.told.tell(unwatched(of.id, held.key, &error));
         }
+        work.close_queue(number);
     }
 
     fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
@@ -307,6 +314,7 @@ impl Resident {
             clients: served.queues.keys().filter(|key| matches!(key, QueueKey::Client(_))).count(),
             tally: work.tally(*number).unwrap_or_else(DiskTally::default),
             stalled: work.stalled(*number),
+            uncommitted_bytes: work.uncommitted_bytes(*number),
         });
         let stores = self.stores.iter().filter_map(|store| {
             let status = work.store_status(*store)?;
@@ -400,9 +408,9 @@ impl Resident {
 }
 
 /// A queue is closed because the system does not say when it has something.
-fn unwatched(disk: DiskId, error: &io::Error) -> PlaneNotice {
-    let detail = format!("a queue cannot be waited for: {error}");
-    PlaneNotice::DiskFault { disk, offset: None, detail, untold: 0 }
+fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
+    let detail = format!("its descriptor cannot be waited for: {error}");
+    PlaneNotice::QueueFault { disk, queue, fault: PortFault { kind: FaultKind::Host, detail } }
 }
 
 impl ProcessorWork for Resident {
@@ -422,16 +430,8 @@ impl ProcessorWork for Resident {
         has_worked |= self.exchange();
         let Some(work) = &mut self.work else { return has_worked };
         has_worked |= work.poll(now);
-        while let Some(queue) = work.poll_watch() {
-            let token = u32::try_from(queue).unwrap_or(IO_TOKEN);
-            let watched = work.queue_fd(queue).map_or(Ok(()), |fd| watches.watch(fd, token));
-            if let Err(error) = watched {
-                let served = self.queues.get(&queue).and_then(|held| self.disks.get(&held.disk));
-                if let Some(served) = served {
-                    self.told.tell(unwatched(served.id, &error));
-                }
-                work.close_queue(queue);
-            }
+        while let Some(queue) = self.work.as_mut().and_then(StorageWork::poll_watch) {
+            self.watch(queue, watches);
         }
         self.exchange();
         // A queue may break although it brings nothing.

@@ -76,6 +76,8 @@ impl StorageWork {
                 }
             }
         }
+        // It may come from another processor with what is not committed.
+        self.idle_look.is_wanted = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
             let can_punch = layer.file.facts().can_punch;
             Layer { image: layer.image, source: layer.file, file, can_punch }

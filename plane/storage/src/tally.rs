@@ -82,6 +82,11 @@ pub(crate) struct DiskCounts {
 }
 
 impl DiskCounts {
+    /// Requests that may have changed the disk.
+    pub(crate) const fn changes(&self) -> u64 {
+        self.writes.tally.requests + self.discards.tally.requests
+    }
+
     pub(crate) fn tally(&self) -> DiskTally {
         DiskTally {
             reads: self.reads.tally(),

@@ -8,6 +8,7 @@ use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, FileDone, FileIo, Wakeup
 use suimon_quantity::{ProcessorId, Time};
 
 use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, Service};
+use crate::idle::IdleLook;
 use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
 use crate::request::{Part, Request};
@@ -59,6 +60,7 @@ pub struct StorageWork {
     pub(crate) now: Time,
     /// When it was looked last which disks stall.
     pub(crate) stalls_looked: Time,
+    pub(crate) idle_look: IdleLook,
     taken: Vec<DiskRequest>,
     done: Vec<FileDone>,
     closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
@@ -91,6 +93,7 @@ impl StorageWork {
             inbox: VecDeque::new(),
             now: Time::ZERO,
             stalls_looked: Time::ZERO,
+            idle_look: IdleLook::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             done: Vec::new(),
             closed_queues: Vec::new(),
@@ -275,6 +278,7 @@ impl StorageWork {
         self.calm();
         self.observe();
         self.look_for_stalls();
+        self.commit_idle();
         self.end_stores();
         self.send_parts();
         self.read_waiting_metadata();

@@ -7,11 +7,14 @@ use suimon_quantity::Time;
 use crate::{CapabilityEstimate, CapabilityLow, Event, PROMISED_PERCENT_MAX};
 
 /// So long it is too little, or enough again, before it is told.
-const LASTING: Duration = Duration::from_secs(30);
+const LASTING: Duration = Duration::from_secs(60);
 /// Time that passes between samples that follow one another, at most.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Enough again is so many percent more than what is needed.
-const MARGIN_PERCENT: u128 = 5;
+/// Too little is less than so much of what is needed: where all is promised that may be, a
+/// store that does what it is known to do is estimated a little below that now and then.
+const LOW_PERCENT: u128 = 95;
+/// Enough again is so much of it: what such a store does most of the time.
+const ENOUGH_PERCENT: u128 = 98;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shortage {
@@ -34,11 +37,11 @@ impl Shortage {
         promised_iops: u64,
     ) -> Option<Event> {
         let needed_iops = needed(promised_iops);
-        let enough = u128::from(needed_iops) * (100 + MARGIN_PERCENT) / 100;
+        let percent = |of: u128| u128::from(needed_iops) * of / 100;
         let is_otherwise = match self.told {
             // Too little is believed while it is seen; fewer promises need no proof.
-            None => is_new && estimate.iops < needed_iops,
-            Some(_) => u128::from(estimate.iops) >= enough,
+            None => is_new && u128::from(estimate.iops) < percent(LOW_PERCENT),
+            Some(_) => u128::from(estimate.iops) >= percent(ENOUGH_PERCENT),
         };
         if !is_new && self.told.is_none() {
             return None;

@@ -64,8 +64,9 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
     assert!(matches!(minimums(&rig)[2].1, Event::MinimumMet { .. }), "{:?}", rig.events);
-    // That the store cannot do so much was told before anybody had waited for a minute.
-    assert!(matches!(rig.events[0].1, Event::CapabilityLow(_)), "{:?}", rig.events);
+    // That the store cannot do so much was told once, too.
+    let lows = rig.events.iter().filter(|(_, event)| matches!(event, Event::CapabilityLow(_)));
+    assert_eq!(lows.count(), 1, "{:?}", rig.events);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use suimon_image::testing::{Crash, Fate, FileOp, MemoryFile};
 use suimon_image::{FileError, ImageFile};
@@ -82,6 +82,7 @@ impl State {
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
+    stall: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl MemoryStore {
@@ -100,7 +101,18 @@ impl MemoryStore {
         store
     }
 
+    /// Whether whoever wants something of the store or its files waits from now on, until
+    /// it goes on.
+    pub fn stall(&self, stalls: bool) {
+        let (is_stalled, changed) = &*self.stall;
+        *is_stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalls;
+        changed.notify_all();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
+        let (is_stalled, changed) = &*self.stall;
+        let guard = is_stalled.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(changed.wait_while(guard, |stalls| *stalls));
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -43,6 +43,8 @@ pub struct NbdQueue {
     /// Readable when there is something to do for the socket.
     wake: OwnedFd,
     watched: epoll::EventFlags,
+    /// Why the socket can be watched no more; told when requests are asked for.
+    unwatchable: Option<Errno>,
     transmission: Transmission,
     memory: Arc<Memory>,
     pool: Pool,
@@ -82,6 +84,7 @@ impl NbdQueue {
             socket,
             wake,
             watched,
+            unwatchable: None,
             transmission: Transmission::new(negotiated),
             table: PayloadTable::new(REQUESTS_MAX, 4, Arc::clone(&memory) as _),
             memory,
@@ -96,6 +99,13 @@ impl NbdQueue {
             spare_lists: Vec::new(),
             _inside: None,
         })
+    }
+
+    /// Its descriptor is one that watches nothing, and more is wanted than is watched.
+    #[cfg(test)]
+    pub(crate) fn lose_watch(&mut self) {
+        self.wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        self.watched = epoll::EventFlags::empty();
     }
 
     /// As long as it lives, it counts as a connection of its server.
@@ -296,6 +306,10 @@ impl DiskQueue for NbdQueue {
     }
 
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+        if let Some(errno) = self.unwatchable {
+            let detail = format!("its connection cannot be waited for: {errno}");
+            return Err(PortFault { kind: FaultKind::Host, detail });
+        }
         self.input.begin_turn();
         if self.is_blocked {
             self.send().map_err(|errno| gone(&errno))?;
@@ -353,10 +367,11 @@ impl DiskQueue for NbdQueue {
 
     fn arm(&mut self) -> Wakeup {
         let can_take = self.has_room() && self.waiting.is_none() && self.input.has_bytes();
-        if !self.to_flush.is_empty() || can_take || self.watch().is_err() {
+        if !self.to_flush.is_empty() || can_take {
             return Wakeup::Pending;
         }
-        Wakeup::Armed
+        self.unwatchable = self.watch().err();
+        if self.unwatchable.is_some() { Wakeup::Pending } else { Wakeup::Armed }
     }
 
     fn disarm(&mut self) {}

@@ -263,3 +263,18 @@ fn a_client_that_does_not_read_is_waited_for_without_being_polled() {
     while client.read(&mut [0; 1 << 16]).is_ok() {}
     assert!(is_readable(&queue), "the client has read");
 }
+
+#[test]
+fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
+    let (mut queue, mut client) = connection();
+    client.write_all(&header(0, READ, 1, 0, 512)).unwrap();
+    assert_eq!(received(&mut queue).len(), 1);
+    // What the processor watches is no epoll instance any more, as when the system has none.
+    queue.lose_watch();
+    assert_eq!(queue.arm(), Wakeup::Pending, "it is not waited for in vain");
+    let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Host);
+    assert!(fault.detail.contains("cannot be waited for"), "{fault}");
+    // What was taken is answered although.
+    queue.complete(0, DiskOutcome::Done);
+}

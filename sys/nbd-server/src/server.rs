@@ -330,6 +330,10 @@ fn come_in(socket: OwnedFd, welcome: &Welcome, connection: Ticket) -> io::Result
     let name = negotiated.export.name().to_owned();
     let noted = welcome.host.clients.note(&name, &welcome.caller);
     let inside = Inside { _ticket: connection, _noted: noted };
-    let queue = NbdQueue::new(socket, &negotiated, rest)?.counted_by(inside);
+    // Descriptors are short, or memory; whoever operates the host is told, others go on.
+    let queue = NbdQueue::new(socket, &negotiated, rest).inspect_err(|error| {
+        welcome.refuse(&format!("the host cannot serve its connection: {error}"));
+    })?;
+    let queue = queue.counted_by(inside);
     welcome.host.exports.attach(&name, queue).map_err(io::Error::other)
 }

@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
-use suimon_image::{Image, Linear, Shape};
+use anyhow::{Context, Result, bail};
+use suimon_image::{Linear, Shape};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
-use suimon_ports::{DiskFile, DiskQueueHost};
+use suimon_ports::{DiskFile, DiskQueueHost, FileName};
+use suimon_storage::images::{self, DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Seeds};
 use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
-use suimon_uring::{FileAccess, HostFile};
-use suimon_vhd::{Access, OpenOptions, SizeRule, Vhd};
-use suimon_vhdx::{Guid, Vhdx, WriteGuids};
+use suimon_uring::{FileAccess, HostFile, HostStore};
 
 use crate::processor::{DiskProcessor, OpenedDisk};
 
@@ -98,22 +97,38 @@ impl DiskExports {
         self.export(name, vec![DiskLayer { image, file: Arc::new(file) }], false, Some(limits))
     }
 
-    /// Exports a VHD or VHDX image, by the ending of its name.
+    /// Exports a VHD or VHDX image of any kind, by the ending of its name, with its parents in
+    /// the same folder, as the daemon opens it.
     ///
     /// # Errors
     /// It is none, or cannot be opened.
     pub fn add_image(&self, name: &str, path: &Path) -> Result<OpenedDisk> {
+        let folder = path.parent().context("an image is in a folder")?;
+        let file = path.file_name().context("an image has a name")?.to_string_lossy();
+        let store = HostStore::open(folder)?;
         let is_vhd = path.extension().is_some_and(|ending| ending == "vhd");
-        let file = HostFile::open(path, FileAccess::Write, if is_vhd { 512 } else { 4096 })?;
-        let image: Box<dyn Image> = if is_vhd {
-            let options = OpenOptions { access: Access::Write, size: SizeRule::Creator };
-            Box::new(Vhd::open(&file, options)?)
-        } else {
-            let guid = || Ok::<_, anyhow::Error>(Guid::new(u128::from_ne_bytes(random()?)));
-            let guids = WriteGuids { file_write: guid()?, data_write: guid()?, log: guid()? };
-            Box::new(Vhdx::open(&file, &guids)?)
+        let mut plan = DiskPlan {
+            format: if is_vhd { DiskFormat::Vhd } else { DiskFormat::Vhdx },
+            kind: DiskKind::Dynamic,
+            file: Some(FileName::new(&file)?),
+            size: None,
+            parent: None,
+            is_read_only: false,
+            logical_sector: 512,
+            physical_sector: 4096,
+            block_bytes: None,
         };
-        self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], false)
+        let mut draws = || random().unwrap_or([7; 16]);
+        let mut seeds = Seeds { random: &mut draws, now_unix_s: 0 };
+        for kind in [DiskKind::Dynamic, DiskKind::Fixed, DiskKind::Differencing] {
+            plan.kind = kind;
+            match images::open(&store, &plan, &mut seeds) {
+                Ok(opened) => return self.add(name, opened.spec.layers, false),
+                Err(error) if is_other_kind(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bail!("{} is of no kind", path.display())
     }
 
     /// Exports a disk of these layers: its own image, then the parent's, and so on.
@@ -173,6 +188,10 @@ impl NbdExports for DiskExports {
         let disk = found.context("it is gone").map_err(|error| error.to_string())?.disk;
         self.processor.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }
+}
+
+fn is_other_kind(error: &DiskError) -> bool {
+    matches!(*error.fault, DiskFault::Differs { field: "kind", .. })
 }
 
 fn random() -> Result<[u8; 16]> {

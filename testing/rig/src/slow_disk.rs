@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 
 use crate::command::run;
 use crate::loop_device::LoopDevice;
+use crate::mounted::Mounted;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::until;
@@ -29,9 +30,9 @@ const SPARE_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct SlowDisk {
     // Dropped from the top.
-    _files: Mount,
+    _files: Mounted,
     _device: LoopDevice,
-    _fuse: Mount,
+    _fuse: Mounted,
     _client: Process,
     _server: Process,
     path: PathBuf,
@@ -57,15 +58,14 @@ impl SlowDisk {
             client.check_running()?;
             Ok(Path::new(&device_file).exists())
         })?;
-        let fuse = Mount { point: fuse };
+        let fuse = Mounted::taken_over(&fuse);
         let device = LoopDevice::attach(&device_file)?;
         // All at once, and few of it: nothing shall be written later by the file system alone.
         let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
         let small = ["-m", "0", "-N", "1024", "-J", "size=4", "-E", options];
         run(&[&["mkfs.ext4", "-q", "-F"][..], &small, &[device.path()]].concat())?;
-        let path = folder_for(rig, "files")?;
-        run(&["mount", "-o", "noatime", device.path(), &path]).context("the slow disk")?;
-        let files = Mount { point: path.clone() };
+        let path = rig.path(&rig.unique("files"));
+        let files = Mounted::device(device.path(), &path).context("the slow disk")?;
         Ok(Self {
             _files: files,
             _device: device,
@@ -79,18 +79,6 @@ impl SlowDisk {
     /// Where its file system is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-/// Something mounted, until this is dropped.
-#[derive(Debug)]
-struct Mount {
-    point: String,
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = run(&["umount", &self.point]);
     }
 }
 

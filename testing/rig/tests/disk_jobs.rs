@@ -136,7 +136,11 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     let in_use = host.daemon.http("POST", "/1.0/disks/d/compact", None).unwrap();
     assert_eq!((in_use.status, &in_use.json["errors"][0]["code"]), (409, &"in_use".into()));
     host.daemon.ok(&["disk", "snapshot", "d", "one.vhdx"]).unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    // Something is written over it before the next.
+    let written = || host.disk()["counters"]["writes"]["requests"].as_u64();
+    let at_snapshot = written();
+    until("more writes", PATIENCE, || Ok(written() > at_snapshot.map(|count| count + 500)))
+        .unwrap();
     host.daemon.ok(&["disk", "snapshot", "d", "two.vhdx"]).unwrap();
     assert!(load.is_running(), "it was too fast: {}", load.log());
     let status = load.wait(PATIENCE).unwrap();

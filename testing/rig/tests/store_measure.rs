@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Daemon, Rig, fio, run, until};
+use suimon_rig::{Daemon, LoopDevice, NbdClient, Rig, fio, run, until};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -136,6 +136,57 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     daemon.restart(&rig).unwrap();
     assert_eq!(names(&path), ["d.raw"]);
     assert_eq!(store(&daemon)["measured"], Value::Null);
+}
+
+#[test]
+fn a_store_that_is_a_block_device_is_read_and_never_written() {
+    let rig = Rig::new().unwrap();
+    let file = rig.path("medium");
+    let content: Vec<u8> = (0..64_u32 << 20).map(|at| (at / 4096) as u8).collect();
+    fs::write(&file, &content).unwrap();
+    let device = LoopDevice::attach(&file).unwrap();
+    let socket = rig.path("nbd.sock");
+    let toml = format!(
+        "[[store]]\nname = \"fast\"\npath = \"{}\"\ncapability_iops = \"measure\"\n\
+         [[disk]]\nname = \"d\"\nstore = \"fast\"\nformat = \"pass-through\"\n\
+         nbd = {{ socket = \"{socket}\" }}\n",
+        device.path()
+    );
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
+    let state = |daemon: &Daemon| daemon.json(&["disk", "show", "d"]).unwrap()["state"].clone();
+    // The disk is all of it: who uses it is not sent away, also not if that is asked for.
+    let client = NbdClient::connect(&socket, "d").unwrap();
+    for words in [&["store", "measure", "fast"][..], &["store", "measure", "fast", "--beside"]] {
+        let refused = daemon.cli(words).unwrap();
+        assert!(!refused.is_ok(), "{}", refused.stdout);
+        assert!(refused.stderr.contains("all of the store"), "{}", refused.stderr);
+    }
+    drop(client);
+    until("nobody", PATIENCE, || Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0))
+        .unwrap();
+
+    let words = ["store", "measure", "fast", "--seconds", "2", "--no-wait"];
+    let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
+    until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
+    let report = daemon.ok(&["operation", "watch", &id]).unwrap();
+    println!("{report}");
+    let shown = store(&daemon);
+    let (measured, iops) = (&shown["measured"], shown["measured"]["iops"].as_u64().unwrap());
+    assert!(iops > 0 && report.contains(&format!("can do {iops} IOPS")), "{report}");
+    let patterns = measured["patterns"].as_array().unwrap();
+    assert_eq!(patterns.len(), 1, "only reads: {measured}");
+    assert!(report.contains("random reads") && !report.contains("random writes"), "{report}");
+    assert_eq!(shown["capability_iops"], iops);
+
+    // The disk is back, with what it held, and may be promised what the store can do.
+    assert_eq!(state(&daemon), "ready");
+    let mut found = [0; 4096];
+    NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut found).unwrap();
+    assert_eq!(found, content[5 << 20..][..4096]);
+    daemon.ok(&["disk", "set", "d", "--qos-min-iops", &(iops * 9 / 10).to_string()]).unwrap();
+    assert!(daemon.stop().unwrap().success());
+    drop(device);
+    assert!(fs::read(&file).unwrap() == content, "it was written to");
 }
 
 /// A file system of its own, until it is dropped.

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_contract::{Name, StorageState};
+use suimon_contract::{ApiError, Name, StorageState};
 use suimon_image::Shape;
 use suimon_ports::{DiskDevice, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 
+use super::file_work::Opened;
+use super::store_threads::StoreWork;
 use super::wanted::WantedDisk;
 use crate::failing::Failing;
 use crate::port_table::EventBudget;
@@ -24,6 +26,8 @@ pub(crate) struct DiskState {
     pub(crate) wanted: WantedDisk,
     /// `None` if it could not be opened.
     pub(crate) open: Option<OpenDisk>,
+    /// Its opening, if the store has not answered yet.
+    pub(crate) opening: Option<OpeningUnderWay>,
     /// Counts openings, so that a notice of one that was closed is not taken for one of
     /// its successor.
     pub(crate) generation: u64,
@@ -32,6 +36,13 @@ pub(crate) struct DiskState {
     pub(crate) budget: EventBudget,
     /// What is being done to its file, for which it is out of service.
     pub(crate) work: Option<WorkUnderWay>,
+}
+
+/// A disk that is being opened.
+pub(crate) struct OpeningUnderWay {
+    pub(crate) work: StoreWork<Result<Opened, ApiError>>,
+    /// Whether an event says that it takes too long.
+    pub(crate) is_told: bool,
 }
 
 /// Work on a disk that takes its time.
@@ -58,6 +69,7 @@ impl DiskEntry {
         let state = DiskState {
             wanted,
             open: None,
+            opening: None,
             generation: 0,
             failing: Failing::default(),
             budget: EventBudget::default(),
@@ -82,6 +94,13 @@ impl DiskState {
         if let Some(WorkUnderWay { operation, verb }) = &self.work {
             let text = format!("it is out of service for operation {operation} (disk {verb})");
             return (StorageState::Working, Some(text));
+        }
+        if let Some(opening) = self.opening.as_ref().filter(|opening| opening.work.is_stalled()) {
+            let text = format!(
+                "the store has not answered for {} s; the disk is opened when it does",
+                opening.work.waited().as_secs()
+            );
+            return (StorageState::Stalled, Some(text));
         }
         if let Some(failure) = &self.failing.now {
             return (StorageState::Failed, Some(failure.reason.clone()));

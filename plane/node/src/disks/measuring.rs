@@ -22,6 +22,7 @@ use super::capability::MeasuredStore;
 use super::entry::{DiskEntry, WorkUnderWay};
 use super::limits::store_spec;
 use super::measured_words::{found, measure_error, report_lines};
+use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::work::conflict;
 use crate::control::Controller;
 use crate::edit::not_found;
@@ -173,19 +174,25 @@ impl Controller {
             Err(error) => {
                 self.serve_again(disks);
                 self.write_drafts();
-                operation.end(&Err(measure_error(name, &error)));
+                operation.end(&Err(error));
             }
         }
     }
 
-    fn measurement(&self, store: &StoreConfig, seconds: u64) -> Result<Measurement, MeasureError> {
-        let files = self.shared.disks.store(&store.path)?;
-        let io = self.shared.disks.parts.io.open().map_err(MeasureError::Ring)?;
-        let random = u128::from_le_bytes((self.shared.disks.parts.random)());
+    fn measurement(&self, store: &StoreConfig, seconds: u64) -> Result<Measurement, ApiError> {
+        let name = store.name.clone();
+        let failed = |error: MeasureError| measure_error(&name, &error);
+        let disks = &self.shared.disks;
+        let io = disks.parts.io.open().map_err(|error| failed(MeasureError::Ring(error)))?;
+        let random = u128::from_le_bytes((disks.parts.random)());
         let seed = u64::try_from(random >> 64).unwrap_or_default();
         let plan =
             MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
-        Measurement::begin(files.as_ref(), io, plan)
+        let (stores, path) = (disks.stores.clone(), store.path.clone());
+        let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
+        let begun = disks.threads.run(&store.path, SILENT_AFTER, begin, drop);
+        let unanswered = |error: Unanswered<_>| error.give_up().about(format!("store/{name}"));
+        begun.map_err(unanswered)?.map_err(failed)
     }
 
     /// Disks that are all of a store's device, which only one can have open.

@@ -8,6 +8,8 @@ use suimon_quantity::DiskId;
 use suimon_storage::{PlaneNotice, QueueKey};
 
 use super::entry::DiskEntry;
+use super::opening::NotOpened;
+use super::store_threads::SHORT_PATIENCE;
 use crate::control::Controller;
 use crate::events::Draft;
 
@@ -58,6 +60,10 @@ impl Controller {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 match (queue, fault.kind) {
                     (_, FaultKind::Gone) => {}
+                    (queue, FaultKind::Host) => {
+                        let draft = queue_failed(&entry, queue, &fault.detail);
+                        self.push_bounded_of_disk(&entry, draft);
+                    }
                     (QueueKey::Ring(_), _) => {
                         let draft = violation(&entry, &fault.detail);
                         self.push_bounded_of_disk(&entry, draft);
@@ -124,12 +130,13 @@ impl Controller {
             if !entry.lock().failing.is_due(now) {
                 continue;
             }
-            match self.open_disk(&entry) {
-                Ok(_) => {
+            match self.open_disk_in_the_end(&entry, SHORT_PATIENCE) {
+                Ok(()) => {
                     let text = "The disk works again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
                 }
-                Err(error) => {
+                Err(NotOpened::Waits) => {}
+                Err(NotOpened::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "tried again in vain");
                     self.fail_disk(&entry, error.to_string());
                 }
@@ -149,6 +156,23 @@ impl Controller {
 pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
     let text = format!("The disk does not work and is tried again: {reason}");
     Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
+}
+
+/// The host cannot serve a queue of a disk.
+fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
+    let whose = match queue {
+        QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
+        QueueKey::Client(_) => "The connection of an NBD client".to_owned(),
+    };
+    let text = format!("{whose} was given up, the host cannot serve it: {detail}.");
+    Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
+}
+
+/// A disk's store does not answer, so that the disk is not open yet.
+pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
+    let store = entry.lock().wanted.config.store.clone();
+    let text = format!("Store {store} does not answer; the disk is opened when it does.");
+    Draft::new(EventKind::DiskOpeningStalled, entry.label(), text).with("store", store)
 }
 
 fn violation(entry: &DiskEntry, detail: &str) -> Draft {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::Shape;
@@ -10,10 +10,14 @@ use suimon_ports::{
     DeviceError, DeviceNotice, DiskObserver, StoreFault, StoreFileError, StoreFiles,
 };
 use suimon_quantity::DiskId;
-use suimon_storage::images::{self, DiskError, DiskFault, Seeds};
+use suimon_storage::DiskSpec;
+use suimon_storage::images::{self, DiskError, DiskFault};
 
-use super::entry::{DiskEntry, OpenDisk};
+use super::entry::{DiskEntry, OpenDisk, OpeningUnderWay};
+use super::file_work::{FileWork, Opened, close_images};
+use super::notices::{disk_failed, opening_stalled};
 use super::pausing::plane_error;
+use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::WantedDisk;
 use crate::checks::error_code;
 use crate::control::{Command, Controller};
@@ -34,90 +38,149 @@ impl DiskObserver for NoticeSender {
     }
 }
 
+/// What keeps a disk from being open.
+pub(crate) enum NotOpened {
+    /// Its store, which has not answered yet. The disk is opened when it does.
+    Waits,
+    /// This.
+    Failed(ApiError),
+}
+
+type Opening = Result<Opened, ApiError>;
+
 impl Controller {
+    pub(super) fn file_work(&self, entry: &DiskEntry) -> FileWork {
+        FileWork {
+            label: entry.label(),
+            wanted: entry.lock().wanted.clone(),
+            stores: self.shared.disks.stores.clone(),
+            random: self.shared.disks.parts.random.clone(),
+            clock: self.shared.clock.clone(),
+            drafts: Vec::new(),
+        }
+    }
+
     /// Opens a disk that is not open, and makes its file if it is not there. Returns
-    /// whether it was made.
+    /// whether it was made. A store that does not answer in time is an error.
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
+        match self.begin_opening(entry, SILENT_AFTER) {
+            Ok(opened) => self.put_in_service(entry, opened?),
+            Err(unanswered) => Err(unanswered.give_up().about(entry.label())),
+        }
+    }
+
+    /// The same, but a store that does not answer in time may do so later: then
+    /// [`Self::end_openings`] goes on with the disk.
+    pub(crate) fn open_disk_in_the_end(
+        &mut self,
+        entry: &DiskEntry,
+        patience: Duration,
+    ) -> Result<(), NotOpened> {
+        match self.begin_opening(entry, patience) {
+            Ok(opened) => opened
+                .and_then(|opened| self.put_in_service(entry, opened))
+                .map(|_| ())
+                .map_err(NotOpened::Failed),
+            Err(Unanswered::Never(error)) => Err(NotOpened::Failed(error.about(entry.label()))),
+            Err(Unanswered::Late(work)) => {
+                entry.lock().failing.now = None;
+                self.go_on_opening(entry, OpeningUnderWay { work, is_told: false });
+                Err(NotOpened::Waits)
+            }
+        }
+    }
+
+    fn begin_opening(
+        &self,
+        entry: &DiskEntry,
+        patience: Duration,
+    ) -> Result<Opening, Unanswered<Opening>> {
+        let work = self.file_work(entry);
+        let store = work.wanted.store.path.clone();
+        let threads = &self.shared.disks.threads;
+        threads.run(&store, patience, move || work.open(), Opened::take_back_result)
+    }
+
+    /// Keeps an opening whose store has not answered, and says so once.
+    fn go_on_opening(&mut self, entry: &DiskEntry, mut opening: OpeningUnderWay) {
+        if opening.work.is_stalled() && !opening.is_told {
+            opening.is_told = true;
+            self.drafts.push(opening_stalled(entry));
+        }
+        entry.lock().opening = Some(opening);
+    }
+
+    /// Goes on with disks whose stores have answered after all.
+    pub(crate) fn end_openings(&mut self) {
+        for entry in self.shared.disks.all() {
+            let opening = entry.lock().opening.take();
+            let Some(opening) = opening else { continue };
+            let OpeningUnderWay { work, is_told } = opening;
+            let opened = match work.wait(Duration::ZERO) {
+                Ok(opened) => opened,
+                Err(Unanswered::Late(work)) => {
+                    self.go_on_opening(&entry, OpeningUnderWay { work, is_told });
+                    continue;
+                }
+                Err(Unanswered::Never(error)) => Err(error.about(entry.label())),
+            };
+            match opened.and_then(|opened| self.put_in_service(&entry, opened)) {
+                Ok(_) => {
+                    let text = "The store answers, and the disk works.";
+                    self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                }
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.drafts.push(disk_failed(&entry, &reason));
+                    self.fail_disk(&entry, reason);
+                }
+            }
+        }
+    }
+
+    /// Has the plane serve a disk whose images are open, and offers it. Returns whether its
+    /// file was made.
+    fn put_in_service(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
         let (wanted, generation) = {
             let mut state = entry.lock();
             state.generation += 1;
             (state.wanted.clone(), state.generation)
         };
+        if wanted != opened.work.wanted {
+            self.take_back(opened);
+            let text = "the disk was changed while its store did not answer";
+            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+        }
         let disks = &self.shared.disks;
-        let files =
-            disks.store(&wanted.store.path).map_err(|error| store_file_error(entry, &error))?;
-        let is_made = self.make_file(entry, &wanted, &files)?;
-        let opened = self.open_made(entry, &wanted, &files, generation);
-        match opened {
-            Ok(open) => {
+        let Opened { mut work, files, images, is_made } = opened;
+        let images::OpenedDisk { spec, shape, layers, .. } = images;
+        let store = disks.store_id(&wanted.config.store);
+        let added = disks.parts.plane.add_disk(entry.id, spec, store);
+        let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
+            self.offer(entry, &wanted, shape, generation)
+                .inspect_err(|_| self.take_out(entry, &wanted))
+        });
+        match offered {
+            Ok(device) => {
+                self.drafts.append(&mut work.drafts);
                 let mut state = entry.lock();
-                state.open = Some(open);
+                state.open = Some(OpenDisk { shape, files, layers, device });
                 state.failing.now = None;
                 Ok(is_made)
             }
             Err(error) => {
                 if is_made {
-                    self.remove_file(entry, &wanted, &files);
+                    self.remove_file(entry, &files);
                 }
                 Err(error)
             }
         }
     }
 
-    fn make_file(
-        &mut self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        files: &Arc<dyn StoreFiles>,
-    ) -> Result<bool, ApiError> {
-        let plan = wanted.plan();
-        if plan.file.is_none() {
-            return Ok(false);
-        }
-        let failed = |error: DiskError| disk_error(entry, &error);
-        if images::exists(files.as_ref(), &plan).map_err(failed)? {
-            return Ok(false);
-        }
-        if plan.size.is_none() && plan.parent.is_none() {
-            let text = format!(
-                "there is no file {} in the store; to have it made, say how large the disk is",
-                plan.label()
-            );
-            return Err(ApiError::new(ErrorCode::NotFound, text)
-                .about(entry.label())
-                .field("size_bytes"));
-        }
-        self.with_seeds(|seeds| images::create(files, &plan, seeds)).map_err(failed)?;
-        let text = format!("The file {} was made.", plan.label());
-        let draft = Draft::new(EventKind::DiskFileMade, entry.label(), text);
-        self.drafts.push(draft.with("file", plan.label()));
-        Ok(true)
-    }
-
-    fn open_made(
-        &mut self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        files: &Arc<dyn StoreFiles>,
-        generation: u64,
-    ) -> Result<OpenDisk, ApiError> {
-        let opened = self.open_grown(entry, wanted, files)?;
-        let disks = &self.shared.disks;
-        let images::OpenedDisk { spec, shape, layers, .. } = opened;
-        let store = disks.store_id(&wanted.config.store);
-        disks
-            .parts
-            .plane
-            .add_disk(entry.id, spec, store)
-            .map_err(|error| plane_error(entry, &error))?;
-        let offered = self.offer(entry, wanted, shape, generation);
-        match offered {
-            Ok(device) => Ok(OpenDisk { shape, files: files.clone(), layers, device }),
-            Err(error) => {
-                self.take_out(entry, wanted);
-                Err(error)
-            }
-        }
+    /// Takes back that images were opened, which nobody waits for.
+    fn take_back(&self, opened: Opened) {
+        let store = opened.work.wanted.store.path.clone();
+        self.shared.disks.threads.run_in_the_end(&store, move || opened.take_back());
     }
 
     /// Opens what a disk in service is offered by.
@@ -147,26 +210,42 @@ impl Controller {
     /// Closes a disk, if it is open: its queues are gone and everything is durable when
     /// this returns.
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
-        let (open, wanted) = {
+        if let Some(spec) = self.end_service(entry) {
+            let wanted = entry.lock().wanted.clone();
+            self.close_images(entry, &wanted, spec);
+        }
+    }
+
+    /// The same, but its images are to be closed by whoever goes on with its files.
+    pub(super) fn end_service(&self, entry: &DiskEntry) -> Option<DiskSpec> {
+        let (open, opening, wanted) = {
             let mut state = entry.lock();
             state.generation += 1;
             state.failing.now = None;
-            (state.open.take(), state.wanted.clone())
+            (state.open.take(), state.opening.take(), state.wanted.clone())
         };
-        if let Some(open) = open {
-            self.shared.disks.parts.plane.begin_end(entry.id);
-            drop(open.device);
-            self.take_out(entry, &wanted);
-        }
+        drop(opening);
+        let open = open?;
+        self.shared.disks.parts.plane.begin_end(entry.id);
+        drop(open.device);
+        self.take(entry, &wanted)
     }
 
     /// Takes a disk out of service and closes its image.
     fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
-        let disks = &self.shared.disks;
+        if let Some(spec) = self.take(entry, wanted) {
+            self.close_images(entry, wanted, spec);
+        }
+    }
+
+    fn take(&self, entry: &DiskEntry, wanted: &WantedDisk) -> Option<DiskSpec> {
         self.withdraw_nbd(entry, wanted);
-        match disks.parts.plane.take_disk(entry.id) {
-            Ok(spec) => self.close_images(entry, spec),
-            Err(error) => tracing::warn!(disk = %entry.name, %error, "a disk was not closed"),
+        match self.shared.disks.parts.plane.take_disk(entry.id) {
+            Ok(spec) => Some(spec),
+            Err(error) => {
+                tracing::warn!(disk = %entry.name, %error, "a disk was not closed");
+                None
+            }
         }
     }
 
@@ -177,36 +256,36 @@ impl Controller {
     }
 
     /// Removes a disk's file, which is not open.
-    pub(crate) fn remove_file(
-        &self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        files: &Arc<dyn StoreFiles>,
-    ) {
-        let Some(file) = wanted.plan().file else { return };
-        if let Err(error) = files.remove(&file) {
-            tracing::warn!(disk = %entry.name, %error, "a disk's file stays behind");
-        }
+    pub(crate) fn remove_file(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) {
+        let (work, files) = (self.file_work(entry), files.clone());
+        let store = work.wanted.store.path.clone();
+        self.shared.disks.threads.run_in_the_end(&store, move || work.remove_file(&files));
     }
 
-    pub(crate) fn with_seeds<T>(&self, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
-        let random = self.shared.disks.parts.random.clone();
-        let now_unix_s = (self.shared.clock)() / 1000;
-        run(&mut Seeds { random: &mut || random(), now_unix_s })
+    /// Closes the images of a disk that nobody serves. If their store does not answer, they
+    /// are closed when it does.
+    pub(super) fn close_images(&self, entry: &DiskEntry, wanted: &WantedDisk, spec: DiskSpec) {
+        let label = entry.label();
+        let threads = &self.shared.disks.threads;
+        if !threads.run_in_the_end(&wanted.store.path, move || close_images(spec, &label)) {
+            tracing::warn!(disk = %entry.name, "it is closed when its store answers");
+        }
     }
 }
 
-pub(crate) fn disk_error(entry: &DiskEntry, error: &DiskError) -> ApiError {
+/// An error about the disk `label`.
+pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     let code = match error.fault.as_ref() {
         DiskFault::Store(fault) => fault_code(fault),
         DiskFault::Plan { .. } => ErrorCode::InvalidValue,
         _ => ErrorCode::HostError,
     };
-    ApiError::new(code, error.to_string()).about(entry.label())
+    ApiError::new(code, error.to_string()).about(label)
 }
 
-pub(crate) fn store_file_error(entry: &DiskEntry, error: &StoreFileError) -> ApiError {
-    ApiError::new(fault_code(&error.fault), error.to_string()).about(entry.label()).field("store")
+/// The same about its store.
+pub(crate) fn store_file_error(label: &str, error: &StoreFileError) -> ApiError {
+    ApiError::new(fault_code(&error.fault), error.to_string()).about(label).field("store")
 }
 
 pub(super) const fn fault_code(fault: &StoreFault) -> ErrorCode {

@@ -4,49 +4,40 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_ports::StoreFiles;
-use suimon_storage::images::{self, OpenedDisk};
-use suimon_storage::{DiskSpec, NotResumed, PlaneError};
+use suimon_storage::images::OpenedDisk;
+use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::DiskEntry;
+use super::file_work::{FileWork, Opened, close_images};
 use super::notices::disk_failed;
-use super::opening::disk_error;
-use super::wanted::WantedDisk;
+use super::store_threads::SILENT_AFTER;
 use crate::control::Controller;
 
 impl Controller {
-    /// Opens a disk's images as they are.
-    pub(super) fn open_images(
-        &self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        files: &Arc<dyn StoreFiles>,
-    ) -> Result<OpenedDisk, ApiError> {
-        let plan = wanted.plan();
-        self.with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
-            .map_err(|error| disk_error(entry, &error))
-    }
-
-    /// Closes the images of a disk that nobody serves.
-    pub(super) fn close_images(&self, entry: &DiskEntry, spec: DiskSpec) {
-        if let Err(error) = images::close(spec, &entry.label()) {
-            tracing::warn!(%error, "a disk was not closed; it is as after a crash");
-        }
-    }
-
-    /// Does something to the files of a disk in service, which nobody has open meanwhile.
-    /// Then it goes on as it is desired, which `work` may change; if it cannot, it has
-    /// failed and is tried again.
-    pub(super) fn while_suspended<T>(
+    /// Does something to the files of a disk in service, which nobody has open meanwhile,
+    /// and `then` the rest, which waits for no store. Then the disk goes on as it is desired,
+    /// which `then` may change; if it cannot, it has failed and is tried again.
+    pub(super) fn while_suspended<T: Send + 'static>(
         &mut self,
         entry: &DiskEntry,
-        work: impl FnOnce(&mut Self, &Arc<dyn StoreFiles>) -> Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
+        change: impl FnOnce(&mut FileWork, &Arc<dyn StoreFiles>) -> Result<T, ApiError> + Send + 'static,
+        then: impl FnOnce(&mut Self, T) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let files = files.ok_or_else(|| plane_error(entry, &PlaneError::NoSuchDisk))?;
         let plane = self.shared.disks.parts.plane.clone();
         let spec = plane.suspend_disk(entry.id).map_err(|error| plane_error(entry, &error))?;
-        self.close_images(entry, spec);
-        let done = work(self, &files);
+        let mut work = self.file_work(entry);
+        let (label, of_store) = (entry.label(), files.clone());
+        let done = self.with_store(
+            entry,
+            move || {
+                close_images(spec, &label);
+                change(&mut work, &of_store)
+            },
+            drop,
+        );
+        let done = done.and_then(|done| then(self, done?));
         match self.resume(entry, &files) {
             Ok(()) => done,
             Err(error) => {
@@ -59,13 +50,31 @@ impl Controller {
         }
     }
 
+    /// Does something with the store of a disk, for which nobody waits long.
+    pub(super) fn with_store<T: Send + 'static>(
+        &self,
+        entry: &DiskEntry,
+        work: impl FnOnce() -> T + Send + 'static,
+        take_back: fn(T),
+    ) -> Result<T, ApiError> {
+        let store = entry.lock().wanted.store.path.clone();
+        let done = self.shared.disks.threads.run(&store, SILENT_AFTER, work, take_back);
+        done.map_err(|unanswered| unanswered.give_up().about(entry.label()))
+    }
+
     fn resume(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
-        let wanted = entry.lock().wanted.clone();
-        let OpenedDisk { spec, shape, layers, .. } = self.open_images(entry, &wanted, files)?;
+        let (work, of_store) = (self.file_work(entry), files.clone());
+        let wanted = work.wanted.clone();
+        let open = move || {
+            let images = work.open_images(&of_store)?;
+            Ok(Opened { work, files: of_store, images, is_made: false })
+        };
+        let opened = self.with_store(entry, open, Opened::take_back_result)??;
+        let OpenedDisk { spec, shape, layers, .. } = opened.images;
         let resumed = self.shared.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
-                self.close_images(entry, spec);
+                self.close_images(entry, &wanted, spec);
             }
             return Err(plane_error(entry, &error));
         }

@@ -5,6 +5,7 @@
 //! daemon that starts removes what it finds recorded and no disk has.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{
     ApiError, DiskConfig, DiskKind, ErrorCode, HostConfig, Kind, Name, PlanAction,
@@ -16,6 +17,7 @@ use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
+use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::{contract_kind, file_name, wanted_disks};
 use crate::apply::store_error;
 use crate::checks::{Candidate, first_of};
@@ -87,19 +89,29 @@ impl Controller {
             self.store.commit(&[doomed, intent])
         });
         noted.map_err(|error| store_error(&error))?;
-        let mut is_made = false;
-        let done = self.while_suspended(entry, |controller, files| {
-            controller
-                .with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds))
-                .map_err(|error| disk_error(entry, &error))?;
-            is_made = true;
-            let committed = controller.commit(to, edit, vec![clear_doomed(child)]);
-            committed.map_err(|error| store_error(&error))?;
-            entry.lock().wanted = after;
-            *is_committed = true;
-            Ok(())
-        });
-        if is_made && !*is_committed {
+        // Also while a store that does not answer may be making it.
+        let may_be_made = Arc::new(AtomicBool::new(false));
+        let made = may_be_made.clone();
+        let done = self.while_suspended(
+            entry,
+            move |work, files| {
+                made.store(true, Ordering::Release);
+                work.with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds)).map_err(
+                    |error| {
+                        made.store(false, Ordering::Release);
+                        disk_error(&work.label, &error)
+                    },
+                )
+            },
+            |controller, _| {
+                let committed = controller.commit(to, edit, vec![clear_doomed(child)]);
+                committed.map_err(|error| store_error(&error))?;
+                entry.lock().wanted = after;
+                *is_committed = true;
+                Ok(())
+            },
+        );
+        if may_be_made.load(Ordering::Acquire) && !*is_committed {
             if let Err(error) = self.remove_if_unused(child, &self.shared.desired().config) {
                 tracing::warn!(%error, "the file of a snapshot that failed stays behind for now");
             }
@@ -112,14 +124,16 @@ impl Controller {
     fn refuse_existing(&self, entry: &DiskEntry, plan: &DiskPlan) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let Some(files) = files else { return Ok(()) };
-        match images::exists(files.as_ref(), plan) {
+        let plan = plan.clone();
+        let asked = self.with_store(entry, move || images::exists(files.as_ref(), &plan), drop)?;
+        match asked {
             Ok(false) => Ok(()),
             Ok(true) => {
                 let text = "there is a file of that name in the store: choose another";
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
                 Err(error.about(entry.label()).field("file"))
             }
-            Err(error) => Err(disk_error(entry, &error)),
+            Err(error) => Err(disk_error(&entry.label(), &error)),
         }
     }
 
@@ -180,10 +194,12 @@ impl Controller {
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
-            let files = self.shared.disks.store(&doomed.store);
-            let files = files.map_err(|error| failed(error.to_string()))?;
             let name = file_name(&doomed.file).ok_or_else(|| failed("no file name".to_owned()))?;
-            match files.remove(&name) {
+            let disks = &self.shared.disks;
+            let (stores, store) = (disks.stores.clone(), doomed.store.clone());
+            let remove = move || stores.files(&store)?.remove(&name);
+            let removed = disks.threads.run(&doomed.store, SILENT_AFTER, remove, drop);
+            match removed.map_err(Unanswered::give_up)? {
                 Ok(()) => tracing::info!(file = %path.display(), "removed what no disk needs"),
                 Err(error) if error.is_missing() => {}
                 Err(error) => return Err(failed(error.to_string())),

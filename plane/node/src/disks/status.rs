@@ -1,6 +1,8 @@
 //! Observed state of disks and stores in the API's types.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use suimon_contract::{
     ApiError, CapabilitySource, DiskConfig, DiskCounters, DiskRequestCounters, DiskStatus,
@@ -8,14 +10,16 @@ use suimon_contract::{
     QosPolicyStatus, StorageState, StoreConfig, StoreEstimate, StorePromises, StoreStatus, TopDisk,
     WhatIfAnswer, WhatIfRequest,
 };
-use suimon_ports::VhostUserDiskStatus;
+use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
 use suimon_storage::{DiskTally, DiskView, OpTally, StoreRole, StoreView};
 use suimon_storage_qos::Capability;
 
+use super::Disks;
 use super::capability::{capability, measured_of};
-use super::entry::OpenDisk;
+use super::entry::DiskEntry;
 use super::limits::store_promises;
+use super::store_threads::{SHORT_PATIENCE, Unanswered};
 use super::wanted::WantedDisk;
 use crate::edit::not_found;
 use crate::shared::Shared;
@@ -43,13 +47,28 @@ const FEATURES: [(u32, &str); 16] = [
 /// What the plane says of all disks and stores, asked once for an answer.
 struct Seen {
     disks: BTreeMap<DiskId, DiskView>,
+    allocated: BTreeMap<DiskId, u64>,
     stores: Vec<StoreView>,
     flows: BTreeMap<DiskId, QosFlowStatus>,
 }
 
+/// The file of a disk that is open.
+struct DiskFileOf {
+    disk: DiskId,
+    files: Arc<dyn StoreFiles>,
+    name: FileName,
+}
+
+impl DiskFileOf {
+    /// How much it takes of the store.
+    fn allocated(&self) -> Option<(DiskId, u64)> {
+        Some((self.disk, self.files.status(&self.name).ok()?.allocated_bytes))
+    }
+}
+
 impl Shared {
     pub(crate) fn disks(&self) -> Vec<DiskStatus> {
-        let seen = self.seen();
+        let seen = self.seen_with_files(self.disks.all());
         let desired = self.desired();
         desired.config.disks.iter().map(|disk| self.disk_status(disk, &seen)).collect()
     }
@@ -58,7 +77,8 @@ impl Shared {
         let desired = self.desired();
         let disk = desired.config.disks.iter().find(|disk| disk.name.as_str() == name);
         let disk = disk.ok_or_else(|| not_found(Kind::Disk, name))?;
-        Ok(self.disk_status(disk, &self.seen()))
+        let entry = self.disks.find(&disk.name);
+        Ok(self.disk_status(disk, &self.seen_with_files(entry.into_iter().collect())))
     }
 
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
@@ -132,7 +152,28 @@ impl Shared {
         let stores = plane.stores();
         let flows = self.disks.flows(&stores);
         let disks = plane.disks().into_iter().map(|view| (view.disk, view)).collect();
-        Seen { disks, stores, flows }
+        Seen { disks, stores, flows, allocated: BTreeMap::new() }
+    }
+
+    /// The same, and what the files of these disks take of stores that answer.
+    fn seen_with_files(&self, entries: Vec<Arc<DiskEntry>>) -> Seen {
+        let mut by_store: BTreeMap<PathBuf, Vec<DiskFileOf>> = BTreeMap::new();
+        for entry in entries {
+            let state = entry.lock();
+            let own = state.open.as_ref().and_then(|open| {
+                let name = open.layers.first()?.clone();
+                Some(DiskFileOf { disk: entry.id, files: open.files.clone(), name })
+            });
+            by_store.entry(state.wanted.store.path.clone()).or_default().extend(own);
+        }
+        let mut seen = self.seen();
+        for (store, files) in by_store.into_iter().filter(|(_, files)| !files.is_empty()) {
+            let look = move || files.iter().filter_map(DiskFileOf::allocated).collect();
+            let looked: Result<Vec<(DiskId, u64)>, _> =
+                self.disks.threads.run(&store, SHORT_PATIENCE, look, drop);
+            seen.allocated.extend(looked.unwrap_or_default());
+        }
+        seen
     }
 
     fn disk_status(&self, config: &DiskConfig, seen: &Seen) -> DiskStatus {
@@ -160,7 +201,8 @@ impl Shared {
             reason,
             file: path_of(&state.wanted),
             size_bytes: open.map(|open| open.shape.size),
-            allocated_bytes: open.and_then(allocated),
+            allocated_bytes: open.and_then(|_| seen.allocated.get(&entry.id).copied()),
+            uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
             processor: view.map(|view| view.processor.0),
             vhost_user,
             nbd: config.nbd.as_ref().map(|_| self.disks.nbd_status(config.name.as_str(), clients)),
@@ -175,10 +217,9 @@ impl Shared {
         promises: &StorePromises,
         seen: &Seen,
     ) -> StoreStatus {
-        let opened = self.disks.store(&config.path).and_then(|files| files.space());
-        let (space, reason) = match opened {
+        let (space, reason) = match self.disks.space(&config.path) {
             Ok(space) => (Some(space), None),
-            Err(error) => (None, Some(error.to_string())),
+            Err(reason) => (None, Some(reason)),
         };
         let (desired, measured) = (self.desired(), self.disks.measured());
         let disks = desired.config.disks.iter().filter(|disk| disk.store == config.name).count();
@@ -235,6 +276,17 @@ impl Shared {
     }
 }
 
+impl Disks {
+    /// How much a store has, or why that is not known.
+    fn space(&self, store: &Path) -> Result<StoreSpace, String> {
+        let (stores, path) = (self.stores.clone(), store.to_owned());
+        let look = move || stores.files(&path).and_then(|files| files.space());
+        let looked = self.threads.run(store, SHORT_PATIENCE, look, drop);
+        let looked = looked.map_err(|unanswered| Unanswered::give_up(unanswered).to_string())?;
+        looked.map_err(|error| error.to_string())
+    }
+}
+
 const fn source(capability: Capability) -> Option<CapabilitySource> {
     match capability {
         Capability::Unknown => None,
@@ -255,9 +307,10 @@ fn absent(config: &DiskConfig) -> DiskStatus {
         config: config.clone(),
         state: StorageState::Failed,
         reason: Some("it is being changed".to_owned()),
-        file: std::path::PathBuf::new(),
+        file: PathBuf::new(),
         size_bytes: None,
         allocated_bytes: None,
+        uncommitted_bytes: None,
         processor: None,
         vhost_user: None,
         nbd: None,
@@ -267,15 +320,11 @@ fn absent(config: &DiskConfig) -> DiskStatus {
 }
 
 /// The path of a disk's file, or of the block device that it is.
-fn path_of(wanted: &WantedDisk) -> std::path::PathBuf {
+fn path_of(wanted: &WantedDisk) -> PathBuf {
     match wanted.config.effective_file() {
         Some(file) => wanted.store.path.join(file.as_str()),
         None => wanted.store.path.clone(),
     }
-}
-
-fn allocated(open: &OpenDisk) -> Option<u64> {
-    Some(open.files.status(open.layers.first()?).ok()?.allocated_bytes)
 }
 
 fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {

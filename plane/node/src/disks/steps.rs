@@ -9,6 +9,8 @@ use suimon_ports::StoreError;
 
 use super::entry::DiskEntry;
 use super::notices::disk_failed;
+use super::opening::NotOpened;
+use super::store_threads::STORE_PATIENCE;
 use super::wanted::{WantedDisk, WantedDisks, wanted_sockets};
 use crate::checks::Candidate;
 use crate::control::Controller;
@@ -219,7 +221,8 @@ impl Controller {
             if entry.lock().open.is_some() {
                 continue;
             }
-            if let Err(error) = self.open_disk(&entry) {
+            if let Err(NotOpened::Failed(error)) = self.open_disk_in_the_end(&entry, STORE_PATIENCE)
+            {
                 self.fail_disk(&entry, error.to_string());
             }
         }
@@ -230,8 +233,7 @@ impl Controller {
         self.close_disk(entry);
         self.shared.disks.remove(&entry.name);
         if let Some(files) = files.filter(|_| is_made) {
-            let wanted = entry.lock().wanted.clone();
-            self.remove_file(entry, &wanted, &files);
+            self.remove_file(entry, &files);
         }
     }
 
@@ -249,7 +251,7 @@ impl Controller {
         let patience = Instant::now() + LEFT_LOCKS_MAX;
         for (name, wanted) in wanted {
             let entry = self.shared.disks.insert(name, wanted);
-            if let Err(error) = self.open_left_disk(&entry, patience) {
+            if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, patience) {
                 let reason = error.to_string();
                 self.drafts.push(disk_failed(&entry, &reason));
                 self.fail_disk(&entry, reason);
@@ -259,13 +261,15 @@ impl Controller {
     }
 
     /// Opens a disk that a process may have had which was killed a moment ago.
-    fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), ApiError> {
+    fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), NotOpened> {
         loop {
-            match self.open_disk(entry) {
-                Err(error) if error.code == ErrorCode::DeviceBusy && Instant::now() < patience => {
+            match self.open_disk_in_the_end(entry, STORE_PATIENCE) {
+                Err(NotOpened::Failed(error))
+                    if error.code == ErrorCode::DeviceBusy && Instant::now() < patience =>
+                {
                     std::thread::sleep(LEFT_LOCKS_EVERY);
                 }
-                opened => return opened.map(|_| ()),
+                opened => return opened,
             }
         }
     }
@@ -280,13 +284,15 @@ impl Controller {
             if let Some(entry) = self.shared.disks.remove(name) {
                 self.close_disk(&entry);
                 self.devices.promises.forget_disk(&entry.label());
-                let wanted = entry.lock().wanted.clone();
                 if to.options.with_file {
-                    match self.shared.disks.store(&wanted.store.path) {
-                        Ok(files) => self.remove_file(&entry, &wanted, &files),
-                        Err(error) => {
-                            tracing::warn!(disk = %name, %error, "a disk's file stays behind");
-                        }
+                    let work = self.file_work(&entry);
+                    let removed = self.with_store(
+                        &entry,
+                        move || work.files().map(|files| work.remove_file(&files)),
+                        drop,
+                    );
+                    if let Err(error) = removed.and_then(|removed| removed) {
+                        tracing::warn!(disk = %name, %error, "a disk's file stays behind");
                     }
                 }
             }

@@ -2,6 +2,10 @@ use suimon_contract::{
     ErrorCode, EventKind, HostConfig, OperationState, StorageState, StoreCapability,
 };
 
+use suimon_ports::{FaultKind, PortFault};
+use suimon_quantity::DiskId;
+use suimon_storage::{PlaneNotice, QueueKey};
+
 use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
@@ -351,4 +355,20 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
     assert!(harness.events(EventKind::DiskFailed.id()).is_empty());
     release.join().unwrap();
+}
+
+#[test]
+fn a_queue_that_the_host_cannot_serve_is_told_as_such() {
+    let harness = Harness::with_store();
+    harness.apply_well(&two_disks());
+    for queue in [QueueKey::Client(7), QueueKey::Ring(1)] {
+        let fault = PortFault { kind: FaultKind::Host, detail: "os error 28".to_owned() };
+        harness.disks.report(PlaneNotice::QueueFault { disk: DiskId(0), queue, fault });
+    }
+    let events = || harness.events(EventKind::DiskQueueFailed.id());
+    wait_until("it is told", || events().len() == 2);
+    let texts: Vec<String> = events().into_iter().map(|event| event.text).collect();
+    assert!(texts[0].contains("NBD client") && texts[0].contains("os error 28"), "{texts:?}");
+    assert!(texts[1].contains("Queue 1 of the disk's VM"), "{texts:?}");
+    assert!(harness.events(EventKind::DiskProtocolViolation.id()).is_empty());
 }

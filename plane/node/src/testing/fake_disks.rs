@@ -323,6 +323,7 @@ impl DiskPlane for FakeDisks {
             clients: 0,
             tally: DiskTally::default(),
             stalled: world.stalls.then_some(STALLED_AFTER),
+            uncommitted_bytes: 0,
         };
         world.in_service.keys().map(view).collect()
     }

@@ -96,6 +96,12 @@ impl CheckJob {
         &self.report
     }
 
+    /// The same, when nothing more is to be looked at.
+    #[must_use]
+    pub fn into_report(self) -> CheckReport {
+        self.report
+    }
+
     /// Reads the payload of a stretch.
     fn read(
         disk: &mut StillDisk,

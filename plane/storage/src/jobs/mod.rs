@@ -1,4 +1,4 @@
-//! Work on disks that nobody serves meanwhile, in steps that a control thread drives.
+//! Work on disks that nobody serves meanwhile, in steps that somebody drives.
 //!
 //! - [`CheckJob`]: looks for damage, leaks and bytes that cannot be read; [`repair`]: does
 //!   what can be done about it.

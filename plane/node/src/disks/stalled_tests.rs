@@ -1,0 +1,162 @@
+//! Stores that do not answer: only their own disks wait for them.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::{EventKind, HostConfig, Operation, OperationState, StorageState};
+use suimon_ports::testing::MemoryStore;
+
+use super::store_threads::STORE_PATIENCE;
+use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
+use crate::{DiskWork, Edit, ResourceEdit};
+
+/// What does not wait for the store takes less, also on a busy machine, than twice the time
+/// for which a daemon that starts waits for it.
+const AT_ONCE: Duration = STORE_PATIENCE.saturating_mul(2);
+
+fn both() -> HostConfig {
+    host(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[store]]
+        name = "other"
+        path = "/srv/other"
+        [[disk]]
+        name = "data"
+        store = "fast"
+        format = "vhdx"
+        size_bytes = 8388608
+        [[disk]]
+        name = "good"
+        store = "other"
+        format = "raw"
+        size_bytes = 1048576
+        "#,
+    )
+}
+
+/// A host on which both disks are ready, and the store that is to stall.
+fn ready() -> (Harness, MemoryStore) {
+    let harness = Harness::with_store();
+    harness.disks.put_store("/srv/other", MemoryStore::default());
+    harness.apply_well(&both());
+    let store = harness.disks.store(DISK_STORE);
+    (harness, store)
+}
+
+fn serial(harness: &Harness, disk: &str, serial: &str) -> Operation {
+    let patch = format!("{{\"serial\": \"{serial}\"}}");
+    harness.change(Edit::Disk(ResourceEdit::Patch(name(disk), patch.into_bytes())))
+}
+
+/// Others are changed and seen at once.
+fn assert_others_go_on(harness: &Harness, text: &str) {
+    let began = Instant::now();
+    let changed = serial(harness, "good", text);
+    assert_eq!(changed.state, OperationState::Succeeded, "{changed:?}");
+    assert_eq!(harness.node.disks().len(), 2);
+    assert_eq!(harness.node.disk("good").unwrap().state, StorageState::Ready);
+    assert_eq!(harness.node.stores().len(), 2);
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+}
+
+fn state(harness: &Harness) -> StorageState {
+    harness.node.disk("data").unwrap().state
+}
+
+#[test]
+fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
+    let (harness, store) = ready();
+    store.stall(true);
+    let changed = serial(&harness, "data", "new");
+    assert_eq!(changed.state, OperationState::Failed);
+    let error = changed.error.unwrap();
+    assert!(error.message.contains("has not answered"), "{error}");
+    assert_eq!(error.resource.as_deref(), Some("disk/data"));
+    assert_others_go_on(&harness, "one");
+    // Again: the store is known to be silent, and nobody waits.
+    let began = Instant::now();
+    let changed = serial(&harness, "data", "new");
+    assert_eq!(changed.state, OperationState::Failed);
+    assert!(began.elapsed() < STORE_PATIENCE, "{:?}", began.elapsed());
+    store.stall(false);
+    wait_until("the disk back", || state(&harness) == StorageState::Ready);
+    assert_eq!(serial(&harness, "data", "new").state, OperationState::Succeeded);
+}
+
+#[test]
+fn a_new_disk_that_was_given_up_leaves_no_file() {
+    let harness = Harness::with_store();
+    harness.disks.put_store("/srv/other", MemoryStore::default());
+    let (mut config, store) = (both(), harness.disks.store(DISK_STORE));
+    let data = config.disks.remove(0);
+    harness.apply_well(&config);
+    // Its files are known from now on.
+    assert_eq!(harness.node.stores().len(), 2);
+    store.stall(true);
+    let added = harness.change(Edit::Disk(ResourceEdit::Add(data.clone())));
+    assert_eq!(added.state, OperationState::Failed, "{added:?}");
+    store.stall(false);
+    wait_until("it is taken back", || {
+        harness.disks.files(DISK_STORE).is_empty() && !store.ops().is_empty()
+    });
+    wait_until("the store answers", || {
+        let added = harness.change(Edit::Disk(ResourceEdit::Add(data.clone())));
+        added.state == OperationState::Succeeded
+    });
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+}
+
+#[test]
+fn a_daemon_starts_beside_a_store_that_stalls() {
+    let (harness, _) = ready();
+    let disks = harness.disks.host_left();
+    let (state_store, devices) = harness.kill();
+    let store = disks.store(DISK_STORE);
+    store.stall(true);
+    let began = Instant::now();
+    let harness = Harness::with_disks(state_store, devices, disks);
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert_others_go_on(&harness, "two");
+    wait_until("it is told", || harness.events(EventKind::DiskOpeningStalled.id()).len() == 1);
+    let status = harness.node.disk("data").unwrap();
+    assert_eq!(status.state, StorageState::Stalled);
+    assert!(status.reason.unwrap().contains("opened when it does"));
+    assert_others_go_on(&harness, "three");
+    store.stall(false);
+    wait_until("it is opened", || state(&harness) == StorageState::Ready);
+    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.events(EventKind::DiskRecovered.id()).len(), 1);
+}
+
+#[test]
+fn a_disk_whose_store_stalls_while_it_gets_a_snapshot_keeps_its_file() {
+    let (harness, store) = ready();
+    store.stall(true);
+    let request = suimon_contract::SnapshotDiskRequest { file: "snap.vhdx".parse().unwrap() };
+    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request));
+    let id = operation.unwrap().id;
+    let ended = harness.node.wait_operation(id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    assert_others_go_on(&harness, "three");
+    store.stall(false);
+    wait_until("it works", || state(&harness) == StorageState::Ready);
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
+}
+
+#[test]
+fn a_job_whose_store_stalls_holds_up_nothing_and_goes_on() {
+    let (harness, store) = ready();
+    store.stall(true);
+    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Check).unwrap();
+    wait_until("it works", || {
+        let disk = harness.node.config().disks.len();
+        disk == 2 && harness.node.operation(operation.id).unwrap().state == OperationState::Running
+    });
+    assert_others_go_on(&harness, "four");
+    store.stall(false);
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    wait_until("it is served", || state(&harness) == StorageState::Ready);
+}

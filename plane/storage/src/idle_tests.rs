@@ -1,0 +1,94 @@
+//! Disks whose clients write and never flush, in virtual time.
+
+use core::time::Duration;
+use std::io;
+
+use suimon_ports::DiskOutcome;
+use suimon_quantity::Time;
+
+use crate::fakes::Trouble;
+use crate::kinds::KINDS;
+use crate::work_tests::{Bench, SECTOR, WRITE, range};
+use crate::{IDLE_AFTER, StorageNotice};
+
+/// Lets the processor do what it has to do by itself until then; how often it woke.
+fn sleep(bench: &mut Bench, until: Time) -> usize {
+    let mut woken = 0;
+    loop {
+        // Until nothing is under way any more.
+        for _ in 0..200 {
+            bench.poll();
+        }
+        let Some(deadline) = bench.work.next_deadline().filter(|at| *at <= until) else {
+            bench.now = bench.now.max(until);
+            return woken;
+        };
+        bench.now = bench.now.max(deadline);
+        woken += 1;
+    }
+}
+
+fn write(bench: &mut Bench, at: u64) {
+    let done = bench.run(WRITE, range(at * SECTOR as u64, SECTOR as u64), vec![9; SECTOR]);
+    assert_eq!(done, DiskOutcome::Done);
+}
+
+fn commits(bench: &Bench) -> u64 {
+    bench.work.tally(bench.disk).unwrap().commits
+}
+
+#[test]
+fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idle() {
+    let mut dynamic = 0;
+    for kind in KINDS {
+        let mut bench = Bench::new(kind, 5, 16);
+        bench.now = Time::from_ns(1 << 40);
+        write(&mut bench, 3);
+        if bench.work.uncommitted_bytes(bench.disk) == 0 {
+            continue;
+        }
+        dynamic += 1;
+        // As long as it writes, nobody hurries.
+        let mut before = commits(&bench);
+        for _ in 0..10 {
+            let until = bench.now + IDLE_AFTER / 2;
+            sleep(&mut bench, until);
+            assert_eq!(commits(&bench), before, "{}", kind.name);
+            write(&mut bench, 3);
+            // A format may need one before it can go on.
+            before = commits(&bench);
+        }
+        let is_left = bench.work.uncommitted_bytes(bench.disk) > 0;
+        let until = bench.now + IDLE_AFTER + Duration::from_secs(2);
+        sleep(&mut bench, until);
+        assert_eq!(commits(&bench), before + u64::from(is_left), "{}", kind.name);
+        assert_eq!(bench.work.uncommitted_bytes(bench.disk), 0);
+        // Nothing is left to wake up for.
+        assert_eq!(bench.work.next_deadline(), None, "{}", kind.name);
+        // What the process had in memory is gone.
+        let left = bench.file.memory().bytes();
+        let mut again = Bench::on(kind, suimon_image::testing::MemoryFile::new(left), 6, 16);
+        let found = again.read(range(3 * SECTOR as u64, SECTOR as u64));
+        assert_eq!(found, vec![9; SECTOR], "{}", kind.name);
+    }
+    assert!(dynamic >= 2, "{dynamic} formats have metadata");
+}
+
+#[test]
+fn a_device_that_fails_is_not_tried_all_the_time() {
+    let kind = *KINDS.iter().find(|kind| kind.name.contains("VHDX")).unwrap();
+    let mut bench = Bench::new(kind, 5, 16);
+    bench.now = Time::from_ns(1 << 40);
+    write(&mut bench, 3);
+    *bench.trouble.lock().unwrap() =
+        Trouble { one_in: 1, kind: Some(io::ErrorKind::Other), ..Trouble::default() };
+    let until = bench.now + Duration::from_secs(50);
+    sleep(&mut bench, until);
+    assert_eq!(commits(&bench), 1);
+    let told = bench.notices();
+    assert!(matches!(&told[..], [StorageNotice::DiskFault { .. }]), "{told:?}");
+    *bench.trouble.lock().unwrap() = Trouble::default();
+    let until = bench.now + Duration::from_secs(120);
+    sleep(&mut bench, until);
+    assert_eq!((commits(&bench), bench.work.uncommitted_bytes(bench.disk)), (2, 0));
+}

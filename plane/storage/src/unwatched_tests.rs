@@ -1,0 +1,53 @@
+//! Queues that the system does not watch, by way of the plane.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use suimon_ports::{DiskOutcome, FaultKind};
+
+use crate::fakes::{Client, FakeFile, FakeQueue};
+use crate::kinds::KINDS;
+use crate::plane_suspend_tests::{DISK, Processors, Source, answer, ask, close};
+use crate::work_tests::WRITE;
+use crate::{DiskLayer, DiskSpec, PlaneNotice, QueueKey, StoragePlane};
+
+fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
+    let queue = FakeQueue::new(4);
+    queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
+    let client = Arc::clone(&queue.client);
+    (plane.attach_client(DISK, Box::new(queue)).unwrap(), client)
+}
+
+#[test]
+fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
+    let plane = StoragePlane::new(Arc::new(Source));
+    // The I/O's descriptor and that of one queue.
+    let left = Arc::new(AtomicUsize::new(2));
+    let processors = Processors::start_with(&plane, 1, &left);
+    let memory = (KINDS[0].create)();
+    let image = (KINDS[0].open)(&memory);
+    let layer = DiskLayer { image, file: FakeFile::new(memory) };
+    plane.add_disk(DISK, DiskSpec { layers: vec![layer] }, None).unwrap();
+    let (_, good) = client(&plane);
+    let (number, _) = client(&plane);
+    let told = loop {
+        if let Some(told) = plane.poll_notice() {
+            break told;
+        }
+        std::thread::yield_now();
+    };
+    let PlaneNotice::QueueFault { disk: DISK, queue, fault } = told else { panic!("{told:?}") };
+    assert_eq!((queue, fault.kind), (QueueKey::Client(number), FaultKind::Host));
+    assert!(fault.detail.contains("os error 28"), "{fault}");
+    assert_eq!(plane.disks()[0].clients, 1, "it is gone");
+    ask(&good, 0, WRITE, 0);
+    assert_eq!(answer(&good), (0, DiskOutcome::Done));
+
+    // Whoever comes when there is room again is served.
+    left.store(1, Ordering::Relaxed);
+    let (_, late) = client(&plane);
+    ask(&late, 1, WRITE, 512);
+    assert_eq!(answer(&late), (1, DiskOutcome::Done));
+    close(plane.take_disk(DISK).unwrap());
+    drop(processors);
+}

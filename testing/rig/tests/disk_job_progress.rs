@@ -1,0 +1,183 @@
+//! Work on a disk's file that takes its time, by the command line: it shows how far it is, is
+//! cancelled or cut off in the middle, leaves the disk as it was, and ends when it is begun
+//! again.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Rig, SlowDisk, run, run_any, until, until_some};
+
+const MIB: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// So much a second, so that work takes seconds also on a fast machine.
+const BYTES_PER_S: u64 = 24 * MIB;
+const DATA_MIB: u64 = 24;
+
+/// A daemon with one disk on a slow device.
+struct Host {
+    daemon: Daemon,
+    disk: SlowDisk,
+    socket: String,
+    /// What the disk holds.
+    content: String,
+    rig: Rig,
+}
+
+impl Host {
+    fn start() -> Self {
+        let rig = Rig::new().unwrap();
+        let disk = SlowDisk::new(&rig, rig.folder(), 192 * MIB, BYTES_PER_S).unwrap();
+        let socket = rig.path("nbd.sock");
+        let toml = format!(
+            "[[store]]\nname = \"slow\"\npath = \"{}\"\n[[disk]]\nname = \"d\"\nstore = \"slow\"\n\
+             format = \"vhdx\"\nsize_bytes = \"64 MiB\"\nblock_bytes = \"1 MiB\"\n\
+             nbd = {{ socket = \"{socket}\" }}\n",
+            disk.path().display()
+        );
+        let daemon = Daemon::start(&rig, &toml).unwrap();
+        let content = rig.path("content");
+        let mut host = Self { daemon, disk, socket, content, rig };
+        host.write(0);
+        host
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///d?socket={}", self.socket)
+    }
+
+    /// Data that takes a second to read, and as long to write.
+    fn write(&mut self, from_mib: u64) {
+        let url = format!("nbd:unix:{}:exportname=d", self.socket);
+        let write = format!("write -P {} {from_mib}M {DATA_MIB}M", 0x11 + from_mib);
+        let said = run(&["qemu-io", "-f", "raw", "-c", &write, "-c", "flush", &url]).unwrap();
+        assert!(!said.contains("failed"), "{said}");
+        self.wait_unused();
+        run(&["nbdcopy", &self.uri(), &self.content]).unwrap();
+        self.wait_unused();
+    }
+
+    fn shown(&self) -> Value {
+        self.daemon.json(&["disk", "show", "d"]).unwrap()
+    }
+
+    /// Connections end a little after the programs that had them.
+    fn wait_unused(&self) {
+        until("clients gone", PATIENCE, || Ok(self.shown()["nbd"]["clients"] == 0)).unwrap();
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.disk.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name != "lost+found").collect();
+        names.sort();
+        names
+    }
+
+    fn operation(&self, id: &str) -> Value {
+        self.daemon.json(&["operation", "show", id]).unwrap()
+    }
+
+    /// Begins work and waits until some of it is done, and not all.
+    fn begin(&self, words: &[&str]) -> String {
+        let begun = self.daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
+        let id = begun["id"].as_u64().unwrap().to_string();
+        let now = until_some("progress", PATIENCE, || {
+            let now = self.daemon.json(&["operation", "show", &id])?;
+            assert_eq!(now["state"], "running", "it was too fast: {now}");
+            Ok((now["steps_done"].as_u64() > Some(0)).then_some(now))
+        })
+        .unwrap();
+        let (done, of) = (now["steps_done"].as_u64().unwrap(), now["steps"].as_u64().unwrap());
+        assert!(done < of, "{now}");
+        assert_eq!(now["kind"], format!("disk {}", words[1]));
+        assert!(now["step"].as_str().unwrap().contains(&format!("of {of} MiB")), "{now}");
+        let text = self.daemon.ok(&["operation", "show", &id]).unwrap();
+        assert!(text.contains(" MiB"), "{text}");
+        assert_eq!(self.shown()["state"], "working");
+        id
+    }
+
+    /// The disk serves what it has held.
+    fn assert_as_before(&self, names: &[&str]) {
+        until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        assert_eq!(self.names(), names);
+        let content = ["qemu-img", "compare", "-f", "raw", "-F", "raw", &self.content];
+        let url = format!("nbd:unix:{}:exportname=d", self.socket);
+        run(&[&content[..], &[&url]].concat()).unwrap();
+        self.wait_unused();
+    }
+
+    /// Work is cancelled in the middle, and done when it is begun again.
+    fn cancel_and_begin_again(&self, words: &[&str], before: &[&str], after: &[&str]) {
+        let id = self.begin(words);
+        self.daemon.ok(&["operation", "cancel", &id]).unwrap();
+        until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled")).unwrap();
+        self.assert_as_before(before);
+        let ended = self.daemon.cli(&["operation", "watch", &id]).unwrap();
+        assert!(!ended.is_ok() && ended.stderr.contains("as before"), "{}", ended.stderr);
+        self.daemon.ok(words).unwrap();
+        self.assert_as_before(after);
+    }
+}
+
+#[test]
+fn work_is_cancelled_in_the_middle_and_done_when_it_is_begun_again() {
+    let mut host = Host::start();
+    host.cancel_and_begin_again(&["disk", "check", "d"], &["d.vhdx"], &["d.vhdx"]);
+    host.cancel_and_begin_again(&["disk", "compact", "d"], &["d.vhdx"], &["d.vhdx"]);
+    let convert = ["disk", "convert", "d", "copy.vhd", "--format", "vhd"];
+    host.cancel_and_begin_again(&convert, &["d.vhdx"], &["copy.vhd", "d.vhdx"]);
+    let copy = format!("{}/copy.vhd", host.disk.path().display());
+    run(&["qemu-img", "compare", "-f", "raw", "-F", "vpc", &host.content, &copy]).unwrap();
+    fs::remove_file(copy).unwrap();
+
+    host.daemon.ok(&["disk", "snapshot", "d", "child.vhdx"]).unwrap();
+    host.write(DATA_MIB / 2);
+    host.cancel_and_begin_again(&["disk", "merge", "d"], &["child.vhdx", "d.vhdx"], &["d.vhdx"]);
+    assert!(host.daemon.stop().unwrap().success());
+    run(&["qemu-img", "check", "-f", "vhdx", &format!("{}/d.vhdx", host.disk.path().display())])
+        .unwrap();
+}
+
+#[test]
+fn work_that_a_death_cuts_off_is_begun_again() {
+    let mut host = Host::start();
+    host.begin(&["disk", "compact", "d"]);
+    host.daemon.kill();
+    host.daemon.restart(&host.rig).unwrap();
+    host.assert_as_before(&["d.vhdx"]);
+    host.daemon.ok(&["disk", "compact", "d"]).unwrap();
+    host.assert_as_before(&["d.vhdx"]);
+
+    host.daemon.ok(&["disk", "snapshot", "d", "child.vhdx"]).unwrap();
+    host.write(DATA_MIB / 2);
+    host.begin(&["disk", "merge", "d"]);
+    host.daemon.kill();
+    host.daemon.restart(&host.rig).unwrap();
+    host.assert_as_before(&["child.vhdx", "d.vhdx"]);
+    host.daemon.ok(&["disk", "merge", "d"]).unwrap();
+    host.assert_as_before(&["d.vhdx"]);
+    assert!(host.daemon.stop().unwrap().success());
+}
+
+#[test]
+fn who_watches_sees_a_bar() {
+    let host = Host::start();
+    let suimon = suimon_rig::program("suimon").unwrap();
+    assert!(Path::new(&suimon).exists());
+    // `script` gives it a terminal.
+    let words = format!("{suimon} --socket {} disk compact d", host.daemon.socket());
+    let typescript = host.rig.path("typescript");
+    let output = run_any(&["script", "-qec", &words, &typescript], PATIENCE).unwrap();
+    assert!(output.is_ok(), "{}", output.stderr);
+    let seen = fs::read_to_string(typescript).unwrap();
+    assert!(seen.contains("disk compact disk/d") && seen.contains("MiB"), "{seen}");
+    let shares: Vec<u32> = seen
+        .split('%')
+        .filter_map(|before| before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+        .collect();
+    assert!(shares.iter().any(|share| (1..100).contains(share)), "{shares:?} of {seen}");
+    assert!(shares.is_sorted(), "{shares:?}");
+}

@@ -1,0 +1,138 @@
+//! Images on a device that does not answer are being opened: only their own disk waits.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_rig::{BlockDevice, Daemon, Mounted, NbdClient, Rig, run, until};
+
+const BLOCK: [u8; 4096] = [7; 4096];
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What never waits for the device takes less than this, also on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(3);
+/// A change waits for a store once, and for so long.
+const ONCE: Duration = Duration::from_secs(10);
+
+/// A file system on a device, with an image on it, and a folder with another.
+struct Host {
+    daemon: Daemon,
+    store: Mounted,
+    device: BlockDevice,
+    rig: Rig,
+}
+
+impl Host {
+    fn start() -> Self {
+        let rig = Rig::new().unwrap();
+        let device = BlockDevice::new(&rig, 128 << 20).unwrap();
+        run(&["mkfs.ext4", "-q", "-F", device.path()]).unwrap();
+        let store = Mounted::device(device.path(), &rig.path("slow")).unwrap();
+        fs::create_dir(rig.path("fast")).unwrap();
+        let (slow, fast) = (store.path(), rig.path("fast"));
+        let disk = |name: &str, store: &str| {
+            let socket = rig.path(&format!("{name}.sock"));
+            format!(
+                "[[disk]]\nname = \"{name}\"\nstore = \"{store}\"\nformat = \"vhdx\"\n\
+                 size_bytes = \"16 MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+            )
+        };
+        let toml = format!(
+            "[[store]]\nname = \"slow\"\npath = \"{slow}\"\n[[store]]\nname = \"fast\"\n\
+             path = \"{fast}\"\n{}{}",
+            disk("bad", "slow"),
+            disk("good", "fast")
+        );
+        let daemon = Daemon::start(&rig, &toml).unwrap();
+        let host = Self { daemon, store, device, rig };
+        host.client("bad").write(0, &BLOCK, true).unwrap();
+        host
+    }
+
+    fn client(&self, disk: &str) -> NbdClient {
+        NbdClient::connect(&self.rig.path(&format!("{disk}.sock")), disk).unwrap()
+    }
+
+    /// The device answers nothing any more, and the kernel knows nothing of what is on it
+    /// but who has it open.
+    fn stall(&mut self) {
+        run(&["sync"]).unwrap();
+        fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+        self.device.stall();
+    }
+
+    fn disk(&self, disk: &str) -> Value {
+        self.daemon.json(&["disk", "show", disk]).unwrap()
+    }
+
+    fn events(&self, id: u32) -> usize {
+        let events = self.daemon.json(&["event", "list"]).unwrap();
+        events.as_array().unwrap().iter().filter(|event| event["id"] == id).count()
+    }
+
+    /// The other disk serves, is changed and seen.
+    fn assert_others_go_on(&self, max_iops: &str) {
+        let began = Instant::now();
+        let mut found = [0; 4096];
+        let mut good = self.client("good");
+        good.write(4096, &BLOCK, true).unwrap();
+        good.read(4096, &mut found).unwrap();
+        assert_eq!(found, BLOCK);
+        self.daemon.ok(&["disk", "set", "good", "--qos-max-iops", max_iops]).unwrap();
+        self.daemon.ok(&["disk", "list"]).unwrap();
+        self.daemon.ok(&["store", "list"]).unwrap();
+        assert_eq!(self.disk("good")["state"], "ready");
+        assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    }
+
+    fn assert_back(&self) {
+        until("the disk", PATIENCE, || Ok(self.disk("bad")["state"] == "ready")).unwrap();
+        let mut found = [0; 4096];
+        self.client("bad").read(0, &mut found).unwrap();
+        assert_eq!(found, BLOCK);
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Nobody ends, and nothing is unmounted, while it does not answer.
+        self.device.go_on();
+    }
+}
+
+#[test]
+fn a_daemon_starts_beside_a_device_that_does_not_answer() {
+    let mut host = Host::start();
+    host.daemon.kill();
+    host.stall();
+    host.daemon.restart(&host.rig).unwrap();
+    host.assert_others_go_on("1000");
+    until("it stalls", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled")).unwrap();
+    until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
+    host.assert_others_go_on("2000");
+    host.device.go_on();
+    host.assert_back();
+    assert_eq!(host.events(6118), 1);
+    assert!(host.daemon.stop().unwrap().success());
+}
+
+#[test]
+fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before() {
+    let mut host = Host::start();
+    let copy = format!("{}/copy.vhdx", host.store.path());
+    host.daemon.ok(&["disk", "convert", "bad", "copy.vhdx", "--format", "vhdx"]).unwrap();
+    host.stall();
+    let began = Instant::now();
+    let words = ["disk", "add", "new", "--store", "slow", "--file", "copy.vhdx"];
+    let refused = host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat()).unwrap();
+    assert!(began.elapsed() < ONCE + AT_ONCE, "{:?}", began.elapsed());
+    assert!(!refused.is_ok() && refused.stderr.contains("has not answered"), "{}", refused.stderr);
+    host.assert_others_go_on("1000");
+    host.device.go_on();
+    host.assert_back();
+    until("the image added", PATIENCE, || {
+        Ok(host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat())?.is_ok())
+    })
+    .unwrap();
+    assert!(fs::exists(copy).unwrap());
+    assert!(host.daemon.stop().unwrap().success());
+}
