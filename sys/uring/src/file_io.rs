@@ -7,17 +7,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, types};
 use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
 
 use crate::aligned::AlignedBytes;
 use crate::at_once;
+use crate::entry::entry;
 use crate::host_file::HostFile;
 use crate::operation::{Kind, Operation, ZEROS_BYTES};
 use crate::restrictions::restrict;
 
 /// How long what is under way is waited for at the end.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
+/// So many times as much as waits in the ring a device has to do meanwhile.
+const SENT_PER_UNSENT: usize = 2;
 /// The most that can be read or written by the engine itself at once.
 const OWN_BYTES_MAX: u64 = 64 << 20;
 
@@ -133,6 +136,16 @@ impl UringFileIo {
         }
     }
 
+    /// Hands what is in the ring to the kernel if a device would wait for it. A failure shows
+    /// again at the next kick.
+    fn kick_early(&mut self) {
+        let unsent = self.ring.submission().len();
+        let begun = self.operations.len() - self.free.len();
+        if is_due(unsent, begun.saturating_sub(unsent)) {
+            let _ = self.kick();
+        }
+    }
+
     fn begin_waiting(&mut self) {
         for _ in 0..self.waiting.len() {
             if self.ring.submission().is_full() {
@@ -227,31 +240,11 @@ fn next(operation: &mut Operation, result: i32) -> Next {
     if done { Next::End(Ok(())) } else { Next::Turn }
 }
 
-/// The entry for an operation's next turn.
-fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
-    let file = types::Fixed(operation.file.0);
-    let offset = operation.offset.saturating_add(operation.done);
-    let left = operation.len.saturating_sub(operation.done);
-    let (pieces, count) = (operation.pieces.as_ptr(), operation.pieces.len() as u32);
-    match operation.kind {
-        Kind::Read => opcode::Readv::new(file, pieces, count).offset(offset).build(),
-        Kind::Write { is_durable } => opcode::Writev::new(file, pieces, count)
-            .offset(offset)
-            .rw_flags(if is_durable { libc::RWF_DSYNC } else { 0 })
-            .build(),
-        Kind::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-        Kind::Zero { may_unmap } => {
-            let zero =
-                if may_unmap { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
-            let mode = zero | libc::FALLOC_FL_KEEP_SIZE;
-            opcode::Fallocate::new(file, left).offset(offset).mode(mode).build()
-        }
-        Kind::WriteZeros => {
-            let now = left.min(ZEROS_BYTES) as u32;
-            opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
-        }
-        Kind::Extend => opcode::Fallocate::new(file, left).offset(offset).build(),
-    }
+/// Whether operations that the kernel has not seen go to it before there are more, beside
+/// those that it has. A device that has little to do is given the next at once and works
+/// while others are made ready; one that has much gets larger batches, which cost less.
+const fn is_due(unsent: usize, sent: usize) -> bool {
+    unsent * SENT_PER_UNSENT >= sent
 }
 
 fn own_bytes(len: u64) -> io::Result<AlignedBytes> {
@@ -309,6 +302,7 @@ impl FileIo for UringFileIo {
                     *place = Some(operation);
                 }
                 self.begin(index);
+                self.kick_early();
                 return true;
             }
             Err(error) => FileDone { token, outcome: Err(error) },
@@ -394,6 +388,20 @@ impl Drop for UringFileIo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batches_grow_with_what_the_device_has_to_do() {
+        let (mut sent, mut unsent, mut batches) = (0, 0, Vec::new());
+        for _ in 0..32 {
+            unsent += 1;
+            if is_due(unsent, sent) {
+                batches.push(unsent);
+                sent += unsent;
+                unsent = 0;
+            }
+        }
+        assert_eq!(batches, [1, 1, 1, 2, 3, 4, 6, 9]);
+    }
 
     #[test]
     fn where_nothing_can_be_set_aside_a_file_grows_by_its_last_unit() {

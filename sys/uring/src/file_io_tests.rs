@@ -153,6 +153,22 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
 }
 
 #[test]
+fn a_device_begins_before_the_batch_is_whole() {
+    let mut bench = Bench::new(8, 4096);
+    bench.file.write_at(0, &sample(8192)).unwrap();
+    bench.payload(0, PayloadUse::Destination, &[(0, 4096)]);
+    for token in 0..3 {
+        let op = FileOp::Read { offset: 4096, to: part(&bench.table, 0, 0, 4096) };
+        assert!(bench.io.submit(bench.slot, op, token));
+    }
+    // Nobody has kicked.
+    assert!(wait_readable(&bench.io, Duration::from_secs(10)));
+    let mut done = Vec::new();
+    bench.io.poll_done(&mut done);
+    assert!(!done.is_empty());
+}
+
+#[test]
 fn behind_the_end_of_a_file_are_zeros() {
     let units = [1, 512].into_iter();
     for mut bench in units.flat_map(|unit| [Bench::new(8, unit), Bench::in_memory(8, unit)]) {

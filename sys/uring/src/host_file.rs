@@ -78,6 +78,7 @@ impl HostFile {
             }
         };
         let len = rustix::fs::seek(&plain, SeekFrom::End(0))?;
+        forgo_access_times(&plain);
         let direct = Self::direct(&plain, unit)?;
         let facts = FileFacts {
             len,
@@ -170,6 +171,14 @@ impl HostFile {
             done += now as u64;
         }
         Ok(())
+    }
+}
+
+/// Nobody asks when an image was last read, and each request would be asked whether that is to
+/// be written down. Only the file's owner may choose so; for others all stays as it is.
+fn forgo_access_times(fd: &OwnedFd) {
+    if let Ok(flags) = rustix::fs::fcntl_getfl(fd) {
+        let _ = rustix::fs::fcntl_setfl(fd, flags | OFlags::NOATIME);
     }
 }
 

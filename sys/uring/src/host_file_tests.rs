@@ -113,3 +113,11 @@ fn what_is_no_file_and_what_is_there_already_are_refused() {
     .unwrap();
     assert_eq!(kind(&fifo, FileAccess::Read), std::io::ErrorKind::InvalidInput);
 }
+
+#[test]
+fn reading_an_image_writes_down_no_time_of_access() {
+    let folder = folder();
+    let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
+    let flags = rustix::fs::fcntl_getfl(&file).unwrap();
+    assert!(flags.contains(rustix::fs::OFlags::NOATIME), "{flags:?}");
+}

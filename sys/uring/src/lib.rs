@@ -20,6 +20,7 @@
 //!         │           otherwise (zeros that are written)   │
 //!         └─► carried out at once, on a file in memory ────┘
 //! ```
+//! The kernel gets operations before all of a round are in the ring, if the device would wait.
 //! Reads and writes of files that are memory (tmpfs) end in `submit`, without the ring.
 //!
 //! Invariants
@@ -38,6 +39,7 @@
 mod aligned;
 mod at_once;
 mod copy;
+mod entry;
 mod facts;
 mod file_io;
 #[cfg(test)]

@@ -95,6 +95,17 @@ impl Operation {
         self
     }
 
+    /// The memory, if it is in one piece: naming that costs the kernel less than a list of one.
+    pub(crate) fn only_piece(&self) -> Option<(*mut u8, u32)> {
+        let [piece] = self.pieces[..] else { return None };
+        Some((piece.iov_base.cast(), u32::try_from(piece.iov_len).ok()?))
+    }
+
+    /// The memory as a list, which is good as long as the operation is not changed.
+    pub(crate) fn list(&self) -> (*const libc::iovec, u32) {
+        (self.pieces.as_ptr(), self.pieces.len() as u32)
+    }
+
     /// Some bytes were moved. Whether it is done.
     pub(crate) fn handle_moved(&mut self, bytes: u64) -> bool {
         self.done = self.done.saturating_add(bytes);

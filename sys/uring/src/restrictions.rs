@@ -17,9 +17,10 @@ const FILES_UPDATE: u8 = 6;
 /// What the system says.
 pub(crate) fn restrict(ring: &IoUring) -> io::Result<()> {
     let operations = [
+        opcode::Read::CODE,
         opcode::Readv::CODE,
-        opcode::Writev::CODE,
         opcode::Write::CODE,
+        opcode::Writev::CODE,
         opcode::Fsync::CODE,
         opcode::Fallocate::CODE,
     ];

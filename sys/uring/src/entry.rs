@@ -1,0 +1,55 @@
+//! What the kernel is asked for in an operation's turn (`io_uring_enter(2)`).
+
+use io_uring::{opcode, squeue, types};
+
+use crate::aligned::AlignedBytes;
+use crate::operation::{Kind, Operation, ZEROS_BYTES};
+
+/// The entry for an operation's next turn. It points to what the operation holds, and to
+/// `zeros`.
+pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
+    let file = types::Fixed(operation.file.0);
+    let offset = operation.offset.saturating_add(operation.done);
+    let left = operation.len.saturating_sub(operation.done);
+    match operation.kind {
+        Kind::Read => read(operation, file, offset),
+        Kind::Write { is_durable } => {
+            let flags = if is_durable { libc::RWF_DSYNC } else { 0 };
+            write(operation, file, offset, flags)
+        }
+        Kind::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        Kind::Zero { may_unmap } => {
+            let zero =
+                if may_unmap { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
+            let mode = zero | libc::FALLOC_FL_KEEP_SIZE;
+            opcode::Fallocate::new(file, left).offset(offset).mode(mode).build()
+        }
+        Kind::WriteZeros => {
+            let now = left.min(ZEROS_BYTES) as u32;
+            opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
+        }
+        Kind::Extend => opcode::Fallocate::new(file, left).offset(offset).build(),
+    }
+}
+
+fn read(operation: &Operation, file: types::Fixed, offset: u64) -> squeue::Entry {
+    match operation.only_piece() {
+        Some((pointer, len)) => opcode::Read::new(file, pointer, len).offset(offset).build(),
+        None => {
+            let (pieces, count) = operation.list();
+            opcode::Readv::new(file, pieces, count).offset(offset).build()
+        }
+    }
+}
+
+fn write(operation: &Operation, file: types::Fixed, offset: u64, flags: i32) -> squeue::Entry {
+    match operation.only_piece() {
+        Some((pointer, len)) => {
+            opcode::Write::new(file, pointer, len).offset(offset).rw_flags(flags).build()
+        }
+        None => {
+            let (pieces, count) = operation.list();
+            opcode::Writev::new(file, pieces, count).offset(offset).rw_flags(flags).build()
+        }
+    }
+}
