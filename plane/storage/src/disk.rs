@@ -10,6 +10,7 @@ use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::idle::Calm;
+use crate::looking::Looking;
 use crate::notices::FaultPace;
 use crate::tally::DiskCounts;
 
@@ -91,6 +92,8 @@ pub(crate) struct Queue {
     pub(crate) is_waiting: bool,
     /// Polls in a row that brought nothing.
     pub(crate) empty_polls: u32,
+    /// Whether it is worth polling it for a moment before it is waited for.
+    pub(crate) looking: Looking,
     /// Requests of it that wait for their store.
     pub(crate) held: u32,
     /// The disk's.

@@ -109,6 +109,7 @@ pub(crate) struct FakeQueue {
     pub(crate) payloads: Payloads,
     fd: File,
     pub(crate) outlives_process: bool,
+    pub(crate) is_polled_by_fd: bool,
 }
 
 impl FakeQueue {
@@ -118,6 +119,7 @@ impl FakeQueue {
             payloads: Arc::new(Mutex::new(vec![Vec::new(); tags])),
             fd: File::open("/dev/null").unwrap(),
             outlives_process: false,
+            is_polled_by_fd: false,
         }
     }
 }
@@ -157,7 +159,7 @@ impl DiskQueue for FakeQueue {
         self.fd.as_fd()
     }
     fn is_polled_by_fd(&self) -> bool {
-        false
+        self.is_polled_by_fd
     }
     fn outlives_process(&self) -> bool {
         self.outlives_process

@@ -67,6 +67,7 @@ pub mod jobs;
 #[cfg(test)]
 mod kinds;
 mod latency;
+mod looking;
 mod mail;
 pub mod measure;
 mod notices;

@@ -9,6 +9,7 @@ use suimon_quantity::{ProcessorId, Time};
 
 use crate::disk::{Disk, DiskPlace, DiskSpec, NotAdded, Place, Queue, Service};
 use crate::idle::IdleLook;
+use crate::looking::Looking;
 use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
 use crate::request::{Part, Request};
@@ -26,6 +27,9 @@ const REQUESTS_PER_TURN: usize = 32;
 
 /// Empty polls in a row after which a queue is waited for.
 const EMPTY_POLLS_MAX: u32 = 1024;
+
+/// Queues that are polled at most while one is looked at that costs a system call for it.
+const LOOKED_AT_MAX: usize = 4;
 
 /// One processor's disks. Whoever drives it polls, and sleeps when
 /// [`StorageWork::arm`] allows it.
@@ -151,6 +155,7 @@ impl StorageWork {
             has_answers: false,
             is_waiting: false,
             empty_polls: 0,
+            looking: Looking::default(),
             held: 0,
             place,
             is_stopped,
@@ -298,6 +303,7 @@ impl StorageWork {
         self.active.retain(|&number| {
             let Some(of) = queues.get_mut(number) else { return false };
             of.is_waiting = of.is_closing || of.queue.arm() == Wakeup::Armed;
+            of.looking.handle_end();
             !of.is_waiting
         });
         let is_quiet = self.active.is_empty()
@@ -339,7 +345,12 @@ impl StorageWork {
         let mut taken = std::mem::take(&mut self.taken);
         let received = of.queue.receive(room.min(REQUESTS_PER_TURN), &mut taken);
         of.under_way += taken.len();
-        of.empty_polls = if taken.is_empty() { of.empty_polls.saturating_add(1) } else { 0 };
+        if taken.is_empty() {
+            of.empty_polls = of.empty_polls.saturating_add(1);
+        } else {
+            of.empty_polls = 0;
+            of.looking.handle_found();
+        }
         // The queue answers some requests itself.
         self.mark_answered(number);
         let any = !taken.is_empty();
@@ -373,7 +384,12 @@ impl StorageWork {
     /// it has something.
     fn may_rest(&mut self, number: usize) -> bool {
         let Some(of) = self.queues.get_mut(number) else { return true };
-        let is_due = of.queue.is_polled_by_fd() || of.empty_polls >= EMPTY_POLLS_MAX;
+        let is_due = if of.queue.is_polled_by_fd() {
+            let may_look = of.under_way == 0 && self.active.len() <= LOOKED_AT_MAX;
+            !(may_look && of.looking.is_worth(self.now))
+        } else {
+            of.empty_polls >= EMPTY_POLLS_MAX
+        };
         // While there is no room nothing was asked of it.
         let has_room = self.requests.len() - self.held < REQUESTS_MAX;
         if of.is_paused {

@@ -1,0 +1,107 @@
+//! When a queue is looked at, and when it is waited for.
+
+use std::time::Duration;
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskOp, DiskOutcome};
+use suimon_quantity::Time;
+
+use super::{LOOK, Looking};
+use crate::fakes::FakeQueue;
+use crate::kinds::KINDS;
+use crate::work_tests::Bench;
+
+/// How often a queue is waited for before it is looked at again.
+fn waits_until_a_look(looking: &mut Looking, now: Time) -> u32 {
+    let mut waits = 0;
+    while !looking.is_worth(now) {
+        waits += 1;
+        assert!(waits < 10_000, "it is never looked at again");
+    }
+    waits
+}
+
+#[test]
+fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
+    let mut looking = Looking::default();
+    let mut now = Time::ZERO;
+    for _ in 0..100 {
+        assert_eq!(waits_until_a_look(&mut looking, now), 0);
+        assert!(looking.is_worth(now + LOOK / 2));
+        looking.handle_found();
+        now = now + LOOK / 2;
+    }
+    let mut seldom = Vec::new();
+    for _ in 0..14 {
+        seldom.push(waits_until_a_look(&mut looking, now));
+        now = now + LOOK;
+        assert!(!looking.is_worth(now), "a look ends");
+    }
+    assert_eq!(seldom, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
+    // One that brings something makes up for all of them.
+    assert_eq!(waits_until_a_look(&mut looking, now), 1024);
+    looking.handle_found();
+    assert_eq!(waits_until_a_look(&mut looking, now), 0);
+}
+
+#[test]
+fn what_comes_while_nobody_looks_says_nothing_of_looks() {
+    let mut looking = Looking::default();
+    assert!(looking.is_worth(Time::ZERO));
+    looking.handle_end();
+    looking.handle_found();
+    looking.handle_end();
+    assert_eq!(waits_until_a_look(&mut looking, Time::ZERO), 1);
+}
+
+/// A disk whose only queue costs a system call to look at.
+fn bench() -> Bench {
+    let mut queue = FakeQueue::new(4);
+    queue.is_polled_by_fd = true;
+    let kind = KINDS[0];
+    Bench::with_queue(kind, (kind.create)(), 1, 8, queue)
+}
+
+/// What is answered without the files.
+fn ask_and_wait(bench: &mut Bench) {
+    let range = ByteRange::new(0, 512).unwrap();
+    bench.ask(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
+    bench.work.wake_queue(bench.queue);
+    assert_eq!(bench.wait(0), DiskOutcome::Done);
+}
+
+/// How long the queue is polled on.
+fn polled_for(bench: &mut Bench) -> Duration {
+    let start = bench.now;
+    while bench.work.may_spin() {
+        assert!(bench.poll().is_empty());
+        assert!(
+            bench.now.since(start) < LOOK * 10,
+            "a client that asks nothing is polled for ever"
+        );
+    }
+    bench.now.since(start)
+}
+
+#[test]
+fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
+    let mut bench = bench();
+    assert!(polled_for(&mut bench) >= LOOK, "it may ask something as soon as it is there");
+    // That was in vain, so the next answer is not followed by a look.
+    ask_and_wait(&mut bench);
+    assert!(polled_for(&mut bench) < LOOK / 2);
+    for _ in 0..3 {
+        ask_and_wait(&mut bench);
+        assert!(bench.poll().is_empty());
+        assert!(bench.work.may_spin(), "the next request may come at once");
+    }
+    assert!(polled_for(&mut bench) >= LOOK / 2);
+    // What takes its time is waited for.
+    bench.trouble.lock().unwrap().is_stalled = true;
+    bench.ask(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
+    bench.work.wake_queue(bench.queue);
+    for _ in 0..3 {
+        assert!(bench.poll().is_empty());
+    }
+    assert!(bench.work.has_waiting());
+}
