@@ -52,5 +52,3 @@ mod interleaving;
 mod kept_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod waiting_tests;

@@ -92,7 +92,7 @@ impl Bench {
         self.status().xdp.unwrap()
     }
 
-    pub(super) fn send(&mut self, frame: &Frame) {
+    fn send(&mut self, frame: &Frame) {
         assert_eq!(self.sink.transmit(frame).unwrap(), Sent::Accepted);
         self.sink.flush().unwrap();
     }
@@ -110,7 +110,7 @@ impl Bench {
 }
 
 /// A frame of which every byte tells its place.
-pub(super) fn patterned(len: usize) -> Frame {
+fn patterned(len: usize) -> Frame {
     let mut frame = plain_frame(len);
     let body = frame.bytes_mut().iter_mut().enumerate().skip(14);
     body.for_each(|(at, byte)| *byte = (at * 7 + at / 256) as u8 ^ len as u8);
