@@ -3,7 +3,9 @@
 //!
 //! What is sent has a socket of its own: the kernel tells whoever waits for a socket of
 //! each frame of it that has left, and processors wait for what is received. The two share
-//! the UMEM with its fill and completion ring (`XDP_SHARED_UMEM`).
+//! the UMEM with its fill and completion ring (`XDP_SHARED_UMEM`). The one that sends
+//! brings it: kernels make a queue ready for sending with its first socket, and not all of
+//! them with a second.
 #![allow(unsafe_code, reason = "these sockets and their addresses have no safe form")]
 
 use std::io;
@@ -141,19 +143,19 @@ impl XdpSocket {
         place: Place,
     ) -> Result<(Self, Receiver, Sender), (Step, io::Error)> {
         let at = |step| move |cause| (step, cause);
-        let receiving = socket().map_err(at(Step::Socket))?;
+        let sending = socket().map_err(at(Step::Socket))?;
         let chunks = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize;
         let umem = Mapping::anonymous(chunks * shape.chunk_bytes).map_err(at(Step::Umem))?;
-        let fd = receiving.as_fd();
+        let fd = sending.as_fd();
         let has_metadata = register(fd, &umem, shape.chunk_bytes).map_err(at(Step::Umem))?;
-        let (fill, rx, completion) = receiving_rings(fd).map_err(at(Step::Rings))?;
+        let (fill, tx, completion) = sending_rings(fd).map_err(at(Step::Rings))?;
         bind(fd, &address_of_first(shape, place)).map_err(at(Step::Bind))?;
         let options = get_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS);
         let options = options.map(u32::from_ne_bytes).map_err(at(Step::Bind))?;
         let zero_copy = options & libc::XDP_OPTIONS_ZEROCOPY != 0;
-        let sending = socket().map_err(at(Step::Socket))?;
-        let tx = sending_ring(sending.as_fd()).map_err(at(Step::Rings))?;
-        bind(sending.as_fd(), &address_beside(fd, place)).map_err(at(Step::Bind))?;
+        let receiving = socket().map_err(at(Step::Socket))?;
+        let rx = receiving_ring(receiving.as_fd()).map_err(at(Step::Rings))?;
+        bind(receiving.as_fd(), &address_beside(fd, place)).map_err(at(Step::Bind))?;
         let [receive_area, send_area] = areas(umem, shape.chunk_bytes, RECEIVE_CHUNKS as usize);
         let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
@@ -240,31 +242,10 @@ fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Resul
     }
 }
 
-type ReceivingRings = (Producer<u64>, Consumer<xdp_desc>, Consumer<u64>);
+type SendingRings = (Producer<u64>, Producer<xdp_desc>, Consumer<u64>);
 
-/// Fill and RX ring, and the completion ring, which goes with the UMEM as the fill ring does.
-fn receiving_rings(fd: BorrowedFd<'_>) -> io::Result<ReceivingRings> {
-    for (option, entries) in [
-        (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
-        (libc::XDP_RX_RING, RECEIVE_CHUNKS),
-        (libc::XDP_UMEM_COMPLETION_RING, SEND_CHUNKS),
-    ] {
-        set_option(fd, libc::SOL_XDP, option, entries)?;
-    }
-    let [rx, _, fill, completion] = offsets(fd)?;
-    let rx_map = map::<xdp_desc>(fd, libc::XDP_PGOFF_RX_RING as u64, &rx, RECEIVE_CHUNKS)?;
-    let fill_map = map::<u64>(fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill, RECEIVE_CHUNKS)?;
-    let completion_map =
-        map::<u64>(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion, SEND_CHUNKS)?;
-    Ok((
-        Producer::new(MappedCells::new(fill_map, &fill, RECEIVE_CHUNKS)?),
-        Consumer::new(MappedCells::new(rx_map, &rx, RECEIVE_CHUNKS)?),
-        Consumer::new(MappedCells::new(completion_map, &completion, SEND_CHUNKS)?),
-    ))
-}
-
-/// The TX ring, and how much may wait for the device.
-fn sending_ring(fd: BorrowedFd<'_>) -> io::Result<Producer<xdp_desc>> {
+/// The TX ring, and those that go with the UMEM: fill and completion ring.
+fn sending_rings(fd: BorrowedFd<'_>) -> io::Result<SendingRings> {
     for (option, value) in [(libc::SO_SNDBUFFORCE, SEND_BYTES), (libc::SO_SNDBUF, SEND_BYTES)] {
         // Without CAP_NET_ADMIN the host's limit holds.
         if set_option(fd, libc::SOL_SOCKET, option, value).is_ok() {
@@ -273,10 +254,30 @@ fn sending_ring(fd: BorrowedFd<'_>) -> io::Result<Producer<xdp_desc>> {
     }
     // A kernel that does not know it is called more often.
     let _ = set_option(fd, libc::SOL_XDP, PIECES_PER_CALL, SEND_CHUNKS);
-    set_option(fd, libc::SOL_XDP, libc::XDP_TX_RING, SEND_CHUNKS)?;
-    let [_, tx, ..] = offsets(fd)?;
-    let map = map::<xdp_desc>(fd, libc::XDP_PGOFF_TX_RING as u64, &tx, SEND_CHUNKS)?;
-    Ok(Producer::new(MappedCells::new(map, &tx, SEND_CHUNKS)?))
+    for (option, entries) in [
+        (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
+        (libc::XDP_TX_RING, SEND_CHUNKS),
+        (libc::XDP_UMEM_COMPLETION_RING, SEND_CHUNKS),
+    ] {
+        set_option(fd, libc::SOL_XDP, option, entries)?;
+    }
+    let [_, tx, fill, completion] = offsets(fd)?;
+    let tx_map = map::<xdp_desc>(fd, libc::XDP_PGOFF_TX_RING as u64, &tx, SEND_CHUNKS)?;
+    let fill_map = map::<u64>(fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill, RECEIVE_CHUNKS)?;
+    let completion_map =
+        map::<u64>(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion, SEND_CHUNKS)?;
+    Ok((
+        Producer::new(MappedCells::new(fill_map, &fill, RECEIVE_CHUNKS)?),
+        Producer::new(MappedCells::new(tx_map, &tx, SEND_CHUNKS)?),
+        Consumer::new(MappedCells::new(completion_map, &completion, SEND_CHUNKS)?),
+    ))
+}
+
+fn receiving_ring(fd: BorrowedFd<'_>) -> io::Result<Consumer<xdp_desc>> {
+    set_option(fd, libc::SOL_XDP, libc::XDP_RX_RING, RECEIVE_CHUNKS)?;
+    let [rx, ..] = offsets(fd)?;
+    let map = map::<xdp_desc>(fd, libc::XDP_PGOFF_RX_RING as u64, &rx, RECEIVE_CHUNKS)?;
+    Ok(Consumer::new(MappedCells::new(map, &rx, RECEIVE_CHUNKS)?))
 }
 
 fn map<T: Entry>(
