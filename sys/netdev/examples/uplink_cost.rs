@@ -4,16 +4,22 @@
 //! `uplink_cost [ROUNDS]`, as root. It makes the pair, with the far end in a namespace of
 //! its own, and prints for each driver and length the nanoseconds of this thread for each
 //! frame, out and in: the median of the rounds, the least and the most. Out: from the sink
-//! to the far end's stack, which drops it. In: from a packet socket at the far end, whose
-//! part is the same for both, to the source. Whatever the kernel does, it does on this
-//! thread, so that the figure is all of the work.
+//! to the far end's stack, which drops it, with so many frames between two flushes. In:
+//! from a packet socket at the far end, whose part is the same for both, to the source.
+//! Whatever the kernel does, it does on this thread, so that the figure is all of the
+//! work. Sources are watched as a processor watches them.
+//!
+//! Out over AF_XDP is the floor of whatever sends by such a device: the same frame is
+//! written to a chunk, described and sent, and nothing else is done.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use suimon_frame::{Frame, FrameBatch};
 use suimon_netdev::NetDevices;
 use suimon_ports::{
@@ -23,8 +29,12 @@ use suimon_ports::{
 use suimon_quantity::{PortId, QueueId};
 
 const NETNS: &str = "smuplinkcost";
-const FRAMES: usize = 32;
-const BATCHES: usize = 2000;
+/// Frames from flush to flush, of a batch that leaves by one uplink.
+const BATCH: usize = 32;
+/// Other numbers of frames: a batch that a team spreads, and what more batches would give.
+const OTHER_BATCHES: [usize; 4] = [8, 16, 64, 256];
+/// Frames of a figure; the numbers above divide it.
+const FRAMES: usize = 64_000;
 
 #[derive(Default)]
 struct Shelf {
@@ -64,6 +74,7 @@ struct End {
     _device: Box<dyn PortDevice>,
     source: Box<dyn FrameSource>,
     sink: Box<dyn FrameSink>,
+    _watch: OwnedFd,
 }
 
 fn open(devices: &NetDevices, device: &str, driver: UplinkDriver, port: u32) -> Result<End> {
@@ -80,7 +91,9 @@ fn open(devices: &NetDevices, device: &str, driver: UplinkDriver, port: u32) -> 
     let opened = devices.open_uplink(port, &spec, queues.clone(), Arc::new(Silent))?;
     let source = queues.sources.lock().unwrap().remove(&port).context("a source")?;
     let sink = queues.sinks.lock().unwrap().remove(&port).context("a sink")?;
-    Ok(End { _device: opened, source, sink })
+    let watch = epoll::create(CreateFlags::CLOEXEC)?;
+    epoll::add(&watch, source.wake_fd(), EventData::new_u64(0), EventFlags::IN)?;
+    Ok(End { _device: opened, source, sink, _watch: watch })
 }
 
 fn frame(len: usize, to: &str) -> Frame {
@@ -92,21 +105,21 @@ fn frame(len: usize, to: &str) -> Frame {
     frame
 }
 
-fn send(sink: &mut dyn FrameSink, frame: &Frame) -> Result<()> {
-    for _ in 0..FRAMES {
+fn send(sink: &mut dyn FrameSink, frame: &Frame, count: usize) -> Result<()> {
+    for _ in 0..count {
         sink.transmit(frame)?;
     }
     sink.flush()?;
     Ok(())
 }
 
-/// Nanoseconds for each frame out.
-fn out(near: &mut End, frame: &Frame) -> Result<f64> {
+/// Nanoseconds for each frame out, so many between two flushes.
+fn out(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     let start = Instant::now();
-    for _ in 0..BATCHES {
-        send(near.sink.as_mut(), frame)?;
+    for _ in 0..FRAMES / count {
+        send(near.sink.as_mut(), frame, count)?;
     }
-    Ok(start.elapsed().as_nanos() as f64 / (FRAMES * BATCHES) as f64)
+    Ok(start.elapsed().as_nanos() as f64 / FRAMES as f64)
 }
 
 /// Nanoseconds for each frame in, and how many of all came.
@@ -114,9 +127,9 @@ fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
     let mut batch = FrameBatch::new();
     let mut came = 0;
     let start = Instant::now();
-    for _ in 0..BATCHES {
-        send(far.sink.as_mut(), frame)?;
-        let mut missing = FRAMES;
+    for _ in 0..FRAMES / BATCH {
+        send(far.sink.as_mut(), frame, BATCH)?;
+        let mut missing = BATCH;
         for _ in 0..100 {
             batch.clear();
             let count = near.source.receive(&mut batch)?;
@@ -127,7 +140,7 @@ fn into(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
             }
         }
     }
-    Ok((start.elapsed().as_nanos() as f64 / (FRAMES * BATCHES) as f64, came))
+    Ok((start.elapsed().as_nanos() as f64 / FRAMES as f64, came))
 }
 
 fn main() -> Result<()> {
@@ -148,8 +161,7 @@ fn measure(rounds: usize) -> Result<()> {
     let kind = Some(rustix::thread::LinkNameSpaceType::Network);
     rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), kind)?;
     let devices = NetDevices::new()?;
-    let mut far = open(&devices, "smcost1", UplinkDriver::AfPacket, 9)?;
-    let mut costs: BTreeMap<(usize, &str, &str), Vec<f64>> = BTreeMap::new();
+    let mut costs: BTreeMap<(usize, String, &str), Vec<f64>> = BTreeMap::new();
     for round in 0..rounds {
         let mut drivers = [("af_packet", UplinkDriver::AfPacket), ("af_xdp", UplinkDriver::AfXdp)];
         drivers.rotate_left(round % 2);
@@ -157,12 +169,19 @@ fn measure(rounds: usize) -> Result<()> {
             let mut near = open(&devices, "smcost0", driver, 1)?;
             std::thread::sleep(std::time::Duration::from_millis(300));
             for len in [60, 1514] {
-                let cost = out(&mut near, &frame(len, "out"))?;
-                costs.entry((len, "out", name)).or_default().push(cost);
-                while far.source.receive(&mut FrameBatch::new())? > 0 {}
+                let mut note = |way: String, cost| {
+                    costs.entry((len, way, name)).or_default().push(cost);
+                };
+                let others = OTHER_BATCHES.iter().filter(|_| driver == UplinkDriver::AfXdp);
+                for count in [BATCH].iter().chain(others) {
+                    let cost = out(&mut near, &frame(len, "out"), *count)?;
+                    note(format!("out, {count:3} a flush"), cost);
+                }
+                // Only now, for it would have a copy made of each frame that went out.
+                let mut far = open(&devices, "smcost1", UplinkDriver::AfPacket, 9)?;
                 let (cost, came) = into(&mut near, &mut far, &frame(len, "in"))?;
-                costs.entry((len, "in", name)).or_default().push(cost);
-                ensure!(came * 100 >= FRAMES * BATCHES * 99, "{name}: {came} frames came");
+                note("in".to_owned(), cost);
+                ensure!(came * 100 >= FRAMES * 99, "{name}: {came} frames came");
             }
         }
     }
@@ -170,7 +189,7 @@ fn measure(rounds: usize) -> Result<()> {
         costs.sort_by(f64::total_cmp);
         let (least, most) = (costs[0], costs[costs.len() - 1]);
         let median = costs[costs.len() / 2];
-        println!("{len:5} bytes {way:3}  {name:9}  {median:6.0} ns  ({least:.0} to {most:.0})");
+        println!("{len:5} bytes {way:17}  {name:9}  {median:6.0} ns  ({least:.0} to {most:.0})");
     }
     Ok(())
 }

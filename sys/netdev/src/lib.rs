@@ -67,6 +67,8 @@ extern crate self as suimon_netdev;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod waiting_tests;
 
 pub use net_devices::NetDevices;
 pub use packet_queue::{PacketSink, PacketSource};

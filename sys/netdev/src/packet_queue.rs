@@ -1,4 +1,4 @@
-//! The queues of a packet-socket uplink: one socket carries frames both ways.
+//! The queues of a packet-socket uplink.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -177,7 +177,7 @@ impl FrameSink for PacketSink {
     fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
         let wire = frame.wire();
         let header = wire.header.encode_short();
-        let socket = self.queue.socket.fd();
+        let socket = self.queue.socket.sending_fd();
         let outcome = match write_frame(socket, &header, &wire) {
             // It may be the memory of a time when the device was down, which the
             // socket keeps until somebody asks; then it has nothing to do with

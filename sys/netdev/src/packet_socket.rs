@@ -40,15 +40,19 @@ pub(crate) struct Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FanoutGroup(u16);
 
-/// A packet socket on one device.
+/// A packet socket on one device, and one beside it that sends: the kernel tells whoever
+/// waits for a socket of each frame of it that has left, and processors wait for what is
+/// received.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: RawSocket,
+    /// Nobody waits for it.
+    sending: RawSocket,
 }
 
 impl PacketSocket {
     /// Opens a socket that gets each frame arriving at device `index`, whatever
-    /// its address, and none that this host sends.
+    /// its address, and none that this host sends; and the one beside it.
     ///
     /// # Errors
     /// The errno of the call that failed.
@@ -57,17 +61,15 @@ impl PacketSocket {
         for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
             socket.set(libc::SOL_PACKET, option, 1)?;
         }
-        for (force, plain, bytes) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BYTES),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BYTES),
-        ] {
-            // Without CAP_NET_ADMIN the host's limit holds.
-            socket
-                .set(libc::SOL_SOCKET, force, bytes)
-                .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))?;
-        }
+        let buffer = [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF];
+        set_buffer(&socket, buffer, RECEIVE_BYTES)?;
         socket.bind(index, libc::ETH_P_ALL as u16)?;
-        Ok(Self { socket })
+        let sending = RawSocket::new()?;
+        sending.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+        set_buffer(&sending, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BYTES)?;
+        // Of no protocol, so that it receives nothing.
+        sending.bind(index, 0)?;
+        Ok(Self { socket, sending })
     }
 
     /// Lets the device pass frames for other addresses while this socket lives.
@@ -98,6 +100,11 @@ impl PacketSocket {
     /// The descriptor: readable when a frame waits or an error does.
     pub(crate) fn fd(&self) -> &OwnedFd {
         self.socket.fd()
+    }
+
+    /// The descriptor by which frames are sent.
+    pub(crate) fn sending_fd(&self) -> &OwnedFd {
+        self.sending.fd()
     }
 
     /// Receives one frame.
@@ -131,6 +138,14 @@ impl PacketSocket {
         let tag = unsafe { stripped_tag(&message) };
         Ok(Received { len, cut: message.msg_flags & libc::MSG_TRUNC != 0, tag })
     }
+}
+
+/// Sets the size of a socket's buffer, in bytes.
+fn set_buffer(socket: &RawSocket, [force, plain]: [c_int; 2], bytes: c_int) -> io::Result<()> {
+    // Without CAP_NET_ADMIN the host's limit holds.
+    socket
+        .set(libc::SOL_SOCKET, force, bytes)
+        .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))
 }
 
 /// # Safety

@@ -4,13 +4,14 @@
 //! ```text
 //!   device ── program ──▶ socket of the receive queue:  fill ◀── chunks ── XdpSource
 //!      ▲                                                 RX ──── frames ─▶
-//!      └────────────────── the same socket:              TX ◀─── frames ── XdpSink
+//!      └──────────── socket beside it, the same UMEM:    TX ◀─── frames ── XdpSink
 //!                                                completion ──── chunks ─▶
 //! ```
 //!
-//! One socket for each receive queue of the device, each with a UMEM of its own: half of
+//! Two sockets for each receive queue of the device, with one UMEM for the two: half of
 //! its chunks are received into, half are sent from, so that source and sink, which two
-//! processors may own, share nothing but the descriptor.
+//! processors may own, share nothing but the descriptors. What sends is not what is waited
+//! for: the kernel runs a socket's waiters for each frame of it that has left.
 //!
 //! What it does not do: it takes no large frames and knows no checksum of what arrives;
 //! the offload engine does what is left.

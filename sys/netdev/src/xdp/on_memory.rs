@@ -75,7 +75,7 @@ impl XdpOnMemory {
         let umem = Mapping::ring(file, Self::CHUNKS_AT, bytes)?;
         let [receiving, sending] = areas(umem, Self::CHUNK_BYTES, Self::CHUNKS as usize);
         let device: Arc<str> = "memory".into();
-        let socket = XdpSocket::on(called);
+        let socket = XdpSocket::on(called.try_clone()?, called);
         let queue = XdpQueue::new(socket, device, Offloads::NONE, frame_bytes(mtu));
         let queue = Arc::new(queue);
         let receiver = Receiver::new(fill, rx, receiving);

@@ -1,4 +1,11 @@
-//! An AF_XDP socket with its rings and its UMEM (the kernel's `networking/af_xdp`).
+//! The AF_XDP sockets of one queue with their rings and their UMEM (the kernel's
+//! `networking/af_xdp`).
+//!
+//! What is sent has a socket of its own: the kernel tells whoever waits for a socket of
+//! each frame of it that has left, and processors wait for what is received. The two share
+//! the UMEM with its fill and completion ring (`XDP_SHARED_UMEM`). The one that sends
+//! brings it: kernels make a queue ready for sending with its first socket, and not all of
+//! them with a second.
 #![allow(unsafe_code, reason = "these sockets and their addresses have no safe form")]
 
 use std::io;
@@ -65,10 +72,12 @@ pub(super) enum Step {
     Bind,
 }
 
-/// A bound socket.
+/// The bound sockets of a queue.
 #[derive(Debug)]
 pub(super) struct XdpSocket {
-    fd: OwnedFd,
+    receiving: OwnedFd,
+    /// Nobody waits for it.
+    sending: OwnedFd,
     pub(super) zero_copy: bool,
     /// Whether the kernel completes checksums when it is asked to.
     pub(super) completes_checksums: bool,
@@ -124,7 +133,8 @@ impl Sender {
 }
 
 impl XdpSocket {
-    /// Opens a socket and binds it; no frames reach it before the program knows it.
+    /// Opens the sockets and binds them; no frames reach them before the program knows
+    /// [`XdpSocket::fd`].
     ///
     /// # Errors
     /// The step that failed, and the errno of its call.
@@ -133,42 +143,37 @@ impl XdpSocket {
         place: Place,
     ) -> Result<(Self, Receiver, Sender), (Step, io::Error)> {
         let at = |step| move |cause| (step, cause);
-        let fd = socket().map_err(at(Step::Socket))?;
+        let sending = socket().map_err(at(Step::Socket))?;
         let chunks = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize;
         let umem = Mapping::anonymous(chunks * shape.chunk_bytes).map_err(at(Step::Umem))?;
-        let has_metadata =
-            register(fd.as_fd(), &umem, shape.chunk_bytes).map_err(at(Step::Umem))?;
-        let (fill, rx, tx, completion) = rings(fd.as_fd()).map_err(at(Step::Rings))?;
-        for (option, value) in [(libc::SO_SNDBUFFORCE, SEND_BYTES), (libc::SO_SNDBUF, SEND_BYTES)] {
-            // Without CAP_NET_ADMIN the host's limit holds.
-            if set_option(fd.as_fd(), libc::SOL_SOCKET, option, value).is_ok() {
-                break;
-            }
-        }
-        // A kernel that does not know it is called more often.
-        let _ = set_option(fd.as_fd(), libc::SOL_XDP, PIECES_PER_CALL, SEND_CHUNKS);
-        bind(fd.as_fd(), shape, place).map_err(at(Step::Bind))?;
-        let options = get_option(fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS);
+        let fd = sending.as_fd();
+        let has_metadata = register(fd, &umem, shape.chunk_bytes).map_err(at(Step::Umem))?;
+        let (fill, tx, completion) = sending_rings(fd).map_err(at(Step::Rings))?;
+        bind(fd, &address_of_first(shape, place)).map_err(at(Step::Bind))?;
+        let options = get_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS);
         let options = options.map(u32::from_ne_bytes).map_err(at(Step::Bind))?;
         let zero_copy = options & libc::XDP_OPTIONS_ZEROCOPY != 0;
-        let [receiving, sending] = areas(umem, shape.chunk_bytes, RECEIVE_CHUNKS as usize);
-        let receiver = Receiver::new(fill, rx, receiving);
+        let receiving = socket().map_err(at(Step::Socket))?;
+        let rx = receiving_ring(receiving.as_fd()).map_err(at(Step::Rings))?;
+        bind(receiving.as_fd(), &address_beside(fd, place)).map_err(at(Step::Bind))?;
+        let [receive_area, send_area] = areas(umem, shape.chunk_bytes, RECEIVE_CHUNKS as usize);
+        let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
-        let sender = Sender::new(tx, completion, sending, shape.chunk_bytes, headroom);
+        let sender = Sender::new(tx, completion, send_area, shape.chunk_bytes, headroom);
         // With zero-copy it is for the driver to do, and not all look at what is asked.
         let completes_checksums = has_metadata && !zero_copy;
-        Ok((Self { fd, zero_copy, completes_checksums }, receiver, sender))
+        Ok((Self { receiving, sending, zero_copy, completes_checksums }, receiver, sender))
     }
 
-    /// Not a socket of the kernel's: what is said to it goes to `fd`.
+    /// No sockets of the kernel's: what is said to them goes to these.
     #[cfg(any(test, feature = "on-memory"))]
-    pub(super) fn on(fd: OwnedFd) -> Self {
-        Self { fd, zero_copy: false, completes_checksums: false }
+    pub(super) fn on(receiving: OwnedFd, sending: OwnedFd) -> Self {
+        Self { receiving, sending, zero_copy: false, completes_checksums: false }
     }
 
-    /// The descriptor: readable when a frame waits.
+    /// What receives: readable when a frame waits.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.receiving.as_fd()
     }
 
     /// Has the kernel send what is in the TX ring.
@@ -176,14 +181,14 @@ impl XdpSocket {
     /// # Errors
     /// The errno of the call. `EAGAIN`: some of it was sent, or nothing can be now.
     pub(super) fn wake_sending(&self) -> Result<(), Errno> {
-        send(&self.fd, &[], SendFlags::DONTWAIT).map(drop)
+        send(&self.sending, &[], SendFlags::DONTWAIT).map(drop)
     }
 
     /// Has the driver look at the fill ring.
     pub(super) fn wake_receiving(&self) {
         // That it cannot now is said by the link's notices.
         let mut nothing: [u8; 0] = [];
-        let _ = recv(&self.fd, &mut nothing[..], RecvFlags::DONTWAIT);
+        let _ = recv(&self.receiving, &mut nothing[..], RecvFlags::DONTWAIT);
     }
 
     /// Frames that the kernel could not give to this socket: it had no chunk, the frame
@@ -237,29 +242,42 @@ fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Resul
     }
 }
 
-type Rings = (Producer<u64>, Consumer<xdp_desc>, Producer<xdp_desc>, Consumer<u64>);
+type SendingRings = (Producer<u64>, Producer<xdp_desc>, Consumer<u64>);
 
-fn rings(fd: BorrowedFd<'_>) -> io::Result<Rings> {
+/// The TX ring, and those that go with the UMEM: fill and completion ring.
+fn sending_rings(fd: BorrowedFd<'_>) -> io::Result<SendingRings> {
+    for (option, value) in [(libc::SO_SNDBUFFORCE, SEND_BYTES), (libc::SO_SNDBUF, SEND_BYTES)] {
+        // Without CAP_NET_ADMIN the host's limit holds.
+        if set_option(fd, libc::SOL_SOCKET, option, value).is_ok() {
+            break;
+        }
+    }
+    // A kernel that does not know it is called more often.
+    let _ = set_option(fd, libc::SOL_XDP, PIECES_PER_CALL, SEND_CHUNKS);
     for (option, entries) in [
         (libc::XDP_UMEM_FILL_RING, RECEIVE_CHUNKS),
-        (libc::XDP_RX_RING, RECEIVE_CHUNKS),
         (libc::XDP_TX_RING, SEND_CHUNKS),
         (libc::XDP_UMEM_COMPLETION_RING, SEND_CHUNKS),
     ] {
         set_option(fd, libc::SOL_XDP, option, entries)?;
     }
-    let [rx, tx, fill, completion] = offsets(fd)?;
-    let rx_map = map::<xdp_desc>(fd, libc::XDP_PGOFF_RX_RING as u64, &rx, RECEIVE_CHUNKS)?;
+    let [_, tx, fill, completion] = offsets(fd)?;
     let tx_map = map::<xdp_desc>(fd, libc::XDP_PGOFF_TX_RING as u64, &tx, SEND_CHUNKS)?;
     let fill_map = map::<u64>(fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill, RECEIVE_CHUNKS)?;
     let completion_map =
         map::<u64>(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion, SEND_CHUNKS)?;
     Ok((
         Producer::new(MappedCells::new(fill_map, &fill, RECEIVE_CHUNKS)?),
-        Consumer::new(MappedCells::new(rx_map, &rx, RECEIVE_CHUNKS)?),
         Producer::new(MappedCells::new(tx_map, &tx, SEND_CHUNKS)?),
         Consumer::new(MappedCells::new(completion_map, &completion, SEND_CHUNKS)?),
     ))
+}
+
+fn receiving_ring(fd: BorrowedFd<'_>) -> io::Result<Consumer<xdp_desc>> {
+    set_option(fd, libc::SOL_XDP, libc::XDP_RX_RING, RECEIVE_CHUNKS)?;
+    let [rx, ..] = offsets(fd)?;
+    let map = map::<xdp_desc>(fd, libc::XDP_PGOFF_RX_RING as u64, &rx, RECEIVE_CHUNKS)?;
+    Ok(Consumer::new(MappedCells::new(map, &rx, RECEIVE_CHUNKS)?))
 }
 
 fn map<T: Entry>(
@@ -289,9 +307,10 @@ fn offsets(fd: BorrowedFd<'_>) -> io::Result<[libc::xdp_ring_offset; 4]> {
     }))
 }
 
-fn bind(fd: BorrowedFd<'_>, shape: Shape, place: Place) -> io::Result<()> {
+/// Of the socket that has the UMEM.
+fn address_of_first(shape: Shape, place: Place) -> libc::sockaddr_xdp {
     let flag = |on: bool, flag| if on { flag } else { 0 };
-    let address = libc::sockaddr_xdp {
+    libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         // Without XDP_COPY the kernel takes zero-copy where the driver has it.
         sxdp_flags: libc::XDP_USE_NEED_WAKEUP
@@ -300,13 +319,28 @@ fn bind(fd: BorrowedFd<'_>, shape: Shape, place: Place) -> io::Result<()> {
         sxdp_ifindex: place.index,
         sxdp_queue_id: place.queue,
         sxdp_shared_umem_fd: 0,
-    };
+    }
+}
+
+/// Of a socket that shares the UMEM of another on the same queue, and so its mode.
+fn address_beside(first: BorrowedFd<'_>, place: Place) -> libc::sockaddr_xdp {
+    libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: libc::XDP_SHARED_UMEM,
+        sxdp_ifindex: place.index,
+        sxdp_queue_id: place.queue,
+        // Open descriptors are not negative.
+        sxdp_shared_umem_fd: first.as_raw_fd() as u32,
+    }
+}
+
+fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_xdp) -> io::Result<()> {
     let mut attempts = 0;
     loop {
-        // SAFETY: `address` is a sockaddr_xdp and the length is its size.
+        // SAFETY: `address` refers to a sockaddr_xdp and the length is its size.
         let result = unsafe {
-            let len = size_of_val(&address) as socklen_t;
-            libc::bind(fd.as_raw_fd(), core::ptr::from_ref(&address).cast(), len)
+            let len = size_of_val(address) as socklen_t;
+            libc::bind(fd.as_raw_fd(), core::ptr::from_ref(address).cast(), len)
         };
         if result >= 0 {
             return Ok(());

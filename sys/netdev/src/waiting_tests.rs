@@ -1,0 +1,48 @@
+//! Who waits for the frames of an uplink, and what wakes him.
+
+use std::sync::Arc;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use suimon_ports::{DeviceNotice, FrameSink, UplinkDriver};
+use suimon_quantity::PortId;
+
+use crate::NetDevices;
+use crate::testing::*;
+
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Of each frame of a socket that has left, the kernel tells whoever waits for that
+/// socket that there is room. Over AF_XDP that takes a tenth of what the frame takes.
+#[test]
+fn frames_that_leave_wake_nobody_who_waits_for_those_that_come() {
+    for driver in [UplinkDriver::AfXdp, UplinkDriver::AfPacket] {
+        let (cable, shelf) = (Cable::new(), Arc::new(Shelf::default()));
+        let (observer, notices) = Notices::new();
+        let spec = uplink_spec(&cable.near, driver);
+        let devices = NetDevices::new().unwrap();
+        let _device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
+        expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
+        let (mut far_source, mut far_sink) = cable.far_queues();
+        let (source, mut sink) = (shelf.source(1, 0), shelf.sink(1, 0));
+        let waiting = epoll::create(CreateFlags::CLOEXEC).unwrap();
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
+        epoll::add(&waiting, source.wake_fd(), EventData::new_u64(0), flags).unwrap();
+        let news = || {
+            let mut events: Vec<Event> = Vec::with_capacity(4);
+            epoll::wait(&waiting, spare_capacity(&mut events), Some(&AT_ONCE)).unwrap();
+            events.iter().fold(EventFlags::empty(), |all, event| all | event.flags)
+        };
+        // That there is room is no news from here on.
+        news();
+        for nth in 0..3 {
+            sink.transmit(&plain_frame(100)).unwrap();
+            sink.flush().unwrap();
+            receive_where(&mut far_source, is_ours).expect("the frame at the far end");
+            assert!(!news().contains(EventFlags::OUT), "{driver:?}, frame {nth}");
+        }
+        far_sink.transmit(&plain_frame(100)).unwrap();
+        assert!(news().contains(EventFlags::IN), "{driver:?}");
+    }
+}
