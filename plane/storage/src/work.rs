@@ -20,6 +20,10 @@ use crate::token::Purpose;
 /// Requests that a processor has under way at most; what comes more stays in its queue.
 pub const REQUESTS_MAX: usize = 4096;
 
+/// Queues that are looked at in a turn, at most. Of `n` queues that are polled each is
+/// looked at within `2 * (n / QUEUES_PER_TURN + 1)` turns.
+const QUEUES_PER_TURN: usize = 64;
+
 /// Requests taken from a queue before the next queue has its turn.
 const REQUESTS_PER_TURN: usize = 32;
 
@@ -35,6 +39,10 @@ pub struct StorageWork {
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
     pub(crate) active: Vec<usize>,
+    /// Where of these was looked last.
+    looked: usize,
+    /// How many were looked at in a row that brought nothing.
+    fruitless: usize,
     /// Queues that have answers to make visible.
     answered: Vec<usize>,
     /// Parts that have no place in the I/O yet.
@@ -76,6 +84,8 @@ impl StorageWork {
             queues: Slab::default(),
             requests: Slab::default(),
             active: Vec::new(),
+            looked: 0,
+            fruitless: 0,
             answered: Vec::new(),
             outgoing: VecDeque::new(),
             metadata_to_read: Vec::new(),
@@ -155,7 +165,7 @@ impl StorageWork {
             is_unwatched: false,
             is_closing: false,
         });
-        self.active.push(number);
+        self.poll_queue(number);
         Some(number)
     }
 
@@ -245,7 +255,7 @@ impl StorageWork {
         of.is_waiting = false;
         of.empty_polls = 0;
         of.queue.disarm();
-        self.active.push(queue);
+        self.poll_queue(queue);
         true
     }
 
@@ -263,14 +273,7 @@ impl StorageWork {
         self.calm();
         // Clients see their answers before others are asked for more.
         self.show_answers();
-        for at in (0..self.active.len()).rev() {
-            let queue = self.active[at];
-            if self.serve(queue) {
-                has_worked = true;
-            } else if self.may_rest(queue) {
-                self.active.swap_remove(at);
-            }
-        }
+        has_worked |= self.look_at_queues();
         has_worked |= self.let_go();
         self.calm();
         self.observe();
@@ -284,6 +287,40 @@ impl StorageWork {
             self.notices.push_io(now, &error);
         }
         has_worked
+    }
+
+    /// Takes requests from the next of the queues that are polled. Whether there may be any:
+    /// `false` only when each was looked at and had none.
+    ///
+    /// Going down, so that the one that takes the place of one that rests is one that was
+    /// looked at before: it is passed over once at most.
+    fn look_at_queues(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..self.active.len().min(QUEUES_PER_TURN) {
+            let all = self.active.len();
+            let at = if self.looked == 0 { all } else { self.looked.min(all) };
+            let Some(&queue) = at.checked_sub(1).and_then(|at| self.active.get(at)) else { break };
+            self.looked = at - 1;
+            if self.serve(queue) {
+                any = true;
+                self.fruitless = 0;
+                continue;
+            }
+            self.fruitless = self.fruitless.saturating_add(1);
+            if self.may_rest(queue) {
+                // Unless it was closed meanwhile.
+                if self.active.get(at - 1) == Some(&queue) {
+                    self.active.swap_remove(at - 1);
+                }
+            }
+        }
+        any || self.fruitless < self.active.len()
+    }
+
+    /// Polls a queue from now on.
+    pub(crate) fn poll_queue(&mut self, number: usize) {
+        self.active.push(number);
+        self.fruitless = 0;
     }
 
     /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
@@ -353,7 +390,6 @@ impl StorageWork {
                 bytes: 0,
                 parts: 0,
                 outcome: DiskOutcome::Done,
-                pieces: Vec::new(),
             });
             self.admit(request);
         }
@@ -400,7 +436,7 @@ impl StorageWork {
             if of.is_waiting && !of.is_closing && of.queue.arm() == Wakeup::Pending {
                 of.is_waiting = false;
                 of.empty_polls = 0;
-                self.active.push(number);
+                self.poll_queue(number);
             }
             self.end_queue(number);
         }
