@@ -170,7 +170,7 @@ impl StorageWork {
         if core::mem::take(&mut of.is_unwatched) {
             self.to_watch.push(number);
         }
-        self.poll_queue(number);
+        self.active.add(number);
     }
 
     /// Reads a disk's queues again that were paused.

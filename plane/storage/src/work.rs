@@ -12,6 +12,7 @@ use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
 use crate::request::{Part, Request};
 use crate::resolve::Scratch;
+use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::store::StoreUse;
 use crate::tally::DiskTally;
@@ -19,10 +20,6 @@ use crate::token::Purpose;
 
 /// Requests that a processor has under way at most; what comes more stays in its queue.
 pub const REQUESTS_MAX: usize = 4096;
-
-/// Queues that are looked at in a turn, at most. Of `n` queues that are polled each is
-/// looked at within `2 * (n / QUEUES_PER_TURN + 1)` turns.
-const QUEUES_PER_TURN: usize = 64;
 
 /// Requests taken from a queue before the next queue has its turn.
 const REQUESTS_PER_TURN: usize = 32;
@@ -38,11 +35,7 @@ pub struct StorageWork {
     pub(crate) queues: Slab<Queue>,
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
-    pub(crate) active: Vec<usize>,
-    /// Where of these was looked last.
-    looked: usize,
-    /// How many were looked at in a row that brought nothing.
-    fruitless: usize,
+    pub(crate) active: Rotation,
     /// Queues that have answers to make visible.
     answered: Vec<usize>,
     /// Parts that have no place in the I/O yet.
@@ -83,9 +76,7 @@ impl StorageWork {
             disks: Slab::default(),
             queues: Slab::default(),
             requests: Slab::default(),
-            active: Vec::new(),
-            looked: 0,
-            fruitless: 0,
+            active: Rotation::default(),
             answered: Vec::new(),
             outgoing: VecDeque::new(),
             metadata_to_read: Vec::new(),
@@ -165,7 +156,7 @@ impl StorageWork {
             is_unwatched: false,
             is_closing: false,
         });
-        self.poll_queue(number);
+        self.active.add(number);
         Some(number)
     }
 
@@ -255,7 +246,7 @@ impl StorageWork {
         of.is_waiting = false;
         of.empty_polls = 0;
         of.queue.disarm();
-        self.poll_queue(queue);
+        self.active.add(queue);
         true
     }
 
@@ -289,38 +280,20 @@ impl StorageWork {
         has_worked
     }
 
-    /// Takes requests from the next of the queues that are polled. Whether there may be any:
-    /// `false` only when each was looked at and had none.
-    ///
-    /// Going down, so that the one that takes the place of one that rests is one that was
-    /// looked at before: it is passed over once at most.
+    /// Takes requests from the queues whose turn it is. Whether there may be more:
+    /// `false` only when each that is polled was looked at and had none.
     fn look_at_queues(&mut self) -> bool {
         let mut any = false;
-        for _ in 0..self.active.len().min(QUEUES_PER_TURN) {
-            let all = self.active.len();
-            let at = if self.looked == 0 { all } else { self.looked.min(all) };
-            let Some(&queue) = at.checked_sub(1).and_then(|at| self.active.get(at)) else { break };
-            self.looked = at - 1;
-            if self.serve(queue) {
-                any = true;
-                self.fruitless = 0;
-                continue;
-            }
-            self.fruitless = self.fruitless.saturating_add(1);
-            if self.may_rest(queue) {
-                // Unless it was closed meanwhile.
-                if self.active.get(at - 1) == Some(&queue) {
-                    self.active.swap_remove(at - 1);
-                }
+        for _ in 0..self.active.per_turn() {
+            let Some(queue) = self.active.next() else { break };
+            let has_brought = self.serve(queue);
+            self.active.note(has_brought);
+            any |= has_brought;
+            if !has_brought && self.may_rest(queue) {
+                self.active.rest(queue);
             }
         }
-        any || self.fruitless < self.active.len()
-    }
-
-    /// Polls a queue from now on.
-    pub(crate) fn poll_queue(&mut self, number: usize) {
-        self.active.push(number);
-        self.fruitless = 0;
+        any || self.active.may_have_more()
     }
 
     /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
@@ -328,7 +301,7 @@ impl StorageWork {
     /// [`StorageWork::next_deadline`] has passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
-        self.active.retain(|&number| {
+        self.active.retain(|number| {
             let Some(of) = queues.get_mut(number) else { return false };
             of.is_waiting = of.is_closing || of.queue.arm() == Wakeup::Armed;
             !of.is_waiting
@@ -436,7 +409,7 @@ impl StorageWork {
             if of.is_waiting && !of.is_closing && of.queue.arm() == Wakeup::Pending {
                 of.is_waiting = false;
                 of.empty_polls = 0;
-                self.poll_queue(number);
+                self.active.add(number);
             }
             self.end_queue(number);
         }
@@ -451,7 +424,7 @@ impl StorageWork {
         if !is_over {
             return;
         }
-        self.active.retain(|&active| active != number);
+        self.active.retain(|active| active != number);
         let Some(of) = self.queues.remove(number) else { return };
         self.closed_queues.push((number, of.queue));
         if let Some(disk) = self.disks.get_mut(of.disk) {
