@@ -77,6 +77,36 @@ pub(crate) struct Layer {
     pub(crate) can_punch: bool,
 }
 
+/// A disk that lies in its file in one piece. Its image need not be asked where it is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnePiece {
+    pub(crate) file: FileSlot,
+    start: u64,
+    size: u64,
+    /// Bits of an offset or a length that is not of whole sectors.
+    within_sector: u64,
+}
+
+impl OnePiece {
+    fn of(layers: &[Layer]) -> Option<Self> {
+        let own = layers.first()?;
+        let start = own.image.linear_offset()?;
+        let shape = own.image.shape();
+        let sector = u64::from(shape.logical_sector);
+        let within_sector = sector.checked_sub(1).filter(|_| sector.is_power_of_two())?;
+        Some(Self { file: own.file, start, size: shape.size, within_sector })
+    }
+
+    /// Where a range is in the file. `None` if it is no range of the disk: the image says
+    /// what is wrong with it.
+    #[inline]
+    pub(crate) fn locate(&self, range: ByteRange) -> Option<u64> {
+        let is_whole = (range.offset() | range.len()) & self.within_sector == 0;
+        let is_sound = is_whole && !range.is_empty() && range.is_within(self.size);
+        is_sound.then(|| self.start.saturating_add(range.offset()))
+    }
+}
+
 /// A queue of a disk.
 pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
@@ -145,6 +175,8 @@ pub(crate) struct RunningCommit {
 /// A disk.
 pub(crate) struct Disk {
     pub(crate) layers: Vec<Layer>,
+    /// Where all of it is, if that is in one piece.
+    pub(crate) one_piece: Option<OnePiece>,
     pub(crate) place: Option<Place>,
     /// Requests that wait for their store, in the order in which they came.
     pub(crate) held: VecDeque<usize>,
@@ -156,6 +188,8 @@ pub(crate) struct Disk {
     /// Requests that wait to be translated, in the order in which they came.
     pub(crate) parked: VecDeque<usize>,
     pub(crate) alone: Alone,
+    /// Pieces of the disk that are written for who has it to himself.
+    pub(crate) pieces: Vec<ByteRange>,
     /// What must happen before anything else is translated.
     pub(crate) obstacle: Option<Obstacle>,
     pub(crate) commit: Option<RunningCommit>,
@@ -179,6 +213,7 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn new(layers: Vec<Layer>, place: Option<Place>) -> Self {
         Self {
+            one_piece: OnePiece::of(&layers),
             layers,
             place,
             held: VecDeque::new(),
@@ -187,6 +222,7 @@ impl Disk {
             moving: 0,
             parked: VecDeque::new(),
             alone: Alone::No,
+            pieces: Vec::new(),
             obstacle: None,
             commit: None,
             waiters: Vec::new(),
@@ -201,14 +237,33 @@ impl Disk {
         }
     }
 
+    /// Goes on with other images and files.
+    pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
+        self.one_piece = OnePiece::of(&layers);
+        self.layers = layers;
+    }
+
     /// The disk's own image.
     pub(crate) fn own(&mut self) -> &mut Layer {
         &mut self.layers[0]
     }
 
     /// Whether nothing changes where its bytes are.
+    #[inline]
     pub(crate) fn is_linear(&self) -> bool {
-        self.layers[0].image.linear_offset().is_some()
+        self.one_piece.is_some()
+    }
+
+    /// Whether its requests are translated as they come.
+    #[inline]
+    pub(crate) fn is_in_turn(&self) -> bool {
+        self.alone == Alone::No && self.parked.is_empty()
+    }
+
+    /// Whether something waits for what ends on it.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.is_in_turn() || self.is_closing || self.service != Service::On
     }
 
     /// Whether something of where its bytes are is not in its file yet.

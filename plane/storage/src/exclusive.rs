@@ -53,21 +53,23 @@ impl StorageWork {
     /// Frees space for a request that has the disk to itself. `false`: something
     /// must happen first.
     pub(crate) fn free_alone(&mut self, number: usize) -> bool {
-        let Some(request) = self.requests.get_mut(number) else { return true };
+        let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
-        request.pieces.clear();
-        let freed = free(disk, number, op, range, &mut self.scratch, &mut request.pieces);
+        let mut pieces = core::mem::take(&mut disk.pieces);
+        pieces.clear();
+        let freed = free(disk, number, op, range, &mut self.scratch, &mut pieces);
+        disk.pieces = pieces;
         match freed {
             Err(error) => {
                 disk.alone = Alone::No;
-                give_up(disk, &mut request.pieces);
+                give_up(disk);
                 let outcome = self.refuse(disk_number, &error);
                 self.answer(number, outcome);
             }
             Ok(Resolved::Not(obstacle)) => {
                 // All will be asked again.
-                give_up(disk, &mut request.pieces);
+                give_up(disk);
                 self.meet(disk_number, obstacle);
                 return false;
             }
@@ -82,8 +84,8 @@ impl StorageWork {
 }
 
 /// Lets go of what was placed and is not written.
-fn give_up(disk: &mut Disk, pieces: &mut Vec<ByteRange>) {
-    for piece in pieces.drain(..) {
+fn give_up(disk: &mut Disk) {
+    for piece in core::mem::take(&mut disk.pieces) {
         disk.own().image.handle_failed(piece);
     }
 }

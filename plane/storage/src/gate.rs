@@ -22,6 +22,7 @@ use suimon_storage_qos::{Next, Submitted};
 use crate::disk::{Disk, Place};
 use crate::notices::StorageNotice;
 use crate::request::Request;
+use crate::store::StoreUse;
 use crate::work::{REQUESTS_MAX, StorageWork};
 
 impl StorageWork {
@@ -129,19 +130,6 @@ impl StorageWork {
         }
     }
 
-    /// A request was answered; its store hears of it, if it is to.
-    #[inline]
-    pub(crate) fn tell_store(&mut self, place: Option<Place>, request: &Request) {
-        if !request.is_charged {
-            return;
-        }
-        let Some(Place { store, slot }) = place else { return };
-        let Some(of) = self.stores.get_mut(store) else { return };
-        let latency = request.moved.since(request.sent);
-        let latency = Some(latency).filter(|latency| *latency > Duration::ZERO);
-        of.handle_answered(self.now, slot, request.bytes, latency);
-    }
-
     /// Requests that are under way and do not wait for their store.
     pub(crate) fn begun(&self) -> usize {
         self.requests.len() - self.held
@@ -182,7 +170,7 @@ impl StorageWork {
         if core::mem::take(&mut of.is_unwatched) {
             self.to_watch.push(number);
         }
-        self.active.push(number);
+        self.active.add(number);
     }
 
     /// Reads a disk's queues again that were paused.
@@ -221,6 +209,14 @@ impl StorageWork {
             }
         }
     }
+}
+
+/// A request that its store let go was answered; the store hears of it.
+#[inline]
+pub(crate) fn tell_store(of: &mut StoreUse, now: Time, place: Place, request: &Request) {
+    let latency = request.moved.since(request.sent);
+    let latency = Some(latency).filter(|latency| *latency > Duration::ZERO);
+    of.handle_answered(now, place.slot, request.bytes, latency);
 }
 
 /// The bytes by which a request counts; 0: as one operation.

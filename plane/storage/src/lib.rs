@@ -90,6 +90,7 @@ mod queue_key;
 mod request;
 mod resident;
 mod resolve;
+mod rotation;
 mod service;
 #[cfg(test)]
 mod service_tests;

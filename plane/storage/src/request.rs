@@ -5,7 +5,7 @@ use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 
 /// A request that is under way.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     /// The disk's number.
     pub(crate) disk: usize,
@@ -25,11 +25,9 @@ pub(crate) struct Request {
     /// What its store is told of its size.
     pub(crate) bytes: u32,
     /// Parts that have not ended.
-    pub(crate) parts: usize,
+    pub(crate) parts: u32,
     /// What became of it so far.
     pub(crate) outcome: DiskOutcome,
-    /// Pieces of the disk that its parts write, if they are not its range.
-    pub(crate) pieces: Vec<ByteRange>,
 }
 
 impl Request {

@@ -43,6 +43,7 @@ pub(crate) fn obstacle(layer: usize, located: Located) -> Option<Obstacle> {
 }
 
 /// Where the bytes of a read are: parts of files, and zeros.
+#[inline]
 pub(crate) fn resolve_read(
     disk: &mut Disk,
     request: usize,
@@ -50,6 +51,13 @@ pub(crate) fn resolve_read(
     scratch: &mut Scratch,
 ) -> Result<Resolved, ImageError> {
     scratch.clear();
+    if let Some(one) = &disk.one_piece {
+        if let Some(offset) = one.locate(range) {
+            let action = PartAction::Read { to: 0 };
+            scratch.parts.push(Part { request, file: one.file, offset, len: range.len(), action });
+            return Ok(Resolved::Ready);
+        }
+    }
     scratch.open.push((0, range, 0));
     while let Some((number, range, payload)) = scratch.open.pop() {
         let Some(layer) = disk.layers.get_mut(number) else {

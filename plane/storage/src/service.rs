@@ -40,7 +40,7 @@ impl StorageWork {
         }
         let layers = self.take_files(spec)?;
         let Some(of) = self.disks.get_mut(disk) else { return Ok(()) };
-        of.layers = layers;
+        of.set_layers(layers);
         self.put_in_service(disk);
         Ok(())
     }
@@ -127,6 +127,7 @@ impl StorageWork {
         let Some(disk) = self.disks.get_mut(number) else { return };
         disk.service = Service::Suspended;
         let layers = core::mem::take(&mut disk.layers);
+        disk.one_piece = None;
         let spec = self.give_files(layers);
         self.suspended_disks.push_back((number, Some(spec)));
     }

@@ -14,27 +14,42 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
         if let Some(at) = self.free.pop() {
-            self.places[at] = Some(value);
+            if let Some(place) = self.places.get_mut(at) {
+                *place = Some(value);
+            }
             return at;
         }
         self.places.push(Some(value));
         self.places.len() - 1
     }
 
+    #[inline]
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
         self.places.get(at)?.as_ref()
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         self.places.get_mut(at)?.as_mut()
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, at: usize) -> Option<T> {
         let value = self.places.get_mut(at)?.take()?;
         self.free.push(at);
         Some(value)
+    }
+
+    /// Gives a value up.
+    #[inline]
+    pub(crate) fn free(&mut self, at: usize) {
+        if let Some(place) = self.places.get_mut(at).filter(|place| place.is_some()) {
+            *place = None;
+            self.free.push(at);
+        }
     }
 
     /// How many values there are.

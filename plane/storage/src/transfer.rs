@@ -3,12 +3,14 @@
 use std::io;
 
 use suimon_image::{ByteRange, ImageError};
-use suimon_ports::{DiskOp, DiskOutcome, FileOp, PayloadPart};
+use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileOp, PayloadPart};
 
-use crate::disk::{Alone, Obstacle};
+use crate::disk::{Alone, Obstacle, Queue};
+use crate::gate::tell_store;
 use crate::notices::StorageNotice;
 use crate::request::{Part, PartAction, Request};
 use crate::resolve::{Resolved, resolve_read, resolve_write};
+use crate::slab::Slab;
 use crate::token::{PAGE_SHIFT, Purpose};
 use crate::work::StorageWork;
 
@@ -26,7 +28,7 @@ impl StorageWork {
                 self.begin_commit(disk_number);
             }
             DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
-                if disk.alone == Alone::No && disk.parked.is_empty() {
+                if disk.is_in_turn() {
                     self.transfer(number);
                 } else {
                     disk.parked.push_back(number);
@@ -82,88 +84,96 @@ impl StorageWork {
     /// Sends the parts in `scratch` for a request that counts as moving.
     pub(crate) fn send(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        request.parts = self.scratch.parts.len();
+        let parts = &mut self.scratch.parts;
+        // There are no more of them than an image has extents in memory.
+        request.parts = parts.len() as u32;
         request.sent = self.now;
         request.moved = self.now;
-        let has_none = request.parts == 0;
-        self.outgoing.extend(self.scratch.parts.drain(..));
-        if has_none {
-            self.handle_moved(number);
-        } else {
-            self.send_parts();
+        if parts.is_empty() {
+            return self.handle_moved(number);
         }
+        let mut begun = 0;
+        // What came before goes first.
+        if self.outgoing.is_empty() {
+            let submits = |part: &&Part| submit(&mut *self.io, &self.queues, request, part);
+            begun = parts.iter().take_while(submits).count();
+        }
+        if begun < parts.len() {
+            self.outgoing.extend(parts.drain(begun..));
+        }
+        parts.clear();
     }
 
     /// Hands parts to the I/O, as far as it has room.
     pub(crate) fn send_parts(&mut self) {
-        while let Some(&part) = self.outgoing.front() {
-            if !self.submit(part) {
-                return;
+        while let Some(part) = self.outgoing.front() {
+            if let Some(request) = self.requests.get(part.request) {
+                if !submit(&mut *self.io, &self.queues, request, part) {
+                    return;
+                }
             }
             self.outgoing.pop_front();
         }
     }
 
-    fn submit(&mut self, part: Part) -> bool {
-        let Some(request) = self.requests.get(part.request) else { return true };
-        let Some(of) = self.queues.get(request.queue) else { return true };
-        let payload = |from| PayloadPart {
-            payloads: of.queue.payloads(),
-            tag: request.tag,
-            from,
-            len: part.len,
-        };
-        let offset = part.offset;
-        let op = match part.action {
-            PartAction::Read { to } => FileOp::Read { offset, to: payload(to) },
-            PartAction::Write { from, is_durable } => {
-                FileOp::Write { offset, from: payload(from), is_durable }
-            }
-            PartAction::Zero { may_unmap } => match ByteRange::new(offset, part.len) {
-                Some(range) => FileOp::Zero { range, may_unmap },
-                None => return true,
-            },
-        };
-        self.io.submit(part.file, op, Purpose::part(part.request, part.offset).token())
-    }
-
     /// A part has ended.
+    #[inline]
     pub(crate) fn handle_part(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
-        let Some(request) = self.requests.get_mut(number) else { return };
-        let disk = request.disk;
-        if let Err(error) = &outcome {
-            request.outcome = outcome_of(error);
-        }
-        request.parts = request.parts.saturating_sub(1);
-        let has_ended = request.parts == 0;
         if let Err(error) = outcome {
-            let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
-            self.tell(disk, offset, error.to_string());
+            self.handle_failed_part(number, page, &error);
         }
-        if has_ended {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        request.parts = request.parts.saturating_sub(1);
+        if request.parts == 0 {
             self.handle_moved(number);
         }
+    }
+
+    #[cold]
+    fn handle_failed_part(&mut self, number: usize, page: u64, error: &io::Error) {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let disk = request.disk;
+        request.outcome = outcome_of(error);
+        let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
+        self.tell(disk, offset, error.to_string());
     }
 
     /// All parts of a request have ended.
     pub(crate) fn handle_moved(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        let (disk_number, outcome, is_durable) =
-            (request.disk, request.outcome, request.is_durable());
-        let is_write = matches!(request.op, DiskOp::Write { .. });
-        let is_change = !matches!(request.op, DiskOp::Read | DiskOp::Status { .. });
-        let is_counted_on =
-            is_change && self.queues.get(request.queue).is_some_and(|of| of.outlives_process);
+        let Request { disk: disk_number, op, outcome, .. } = *request;
         // What else there is takes as long as others let it.
-        if is_write || request.op == DiskOp::Read {
+        if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
             request.moved = self.now;
         }
-        let pieces = std::mem::take(&mut request.pieces);
-        let range = request.range;
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.moving -= 1;
+        if matches!(op, DiskOp::Read | DiskOp::Status { .. }) {
+            let is_all = disk.is_linear() && !disk.is_awaited();
+            self.answer(number, outcome);
+            if is_all {
+                return;
+            }
+        } else {
+            self.handle_changed(number);
+        }
+        self.commit_if_due(disk_number);
+        self.restless.push(disk_number);
+    }
+
+    /// Bytes of a disk are others now, or should be: its image hears of it, and the request
+    /// is answered, or waits until that is durable.
+    fn handle_changed(&mut self, number: usize) {
+        let Some(request) = self.requests.get(number) else { return };
+        let Request { disk: disk_number, queue, range, outcome, .. } = *request;
+        let is_write = matches!(request.op, DiskOp::Write { .. });
+        let is_durable = request.is_durable();
+        let is_counted_on = self.queues.get(queue).is_some_and(|of| of.outlives_process);
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let mut pieces = Vec::new();
         if disk.alone == Alone::Request(number) {
             disk.alone = Alone::No;
+            pieces = core::mem::take(&mut disk.pieces);
         }
         // A write to a linear image was durable by itself; nothing else is.
         let is_to_commit = is_durable && !(is_write && disk.is_linear());
@@ -182,8 +192,6 @@ impl StorageWork {
         } else {
             self.answer(number, outcome);
         }
-        self.commit_if_due(disk_number);
-        self.restless.push(disk_number);
     }
 
     /// Lets those go on that wait for their turn on disks where something has ended. Not
@@ -293,19 +301,26 @@ impl StorageWork {
     }
 
     /// Answers a request.
+    #[inline]
     pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
-        let Some(request) = self.requests.remove(number) else { return };
+        let Some(request) = self.requests.get(number) else { return };
         if let Some(disk) = self.disks.get_mut(request.disk) {
             let times = (request.taken, self.now);
             disk.tally.count(request.op, request.range.len(), outcome, times);
-            let place = disk.place;
-            self.tell_store(place, &request);
+            let of = disk.place.filter(|_| request.is_charged);
+            if let Some((of, place)) =
+                of.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
+            {
+                tell_store(of, self.now, place, request);
+            }
         }
-        if let Some(of) = self.queues.get_mut(request.queue) {
+        let queue = request.queue;
+        if let Some(of) = self.queues.get_mut(queue) {
             of.queue.complete(request.tag, outcome);
             of.under_way -= 1;
         }
-        self.mark_answered(request.queue);
+        self.mark_answered(queue);
+        self.requests.free(number);
     }
 
     /// An image would not translate. What the client is told.
@@ -326,6 +341,26 @@ impl StorageWork {
             self.notices.push(StorageNotice::DiskFault { disk: number, offset, detail, untold });
         }
     }
+}
+
+/// Begins a part of a request. `false`: the I/O has no room.
+#[inline]
+fn submit(io: &mut dyn FileIo, queues: &Slab<Queue>, request: &Request, part: &Part) -> bool {
+    let Some(of) = queues.get(request.queue) else { return true };
+    let payload =
+        |from| PayloadPart { payloads: of.queue.payloads(), tag: request.tag, from, len: part.len };
+    let offset = part.offset;
+    let op = match part.action {
+        PartAction::Read { to } => FileOp::Read { offset, to: payload(to) },
+        PartAction::Write { from, is_durable } => {
+            FileOp::Write { offset, from: payload(from), is_durable }
+        }
+        PartAction::Zero { may_unmap } => match ByteRange::new(offset, part.len) {
+            Some(range) => FileOp::Zero { range, may_unmap },
+            None => return true,
+        },
+    };
+    io.submit(part.file, op, Purpose::part(part.request, part.offset).token())
 }
 
 pub(crate) fn outcome_of(error: &io::Error) -> DiskOutcome {

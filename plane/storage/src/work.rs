@@ -14,6 +14,7 @@ use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
 use crate::request::{Part, Request};
 use crate::resolve::Scratch;
+use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::store::StoreUse;
 use crate::tally::DiskTally;
@@ -39,7 +40,7 @@ pub struct StorageWork {
     pub(crate) queues: Slab<Queue>,
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
-    pub(crate) active: Vec<usize>,
+    pub(crate) active: Rotation,
     /// Queues that have answers to make visible.
     answered: Vec<usize>,
     /// Parts that have no place in the I/O yet.
@@ -81,7 +82,7 @@ impl StorageWork {
             disks: Slab::default(),
             queues: Slab::default(),
             requests: Slab::default(),
-            active: Vec::new(),
+            active: Rotation::default(),
             answered: Vec::new(),
             outgoing: VecDeque::new(),
             metadata_to_read: Vec::new(),
@@ -163,7 +164,7 @@ impl StorageWork {
             is_unwatched: false,
             is_closing: false,
         });
-        self.active.push(number);
+        self.active.add(number);
         Some(number)
     }
 
@@ -253,7 +254,7 @@ impl StorageWork {
         of.is_waiting = false;
         of.empty_polls = 0;
         of.queue.disarm();
-        self.active.push(queue);
+        self.active.add(queue);
         true
     }
 
@@ -271,14 +272,7 @@ impl StorageWork {
         self.calm();
         // Clients see their answers before others are asked for more.
         self.show_answers();
-        for at in (0..self.active.len()).rev() {
-            let queue = self.active[at];
-            if self.serve(queue) {
-                has_worked = true;
-            } else if self.may_rest(queue) {
-                self.active.swap_remove(at);
-            }
-        }
+        has_worked |= self.look_at_queues();
         has_worked |= self.let_go();
         self.calm();
         self.observe();
@@ -295,12 +289,28 @@ impl StorageWork {
         has_worked
     }
 
+    /// Takes requests from the queues whose turn it is. Whether there may be more:
+    /// `false` only when each that is polled was looked at and had none.
+    fn look_at_queues(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..self.active.per_turn() {
+            let Some(queue) = self.active.next() else { break };
+            let has_brought = self.serve(queue);
+            self.active.note(has_brought);
+            any |= has_brought;
+            if !has_brought && self.may_rest(queue) {
+                self.active.rest(queue);
+            }
+        }
+        any || self.active.may_have_more()
+    }
+
     /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
     /// queue's descriptor or [`StorageWork::io_fd`] is readable, mail comes, or
     /// [`StorageWork::next_deadline`] has passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
-        self.active.retain(|&number| {
+        self.active.retain(|number| {
             let Some(of) = queues.get_mut(number) else { return false };
             of.is_waiting = of.is_closing || of.queue.arm() == Wakeup::Armed;
             of.looking.handle_end();
@@ -368,7 +378,6 @@ impl StorageWork {
                 bytes: 0,
                 parts: 0,
                 outcome: DiskOutcome::Done,
-                pieces: Vec::new(),
             });
             self.admit(request);
         }
@@ -420,7 +429,7 @@ impl StorageWork {
             if of.is_waiting && !of.is_closing && of.queue.arm() == Wakeup::Pending {
                 of.is_waiting = false;
                 of.empty_polls = 0;
-                self.active.push(number);
+                self.active.add(number);
             }
             self.end_queue(number);
         }
@@ -435,7 +444,7 @@ impl StorageWork {
         if !is_over {
             return;
         }
-        self.active.retain(|&active| active != number);
+        self.active.retain(|active| active != number);
         let Some(of) = self.queues.remove(number) else { return };
         self.closed_queues.push((number, of.queue));
         if let Some(disk) = self.disks.get_mut(of.disk) {
