@@ -82,6 +82,7 @@ pub(crate) fn of_processors() -> Vec<Call> {
             // restricted to files that it was given (`sys/uring`).
             libc::SYS_io_uring_enter,
             // Files in memory, how long a file is, and where its holes are.
+            libc::SYS_pread64,
             libc::SYS_preadv,
             libc::SYS_pwritev2,
             libc::SYS_fdatasync,

@@ -30,9 +30,14 @@ pub(crate) fn turn(file: &HostFile, operation: &Operation) -> i32 {
     let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
     let pieces = operation.pieces.as_ptr();
     let Ok(count) = libc::c_int::try_from(operation.pieces.len()) else { return -libc::EINVAL };
-    // SAFETY: what the pieces point to may be written, and is held by the operation, which
-    // outlives the call; the list has `count` of them.
-    let read = || unsafe { libc::preadv(fd, pieces, count, place) };
+    let read = || match operation.pieces.as_slice() {
+        // The kernel need not fetch the list, which is a tenth of what a small read costs.
+        // SAFETY: what the piece points to may be written for its length, and is held by the
+        // operation, which outlives the call.
+        [piece] => unsafe { libc::pread(fd, piece.iov_base, piece.iov_len, place) },
+        // SAFETY: as above; the list has `count` pieces.
+        _ => unsafe { libc::preadv(fd, pieces, count, place) },
+    };
     let write = |flags| {
         // SAFETY: as above; what they point to may be read.
         unsafe { libc::pwritev2(fd, pieces, count, place, flags) }

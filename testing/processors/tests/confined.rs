@@ -88,7 +88,6 @@ fn files_and_sockets(memory: i32) -> Vec<Attempt> {
         attempt!("mknodat", libc::SYS_mknodat, at, new.0, libc::S_IFREG | 0o600, 0),
         attempt!("memfd_create", libc::SYS_memfd_create, new.0, 0),
         attempt!("ftruncate", libc::SYS_ftruncate, memory, 1),
-        attempt!("pread64", libc::SYS_pread64, memory, statx.0, 1, 0),
         attempt!("pwrite64", libc::SYS_pwrite64, memory, statx.0, 1, 0),
         attempt!("mmap", libc::SYS_mmap, 0, 4096, libc::PROT_READ, libc::MAP_SHARED, memory, 0),
         attempt!("dup", libc::SYS_dup, memory),
