@@ -33,6 +33,9 @@ const RIG: &str = "testing/rig";
 /// its own, and how many of them run at a time.
 const PATIENT: &[(&str, u8)] = &[("lacp_conformance", 4)];
 
+/// A driver of disks' rings, which tests of the rig start, too.
+const DRIVER: &str = "disk_speed";
+
 /// So many test programs may have tests run a second time. If more need that, it is not
 /// the machine.
 const SECOND_RUNS_MAX: usize = 3;
@@ -181,6 +184,7 @@ fn test_programs(root: &Path) -> Result<Vec<TestProgram>> {
     }
     // The rig starts the programs themselves, as they are installed.
     cargo(root, &["build", "--workspace", "--bins", "--quiet"])?;
+    cargo(root, &["build", "--package", "suimon-vhost-user", "--example", DRIVER, "--quiet"])?;
     programs.sort_by_key(|program| {
         (program.folder.ends_with(RIG), program.folder.clone(), program.name.clone())
     });

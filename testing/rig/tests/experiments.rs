@@ -2,16 +2,23 @@
 //! seconds. What figures come out is for `make experiment`.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::Value;
-use suimon_rig::{Rig, program, run};
+use suimon_rig::{Rig, program, run, run_any};
+
+const PLAN_LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs a plan; returns its record and its summary.
 fn experiment(rig: &Rig, name: &str, plan: &str) -> (Value, String) {
     let file = rig.path(&format!("{name}.toml"));
     fs::write(&file, plan).unwrap();
     let folder = format!("SUIMON_EXPERIMENT_FOLDER={}", rig.folder().display());
-    let summary = run(&["env", &folder, &program("experiment").unwrap(), &file]).unwrap();
+    let command = ["env", &folder, &program("experiment").unwrap(), &file];
+    let output = run_any(&command, PLAN_LIMIT).unwrap();
+    // What it prints says why a run did not reach its end.
+    assert!(output.is_ok(), "{}", output.stdout);
+    let summary = output.stdout;
     let record = fs::read_to_string(rig.path(&format!("{name}.json"))).unwrap();
     (serde_json::from_str(&record).unwrap(), summary)
 }
