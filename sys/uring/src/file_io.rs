@@ -195,6 +195,12 @@ impl UringFileIo {
         }
     }
 
+    /// Operations that ended without the kernel and were not taken in yet.
+    #[cfg(test)]
+    pub(crate) fn ended_here(&self) -> usize {
+        self.ended.len()
+    }
+
     fn is_at_once(&self, operation: &Operation) -> bool {
         self.host_file(operation.file).is_some_and(|file| at_once::is_at_once(file, operation))
     }
