@@ -65,17 +65,24 @@ impl Records {
         self.log = None;
     }
 
-    /// What vring `index` writes down.
+    /// What vring `index` of so many entries writes down. One that is larger than what the
+    /// record was made for keeps none: firmware makes rings larger than QEMU asked for
+    /// (SeaBIOS of Debian 13: 256 instead of 128), and nothing of a VM's start is worth
+    /// being asked for again by the next process.
     pub(crate) fn of_ring(
         &self,
-        index: u16,
+        (index, size): (u16, u32),
         features: RingFeatures,
         used_addr: Option<u64>,
     ) -> RingRecords {
         let log = self.log.as_ref().filter(|_| features.has(protocol::LOG_ALL_BIT));
         RingRecords {
             log: log.map(|log| RingLog { log: Arc::clone(log), used_addr }),
-            inflight: self.inflight.as_ref().and_then(|inflight| inflight.queue(index)),
+            inflight: self
+                .inflight
+                .as_ref()
+                .filter(|inflight| u32::from(inflight.shape().queue_size) >= size)
+                .and_then(|inflight| inflight.queue(index)),
         }
     }
 
@@ -87,4 +94,24 @@ impl Records {
 
 fn shape(info: InflightInfo, features: RingFeatures) -> InflightShape {
     InflightShape { queues: info.queues, queue_size: info.queue_size, is_packed: features.packed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_larger_than_the_record_keeps_none() {
+        let features = RingFeatures(0);
+        let asked =
+            InflightInfo { size: 0, mmap_offset: 0, queues: 1, queue_size: 128, wire_bytes: 24 };
+        let Reply::Inflight(info, file) = Records::new_inflight(asked, features).unwrap() else {
+            panic!("no record");
+        };
+        let mut records = Records::default();
+        records.set_inflight(info, &file, features).unwrap();
+        let has_record = |size| records.of_ring((0, size), features, None).inflight.is_some();
+        assert!(has_record(128) && has_record(64));
+        assert!(!has_record(256));
+    }
 }

@@ -183,7 +183,8 @@ impl Vring {
         if !place.features.packed() {
             setup.base = used_position(&memory, &setup)?;
         }
-        let records = place.records.of_ring(self.index, place.features, self.log_addr);
+        let ring = (self.index, self.size);
+        let records = place.records.of_ring(ring, place.features, self.log_addr);
         self.is_packed = place.features.packed();
         self.running = Some(match place.model {
             Model::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
