@@ -28,15 +28,14 @@ pub(crate) fn turn(file: &HostFile, operation: &Operation) -> i32 {
     let fd = file.as_fd().as_raw_fd();
     let place = operation.offset.saturating_add(operation.done);
     let Ok(place) = libc::off_t::try_from(place) else { return -libc::EINVAL };
-    let pieces = operation.pieces.as_ptr();
-    let Ok(count) = libc::c_int::try_from(operation.pieces.len()) else { return -libc::EINVAL };
-    let read = || match operation.pieces.as_slice() {
-        // The kernel need not fetch the list, which is a tenth of what a small read costs.
+    let (pieces, count) = operation.list();
+    let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
+    let read = || match operation.only_piece() {
         // SAFETY: what the piece points to may be written for its length, and is held by the
         // operation, which outlives the call.
-        [piece] => unsafe { libc::pread(fd, piece.iov_base, piece.iov_len, place) },
-        // SAFETY: as above; the list has `count` pieces.
-        _ => unsafe { libc::preadv(fd, pieces, count, place) },
+        Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, place) },
+        // SAFETY: as above, of each piece; the list has `count` of them.
+        None => unsafe { libc::preadv(fd, pieces, count, place) },
     };
     let write = |flags| {
         // SAFETY: as above; what they point to may be read.

@@ -11,6 +11,7 @@ use suimon_disk_tests::{
 };
 use suimon_ports::{FileName, Placement};
 use suimon_quantity::Iops;
+use suimon_rig::until;
 use suimon_storage::images::{DiskFormat, DiskKind};
 use suimon_storage_qos::Limits;
 
@@ -108,7 +109,8 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
     let processor = DiskProcessor::start(Placement::Floating).unwrap();
     let disks = serve(&processor, folder.path());
     let last = disks.last().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    let is_served = |disk: &LimitedDisk| disk.answers.done() > 0;
+    until("an answer for each disk", WINDOW, || Ok(disks.iter().all(is_served))).unwrap();
     let (began, mut due) = (Instant::now(), 0.0);
     let (mut since, mut max, before) = (began, MAX, last.answers.done());
     let mut seen = vec![look(&disks)];
