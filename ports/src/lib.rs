@@ -18,6 +18,7 @@
 //! - [`StoreFiles`]: the files of a store, in which images lie.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
+//! - [`VmHost`], [`Vm`]: starts VMs, finds them again, and tells them things.
 //!
 //! Nothing here does anything; there is no state and no lifecycle but that of
 //! the things described.
@@ -41,6 +42,7 @@ mod store;
 mod store_files;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod vm_host;
 
 pub use control_socket::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
@@ -84,3 +86,7 @@ pub use store_files::{
     StoreSpace,
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
+pub use vm_host::{
+    Vm, VmAccelerator, VmBoot, VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts,
+    VmHost, VmIdentity, VmNicKind, VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
+};

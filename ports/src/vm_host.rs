@@ -1,0 +1,326 @@
+//! VMs: how they are started, found again, told things, and heard of.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use suimon_frame::MacAddr;
+use thiserror::Error;
+
+/// What runs a VM's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmAccelerator {
+    /// The CPU, by way of KVM.
+    Kvm,
+    /// QEMU, which translates them (TCG).
+    Tcg,
+}
+
+/// What a VM starts with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmBoot {
+    /// A BIOS, which looks for a system on its disks and CD.
+    Bios,
+    /// UEFI firmware, likewise. The file has its code; its variables are kept in the VM's folder.
+    Uefi {
+        /// The firmware's code.
+        code: PathBuf,
+        /// What its variables are in the beginning.
+        variables: PathBuf,
+    },
+    /// A kernel, without firmware's help.
+    Direct {
+        /// The kernel.
+        kernel: PathBuf,
+        /// Its initramfs.
+        initrd: Option<PathBuf>,
+        /// Its command line.
+        command_line: String,
+    },
+}
+
+/// How a guest sees a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmNicKind {
+    /// virtio-net, over a vhost-user socket of ours.
+    Virtio,
+    /// An Intel 82574L (e1000e) that QEMU emulates, for guests without drivers. Its frames come
+    /// over a stream socket of ours, each behind its length in 4 bytes, big-endian.
+    Legacy,
+}
+
+/// A NIC of a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmNicSpec {
+    /// Its name, which is unique among the VM's NICs.
+    pub name: String,
+    /// How the guest sees it.
+    pub kind: VmNicKind,
+    /// The socket on which we listen.
+    pub socket: PathBuf,
+    /// Queue pairs; 1 if it is emulated.
+    pub queue_pairs: u16,
+    /// Its address; one that QEMU chooses if absent.
+    pub mac: Option<MacAddr>,
+}
+
+/// How a guest sees a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmDiskKind {
+    /// virtio-blk, over a vhost-user socket on which we listen.
+    Virtio {
+        /// The socket.
+        socket: PathBuf,
+        /// Queues.
+        queues: u16,
+    },
+    /// An IDE disk that QEMU emulates; it reaches the disk as an NBD client.
+    Ide {
+        /// Our socket for NBD clients.
+        socket: PathBuf,
+    },
+    /// A SATA disk that QEMU emulates, likewise.
+    Sata {
+        /// Our socket for NBD clients.
+        socket: PathBuf,
+    },
+}
+
+/// A disk of a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmDiskSpec {
+    /// Its name, which is unique among the VM's disks, and the name of its export.
+    pub name: String,
+    /// How the guest sees it.
+    pub kind: VmDiskKind,
+    /// Whether it may only be read.
+    pub is_read_only: bool,
+    /// Its serial number, at most 20 bytes of ASCII.
+    pub serial: String,
+}
+
+/// A VM as it is to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmSpec {
+    /// Its name: letters, digits, `-`, `_` and `.`, at most 63 bytes; unique on the host.
+    pub name: String,
+    /// What the guest sees as the machine's identity.
+    pub uuid: [u8; 16],
+    /// The folder that it has for itself: sockets, log, firmware's variables. Made when it is
+    /// started.
+    pub folder: PathBuf,
+    /// The user, and the group of the same number, that its process runs as; nobody else on
+    /// the host has it.
+    pub user: u32,
+    /// Virtual CPUs, at least 1.
+    pub cpus: u16,
+    /// Virtual CPUs that it can have after some are added while it runs, `cpus` or more.
+    pub cpus_max: u16,
+    /// Bytes of memory, a multiple of 1 MiB.
+    pub memory_bytes: u64,
+    /// Whether its memory is of huge pages.
+    pub huge_pages: bool,
+    /// What runs its instructions; `None` takes KVM where a guest really runs with it.
+    pub accelerator: Option<VmAccelerator>,
+    /// What it starts with.
+    pub boot: VmBoot,
+    /// NICs, in the order in which the guest finds them.
+    pub nics: Vec<VmNicSpec>,
+    /// Disks, in the order in which firmware tries to start from them.
+    pub disks: Vec<VmDiskSpec>,
+    /// What is in its CD drive; it has none if absent.
+    pub cdrom: Option<PathBuf>,
+}
+
+/// What another daemon needs to find a VM again that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmIdentity {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its process.
+    pub process: u32,
+    /// When that was started, in clock ticks since the machine was (`proc(5)`, field 22 of
+    /// `stat`): numbers of processes are used again.
+    pub started: u64,
+}
+
+/// Whether a VM's CPUs run (QMP's `RunState` in the words that matter here).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmRunState {
+    /// They run.
+    Running,
+    /// They were stopped.
+    Paused,
+    /// The guest has told of its panic and stands still.
+    Panicked,
+    /// The guest has turned itself off; the process ends.
+    Off,
+}
+
+/// What is known of a VM that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmFacts {
+    /// Whether its CPUs run.
+    pub state: VmRunState,
+    /// What runs its instructions.
+    pub accelerator: VmAccelerator,
+    /// Virtual CPUs that it has now.
+    pub cpus: u16,
+    /// QEMU's version, like `7.2.22`.
+    pub qemu_version: String,
+}
+
+/// What a VM does on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmNotice {
+    /// Its CPUs run, stand, or will not run any more.
+    State(VmRunState),
+    /// It was started anew, by the guest or by [`VmCommand::Reset`].
+    Reset,
+    /// The guest has let go of a device that was to be taken away.
+    Unplugged {
+        /// The NIC's or disk's name.
+        name: String,
+    },
+    /// The process is gone, or does not answer any more and was given up.
+    Ended {
+        /// Whether it ended as it should: the guest turned itself off, or it was told to quit.
+        is_orderly: bool,
+        /// How it ended, in words, with the end of its log where that tells something.
+        reason: String,
+    },
+}
+
+/// Hears what a VM does. Must not block.
+pub trait VmObserver: Send + Sync {
+    /// What it did.
+    fn handle_notice(&self, notice: VmNotice);
+}
+
+/// What a VM that runs is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmCommand {
+    /// Stop its CPUs.
+    Pause,
+    /// Let them run again.
+    Resume,
+    /// Start it anew, as a reset button does.
+    Reset,
+    /// Press its power button (ACPI).
+    PowerButton,
+    /// End at once, as if its plug was pulled.
+    Quit,
+    /// Give it another NIC.
+    PlugNic(VmNicSpec),
+    /// Take a NIC away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
+    UnplugNic {
+        /// Its name.
+        name: String,
+    },
+    /// Give it another disk.
+    PlugDisk(VmDiskSpec),
+    /// Take a disk away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
+    UnplugDisk {
+        /// Its name.
+        name: String,
+    },
+    /// Give it more virtual CPUs, so many in all.
+    SetCpus(u16),
+}
+
+/// What kind of trouble there is with a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmErrorKind {
+    /// The host cannot run it: no QEMU, no KVM, not enough memory, a file that is missing.
+    Host,
+    /// It runs already.
+    Running,
+    /// It is not there (any more).
+    Gone,
+    /// It does not do what it is told, now or never; the text says why.
+    Refused,
+    /// It did not answer in time.
+    Silent,
+}
+
+/// Trouble with a VM.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct VmError {
+    /// What kind.
+    pub kind: VmErrorKind,
+    /// What is wrong, and what to do about it.
+    pub text: String,
+}
+
+impl VmError {
+    /// An error of this kind.
+    pub fn new(kind: VmErrorKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+}
+
+/// A VM that runs. Dropping it leaves the VM alone, which goes on.
+pub trait Vm: Send + Sync {
+    /// By what it is found again.
+    fn identity(&self) -> VmIdentity;
+
+    /// What is known of it now.
+    fn facts(&self) -> VmFacts;
+
+    /// Tells it something, and waits until it has done so, which takes some seconds at most.
+    ///
+    /// # Errors
+    /// It refuses, does not answer, or is gone.
+    fn tell(&self, command: &VmCommand) -> Result<(), VmError>;
+
+    /// Ends its process, whatever it does, and waits until that is gone.
+    ///
+    /// # Errors
+    /// The process cannot be ended; an earlier one has the number now, or the launcher is gone.
+    fn kill(&self) -> Result<(), VmError>;
+
+    /// A connection to its serial console: what the guest writes can be read, and what is
+    /// written the guest reads. One at a time.
+    ///
+    /// # Errors
+    /// The VM is gone, or somebody has the console.
+    fn console(&self) -> Result<OwnedFd, VmError>;
+}
+
+/// Starts VMs and finds them again.
+pub trait VmHost: Send + Sync {
+    /// Looks whether [`VmHost::start`] could succeed: QEMU is there, files can be read by the
+    /// VM's user, memory is free, an accelerator that is asked for works. Changes nothing.
+    ///
+    /// # Errors
+    /// What `start` would say.
+    fn probe(&self, spec: &VmSpec) -> Result<(), VmError>;
+
+    /// Makes the VM's folder, which the VM's group may enter. Sockets in it are for that group.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn prepare(&self, folder: &std::path::Path, user: u32) -> Result<(), VmError>;
+
+    /// Starts a VM, of which no process is there, and returns when its CPUs run. Devices' sockets
+    /// are listened on by then.
+    ///
+    /// # Errors
+    /// It cannot be started, with the end of its log where that tells something; nothing is
+    /// left of it.
+    fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError>;
+
+    /// Finds a VM again that another daemon has started.
+    ///
+    /// # Errors
+    /// [`VmErrorKind::Gone`]: its process is not there any more. Others: it is, and does not
+    /// answer.
+    fn adopt(
+        &self,
+        identity: &VmIdentity,
+        observer: Arc<dyn VmObserver>,
+    ) -> Result<Box<dyn Vm>, VmError>;
+}
