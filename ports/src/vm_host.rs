@@ -1,7 +1,7 @@
 //! VMs: how they are started, found again, told things, and heard of.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_frame::MacAddr;
@@ -21,13 +21,8 @@ pub enum VmAccelerator {
 pub enum VmBoot {
     /// A BIOS, which looks for a system on its disks and CD.
     Bios,
-    /// UEFI firmware, likewise. The file has its code; its variables are kept in the VM's folder.
-    Uefi {
-        /// The firmware's code.
-        code: PathBuf,
-        /// What its variables are in the beginning.
-        variables: PathBuf,
-    },
+    /// UEFI firmware that the host has, likewise. Its variables are kept in the VM's folder.
+    Uefi,
     /// A kernel, without firmware's help.
     Direct {
         /// The kernel.
@@ -276,12 +271,6 @@ pub trait Vm: Send + Sync {
     /// It refuses, does not answer, or is gone.
     fn tell(&self, command: &VmCommand) -> Result<(), VmError>;
 
-    /// Ends its process, whatever it does, and waits until that is gone.
-    ///
-    /// # Errors
-    /// The process cannot be ended; an earlier one has the number now, or the launcher is gone.
-    fn kill(&self) -> Result<(), VmError>;
-
     /// A connection to its serial console: what the guest writes can be read, and what is
     /// written the guest reads. One at a time.
     ///
@@ -292,6 +281,12 @@ pub trait Vm: Send + Sync {
 
 /// Starts VMs and finds them again.
 pub trait VmHost: Send + Sync {
+    /// The VMs that run on the host, whoever has started them.
+    ///
+    /// # Errors
+    /// That cannot be told.
+    fn running(&self) -> Result<Vec<VmIdentity>, VmError>;
+
     /// Looks whether [`VmHost::start`] could succeed: QEMU is there, files can be read by the
     /// VM's user, memory is free, an accelerator that is asked for works. Changes nothing.
     ///
@@ -299,11 +294,23 @@ pub trait VmHost: Send + Sync {
     /// What `start` would say.
     fn probe(&self, spec: &VmSpec) -> Result<(), VmError>;
 
+    /// Ends a VM's process, whatever it does, and waits until that is gone.
+    ///
+    /// # Errors
+    /// [`VmErrorKind::Gone`]: it is not there any more. Others: it cannot be ended.
+    fn kill(&self, identity: &VmIdentity) -> Result<(), VmError>;
+
+    /// Removes a VM's folder with all that the VM has left in it.
+    ///
+    /// # Errors
+    /// It cannot be removed, or a VM that runs has it.
+    fn remove(&self, folder: &Path) -> Result<(), VmError>;
+
     /// Makes the VM's folder, which the VM's group may enter. Sockets in it are for that group.
     ///
     /// # Errors
     /// It cannot be made.
-    fn prepare(&self, folder: &std::path::Path, user: u32) -> Result<(), VmError>;
+    fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
     /// Starts a VM, of which no process is there, and returns when its CPUs run. Devices' sockets
     /// are listened on by then.

@@ -104,7 +104,7 @@ fn value_name(form: Form) -> &'static str {
         Form::Namespace => "NETNS",
         Form::UnixSocketPath | Form::FilePath => "PATH",
         Form::StoreFile => "FILE",
-        Form::Serial { .. } => "TEXT",
+        Form::Serial { .. } | Form::Line { .. } => "TEXT",
         Form::Bytes { .. } => "SIZE",
         Form::SocketAddress => "ADDRESS",
         Form::StationIps { .. } => "ADDRESS,…",

@@ -93,6 +93,7 @@ const fn effect(effect: Effect) -> &'static str {
         Effect::Live => "live",
         Effect::LiveOnTap => "live on TAP",
         Effect::Replace => "replace",
+        Effect::NextBoot => "when a VM starts",
         Effect::NextStart => "at start",
         Effect::Identity => "another resource",
     }

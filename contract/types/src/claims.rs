@@ -21,6 +21,8 @@ pub(crate) enum Claim {
     Store(PathBuf),
     BlockDevice(Name),
     File(PathBuf),
+    Nic(Name),
+    Disk(Name),
     Address { switch: Name, mac: MacAddr },
 }
 
@@ -32,7 +34,7 @@ pub(crate) struct Claimed {
 }
 
 /// All claims of a host, in the order of the file: API, uplinks, teams, switches, NICs, stores,
-/// disks.
+/// disks, VMs.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
@@ -78,8 +80,8 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
             let claim = device(nic.netns.as_ref(), name);
             claims.push(Claimed { claim, place, field: "device" });
         }
-        if let Some(socket) = &nic.socket {
-            claims.push(Claimed { claim: Claim::Socket(socket.clone()), place, field: "socket" });
+        if let Some(socket) = config.socket_of_nic(nic) {
+            claims.push(Claimed { claim: Claim::Socket(socket), place, field: "socket" });
         }
         if let Some(mac) = nic.mac {
             let claim = Claim::Address { switch: nic.switch.clone(), mac };
@@ -87,6 +89,15 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         }
     }
     claims.extend(claims_of_storage(config));
+    for (index, vm) in config.vms.iter().enumerate() {
+        let place = Place::new(Kind::Vm, index);
+        // What is named twice is one thing.
+        let nics: BTreeSet<&Name> = vm.nics.iter().collect();
+        let disks: BTreeSet<&Name> = vm.disks.iter().collect();
+        let nics = nics.into_iter().map(|nic| (Claim::Nic(nic.clone()), "nics"));
+        let disks = disks.into_iter().map(|disk| (Claim::Disk(disk.clone()), "disks"));
+        claims.extend(nics.chain(disks).map(|(claim, field)| Claimed { claim, place, field }));
+    }
     claims
 }
 
@@ -109,8 +120,8 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
             // That there is no such store is found elsewhere.
             (Some(_), None) => {}
         }
-        if let Some(vhost_user) = &disk.vhost_user {
-            claim(Claim::Socket(vhost_user.socket.clone()), "vhost_user.socket");
+        if let Some(vhost_user) = config.vhost_user_of_disk(disk) {
+            claim(Claim::Socket(vhost_user.socket), "vhost_user.socket");
         }
         let Some(nbd) = &disk.nbd else { continue };
         let socket = nbd.socket.clone().map(|path| (Claim::Socket(path), "nbd.socket"));
@@ -129,6 +140,8 @@ impl fmt::Display for Claim {
         match self {
             Self::Team(name) => write!(f, "team `{name}`"),
             Self::Uplink(name) => write!(f, "uplink `{name}`"),
+            Self::Nic(name) => write!(f, "NIC `{name}`"),
+            Self::Disk(name) => write!(f, "disk `{name}`"),
             Self::Device { netns: None, name } => write!(f, "device `{name}`"),
             Self::Device { netns: Some(netns), name } => {
                 write!(f, "device `{name}` in namespace `{netns}`")

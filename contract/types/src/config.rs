@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
-use crate::{DiskConfig, Name, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmqConfig};
+use crate::{
+    DiskConfig, Name, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
+};
 
 /// Everything desired of one host: the host file as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -40,6 +42,9 @@ pub struct HostConfig {
     /// Disks.
     #[serde(rename = "disk", skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskConfig>,
+    /// VMs that the daemon starts.
+    #[serde(rename = "vm", skip_serializing_if = "Vec::is_empty")]
+    pub vms: Vec<VmConfig>,
 }
 
 /// `[host]`.
@@ -57,6 +62,11 @@ pub struct HostSection {
     /// names none; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floating_processors: Option<u16>,
+    /// Absolute path of the folder in which each VM has one for its sockets and its log;
+    /// `/run/suimon/vms` if absent. Read by VMs when they start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub vm_folder: Option<PathBuf>,
 }
 
 impl HostSection {
@@ -212,7 +222,8 @@ pub struct NicConfig {
     pub switch: Name,
     /// What it stands on.
     pub backend: NicBackend,
-    /// vhost-user: path of the Unix socket.
+    /// vhost-user: path of the Unix socket; one in the folder of the NIC's VM if absent. A NIC
+    /// without a socket that no VM has is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,

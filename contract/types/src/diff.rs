@@ -4,15 +4,16 @@
 //! Steps are ordered so that what is needed exists when it is needed, and so
 //! that ports which only move are not interrupted:
 //!
-//! 1. NICs and disks are deleted: devices, sockets, addresses and files become free.
+//! 1. VMs, NICs and disks are deleted: devices, sockets, addresses and files become free.
 //! 2. Switches, teams, uplinks and stores are deleted whose device, team, uplink or path
 //!    somebody else takes over.
 //! 3. Uplinks and stores are replaced.
 //! 4. Uplinks, teams, switches, stores and QoS policies are created.
-//! 5. Live changes: host, uplinks, teams, switches, NICs, stores, QoS policies, disks. A
+//! 5. Live changes: host, uplinks, teams, switches, NICs, stores, QoS policies, disks, VMs. A
 //!    NIC may move here from a switch that is deleted in step 7 to one created in step 4,
 //!    and a disk from one policy to another.
-//! 6. NICs and disks are replaced and created. Disks are replaced with their store.
+//! 6. NICs and disks are replaced and created, and VMs created. Disks are replaced with their
+//!    store.
 //! 7. The other switches, teams, uplinks, stores and policies are deleted, which nothing
 //!    refers to now.
 //!
@@ -31,7 +32,7 @@ use crate::SwitchConfig;
 use crate::claims::{Claim, claims};
 use crate::{
     DiskConfig, Effect, FieldChange, HostConfig, Kind, NicConfig, Plan, PlanAction, PlanStep,
-    TeamConfig,
+    TeamConfig, VmConfig,
 };
 
 impl Plan {
@@ -58,7 +59,7 @@ impl Plan {
 }
 
 /// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, uplinks, teams, switches, NICs, stores, QoS policies, disks.
+/// live changes are: host, API, uplinks, teams, switches, NICs, stores, QoS policies, disks, VMs.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
@@ -98,6 +99,9 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
         let table = with(table(&meant_disk(disk)), "qos", &disk.qos);
         tables.insert((Kind::Disk, disk.name.to_string()), table);
     }
+    for vm in &config.vms {
+        tables.insert((Kind::Vm, vm.name.to_string()), table(&meant_vm(vm)));
+    }
     tables
 }
 
@@ -124,6 +128,10 @@ fn meant_team(team: &TeamConfig) -> TeamConfig {
 fn meant_nic(nic: &NicConfig) -> NicConfig {
     let device = nic.device_name().map(str::to_owned);
     NicConfig { device, mode: nic.socket_mode(), ..nic.clone() }
+}
+
+fn meant_vm(vm: &VmConfig) -> VmConfig {
+    VmConfig { cpus_max: Some(vm.effective_cpus_max()), ..vm.clone() }
 }
 
 fn meant_disk(disk: &DiskConfig) -> DiskConfig {
@@ -162,9 +170,9 @@ struct Phases {
     stores_replaced: BTreeSet<String>,
 }
 
-/// Whether it is what a VM has, to which nothing refers.
+/// Whether it is a VM or what a VM has, to which nothing else refers.
 const fn is_end(kind: Kind) -> bool {
-    matches!(kind, Kind::Nic | Kind::Disk)
+    matches!(kind, Kind::Nic | Kind::Disk | Kind::Vm)
 }
 
 impl Phases {
@@ -220,14 +228,21 @@ impl Phases {
         let vhost_user = new.get("backend").is_some_and(|backend| backend == "vhost-user");
         let mut changes = Vec::new();
         let mut interrupts = false;
+        let mut waits = Vec::new();
         for key in id.0.keys() {
             let before = changes.len();
             field_changes(key.name, old.get(key.name), new.get(key.name), &mut changes);
+            if changes.len() > before && key.effect == Effect::NextBoot {
+                waits.push(key.name);
+            }
             interrupts |= changes.len() > before
                 && match key.effect {
                     Effect::Replace => true,
                     Effect::LiveOnTap => vhost_user,
-                    Effect::Live | Effect::NextStart | Effect::Identity => false,
+                    Effect::Live
+                    | Effect::NextBoot
+                    | Effect::NextStart
+                    | Effect::Identity => false,
                 };
         }
         // Stores come before disks in the order of changes.
@@ -245,6 +260,10 @@ impl Phases {
             self.stores_replaced.insert(id.1.clone());
         }
         let mut step = step(action, id, changes);
+        if !waits.is_empty() {
+            let of_whom = if id.0 == Kind::Vm { "the VM starts" } else { "VMs start" };
+            step.note = Some(format!("{} when {of_whom} next", waits.join(", ")));
+        }
         if let Some(store) = with_store {
             step.note = Some(format!("with store/{store}"));
         }

@@ -10,6 +10,7 @@ use crate::finding::{Finding, Place};
 use crate::qos_fits::policy_fits;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
+use crate::vm_fits::vm_fits;
 use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 
@@ -37,6 +38,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         stores: reader.tables(Kind::Store, root.remove("store"), store_fits),
         qos_policies: reader.tables(Kind::QosPolicy, root.remove("qos_policy"), policy_fits),
         disks: reader.tables(Kind::Disk, root.remove("disk"), disk_fits),
+        vms: reader.tables(Kind::Vm, root.remove("vm"), vm_fits),
     };
     let Reader { mut findings, unread } = reader;
     // With a table missing, references to it would look wrong though they are not.

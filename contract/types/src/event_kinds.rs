@@ -6,7 +6,7 @@ macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
         /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-        /// processor and queue, 6xxx store, disk and Storage QoS.
+        /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventKind {
@@ -216,6 +216,36 @@ catalogue! {
         "For 60 s a store did less by more than 5 %, while requests waited for it, than what is promised needs; not all minimums can be kept at once.";
     6208 CapabilityEnough "capability_enough" Info
         "A store that did too little for what is promised does enough again, or less is promised.";
+    7001 VmCreated "vm_created" Info
+        "A VM was made; it does not run yet.";
+    7002 VmChanged "vm_changed" Info
+        "A VM's configuration was changed; what does not change while it runs holds from its next start on.";
+    7003 VmDeleted "vm_deleted" Info
+        "A VM was deleted; it did not run.";
+    7010 VmStarted "vm_started" Info
+        "A VM was started.";
+    7011 VmEnded "vm_ended" Info
+        "A VM has ended: its guest turned itself off, or it was stopped or killed on request.";
+    7012 VmFailed "vm_failed" Error
+        "A VM could not be started, or its process has ended by itself; the fields say how.";
+    7013 VmPaused "vm_paused" Info
+        "A VM's CPUs stand still.";
+    7014 VmResumed "vm_resumed" Info
+        "A VM's CPUs run again.";
+    7015 VmReset "vm_reset" Info
+        "A VM was started anew, by its guest or on request. At most one in 10 s.";
+    7016 VmFound "vm_found" Info
+        "A daemon that started has found a VM again that went on meanwhile.";
+    7017 VmLost "vm_lost" Error
+        "A VM's process is there and does not answer the daemon; it is asked again.";
+    7018 VmDevicePlugged "vm_device_plugged" Info
+        "A NIC, disk or CPU was plugged into a VM that runs.";
+    7019 VmDeviceUnplugged "vm_device_unplugged" Info
+        "A VM that runs has let go of a NIC or disk.";
+    7020 VmDeviceRefused "vm_device_refused" Warning
+        "A NIC, disk or CPU could not be plugged into a VM that runs, or taken away; it is so from its next start on.";
+    7021 VmPanicked "vm_panicked" Error
+        "A VM's guest has told of its panic and stands still.";
 }
 
 #[cfg(test)]

@@ -111,6 +111,11 @@ pub enum Form {
         /// Most characters.
         most: usize,
     },
+    /// One line of text without control characters.
+    Line {
+        /// Most bytes.
+        most: usize,
+    },
     /// Yes or no.
     Flag,
     /// One of these words.
@@ -182,6 +187,9 @@ impl Form {
             Self::Serial { most } => {
                 format!("1 to {most} printable ASCII characters without spaces at the ends")
             }
+            Self::Line { most } => {
+                format!("a line of 1 to {most} bytes without control characters")
+            }
             Self::Flag => "true or false".into(),
             Self::OneOf(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -239,6 +247,7 @@ impl Form {
             }
             Self::StoreFile => text.is_some_and(|text| text.parse::<StoreFile>().is_ok()),
             Self::Serial { most } => text.is_some_and(|text| is_serial(text, most)),
+            Self::Line { most } => text.is_some_and(|text| is_line(text, most)),
             Self::Flag => value.is_boolean(),
             Self::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
             Self::Table(_) => value.is_object(),
@@ -262,6 +271,7 @@ impl Form {
             | Self::StationAddress
             | Self::StoreFile
             | Self::Serial { .. }
+            | Self::Line { .. }
             | Self::OneOf(_) => value.is_string(),
             Self::Vlan | Self::Number { .. } | Self::OneOfNumbers(_) => {
                 value.is_i64() || value.is_u64()
@@ -392,6 +402,10 @@ fn is_serial(text: &str, most: usize) -> bool {
     (1..=most).contains(&text.len())
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && text.trim() == text
+}
+
+fn is_line(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 fn is_cpu_list(value: &Value) -> bool {

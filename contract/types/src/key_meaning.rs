@@ -7,7 +7,7 @@ use utoipa::PartialSchema;
 use crate::{
     ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
     HostSection, Kind, NicConfig, OffloadConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmqConfig,
+    TeamConfig, UplinkConfig, VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -24,6 +24,7 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::Store => StoreConfig::schema(),
         Kind::QosPolicy => QosPolicyConfig::schema(),
         Kind::Disk => DiskConfig::schema(),
+        Kind::Vm => VmConfig::schema(),
         Kind::Offload => OffloadConfig::schema(),
         Kind::Vmq => VmqConfig::schema(),
         Kind::DiskQos => DiskQos::schema(),

@@ -4,6 +4,7 @@
 
 use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
 use crate::storage_keys::{DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, QOS_POLICY, STORE};
+use crate::vm_keys::VM;
 use crate::{Form, TEAM_MEMBERS_MAX};
 
 /// A table of the host file.
@@ -29,6 +30,8 @@ pub enum Kind {
     QosPolicy,
     /// `[[disk]]`.
     Disk,
+    /// `[[vm]]`.
+    Vm,
     /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
     Offload,
     /// `[team.vmq]` and `[uplink.vmq]`.
@@ -51,6 +54,8 @@ pub enum Effect {
     LiveOnTap,
     /// The resource is made anew: its own traffic is interrupted.
     Replace,
+    /// A VM that runs stays as it is; it holds when it starts next.
+    NextBoot,
     /// It is read when the daemon starts.
     NextStart,
     /// It is what a resource is told apart by: another value is another resource.
@@ -72,7 +77,7 @@ pub struct Key {
 
 impl Kind {
     /// The kinds of resources: what a host has several of, each with a name.
-    pub const RESOURCES: [Self; 7] = [
+    pub const RESOURCES: [Self; 8] = [
         Self::Switch,
         Self::Uplink,
         Self::Team,
@@ -80,6 +85,7 @@ impl Kind {
         Self::Store,
         Self::QosPolicy,
         Self::Disk,
+        Self::Vm,
     ];
 
     /// Whether a host has several of them, each with a name.
@@ -109,6 +115,7 @@ impl Kind {
             Self::Store => "store",
             Self::QosPolicy => "qos_policy",
             Self::Disk => "disk",
+            Self::Vm => "vm",
             Self::Offload => "offload",
             Self::Vmq => "vmq",
             Self::DiskQos => "qos",
@@ -130,6 +137,7 @@ impl Kind {
             Self::Store => STORE,
             Self::QosPolicy => QOS_POLICY,
             Self::Disk => DISK,
+            Self::Vm => VM,
             Self::Offload => OFFLOAD,
             Self::Vmq => VMQ,
             Self::DiskQos => DISK_QOS,
@@ -169,6 +177,7 @@ const FILE: &[Key] = &[
     optional("store", Form::Tables(Kind::Store), Effect::Live),
     optional("qos_policy", Form::Tables(Kind::QosPolicy), Effect::Live),
     optional("disk", Form::Tables(Kind::Disk), Effect::Live),
+    optional("vm", Form::Tables(Kind::Vm), Effect::Live),
 ];
 
 const HOST: &[Key] = &[
@@ -179,6 +188,7 @@ const HOST: &[Key] = &[
         Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
         Effect::Live,
     ),
+    optional("vm_folder", Form::FilePath, Effect::NextBoot),
 ];
 
 const API: &[Key] = &[

@@ -34,6 +34,11 @@
 //! | `POST /1.0/disks/{name}/check`, `…/compact`, `…/merge` | look whether its file is sound; give back what it does not need; write it into its parent |
 //! | `POST /1.0/disks/{name}/convert`, `…/snapshot` | [`ConvertDiskRequest`], [`SnapshotDiskRequest`] |
 //! | `POST /1.0/stores/{name}/measure` | [`MeasureStoreRequest`]: find out what it can do |
+//! | `/1.0/vms` | the same verbs with [`VmConfig`] |
+//! | `POST /1.0/vms/{name}/start`, `…/kill`, `…/pause`, `…/resume`, `…/reset` | do so |
+//! | `POST /1.0/vms/{name}/stop` | [`StopVmRequest`]: ask its guest to turn itself off |
+//! | `GET /1.0/vms/{name}/console` | its serial console: with `Upgrade: suimon-console` the bytes of both directions, as they are |
+//! | `GET /1.0/vms/{name}/libvirt` | the elements of a libvirt domain that give a VM these NICs and disks |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
 //! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
@@ -116,6 +121,10 @@ mod top_disk;
 mod trunk;
 mod uplink_fits;
 mod validate;
+mod vm_config;
+mod vm_fits;
+mod vm_keys;
+mod vm_status;
 mod vmq_config;
 mod vmq_fits;
 mod vmq_status;
@@ -155,7 +164,8 @@ pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};
 pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
-    MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
+    MeasureStoreRequest, MoveQueueRequest, STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX,
+    SnapshotDiskRequest, StopVmRequest,
 };
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
@@ -176,6 +186,8 @@ pub use toml_writer::{default_of, to_toml};
 pub use top_disk::TopDisk;
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;
+pub use vm_config::{VM_DEVICES_MAX, VM_FOLDER_DEFAULT, VmAccelerator, VmConfig, VmFirmware};
+pub use vm_status::{VmState, VmStatus};
 pub use vmq_config::{VmqConfig, VmqMode};
 pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};
 pub use what_if::{DiskProposal, QosPolicyProposal, QosProposal, StoreProposal, WhatIfRequest};

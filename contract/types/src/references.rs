@@ -24,6 +24,8 @@ pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>)
     unique((0..).map(place(Kind::QosPolicy)).zip(policies), findings);
     let disks = config.disks.iter().map(|d| &d.name);
     unique((0..).map(place(Kind::Disk)).zip(disks), findings);
+    let vms = config.vms.iter().map(|vm| &vm.name);
+    unique((0..).map(place(Kind::Vm)).zip(vms), findings);
 }
 
 fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec<Finding>) {
@@ -87,6 +89,7 @@ pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>)
         }
     }
     references_of_disks_exist(config, findings);
+    references_of_vms_exist(config, findings);
 }
 
 fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
@@ -97,6 +100,20 @@ fn references_of_disks_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
         stores.check(place, "store", &disk.store, findings);
         if let Some(policy) = &disk.qos_policy {
             policies.check(place, "qos_policy", policy, findings);
+        }
+    }
+}
+
+fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let nics = NamesOf::new(&[Kind::Nic], config.nics.iter().map(|nic| &nic.name));
+    let disks = NamesOf::new(&[Kind::Disk], config.disks.iter().map(|disk| &disk.name));
+    for (index, vm) in config.vms.iter().enumerate() {
+        let place = Place::new(Kind::Vm, index);
+        for nic in &vm.nics {
+            nics.check(place, "nics", nic, findings);
+        }
+        for disk in &vm.disks {
+            disks.check(place, "disks", disk, findings);
         }
     }
 }

@@ -38,6 +38,9 @@ pub struct HostStatus {
     /// Number of disks.
     #[serde(default)]
     pub disks: usize,
+    /// Number of VMs.
+    #[serde(default)]
+    pub vms: usize,
     /// What the daemon's threads can no longer ask of the kernel.
     #[serde(default)]
     pub confinement: ConfinementStatus,

@@ -42,6 +42,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     for disk in &config.disks {
         write_table(&mut out, Kind::Disk, "[[disk]]", &object(disk));
     }
+    for vm in &config.vms {
+        write_table(&mut out, Kind::Vm, "[[vm]]", &object(vm));
+    }
     out
 }
 
@@ -55,6 +58,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Store => r#"{"name":"a","path":"/a"}"#,
         Kind::QosPolicy => r#"{"name":"a"}"#,
         Kind::Disk => r#"{"name":"a","store":"a","format":"raw"}"#,
+        Kind::Vm => r#"{"name":"a","memory_bytes":16777216}"#,
         Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
         Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
         Kind::File | Kind::Host | Kind::Api => return None,
@@ -70,6 +74,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Store => filled_in::<crate::StoreConfig>(minimal)?,
         Kind::QosPolicy => filled_in::<crate::QosPolicyConfig>(minimal)?,
         Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
+        Kind::Vm => filled_in::<crate::VmConfig>(minimal)?,
         Kind::Vmq => filled_in::<crate::VmqConfig>(minimal)?,
         Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
         Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,

@@ -17,6 +17,7 @@ use crate::qos_fits::policy_fits;
 use crate::references::{names_are_unique, references_exist};
 use crate::team_fits::{lacp_members_have_links, members_have_one_mtu, team_fits};
 use crate::uplink_fits::{host_addresses_fit_teams, uplink_fits};
+use crate::vm_fits::{devices_of_vms_fit, vm_fits};
 use crate::vmq_fits::vmq_fits_host;
 use crate::{
     ApiError, ErrorCode, Form, HostConfig, HostSection, Kind, Name, NicBackend, NicConfig,
@@ -56,6 +57,9 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     }
     for (index, disk) in config.disks.iter().enumerate() {
         disk_fits(Place::new(Kind::Disk, index), disk, &mut findings);
+    }
+    for (index, vm) in config.vms.iter().enumerate() {
+        vm_fits(Place::new(Kind::Vm, index), vm, &mut findings);
     }
     findings.extend(between_resources(config));
     told(config, findings)
@@ -113,6 +117,7 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     findings.extend(shapes_of(Kind::Store, &config.stores));
     findings.extend(shapes_of(Kind::QosPolicy, &config.qos_policies));
     findings.extend(shapes_of(Kind::Disk, &config.disks));
+    findings.extend(shapes_of(Kind::Vm, &config.vms));
     findings
 }
 
@@ -147,6 +152,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     pass_through_disks_stand_alone(config, &mut findings);
     parents_are_not_written(config, &mut findings);
     nbd_servers_agree(config, &mut findings);
+    devices_of_vms_fit(config, &mut findings);
     findings
 }
 
@@ -228,13 +234,6 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
                     ("kernel_path", nic.kernel_path),
                 ],
             );
-            if nic.socket.is_none() {
-                findings.push(place.finding(
-                    ErrorCode::MissingKey,
-                    "socket",
-                    "missing; a vhost-user NIC needs the absolute path of its socket",
-                ));
-            }
         }
         NicBackend::Tap => {
             only_for(
@@ -332,6 +331,7 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
                     }
                     (Claim::Uplink(_), _) => "one uplink serves one switch or one team",
                     (Claim::Team(_), _) => "one team serves one switch",
+                    (Claim::Nic(_) | Claim::Disk(_), _) => "no two VMs can have it",
                     (Claim::Device { .. }, _) => "use another device",
                     (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
                     (Claim::File(_), _) => "use another file",

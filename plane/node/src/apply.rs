@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, Plan};
 use suimon_ports::{PortSpec, StoreError};
 
 use crate::checks::{Candidate, device_error};
@@ -37,6 +37,8 @@ use crate::{ChangeOptions, Edit, PortKey};
 
 /// One step on the way to the new state.
 enum Step {
+    /// VMs that are new get a folder, in which their NICs and disks listen.
+    Vms,
     Close(PortKey),
     Processors,
     Tables,
@@ -49,6 +51,8 @@ enum Step {
 
 /// What takes a step back.
 enum Undo {
+    /// New VMs go.
+    Vms(Vec<Name>),
     /// Open the device of an old port again.
     Reopen(Arc<Port>),
     /// Give an old port its old device back.
@@ -109,7 +113,7 @@ impl Controller {
                 }
             }
             Err(error) => {
-                self.roll_back(undo, &from, &before);
+                self.roll_back(undo, (&from, &candidate.state.config), &before);
                 self.tell_failure(edit, &error);
                 return Err(error);
             }
@@ -154,6 +158,11 @@ impl Controller {
         undo: &mut Vec<Undo>,
     ) -> Result<(), ApiError> {
         match step {
+            Step::Vms => {
+                let (made, result) = self.make_vms(to);
+                undo.push(Undo::Vms(made));
+                result
+            }
             Step::Close(key) => {
                 if let Some(port) = self.shared.ports.find(key) {
                     Devices::close(&port);
@@ -269,15 +278,27 @@ impl Controller {
         self.finish_disks(&wanted_disks(&self.shared.desired().config), &to);
         self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));
         self.devices.belongings.sweep(&to.wanted, &wanted_sockets(&to.disks));
+        let before = self.shared.desired();
+        let gone =
+            before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
+        let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
         self.shared.set_desired(to.state);
+        self.delete_vms(&gone, &before.config);
+        self.tell_vms();
     }
 
     /// Takes everything back. Devices are opened again only after all that
     /// could be in their way is closed.
-    fn roll_back(&mut self, undo: Vec<Undo>, from: &StoredState, before: &WantedPorts) {
+    fn roll_back(
+        &mut self,
+        undo: Vec<Undo>,
+        (from, to): (&StoredState, &HostConfig),
+        before: &WantedPorts,
+    ) {
         let (undo, of_disks) = split(undo);
         let disks_to_return = self.take_back_disks(of_disks);
         let mut closed = Vec::new();
+        let mut made_vms = Vec::new();
         for step in undo.into_iter().rev() {
             match step {
                 Undo::Reopen(port) => closed.push(port),
@@ -291,6 +312,7 @@ impl Controller {
                     self.shared.ports.remove(&port.key);
                     Devices::close(&port);
                 }
+                Undo::Vms(names) => made_vms = names,
                 Undo::Processors => {
                     if let Err(error) = self.set_processors(&from.config) {
                         tracing::error!(%error, "the processors could not be set back");
@@ -324,6 +346,7 @@ impl Controller {
         self.shared.change_ids(|ids| ids.release(&from.config, before));
         let disks = wanted_disks(&from.config);
         self.devices.belongings.sweep(before, &wanted_sockets(&disks));
+        self.delete_vms(&made_vms, to);
     }
 
     pub(crate) fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
@@ -361,7 +384,11 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     });
     let of_disk = |step| Step::Disk(Box::new(step));
     let disks = disk_steps((from, &disks_before), (&to.state.config, &to.disks), &needed);
-    let mut steps = closes;
+    let has_new_vm = to.state.config.vms.iter().any(|vm| from.vm(vm.name.as_str()).is_none());
+    let other_folder =
+        from.host.effective_vm_folder() != to.state.config.host.effective_vm_folder();
+    let mut steps = if has_new_vm || other_folder { vec![Step::Vms] } else { Vec::new() };
+    steps.extend(closes);
     steps.extend(disks.closes.into_iter().map(of_disk));
     if placements(&from.host) != placements(&to.state.config.host) {
         steps.push(Step::Processors);
@@ -403,6 +430,7 @@ fn restore_live(port: &Port, old: PortSpec) -> bool {
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Vms => f.write_str("make VMs"),
             Self::Close(key) => write!(f, "close {key}"),
             Self::Processors => f.write_str("change the processors"),
             Self::Tables | Self::TablesAgain => f.write_str("publish the forwarding tables"),

@@ -47,6 +47,10 @@ impl Shared {
         if !forced.is_empty() && !options.force {
             return Err(forced);
         }
+        let errors = self.check_vms_stopped(&current.config, &config);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let disks = wanted_disks(&config);
         let mut errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
         errors.extend(self.disks.check_not_measured(&config));

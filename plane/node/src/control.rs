@@ -113,8 +113,9 @@ impl Controller {
         self.shared.events.append(vec![Draft::new(
             EventKind::DaemonStopping,
             "host",
-            "The daemon stops; TAP devices stay, connections of VMs end.",
+            "The daemon stops; VMs and TAP devices stay, connections of VMs end.",
         )]);
+        self.leave_vms();
         self.give_up_disk_jobs();
         self.give_up_measurements();
         // Partners are told while frames still pass.

@@ -2,7 +2,7 @@
 
 use suimon_contract::{
     ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, QosPolicyConfig, Resource,
-    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, patch_resource,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_resource,
 };
 
 /// A change of desired state.
@@ -35,6 +35,8 @@ pub enum Edit {
     QosPolicy(ResourceEdit<QosPolicyConfig>),
     /// Change one disk.
     Disk(ResourceEdit<DiskConfig>),
+    /// Change one VM.
+    Vm(ResourceEdit<VmConfig>),
 }
 
 /// How a change is to be made.
@@ -73,6 +75,7 @@ impl Edit {
             Self::Store(edit) => format!("store {}", edit.verb()),
             Self::QosPolicy(edit) => format!("qos policy {}", edit.verb()),
             Self::Disk(edit) => format!("disk {}", edit.verb()),
+            Self::Vm(edit) => format!("vm {}", edit.verb()),
         }
     }
 
@@ -92,6 +95,7 @@ impl Edit {
             Self::Store(edit) => edit.subject(),
             Self::QosPolicy(edit) => edit.subject(),
             Self::Disk(edit) => edit.subject(),
+            Self::Vm(edit) => edit.subject(),
         }
     }
 
@@ -108,6 +112,7 @@ impl Edit {
             Self::Store(edit) => edit.apply(&mut config)?,
             Self::QosPolicy(edit) => edit.apply(&mut config)?,
             Self::Disk(edit) => edit.apply(&mut config)?,
+            Self::Vm(edit) => edit.apply(&mut config)?,
         }
         Ok(config)
     }
@@ -222,6 +227,8 @@ fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
         }
         Kind::Store => disks(config, |disk| disk.store == *name),
         Kind::QosPolicy => disks(config, |disk| disk.qos_policy.as_ref() == Some(name)),
+        Kind::Nic => vms(config, |vm| vm.nics.contains(name)),
+        Kind::Disk => vms(config, |vm| vm.disks.contains(name)),
         _ => Vec::new(),
     }
 }
@@ -229,6 +236,11 @@ fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
 fn disks(config: &HostConfig, is_user: impl Fn(&DiskConfig) -> bool) -> Vec<String> {
     let users = config.disks.iter().filter(|disk| is_user(disk));
     users.map(|disk| format!("disk/{}", disk.name)).collect()
+}
+
+fn vms(config: &HostConfig, is_user: impl Fn(&VmConfig) -> bool) -> Vec<String> {
+    let users = config.vms.iter().filter(|vm| is_user(vm));
+    users.map(|vm| format!("vm/{}", vm.name)).collect()
 }
 
 #[cfg(test)]

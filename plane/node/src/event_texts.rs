@@ -67,6 +67,9 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         ("disk", PlanAction::Create) => EventKind::DiskCreated,
         ("disk", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::DiskChanged,
         ("disk", PlanAction::Delete) => EventKind::DiskDeleted,
+        ("vm", PlanAction::Create) => EventKind::VmCreated,
+        ("vm", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::VmChanged,
+        ("vm", PlanAction::Delete) => EventKind::VmDeleted,
         // Changes of the host itself are told by the change's own event.
         _ => return None,
     };

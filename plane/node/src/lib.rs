@@ -12,10 +12,12 @@
 //!   thread. A device that cannot be opened is tried again after 1, 2, 4 … 30 s.
 //! - [`Node::submit`] checks a change and queues it; the control thread carries
 //!   changes out one after another (see `apply.rs` for the order of steps).
+//! - Each VM is driven by a thread of its own, which starts and stops it and finds it again
+//!   after a daemon's death (see `vms.rs`).
 //! - Teams are driven by a thread of their own, which hears of links and LACPDUs without
 //!   waiting for the control thread (see `teams.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
-//!   guests in namespaces keep their addresses.
+//!   guests in namespaces keep their addresses, and VMs go on.
 //!
 //! Invariants
 //! - A change that was acknowledged (its operation succeeded) is durable.
@@ -60,6 +62,7 @@ mod steering;
 mod teams;
 mod topology;
 mod vmq;
+mod vms;
 mod wanted;
 
 pub use capture::{CAPTURES_MAX, Capture};
@@ -74,6 +77,7 @@ pub use port_key::PortKey;
 pub use queue_names::QueueSide;
 pub use shared::UnixClock;
 pub use start_up::NodeError;
+pub use vms::{VmParts, VmWork};
 
 #[cfg(test)]
 mod apply_tests;

@@ -1,5 +1,6 @@
 //! The node as the daemon uses it.
 
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,7 +10,7 @@ use suimon_contract::{
     AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
     MeasureStoreRequest, Name, NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus,
     QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot,
-    UplinkStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
+    UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
 };
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -23,7 +24,9 @@ use crate::records::load_state;
 use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
 use crate::teams::Teams;
-use crate::{ChangeOptions, DiskParts, DiskWork, Edit, PortKey, QueueSide, SwitchPlane};
+use crate::{
+    ChangeOptions, DiskParts, DiskWork, Edit, PortKey, QueueSide, SwitchPlane, VmParts, VmWork,
+};
 
 /// Notices and changes that wait for the control thread.
 const COMMANDS_WAITING: usize = 4096;
@@ -59,6 +62,8 @@ pub struct NodeParts {
     pub members: Arc<dyn MemberDevices>,
     /// What disks need.
     pub disks: DiskParts,
+    /// What VMs need.
+    pub vms: VmParts,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -108,6 +113,7 @@ impl Node {
             members: parts.members,
             teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
             disks: parts.disks,
+            vms: parts.vms,
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,
@@ -378,6 +384,40 @@ impl Node {
     /// There is none of that name.
     pub fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
         self.shared.disk(name)
+    }
+
+    /// All VMs.
+    pub fn vms(&self) -> Vec<VmStatus> {
+        self.shared.vms()
+    }
+
+    /// One VM.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
+        self.shared.vm(name)
+    }
+
+    /// Begins to do something with a VM. What stands against it is told at once.
+    ///
+    /// # Errors
+    /// There is no such VM, or it does not fit what the VM does.
+    pub fn work_on_vm(&self, vm: &Name, work: VmWork) -> Result<Operation, ApiError> {
+        self.shared.check_vm_work(vm, work)?;
+        let kind = format!("vm {}", work.verb());
+        let operation = self.shared.operations.add(&kind, &format!("vm/{vm}"), false)?;
+        let id = operation.id();
+        self.shared.begin_vm_work(vm, work, operation);
+        self.operation(id).ok_or_else(lost)
+    }
+
+    /// A connection to a VM's serial console. One at a time.
+    ///
+    /// # Errors
+    /// There is no such VM, it does not run, or somebody has its console.
+    pub fn vm_console(&self, vm: &Name) -> Result<OwnedFd, ApiError> {
+        self.shared.vm_console(vm)
     }
 
     /// What every disk in service is entitled to, wants and gets.

@@ -17,6 +17,7 @@ use crate::steering::SteeringPlan;
 use crate::teams::Teams;
 use crate::topology::Ids;
 use crate::vmq::VmqTable;
+use crate::vms::{VmParts, Vms};
 use crate::{NodeListener, PortKey, SwitchPlane};
 
 /// Milliseconds since 1970-01-01 UTC.
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
     pub(crate) disks: Disks,
+    pub(crate) vms: Vms,
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
@@ -58,6 +60,7 @@ pub(crate) struct SharedParts {
     pub(crate) members: Arc<dyn MemberDevices>,
     pub(crate) teams: Arc<Teams>,
     pub(crate) disks: DiskParts,
+    pub(crate) vms: VmParts,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,
@@ -82,6 +85,7 @@ impl Shared {
             events: parts.events,
             ports: PortTable::default(),
             disks: Disks::new(parts.disks),
+            vms: Vms::new(parts.vms),
             captures: Arc::default(),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),

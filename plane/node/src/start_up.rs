@@ -72,6 +72,7 @@ pub(crate) fn start_up(
     controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
     controller.devices.belongings.record(wanted.values())?;
     controller.devices.belongings.record_sockets(sockets)?;
+    let vms = controller.prepare_stored_vms(&state.config)?;
     let ids = shared.ids();
     for (key, spec) in wanted.clone() {
         let Some(id) = ids.port(&key) else { continue };
@@ -86,6 +87,7 @@ pub(crate) fn start_up(
     controller.devices.belongings.note_opened(wanted.values())?;
     controller.open_stored(&state.config, disks)?;
     controller.remove_doomed(&state.config)?;
+    controller.drive_stored_vms(&state.config, vms)?;
     // Again, with the MTU of uplinks that keep their own.
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
     let text = format!("The daemon was started, version {}.", shared.version);

@@ -35,6 +35,7 @@ impl Shared {
             stores: config.stores.len(),
             qos_policies: config.qos_policies.len(),
             disks: config.disks.len(),
+            vms: config.vms.len(),
             confinement: (self.confinement)(),
         }
     }
@@ -183,7 +184,11 @@ impl Shared {
         let id = port.as_ref().map(|port| port.id);
         NicStatus {
             config: nic.clone(),
-            condition: port.as_ref().map_or_else(not_yet, |port| port.condition()),
+            condition: match &port {
+                Some(port) => port.condition(),
+                None if self.desired().config.is_connected(nic) => not_yet(),
+                None => not_connected(),
+            },
             counters: self.counters(id),
             offloads: nic_offloads(&device, nic),
             virtio_features: device.features.map(|features| format!("{features:#x}")),
@@ -313,6 +318,11 @@ fn xdp_status(state: XdpState) -> XdpStatus {
         chunk_bytes: state.chunk_bytes,
         lost_frames: state.lost_frames,
     }
+}
+
+fn not_connected() -> Condition {
+    let reason = "no VM has it and it names no socket, so it is not connected";
+    Condition { health: Health::Down, reason: Some(reason.to_owned()) }
 }
 
 fn not_yet() -> Condition {

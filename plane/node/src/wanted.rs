@@ -18,12 +18,14 @@ const HOST_NIC_MTU_MIN: u16 = 1500;
 /// Ports by what they belong to, with what each stands on.
 pub(crate) type WantedPorts = BTreeMap<PortKey, PortSpec>;
 
-/// The device of every NIC, of every uplink that a switch uses, itself or in a team, and
+/// The device of every NIC that is connected, of every uplink that a switch uses, itself or in a team, and
 /// of every internal switch. An uplink that no switch uses is not opened: nothing could
 /// come in or go out there.
 pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
+    let config = &config.with_sockets_of_vms();
     let mut wanted = WantedPorts::new();
-    for nic in &config.nics {
+    // A NIC that no VM has and that names no socket is connected to nothing.
+    for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
         wanted.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
     }
     for uplink in &config.uplinks {

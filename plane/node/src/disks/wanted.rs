@@ -23,6 +23,7 @@ pub(crate) type WantedDisks = BTreeMap<Name, WantedDisk>;
 
 /// All disks of a configuration, each in a store of it.
 pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
+    let config = config.with_sockets_of_vms();
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
     let wanted = config.disks.iter().filter_map(|disk| {
         let store = store(&disk.store)?.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_contract::ConfinementStatus;
 
-use super::{FakeDevices, FakeDisks, FakeMembers, FakePlane, MemoryStore, cpu_places};
+use super::{FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeVms, MemoryStore, cpu_places};
 use crate::events::EventLog;
 use crate::records::StoredState;
 use crate::shared::{Shared, SharedParts};
@@ -27,6 +27,7 @@ pub(crate) fn bare_node(
         members: Arc::new(members.clone()),
         teams: Arc::new(Teams::new().unwrap()),
         disks: FakeDisks::default().parts(),
+        vms: FakeVms::default().parts(),
         socket_files: Arc::new(devices.clone()),
         events,
         listener,

@@ -8,7 +8,7 @@ use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severi
 use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
-use crate::testing::{FakeDevices, FakeDisks, FakeMembers, FakePlane, MemoryStore};
+use crate::testing::{FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeVms, MemoryStore};
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
@@ -24,6 +24,7 @@ pub(crate) struct Harness {
     pub(crate) plane: FakePlane,
     pub(crate) members: FakeMembers,
     pub(crate) disks: FakeDisks,
+    pub(crate) vms: FakeVms,
     pub(crate) node: Node,
 }
 
@@ -45,6 +46,15 @@ impl Harness {
 
     /// The same, with what it has of disks.
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
+        Self::with_all(store, devices, disks, FakeVms::default())
+    }
+
+    /// A process on a host that a former one has left like this, with VMs that go on.
+    pub(crate) fn with_vms(store: MemoryStore, devices: FakeDevices, vms: FakeVms) -> Self {
+        Self::with_all(store, devices, FakeDisks::default(), vms)
+    }
+
+    fn with_all(store: MemoryStore, devices: FakeDevices, disks: FakeDisks, vms: FakeVms) -> Self {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
@@ -53,6 +63,7 @@ impl Harness {
             devices: Arc::new(devices.clone()),
             members: Arc::new(members.clone()),
             disks: disks.parts(),
+            vms: vms.parts(),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -64,7 +75,7 @@ impl Harness {
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
         });
-        Self { store, devices, plane, members, disks, node: node.unwrap() }
+        Self { store, devices, plane, members, disks, vms, node: node.unwrap() }
     }
 
     /// What a new process finds after this one was killed.
@@ -130,7 +141,7 @@ impl Harness {
         let open: BTreeSet<PortId> =
             self.devices.open_devices().into_iter().map(|(port, _)| port).collect();
         assert_eq!(in_tables, open, "ports in the tables");
-        for nic in &config.nics {
+        for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
             let mtus = topology.ports.iter().map(|port| port.spec.mtu);
             assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
         }

@@ -5,6 +5,7 @@ mod fake_devices;
 mod fake_disks;
 mod fake_members;
 mod fake_plane;
+mod fake_vms;
 mod harness;
 mod memory_store;
 
@@ -13,5 +14,6 @@ pub(crate) use fake_devices::{BoundSockets, FakeDevices, LINK, mac_of, refused};
 pub(crate) use fake_disks::FakeDisks;
 pub(crate) use fake_members::FakeMembers;
 pub(crate) use fake_plane::FakePlane;
+pub(crate) use fake_vms::FakeVms;
 pub(crate) use harness::{DISK_STORE, Harness, PATIENCE, cpu_places, host, name, wait_until};
 pub(crate) use memory_store::{MemoryStore, StoreFailure};

@@ -1,0 +1,114 @@
+//! Whether VMs make sense: each by itself, and with their NICs and disks.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::finding::{Finding, Place};
+use crate::vm_config::VM_DEVICES_MAX;
+use crate::{
+    DiskConfig, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig, SocketMode,
+    VmConfig,
+};
+
+/// What is wrong between the keys of one VM.
+pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) {
+    if vm.effective_cpus_max() < vm.cpus {
+        let text = format!(
+            "{} is less than the {} that it starts with; give {} or more, or remove it",
+            vm.effective_cpus_max(),
+            vm.cpus,
+            vm.cpus
+        );
+        findings.push(place.finding(ErrorCode::InvalidValue, "cpus_max", text));
+    }
+    let of_kernels = [("initrd", vm.initrd.is_some()), ("command_line", vm.command_line.is_some())];
+    for (key, _) in of_kernels.iter().filter(|(_, present)| *present && vm.kernel.is_none()) {
+        let text = "only a VM with a `kernel` has it; set one or remove it";
+        findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+    }
+    for (key, names) in [("nics", &vm.nics), ("disks", &vm.disks)] {
+        let different: BTreeSet<&Name> = names.iter().collect();
+        if different.len() < names.len() {
+            let text = "names something twice; name each once";
+            findings.push(place.finding(ErrorCode::InvalidValue, key, text));
+        }
+    }
+    if vm.nics.len() + vm.disks.len() > VM_DEVICES_MAX {
+        let text = format!(
+            "{} NICs and {} disks are more than the {VM_DEVICES_MAX} that a VM has slots for",
+            vm.nics.len(),
+            vm.disks.len()
+        );
+        findings.push(place.finding(ErrorCode::InvalidValue, "disks", text));
+    }
+}
+
+/// NICs and disks of VMs are such as a VM can have.
+pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding>) {
+    for (index, nic) in config.nics.iter().enumerate() {
+        let place = Place::new(Kind::Nic, index);
+        if let Some(socket) = config.socket_of_nic(nic).filter(|_| nic.socket.is_none()) {
+            path_fits(place, "socket", &socket, findings);
+        }
+    }
+    for (index, vm) in config.vms.iter().enumerate() {
+        let place = Place::new(Kind::Vm, index);
+        for nic in config.nics.iter().filter(|nic| vm.nics.contains(&nic.name)) {
+            nic_fits_vm(place, nic, findings);
+        }
+        for disk in config.disks.iter().filter(|disk| vm.disks.contains(&disk.name)) {
+            disk_fits_vm(place, config, disk, findings);
+        }
+    }
+}
+
+fn path_fits(place: Place, field: &str, socket: &Path, findings: &mut Vec<Finding>) {
+    let form = Form::UnixSocketPath;
+    if !socket.to_str().is_some_and(|path| form.accepts(&path.into())) {
+        let text = format!(
+            "missing; the path in its VM's folder, `{}`, is too long, so set it to {}",
+            socket.display(),
+            form.describe()
+        );
+        findings.push(place.finding(ErrorCode::MissingKey, field, text));
+    }
+}
+
+fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
+    let name = &nic.name;
+    let text = match (nic.backend, nic.socket_mode()) {
+        (NicBackend::Tap, _) => format!(
+            "`{name}` is a TAP device, which no VM can have; set its backend = \"vhost-user\""
+        ),
+        (NicBackend::VhostUser, Some(SocketMode::Client)) => format!(
+            "`{name}` connects to a VM that somebody else starts; set its mode = \"server\" or \
+             remove it there"
+        ),
+        (NicBackend::VhostUser, _) => return,
+    };
+    findings.push(place.finding(ErrorCode::Conflict, "nics", text));
+}
+
+fn disk_fits_vm(
+    place: Place,
+    config: &HostConfig,
+    disk: &DiskConfig,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(vhost_user) = config.vhost_user_of_disk(disk) else { return };
+    if vhost_user.mode == SocketMode::Client {
+        let text = format!(
+            "`{}` connects to a VM that somebody else starts; set its vhost_user.mode = \
+             \"server\" or remove it there",
+            disk.name
+        );
+        findings.push(place.finding(ErrorCode::Conflict, "disks", text));
+    }
+    if disk.vhost_user.is_none() {
+        path_fits(place, "disks", &vhost_user.socket, findings);
+    }
+}
+
+#[cfg(test)]
+#[path = "vm_fits_tests.rs"]
+mod tests;

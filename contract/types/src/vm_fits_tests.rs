@@ -1,0 +1,110 @@
+use crate::{ApiError, HostConfig, Plan, parse_toml, to_toml};
+
+const AROUND: &str = r#"
+[[switch]]
+name = "lan"
+kind = "private"
+[[nic]]
+name = "web"
+switch = "lan"
+backend = "vhost-user"
+[[nic]]
+name = "tap"
+switch = "lan"
+backend = "tap"
+[[store]]
+name = "fast"
+path = "/srv/fast"
+[[disk]]
+name = "web"
+store = "fast"
+format = "raw"
+"#;
+
+fn read(vm: &str) -> Result<HostConfig, Vec<ApiError>> {
+    parse_toml(&format!("{AROUND}{vm}"), None)
+}
+
+fn vm(keys: &str) -> String {
+    format!("[[vm]]\nname = \"web\"\nmemory_bytes = \"1 GiB\"\nnics = [\"web\"]\n{keys}\n")
+}
+
+/// What is wrong, without lines; nothing if all is right.
+fn wrong(vm: &str) -> Vec<String> {
+    let errors = read(vm).err().unwrap_or_default();
+    errors
+        .into_iter()
+        .map(|mut error| {
+            error.line = None;
+            error.to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn nics_and_disks_of_a_vm_need_no_socket() {
+    let config = read(&vm("disks = [\"web\"]")).unwrap();
+    let full = config.with_sockets_of_vms();
+    let (nic, disk) = (&full.nics[0], &full.disks[0]);
+    assert_eq!(nic.socket.as_deref().unwrap().to_str(), Some("/run/suimon/vms/web/n-web"));
+    let socket = &disk.vhost_user.as_ref().unwrap().socket;
+    assert_eq!(socket.to_str(), Some("/run/suimon/vms/web/d-web"));
+    assert_eq!(full.nics[1], config.nics[1], "a TAP is what it was");
+    let alone = read("").unwrap();
+    assert_eq!(alone.with_sockets_of_vms(), alone, "a NIC that nobody has waits for a VM");
+    assert_eq!(full.with_sockets_of_vms(), full);
+
+    let elsewhere = read(&format!("[host]\nvm_folder = \"/v\"\n{}", vm("")));
+    let full = elsewhere.unwrap().with_sockets_of_vms();
+    assert_eq!(full.nics[0].socket.as_deref().unwrap().to_str(), Some("/v/web/n-web"));
+    assert_eq!(full.disks[0].vhost_user, None);
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let long = "x".repeat(63);
+    let cases = [
+        vm("cpus = 4\ncpus_max = 2"),
+        vm("cpus = 0"),
+        vm("initrd = \"/boot/initrd\"\ncommand_line = \"quiet\""),
+        vm("kernel = \"vmlinuz\""),
+        vm("kernel = \"/vmlinuz\"\ncommand_line = \"a\\nb\""),
+        vm("disks = [\"web\", \"web\"]"),
+        vm("disks = [\"wab\"]"),
+        vm("disks = []"),
+        vm("firmware = \"efi\"\naccelerator = \"hvf\""),
+        vm("").replace("1 GiB", "1 MiB"),
+        vm("").replace("1 GiB", "1025 KiB"),
+        vm("").replace("nics = [\"web\"]", "nics = [\"web\", \"tap\"]"),
+        format!("{}{}", vm(""), vm("").replace("name = \"web\"", "name = \"other\"")),
+        format!("{}{}", vm(""), vm("").replace("nics = [\"web\"]\n", "")),
+        vm("").replace("name = \"web\"", &format!("name = \"{long}\""))
+            + &format!("\n[host]\nvm_folder = \"/{long}\"\n"),
+    ];
+    let told: Vec<_> = cases.iter().map(|case| wrong(case).join("\n")).collect();
+    insta::assert_snapshot!(told.join("\n---\n"));
+}
+
+#[test]
+fn a_vm_is_written_as_it_was_read() {
+    let text = vm("disks = [\"web\"]\ncpus = 2\nkernel = \"/boot/vmlinuz\"\nautostart = true");
+    let config = read(&text).unwrap();
+    assert_eq!(parse_toml(&to_toml(&config), None).unwrap(), config);
+    assert!(to_toml(&config).contains("memory_bytes = \"1 GiB\""));
+}
+
+#[test]
+fn a_plan_tells_what_waits_for_the_next_start() {
+    let plan = |from: &str, to: &str| {
+        let plan = Plan::between(&read(from).unwrap(), &read(to).unwrap());
+        plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let small = vm("");
+    let large = small.replace("1 GiB", "2 GiB");
+    let told = [
+        plan(&small, &format!("{small}[[vm]]\nname = \"b\"\nmemory_bytes = 16777216")),
+        plan(&small, &large),
+        plan(&small, &vm("disks = [\"web\"]\nautostart = true\ncpus_max = 1")),
+    ];
+    insta::assert_snapshot!(told.join("\n---\n"));
+}

@@ -1,0 +1,29 @@
+//! The keys of VMs.
+
+use crate::keys::{Key, optional, required};
+use crate::vm_config::VM_DEVICES_MAX;
+use crate::{Effect, Form};
+
+const MIB: u64 = 1 << 20;
+const CPUS: Form = Form::Number { least: 1, most: 255 };
+/// 64 TiB, far more than hosts have.
+const MEMORY: Form = Form::Bytes { least: 16 * MIB, most: 1 << 46, step: MIB };
+/// Linux takes 2048 bytes on x86, closing zero included (`COMMAND_LINE_SIZE`).
+const COMMAND_LINE_BYTES_MAX: usize = 2047;
+
+pub(crate) const VM: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    optional("cpus", CPUS, Effect::Live),
+    optional("cpus_max", CPUS, Effect::NextBoot),
+    required("memory_bytes", MEMORY, Effect::NextBoot),
+    optional("huge_pages", Form::Flag, Effect::NextBoot),
+    optional("firmware", Form::OneOf(&["bios", "uefi"]), Effect::NextBoot),
+    optional("kernel", Form::FilePath, Effect::NextBoot),
+    optional("initrd", Form::FilePath, Effect::NextBoot),
+    optional("command_line", Form::Line { most: COMMAND_LINE_BYTES_MAX }, Effect::NextBoot),
+    optional("nics", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
+    optional("disks", Form::Names { most: VM_DEVICES_MAX }, Effect::Live),
+    optional("cdrom", Form::FilePath, Effect::NextBoot),
+    optional("accelerator", Form::OneOf(&["auto", "kvm", "tcg"]), Effect::NextBoot),
+    optional("autostart", Form::Flag, Effect::Live),
+];

@@ -1,0 +1,245 @@
+//! VMs without processes: what they are told is remembered, and they do what a test says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use suimon_ports::{
+    Vm, VmAccelerator, VmCommand, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNotice,
+    VmObserver, VmRunState, VmSpec,
+};
+
+use crate::VmParts;
+
+/// A host for VMs. Clones are of the same; it outlives daemons.
+#[derive(Clone, Default)]
+pub(crate) struct FakeVms(Arc<Mutex<World>>);
+
+#[derive(Default)]
+struct World {
+    boot_id: String,
+    folders: BTreeSet<PathBuf>,
+    running: BTreeMap<String, Guest>,
+    processes: u32,
+    told: Vec<String>,
+    /// The next call of this kind fails so.
+    refusal: Option<(&'static str, VmError)>,
+}
+
+struct Guest {
+    spec: VmSpec,
+    process: u32,
+    cpus: u16,
+    state: VmRunState,
+    observer: Option<Arc<dyn VmObserver>>,
+}
+
+impl FakeVms {
+    pub(crate) fn parts(&self) -> VmParts {
+        VmParts { host: Arc::new(self.clone()), boot_id: self.world().boot_id.clone() }
+    }
+
+    /// The host was started anew: nothing of before runs.
+    pub(crate) fn reboot(&self, boot_id: &str) {
+        let mut world = self.world();
+        world.boot_id = boot_id.to_owned();
+        world.running.clear();
+        world.folders.clear();
+    }
+
+    /// The next `probe`, `prepare`, `start`, `adopt` or `tell` fails.
+    pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
+        self.world().refusal = Some((call, VmError::new(kind, text)));
+    }
+
+    pub(crate) fn running(&self) -> Vec<String> {
+        self.world().running.keys().cloned().collect()
+    }
+
+    pub(crate) fn folders(&self) -> BTreeSet<PathBuf> {
+        self.world().folders.clone()
+    }
+
+    /// What VMs were told, in order.
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.world().told.clone()
+    }
+
+    pub(crate) fn spec(&self, name: &str) -> VmSpec {
+        self.world().running[name].spec.clone()
+    }
+
+    /// A guest does something.
+    pub(crate) fn guest(&self, name: &str, notice: VmNotice) {
+        let mut world = self.world();
+        let observer = world.running[name].observer.clone();
+        if matches!(notice, VmNotice::Ended { .. }) {
+            world.running.remove(name);
+        }
+        drop(world);
+        if let Some(observer) = observer {
+            observer.handle_notice(notice);
+        }
+    }
+
+    /// The daemon dies: nobody hears of VMs any more.
+    pub(crate) fn forget_observers(&self) {
+        self.world().running.values_mut().for_each(|guest| guest.observer = None);
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+
+    fn check(&self, call: &'static str) -> Result<(), VmError> {
+        match self.world().refusal.take_if(|(of, _)| *of == call) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn handle(&self, name: &str) -> Box<dyn Vm> {
+        Box::new(FakeVm { host: self.clone(), name: name.to_owned() })
+    }
+}
+
+fn identity(name: &str, guest: &Guest) -> VmIdentity {
+    let folder = guest.spec.folder.clone();
+    VmIdentity { name: name.to_owned(), folder, process: guest.process, started: 1 }
+}
+
+fn gone() -> VmError {
+    VmError::new(VmErrorKind::Gone, "it is not there any more")
+}
+
+impl VmHost for FakeVms {
+    fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+        Ok(self.world().running.iter().map(|(name, guest)| identity(name, guest)).collect())
+    }
+
+    fn probe(&self, _spec: &VmSpec) -> Result<(), VmError> {
+        self.check("probe")
+    }
+
+    fn prepare(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
+        self.check("prepare")?;
+        self.world().folders.insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError> {
+        self.check("start")?;
+        let mut world = self.world();
+        assert!(world.folders.contains(&spec.folder), "a VM has its folder before it starts");
+        world.processes += 1;
+        let process = world.processes;
+        let guest = Guest {
+            spec: spec.clone(),
+            process,
+            cpus: spec.cpus,
+            state: VmRunState::Running,
+            observer: Some(observer),
+        };
+        assert!(world.running.insert(spec.name.clone(), guest).is_none(), "it runs already");
+        drop(world);
+        Ok(self.handle(&spec.name))
+    }
+
+    fn adopt(
+        &self,
+        identity: &VmIdentity,
+        observer: Arc<dyn VmObserver>,
+    ) -> Result<Box<dyn Vm>, VmError> {
+        self.check("adopt")?;
+        let mut world = self.world();
+        let guest = world.running.get_mut(&identity.name);
+        let guest = guest.filter(|guest| guest.process == identity.process).ok_or_else(gone)?;
+        guest.observer = Some(observer);
+        drop(world);
+        Ok(self.handle(&identity.name))
+    }
+
+    fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
+        self.world().running.remove(&identity.name).map(drop).ok_or_else(gone)
+    }
+
+    fn remove(&self, folder: &Path) -> Result<(), VmError> {
+        self.world().folders.remove(folder);
+        Ok(())
+    }
+}
+
+struct FakeVm {
+    host: FakeVms,
+    name: String,
+}
+
+impl Vm for FakeVm {
+    fn identity(&self) -> VmIdentity {
+        let world = self.host.world();
+        match world.running.get(&self.name) {
+            Some(guest) => identity(&self.name, guest),
+            None => VmIdentity {
+                name: self.name.clone(),
+                folder: PathBuf::new(),
+                process: 0,
+                started: 0,
+            },
+        }
+    }
+
+    fn facts(&self) -> VmFacts {
+        let world = self.host.world();
+        let guest = world.running.get(&self.name);
+        VmFacts {
+            state: guest.map_or(VmRunState::Off, |guest| guest.state),
+            accelerator: VmAccelerator::Tcg,
+            cpus: guest.map_or(0, |guest| guest.cpus),
+            qemu_version: "7.2".to_owned(),
+        }
+    }
+
+    fn tell(&self, command: &VmCommand) -> Result<(), VmError> {
+        self.host.check("tell")?;
+        let mut world = self.host.world();
+        world.told.push(format!("{} {}", self.name, in_words(command)));
+        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let notice = match command {
+            VmCommand::Pause => {
+                guest.state = VmRunState::Paused;
+                Some(VmNotice::State(VmRunState::Paused))
+            }
+            VmCommand::Resume => {
+                guest.state = VmRunState::Running;
+                Some(VmNotice::State(VmRunState::Running))
+            }
+            VmCommand::Reset => Some(VmNotice::Reset),
+            VmCommand::SetCpus(cpus) => {
+                guest.cpus = *cpus;
+                None
+            }
+            _ => None,
+        };
+        let observer = guest.observer.clone();
+        drop(world);
+        if let (Some(observer), Some(notice)) = (observer, notice) {
+            observer.handle_notice(notice);
+        }
+        Ok(())
+    }
+
+    fn console(&self) -> Result<OwnedFd, VmError> {
+        Err(VmError::new(VmErrorKind::Refused, "it has none"))
+    }
+}
+
+fn in_words(command: &VmCommand) -> String {
+    match command {
+        VmCommand::PlugNic(nic) => format!("plug nic {} {}", nic.name, nic.socket.display()),
+        VmCommand::UnplugNic { name } => format!("unplug nic {name}"),
+        VmCommand::PlugDisk(disk) => format!("plug disk {}", disk.name),
+        VmCommand::UnplugDisk { name } => format!("unplug disk {name}"),
+        other => format!("{other:?}"),
+    }
+}

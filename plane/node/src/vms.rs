@@ -1,0 +1,77 @@
+//! VMs: started, stopped, found again after a daemon's death, and told what changes while
+//! they run.
+//!
+//! Each VM that is desired has a thread of its own (`driver.rs`), which alone talks to it:
+//! what a VM takes its time for holds up neither another VM nor the control thread. The
+//! thread is told what to do through an inbox, writes what is known of the VM where
+//! everybody can read it, and keeps in the state store what the next daemon needs to find
+//! the VM again.
+//!
+//! ```text
+//! API ── VmWork ──────────┐
+//! control ─ Look, Leave ──┼──► inbox ──► driver ──► ports::Vm ──► QEMU
+//! ports::Vm ── notices ───┘                │
+//!                                          └──► view, events, state store
+//! ```
+
+mod driver;
+mod entry;
+mod inbox;
+mod plugging;
+mod records;
+mod spec;
+mod status;
+mod steps;
+mod texts;
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use suimon_contract::Name;
+use suimon_ports::VmHost;
+
+pub(crate) use self::entry::VmEntry;
+pub use self::work::VmWork;
+
+/// What VMs need of the world.
+#[derive(Clone)]
+pub struct VmParts {
+    /// Starts VMs.
+    pub host: Arc<dyn VmHost>,
+    /// What tells one start of the host from another
+    /// (`/proc/sys/kernel/random/boot_id`, `random(4)`).
+    pub boot_id: String,
+}
+
+/// All VMs that are desired.
+pub(crate) struct Vms {
+    pub(crate) parts: VmParts,
+    entries: RwLock<BTreeMap<Name, Arc<VmEntry>>>,
+}
+
+impl Vms {
+    pub(crate) fn new(parts: VmParts) -> Self {
+        Self { parts, entries: RwLock::default() }
+    }
+
+    pub(crate) fn find(&self, name: &Name) -> Option<Arc<VmEntry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<VmEntry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn insert(&self, entry: Arc<VmEntry>) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(entry.name.clone(), entry);
+    }
+
+    fn remove(&self, name: &Name) -> Option<Arc<VmEntry>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

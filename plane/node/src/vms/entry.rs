@@ -1,0 +1,82 @@
+//! One VM: its inbox, and what is known of it. Written by its driver only.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use suimon_contract::{Name, VmAccelerator, VmConfig, VmState};
+use suimon_ports::Vm;
+
+use super::inbox::Inbox;
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct VmEntry {
+    pub(crate) name: Name,
+    /// What the guest sees as the machine's identity.
+    pub(crate) uuid: [u8; 16],
+    /// The user that its process runs as.
+    pub(crate) user: u32,
+    pub(crate) inbox: Inbox,
+    view: Mutex<VmView>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is known of a VM.
+pub(crate) struct VmView {
+    pub(crate) state: VmState,
+    pub(crate) reason: Option<String>,
+    pub(crate) running: Option<RunView>,
+}
+
+/// What is known of a VM that runs.
+#[derive(Clone)]
+pub(crate) struct RunView {
+    pub(crate) process: u32,
+    pub(crate) started_unix_ms: u64,
+    pub(crate) as_started: VmConfig,
+    pub(crate) accelerator: VmAccelerator,
+    pub(crate) cpus: u16,
+    pub(crate) qemu_version: String,
+    pub(crate) nics: BTreeSet<Name>,
+    pub(crate) disks: BTreeSet<Name>,
+    /// Devices and CPUs that it could not be given or be freed of.
+    pub(crate) refused: BTreeSet<String>,
+    /// For its console, which is asked for beside the driver.
+    pub(crate) vm: Arc<dyn Vm>,
+}
+
+impl VmEntry {
+    pub(crate) fn new(name: Name, uuid: [u8; 16], user: u32) -> Self {
+        let view = VmView { state: VmState::Stopped, reason: None, running: None };
+        Self {
+            name,
+            uuid,
+            user,
+            inbox: Inbox::default(),
+            view: Mutex::new(view),
+            thread: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn view(&self) -> MutexGuard<'_, VmView> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As events and errors name it.
+    pub(crate) fn label(&self) -> String {
+        format!("vm/{}", self.name)
+    }
+
+    pub(crate) fn set_thread(&self, thread: JoinHandle<()>) {
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+    }
+
+    /// Waits until the driver has ended, which was told to.
+    pub(crate) fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!(vm = %self.name, "the VM's driver has died of a defect");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What changes of a VM while it runs: NICs, disks and CPUs.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{HostConfig, Name};
+use suimon_ports::{VmCommand, VmError};
+
+use super::driver::{Driver, Run};
+use super::spec::{disk_spec, nic_spec};
+use super::texts;
+
+/// A device of a VM that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Device {
+    Nic,
+    Disk,
+}
+
+impl Device {
+    /// The word for it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Nic => "nic",
+            Self::Disk => "disk",
+        }
+    }
+
+    fn plugged(self, run: &mut Run) -> &mut BTreeSet<Name> {
+        match self {
+            Self::Nic => &mut run.stored.nics,
+            Self::Disk => &mut run.stored.disks,
+        }
+    }
+
+    fn unplug(self, name: &Name) -> VmCommand {
+        let name = name.to_string();
+        match self {
+            Self::Nic => VmCommand::UnplugNic { name },
+            Self::Disk => VmCommand::UnplugDisk { name },
+        }
+    }
+
+    /// The command that gives a VM the device as it is desired.
+    fn plug(self, config: &HostConfig, name: &Name) -> Option<VmCommand> {
+        match self {
+            Self::Nic => nic_spec(config, name).map(VmCommand::PlugNic),
+            Self::Disk => disk_spec(config, name).map(VmCommand::PlugDisk),
+        }
+    }
+}
+
+impl Driver {
+    /// Gives a VM that runs what is desired of NICs, disks and CPUs, and takes away what is not.
+    pub(super) fn look(&mut self) {
+        let Some(mut run) = self.run.take() else { return };
+        let desired = self.shared.desired();
+        if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {
+            let nics: BTreeSet<Name> = vm.nics.iter().cloned().collect();
+            let disks: BTreeSet<Name> = vm.disks.iter().cloned().collect();
+            for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
+                self.take_away(&mut run, device, wanted);
+                self.give(&mut run, &desired.config, device, wanted);
+            }
+            self.set_cpus(&mut run, vm.cpus);
+        }
+        self.save(Some(&run.stored));
+        self.run = Some(run);
+        let state = self.entry.view().state;
+        self.publish(state);
+    }
+
+    fn take_away(&mut self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) {
+        let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
+        for name in gone {
+            if run.leaving.contains(&name) {
+                continue;
+            }
+            match run.vm.tell(&device.unplug(&name)) {
+                Ok(()) => {
+                    run.leaving.insert(name);
+                }
+                Err(error) => self.refuse(run, &format!("{}/{name}", device.word()), &error),
+            }
+        }
+    }
+
+    fn give(
+        &mut self,
+        run: &mut Run,
+        config: &HostConfig,
+        device: Device,
+        wanted: &BTreeSet<Name>,
+    ) {
+        let new: Vec<Name> = wanted.difference(device.plugged(run)).cloned().collect();
+        for name in new {
+            let what = format!("{}/{name}", device.word());
+            let Some(command) = device.plug(config, &name) else { continue };
+            match run.vm.tell(&command) {
+                Ok(()) => {
+                    device.plugged(run).insert(name);
+                    run.refused.remove(&what);
+                    self.append(texts::plugged(&self.entry, &what));
+                }
+                Err(error) => self.refuse(run, &what, &error),
+            }
+        }
+    }
+
+    fn set_cpus(&mut self, run: &mut Run, wanted: u16) {
+        if run.vm.facts().cpus == wanted {
+            run.refused.remove("cpus");
+            return;
+        }
+        match run.vm.tell(&VmCommand::SetCpus(wanted)) {
+            Ok(()) => {
+                run.refused.remove("cpus");
+                self.append(texts::cpus(&self.entry, wanted));
+            }
+            Err(error) => self.refuse(run, "cpus", &error),
+        }
+    }
+
+    /// Told once, and so from the VM's next start on.
+    fn refuse(&self, run: &mut Run, what: &str, error: &VmError) {
+        if run.refused.insert(what.to_owned()) {
+            self.append(texts::refused(&self.entry, what, &error.text));
+        }
+    }
+
+    /// The guest has let go of a device.
+    pub(super) fn handle_unplugged(&mut self, name: &Name) {
+        let Some(mut run) = self.run.take() else { return };
+        // A guest may let go of what it was not asked for: then it is not plugged in either.
+        run.leaving.remove(name);
+        for device in [Device::Nic, Device::Disk] {
+            let what = format!("{}/{name}", device.word());
+            if device.plugged(&mut run).remove(name) {
+                run.refused.remove(&what);
+                self.append(texts::unplugged(&self.entry, &what));
+            }
+        }
+        self.run = Some(run);
+        // One of the same name may have been wanted again meanwhile.
+        self.look();
+    }
+}

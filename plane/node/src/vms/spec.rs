@@ -1,0 +1,69 @@
+//! A VM as it is to be started, from what is desired.
+
+use suimon_contract::{
+    ByteSize, DiskConfig, HostConfig, Name, NicConfig, VmAccelerator, VmConfig, VmFirmware,
+};
+use suimon_ports::{self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec, VmSpec};
+
+use super::VmEntry;
+
+/// How a VM is started.
+pub(super) fn vm_spec(config: &HostConfig, vm: &VmConfig, entry: &VmEntry) -> VmSpec {
+    VmSpec {
+        name: vm.name.to_string(),
+        uuid: entry.uuid,
+        folder: config.host.folder_of(&vm.name),
+        user: entry.user,
+        cpus: vm.cpus,
+        cpus_max: vm.effective_cpus_max(),
+        memory_bytes: ByteSize::bytes(vm.memory_bytes),
+        huge_pages: vm.huge_pages,
+        accelerator: match vm.accelerator {
+            VmAccelerator::Auto => None,
+            VmAccelerator::Kvm => Some(ports::VmAccelerator::Kvm),
+            VmAccelerator::Tcg => Some(ports::VmAccelerator::Tcg),
+        },
+        boot: boot(vm),
+        nics: vm.nics.iter().filter_map(|nic| nic_spec(config, nic)).collect(),
+        disks: vm.disks.iter().filter_map(|disk| disk_spec(config, disk)).collect(),
+        cdrom: vm.cdrom.clone(),
+    }
+}
+
+fn boot(vm: &VmConfig) -> VmBoot {
+    if let Some(kernel) = &vm.kernel {
+        return VmBoot::Direct {
+            kernel: kernel.clone(),
+            initrd: vm.initrd.clone(),
+            command_line: vm.command_line.clone().unwrap_or_default(),
+        };
+    }
+    match vm.firmware {
+        VmFirmware::Bios => VmBoot::Bios,
+        VmFirmware::Uefi => VmBoot::Uefi,
+    }
+}
+
+/// A NIC as its VM is given it; `None` if it is none that a VM can have.
+pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
+    let nic: &NicConfig = config.nics.iter().find(|nic| nic.name == *name)?;
+    Some(VmNicSpec {
+        name: nic.name.to_string(),
+        kind: VmNicKind::Virtio,
+        socket: config.socket_of_nic(nic)?,
+        queue_pairs: nic.queues,
+        mac: nic.mac,
+    })
+}
+
+/// A disk as its VM is given it.
+pub(super) fn disk_spec(config: &HostConfig, name: &Name) -> Option<VmDiskSpec> {
+    let disk: &DiskConfig = config.disks.iter().find(|disk| disk.name == *name)?;
+    let vhost_user = config.vhost_user_of_disk(disk)?;
+    Some(VmDiskSpec {
+        name: disk.name.to_string(),
+        kind: VmDiskKind::Virtio { socket: vhost_user.socket, queues: vhost_user.queues },
+        is_read_only: disk.read_only,
+        serial: disk.effective_serial(),
+    })
+}

@@ -1,0 +1,83 @@
+//! What is observed of VMs.
+
+use suimon_contract::{ApiError, Kind, VmAccelerator, VmConfig, VmState, VmStatus};
+use suimon_ports as ports;
+
+use super::VmEntry;
+use super::entry::RunView;
+use crate::edit::not_found;
+use crate::shared::Shared;
+
+impl Shared {
+    /// All VMs.
+    pub(crate) fn vms(&self) -> Vec<VmStatus> {
+        let desired = self.desired();
+        desired.config.vms.iter().map(|vm| self.vm_status(vm)).collect()
+    }
+
+    /// One VM.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
+        let desired = self.desired();
+        let vm = desired.config.vm(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        Ok(self.vm_status(vm))
+    }
+
+    fn vm_status(&self, config: &VmConfig) -> VmStatus {
+        let mut status = VmStatus {
+            config: config.clone(),
+            state: VmState::Stopped,
+            reason: None,
+            waits_for_start: Vec::new(),
+            process: None,
+            user: None,
+            uptime_s: None,
+            accelerator: None,
+            cpus: None,
+            nics: Vec::new(),
+            disks: Vec::new(),
+            qemu_version: None,
+        };
+        let Some(entry) = self.vms.find(&config.name) else { return status };
+        let view = entry.view();
+        status.state = view.state;
+        status.reason.clone_from(&view.reason);
+        if let Some(run) = &view.running {
+            self.add_run(&mut status, &entry, run);
+        }
+        status
+    }
+
+    fn add_run(&self, status: &mut VmStatus, entry: &VmEntry, run: &RunView) {
+        let ms = (self.clock)().saturating_sub(run.started_unix_ms);
+        status.waits_for_start = waits_for_start(&run.as_started, &status.config);
+        status.waits_for_start.extend(run.refused.iter().cloned());
+        status.process = Some(run.process);
+        status.user = Some(entry.user);
+        status.uptime_s = Some(ms / 1000);
+        status.accelerator = Some(run.accelerator);
+        status.cpus = Some(run.cpus);
+        status.nics = run.nics.iter().cloned().collect();
+        status.disks = run.disks.iter().cloned().collect();
+        status.qemu_version = Some(run.qemu_version.clone());
+    }
+}
+
+/// Keys whose values hold from the VM's next start on.
+fn waits_for_start(as_started: &VmConfig, desired: &VmConfig) -> Vec<String> {
+    let table = |vm: &VmConfig| serde_json::to_value(vm).unwrap_or_default();
+    let (before, after) = (table(as_started), table(desired));
+    let keys = Kind::Vm.keys().iter().filter(|key| key.effect == suimon_contract::Effect::NextBoot);
+    let changed = keys.filter(|key| before.get(key.name) != after.get(key.name));
+    changed.map(|key| key.name.to_owned()).collect()
+}
+
+/// What runs a VM's instructions, in the API's words.
+pub(super) const fn accelerator(accelerator: ports::VmAccelerator) -> VmAccelerator {
+    match accelerator {
+        ports::VmAccelerator::Kvm => VmAccelerator::Kvm,
+        ports::VmAccelerator::Tcg => VmAccelerator::Tcg,
+    }
+}

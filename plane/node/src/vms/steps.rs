@@ -1,0 +1,188 @@
+//! What a change of desired state, and the start of a daemon, do to VMs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+use suimon_ports::{StoreError, VmError};
+
+use super::VmEntry;
+use super::driver::Driver;
+use super::inbox::Message;
+use super::records::{StoredRun, StoredVm, clear_vm, load_boot, load_vms, save_boot, save_vm};
+use super::work::VmWork;
+use crate::control::Controller;
+
+/// VMs run as users of their own, which no account and no subordinate range of Debian has
+/// (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
+const USER_FIRST: u32 = 70_000;
+const USER_LAST: u32 = 99_999;
+
+impl Controller {
+    /// Makes the VMs that are new, before anything of theirs is opened. Returns the names of
+    /// those that were made, also if one could not be.
+    pub(crate) fn make_vms(&mut self, to: &HostConfig) -> (Vec<Name>, Result<(), ApiError>) {
+        let mut made = Vec::new();
+        for vm in &to.vms {
+            if let Some(entry) = self.shared.vms.find(&vm.name) {
+                let folder = to.host.folder_of(&vm.name);
+                let prepared = self.shared.vms.parts.host.prepare(&folder, entry.user);
+                if let Err(error) = prepared {
+                    let error = ApiError::new(ErrorCode::HostError, error.text);
+                    return (made, Err(error.about(entry.label())));
+                }
+                continue;
+            }
+            let result = self.make_vm(to, &vm.name);
+            made.push(vm.name.clone());
+            if let Err(error) = result {
+                return (made, Err(error));
+            }
+        }
+        (made, Ok(()))
+    }
+
+    fn make_vm(&mut self, config: &HostConfig, name: &Name) -> Result<(), ApiError> {
+        let about = |error: ApiError| error.about(format!("vm/{name}"));
+        let Some(user) = self.free_user() else {
+            let text = "no user is left for another VM; delete VMs that are not needed";
+            return Err(about(ApiError::new(ErrorCode::HostError, text)));
+        };
+        let mut uuid = (self.shared.disks.parts.random)();
+        // Version 4, variant 1 (RFC 9562, section 5.4).
+        let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
+        *version = (*version & 0x0f) | 0x40;
+        *variant = (*variant & 0x3f) | 0x80;
+        let folder = config.host.folder_of(name);
+        let prepared = self.shared.vms.parts.host.prepare(&folder, user);
+        prepared.map_err(|error| about(ApiError::new(ErrorCode::HostError, error.text)))?;
+        let stored = StoredVm { uuid, user, run: None };
+        let kept = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
+        kept.map_err(|error| about(crate::apply::store_error(&error)))?;
+        let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
+        self.shared.vms.insert(entry.clone());
+        self.start_driver(&entry, None).map_err(|error| {
+            let text = format!("no thread can be made for the VM: {error}");
+            about(ApiError::new(ErrorCode::HostError, text))
+        })
+    }
+
+    fn free_user(&self) -> Option<u32> {
+        let used: BTreeSet<u32> = self.shared.vms.all().iter().map(|entry| entry.user).collect();
+        (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))
+    }
+
+    fn start_driver(
+        &self,
+        entry: &Arc<VmEntry>,
+        left: Option<(StoredRun, Option<suimon_ports::VmIdentity>)>,
+    ) -> std::io::Result<()> {
+        let driver = Driver {
+            shared: self.shared.clone(),
+            store: self.store.clone(),
+            entry: entry.clone(),
+            run: None,
+            lost: None,
+            runs: 0,
+            stopping: None,
+            reset_told: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("vm-{}", entry.name))
+            .spawn(move || driver.drive(left))?;
+        entry.set_thread(thread);
+        Ok(())
+    }
+
+    /// VMs that are not desired any more go; none of them runs.
+    pub(crate) fn delete_vms(&mut self, names: &[Name], config: &HostConfig) {
+        for name in names {
+            let Some(entry) = self.shared.vms.remove(name) else { continue };
+            entry.inbox.put(Message::Delete);
+            entry.join();
+            if let Err(error) = self.store.commit(&[clear_vm(name)]) {
+                tracing::error!(vm = %name, %error, "what is recorded of a VM stays behind");
+            }
+            let folder = config.host.folder_of(name);
+            if let Err(error) = self.shared.vms.parts.host.remove(&folder) {
+                tracing::warn!(vm = %name, %error, "a VM's folder stays behind");
+            }
+        }
+    }
+
+    /// A change was made, which these VMs are to follow while they run.
+    pub(crate) fn tell_vms(&self) {
+        for entry in self.shared.vms.all() {
+            entry.inbox.put(Message::Look);
+        }
+    }
+
+    /// The daemon ends, and VMs go on.
+    pub(crate) fn leave_vms(&self) {
+        let all = self.shared.vms.all();
+        for entry in &all {
+            entry.inbox.put(Message::Leave);
+        }
+        for entry in &all {
+            entry.join();
+        }
+    }
+
+    /// Makes the folders of a daemon's VMs that starts, in which NICs and disks listen, and
+    /// returns what ran when the daemon before it ended.
+    pub(crate) fn prepare_stored_vms(
+        &mut self,
+        config: &HostConfig,
+    ) -> Result<Vec<(Arc<VmEntry>, Option<StoredRun>)>, StoreError> {
+        let mut left = Vec::new();
+        for (name, stored) in load_vms(self.store.as_ref())? {
+            if config.vm(name.as_str()).is_none() {
+                // A change that was never made had made it.
+                self.store.commit(&[clear_vm(&name)])?;
+                continue;
+            }
+            let folder = config.host.folder_of(&name);
+            if let Err(error) = self.shared.vms.parts.host.prepare(&folder, stored.user) {
+                tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
+            }
+            let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user));
+            self.shared.vms.insert(entry.clone());
+            left.push((entry, stored.run));
+        }
+        Ok(left)
+    }
+
+    /// Finds the VMs again that run, and starts those that start with the host.
+    pub(crate) fn drive_stored_vms(
+        &mut self,
+        config: &HostConfig,
+        left: Vec<(Arc<VmEntry>, Option<StoredRun>)>,
+    ) -> Result<(), StoreError> {
+        let boot = self.shared.vms.parts.boot_id.clone();
+        let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
+        let has_runs = left.iter().any(|(_, run)| run.is_some());
+        let running = if has_runs { self.shared.vms.parts.host.running() } else { Ok(Vec::new()) };
+        let running = running.unwrap_or_else(|error: VmError| {
+            tracing::warn!(%error, "it is not known which VMs run beside those recorded");
+            Vec::new()
+        });
+        for (entry, run) in left {
+            let is_wanted = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
+            let left = run.map(|run| {
+                let identity = run.identity(&entry.name, &running);
+                (run, identity)
+            });
+            if left.is_some() {
+                entry.view().state = suimon_contract::VmState::Lost;
+            }
+            if let Err(error) = self.start_driver(&entry, left) {
+                tracing::error!(vm = %entry.name, %error, "nobody can drive the VM");
+                continue;
+            }
+            if is_wanted && is_new_boot {
+                entry.inbox.put(Message::Work(VmWork::Start, None));
+            }
+        }
+        self.store.commit(&[save_boot(&boot)])
+    }
+}

@@ -1,0 +1,267 @@
+use suimon_contract::{
+    ErrorCode, EventKind, HostConfig, Operation, OperationState, StopVmRequest, VmState,
+};
+use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
+
+use super::VmWork;
+use crate::testing::{Harness, PATIENCE, host, name, wait_until};
+use crate::{Edit, ResourceEdit};
+
+fn config() -> HostConfig {
+    host(
+        r#"
+[[switch]]
+name = "lan"
+kind = "private"
+[[nic]]
+name = "web"
+switch = "lan"
+backend = "vhost-user"
+[[nic]]
+name = "more"
+switch = "lan"
+backend = "vhost-user"
+socket = "/run/more"
+[[vm]]
+name = "web"
+memory_bytes = "1 GiB"
+nics = ["web"]
+cpus_max = 4
+"#,
+    )
+}
+
+fn harness() -> Harness {
+    let harness = Harness::new();
+    harness.apply_well(&config());
+    harness
+}
+
+fn work(harness: &Harness, work: VmWork) -> Operation {
+    let operation = harness.node.work_on_vm(&name("web"), work).unwrap();
+    harness.node.wait_operation(operation.id, PATIENCE).unwrap()
+}
+
+fn well(harness: &Harness, asked: VmWork) {
+    let operation = work(harness, asked);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+}
+
+fn state(harness: &Harness) -> VmState {
+    harness.node.vm("web").unwrap().state
+}
+
+fn refusal(harness: &Harness, asked: VmWork) -> String {
+    harness.node.work_on_vm(&name("web"), asked).unwrap_err().message
+}
+
+fn patch(harness: &Harness, patch: &str) {
+    let edit = Edit::Vm(ResourceEdit::Patch(name("web"), patch.as_bytes().to_vec()));
+    let operation = harness.change(edit);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+}
+
+#[test]
+fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
+    let harness = harness();
+    assert_eq!(state(&harness), VmState::Stopped);
+    let folders: Vec<_> = harness.vms.folders().into_iter().collect();
+    assert_eq!(folders, [std::path::Path::new("/run/suimon/vms/web")]);
+    well(&harness, VmWork::Start);
+    let status = harness.node.vm("web").unwrap();
+    assert_eq!((status.state, status.process), (VmState::Running, Some(1)));
+    assert_eq!((status.nics, status.cpus), (vec![name("web")], Some(1)));
+    let spec = harness.vms.spec("web");
+    assert_eq!(spec.nics[0].socket.to_str(), Some("/run/suimon/vms/web/n-web"));
+    assert!(spec.user >= 70_000 && spec.uuid[6] >> 4 == 4, "{spec:?}");
+
+    assert_eq!(refusal(&harness, VmWork::Start), "the VM runs");
+    well(&harness, VmWork::Pause);
+    wait_until("it is paused", || state(&harness) == VmState::Paused);
+    assert!(refusal(&harness, VmWork::Stop(StopVmRequest::default())).contains("resume"));
+    well(&harness, VmWork::Resume);
+    wait_until("it runs", || state(&harness) == VmState::Running);
+    well(&harness, VmWork::Reset);
+    wait_until("it is told", || !harness.events(EventKind::VmReset.id()).is_empty());
+
+    let stop = VmWork::Stop(StopVmRequest { seconds: 60, force: false });
+    let operation = harness.node.work_on_vm(&name("web"), stop).unwrap();
+    wait_until("the guest was asked", || state(&harness) == VmState::Stopping);
+    let is_orderly = true;
+    harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
+    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(state(&harness), VmState::Stopped);
+    for kind in [EventKind::VmCreated, EventKind::VmStarted, EventKind::VmEnded] {
+        assert_eq!(harness.events(kind.id()).len(), 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let gently = VmWork::Stop(StopVmRequest { seconds: 1, force: false });
+    let operation = work(&harness, gently);
+    assert_eq!(operation.state, OperationState::Failed);
+    assert!(operation.error.unwrap().message.contains("suimon vm kill web"));
+    assert_eq!(state(&harness), VmState::Running);
+    well(&harness, VmWork::Stop(StopVmRequest { seconds: 1, force: true }));
+    assert_eq!(state(&harness), VmState::Stopped);
+    assert!(harness.vms.running().is_empty());
+    let absurd = VmWork::Stop(StopVmRequest { seconds: 0, force: false });
+    let error = harness.node.work_on_vm(&name("web"), absurd).unwrap_err();
+    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
+}
+
+#[test]
+fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
+    let harness = harness();
+    for call in ["probe", "prepare", "start"] {
+        harness.vms.refuse(call, VmErrorKind::Host, "there is no QEMU; install it");
+        let operation = work(&harness, VmWork::Start);
+        assert_eq!(operation.error.unwrap().message, "there is no QEMU; install it", "{call}");
+        let status = harness.node.vm("web").unwrap();
+        assert_eq!(status.state, VmState::Stopped);
+        assert_eq!(status.reason.as_deref(), Some("there is no QEMU; install it"));
+    }
+    assert_eq!(harness.events(EventKind::VmFailed.id()).len(), 3);
+    well(&harness, VmWork::Start);
+    assert_eq!(harness.node.vm("web").unwrap().reason, None);
+}
+
+#[test]
+fn a_vm_without_a_folder_is_not_made() {
+    let harness = Harness::new();
+    harness.vms.refuse("prepare", VmErrorKind::Host, "no launcher");
+    let operation = harness.apply(&config());
+    assert_eq!(operation.state, OperationState::Failed);
+    assert_eq!(operation.error.unwrap().resource.as_deref(), Some("vm/web"));
+    assert!(harness.node.vms().is_empty() && harness.store.keys("vms").is_empty());
+    harness.assert_consistent(&[]);
+    harness.apply_well(&config());
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn a_process_that_ends_by_itself_is_told() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let reason = "it was killed by signal 11".to_owned();
+    harness.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
+    wait_until("it is known", || state(&harness) == VmState::Stopped);
+    let status = harness.node.vm("web").unwrap();
+    assert_eq!(status.reason.as_deref(), Some("it was killed by signal 11"));
+    wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
+    well(&harness, VmWork::Start);
+}
+
+#[test]
+fn nics_and_cpus_change_while_it_runs() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    patch(&harness, r#"{"nics": ["web", "more"], "cpus": 2, "memory_bytes": "2 GiB"}"#);
+    wait_until("it has two CPUs", || harness.node.vm("web").unwrap().cpus == Some(2));
+    let status = harness.node.vm("web").unwrap();
+    assert_eq!(status.nics, [name("more"), name("web")]);
+    assert_eq!(status.waits_for_start, ["memory_bytes"]);
+    assert_eq!(harness.vms.told(), ["web plug nic more /run/more", "web SetCpus(2)"]);
+
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    wait_until("it is asked for", || harness.vms.told().len() == 3);
+    assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
+    harness.vms.guest("web", VmNotice::Unplugged { name: "more".to_owned() });
+    wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
+    assert_eq!(harness.vms.told()[2..], ["web unplug nic more"]);
+    wait_until("it is told", || harness.events(EventKind::VmDeviceUnplugged.id()).len() == 1);
+
+    harness.vms.refuse("tell", VmErrorKind::Refused, "the machine has no slot left");
+    patch(&harness, r#"{"nics": ["web", "more"]}"#);
+    let refused = || harness.events(EventKind::VmDeviceRefused.id());
+    wait_until("it is told", || refused().len() == 1);
+    assert!(refused()[0].text.contains("no slot left"));
+    let waits = || harness.node.vm("web").unwrap().waits_for_start;
+    wait_until("it is seen", || waits() == ["memory_bytes", "nic/more"]);
+}
+
+#[test]
+fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let delete = || harness.node.submit(Edit::Vm(ResourceEdit::Delete(name("web"))));
+    let error = delete().unwrap_err().remove(0);
+    assert_eq!(error.code, ErrorCode::InUse);
+    assert!(error.message.contains("suimon vm stop web"), "{error}");
+    let of_nic = harness.node.submit(Edit::Nic(ResourceEdit::Delete(name("web")))).unwrap_err();
+    assert!(of_nic[0].message.starts_with("vm/web refers to it"), "{of_nic:?}");
+    let mut elsewhere = config();
+    elsewhere.host.vm_folder = Some("/elsewhere".into());
+    let error = harness.node.submit(Edit::Apply(Box::new(elsewhere.clone()))).unwrap_err();
+    assert_eq!((error[0].code, error[0].field.as_deref()), (ErrorCode::InUse, Some("vm_folder")));
+
+    well(&harness, VmWork::Kill);
+    harness.apply_well(&elsewhere);
+    assert!(harness.vms.folders().contains(std::path::Path::new("/elsewhere/web")));
+    well(&harness, VmWork::Start);
+    well(&harness, VmWork::Kill);
+    let operation = delete().unwrap();
+    harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    let nic = harness.node.nic("web").unwrap();
+    assert!(nic.condition.reason.unwrap().contains("no VM has it"));
+    harness.assert_consistent(&[]);
+    assert!(harness.node.vms().is_empty() && harness.store.keys("vms").is_empty());
+    assert!(!harness.vms.folders().contains(std::path::Path::new("/elsewhere/web")));
+}
+
+#[test]
+fn the_next_daemon_finds_vms_again() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let uuid = harness.vms.spec("web").uuid;
+    let vms = harness.vms.clone();
+    vms.forget_observers();
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    wait_until("it was found", || state(&harness) == VmState::Running);
+    assert_eq!(harness.events(EventKind::VmFound.id()).len(), 1);
+    vms.guest("web", VmNotice::State(VmRunState::Paused));
+    wait_until("it is heard", || state(&harness) == VmState::Paused);
+    assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
+
+    // Stopped in order, a daemon leaves them as well.
+    harness.node.stop();
+    assert_eq!(vms.running(), ["web"]);
+    let (store, devices) = harness.kill();
+    vms.refuse("adopt", VmErrorKind::Silent, "it has not answered in 10 s");
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    wait_until("it is asked", || harness.events(EventKind::VmLost.id()).len() == 1);
+    assert_eq!(state(&harness), VmState::Lost);
+    assert!(refusal(&harness, VmWork::Pause).contains("suimon vm kill web"));
+    well(&harness, VmWork::Kill);
+    assert!(vms.running().is_empty());
+    well(&harness, VmWork::Start);
+    assert_eq!(vms.spec("web").uuid, uuid);
+}
+
+#[test]
+fn vms_start_with_the_host_and_not_with_each_daemon() {
+    let harness = harness();
+    patch(&harness, r#"{"autostart": true}"#);
+    let vms = harness.vms.clone();
+    vms.reboot("second");
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    wait_until("it was started", || state(&harness) == VmState::Running);
+    well(&harness, VmWork::Kill);
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    harness.apply_well(&config());
+    assert_eq!(state(&harness), VmState::Stopped);
+
+    well(&harness, VmWork::Start);
+    vms.reboot("third");
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms);
+    wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
+    wait_until("it is seen", || state(&harness) == VmState::Stopped);
+}

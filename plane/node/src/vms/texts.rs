@@ -1,0 +1,82 @@
+//! The events of VMs.
+
+use suimon_contract::{EventKind, VmState};
+use suimon_ports::{VmAccelerator, VmFacts, VmIdentity};
+
+use super::VmEntry;
+use crate::events::Draft;
+
+pub(super) fn started(entry: &VmEntry, identity: &VmIdentity, facts: &VmFacts) -> Draft {
+    let by = match facts.accelerator {
+        VmAccelerator::Kvm => "KVM",
+        VmAccelerator::Tcg => "QEMU's own translation (TCG)",
+    };
+    let text = format!("The VM was started; {by} runs it.");
+    Draft::new(EventKind::VmStarted, entry.label(), text)
+        .with("process", identity.process)
+        .with("user", entry.user)
+        .with("cpus", facts.cpus)
+        .with("qemu_version", &facts.qemu_version)
+}
+
+pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
+    let text = format!("The VM could not be started: {reason}");
+    Draft::new(EventKind::VmFailed, entry.label(), text).with("reason", reason)
+}
+
+pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
+    let kind = if is_orderly { EventKind::VmEnded } else { EventKind::VmFailed };
+    let text = format!("The VM does not run any more: {reason}.");
+    Draft::new(kind, entry.label(), text).with("reason", reason)
+}
+
+/// A change of what it does that somebody should know of.
+pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Draft> {
+    let draft = |kind, text: &str| Some(Draft::new(kind, entry.label(), text));
+    match (before, now) {
+        (_, VmState::Paused) => draft(EventKind::VmPaused, "The VM's CPUs stand still."),
+        (VmState::Paused, VmState::Running) => {
+            draft(EventKind::VmResumed, "The VM's CPUs run again.")
+        }
+        (_, VmState::Panicked) => {
+            draft(EventKind::VmPanicked, "The guest has told of its panic and stands still.")
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn reset(entry: &VmEntry) -> Draft {
+    Draft::new(EventKind::VmReset, entry.label(), "The VM was started anew.")
+}
+
+pub(super) fn found(entry: &VmEntry, identity: &VmIdentity) -> Draft {
+    let text = "The VM was found again; it went on meanwhile.";
+    Draft::new(EventKind::VmFound, entry.label(), text).with("process", identity.process)
+}
+
+pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
+    let text = format!("The VM does not answer and is asked again: {reason}");
+    Draft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
+}
+
+pub(super) fn plugged(entry: &VmEntry, what: &str) -> Draft {
+    let text = format!("{what} was plugged in.");
+    Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("device", what)
+}
+
+pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
+    let text = format!("The VM has {cpus} CPUs now.");
+    Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
+}
+
+pub(super) fn unplugged(entry: &VmEntry, what: &str) -> Draft {
+    let text = format!("The guest has let go of {what}.");
+    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what)
+}
+
+pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
+    let text = format!("{what} is as desired from the VM's next start on: {reason}");
+    Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
+        .with("device", what)
+        .with("reason", reason)
+}

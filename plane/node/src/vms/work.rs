@@ -1,0 +1,167 @@
+//! What can be done with a VM, and what stands against it.
+
+use std::os::fd::OwnedFd;
+
+use suimon_contract::{
+    ApiError, ErrorCode, HostConfig, Kind, Name, STOP_SECONDS_MAX, StopVmRequest, VmState,
+};
+
+use super::inbox::Message;
+use crate::edit::not_found;
+use crate::operations::OperationHandle;
+use crate::shared::Shared;
+
+/// What can be done with a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmWork {
+    /// Start it.
+    Start,
+    /// Ask its guest to turn itself off, and wait until it has.
+    Stop(StopVmRequest),
+    /// End it as if its plug was pulled.
+    Kill,
+    /// Stop its CPUs.
+    Pause,
+    /// Let them run again.
+    Resume,
+    /// Start it anew, as a reset button does.
+    Reset,
+}
+
+impl VmWork {
+    /// The word for it: `start`, `stop`, …
+    #[must_use]
+    pub const fn verb(&self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop(_) => "stop",
+            Self::Kill => "kill",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Reset => "reset",
+        }
+    }
+
+    /// Whether it can be done to a VM in this state.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn check(&self, name: &Name, state: VmState) -> Result<(), ApiError> {
+        let command = |verb: &str| format!("`suimon vm {verb} {name}`");
+        let text = match (self, state) {
+            (Self::Start, VmState::Stopped)
+            | (Self::Stop(_), VmState::Running)
+            | (Self::Pause, VmState::Running | VmState::Stopping)
+            | (Self::Resume, VmState::Paused)
+            | (Self::Reset, VmState::Running | VmState::Stopping | VmState::Panicked) => {
+                return Ok(());
+            }
+            (Self::Kill, state) if state != VmState::Stopped && state != VmState::Starting => {
+                return Ok(());
+            }
+            (Self::Start, VmState::Paused) => {
+                format!("the VM runs and is paused; {} lets it go on", command("resume"))
+            }
+            (Self::Start, VmState::Starting) => "the VM is being started".to_owned(),
+            (Self::Start, _) => "the VM runs".to_owned(),
+            (_, VmState::Starting) => "the VM is being started; wait until it runs".to_owned(),
+            (_, VmState::Stopped) => {
+                format!("the VM does not run; {} starts it", command("start"))
+            }
+            (_, VmState::Lost) => {
+                format!("the VM does not answer; {} ends it", command("kill"))
+            }
+            (Self::Stop(_), VmState::Stopping) => {
+                format!("the guest was asked already; {} ends it at once", command("kill"))
+            }
+            (Self::Stop(_), VmState::Panicked) => {
+                format!("the guest has told of its panic; {} ends it", command("kill"))
+            }
+            (Self::Stop(_) | Self::Reset, VmState::Paused) => format!(
+                "the VM is paused and hears nothing; {} lets it go on, {} ends it",
+                command("resume"),
+                command("kill")
+            ),
+            (_, state) => format!("the VM is {state}"),
+        };
+        Err(ApiError::new(ErrorCode::Conflict, text).about(format!("vm/{name}")))
+    }
+}
+
+impl Shared {
+    /// Whether this can be done now.
+    ///
+    /// # Errors
+    /// There is no such VM, or it does not fit what it does.
+    pub(crate) fn check_vm_work(&self, name: &Name, work: VmWork) -> Result<(), ApiError> {
+        let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        if let VmWork::Stop(request) = work {
+            if !(1..=STOP_SECONDS_MAX).contains(&request.seconds) {
+                let text = format!(
+                    "must be a whole number from 1 to {STOP_SECONDS_MAX}, not {}",
+                    request.seconds
+                );
+                let error = ApiError::new(ErrorCode::InvalidValue, text);
+                return Err(error.about(entry.label()).field("seconds"));
+            }
+        }
+        let state = entry.view().state;
+        work.check(name, state)
+    }
+
+    /// Tells a VM's driver to do it; `operation` tells how that goes.
+    pub(crate) fn begin_vm_work(&self, name: &Name, work: VmWork, operation: OperationHandle) {
+        match self.vms.find(name) {
+            Some(entry) => entry.inbox.put(Message::Work(work, Some(operation))),
+            None => operation.end(&Err(not_found(Kind::Vm, name))),
+        }
+    }
+
+    /// VMs that run and would be gone, or cut off from their folder.
+    pub(crate) fn check_vms_stopped(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
+        let gone = from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none());
+        let errors = gone.filter_map(|vm| {
+            let entry = self.vms.find(&vm.name)?;
+            let state = entry.view().state;
+            let text = format!(
+                "the VM is {state}; stop it before it is deleted, with `suimon vm stop {}` or \
+                 `suimon vm kill {}`",
+                vm.name, vm.name
+            );
+            let is_there = state != VmState::Stopped;
+            is_there.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+        });
+        let mut errors: Vec<ApiError> = errors.collect();
+        if from.host.effective_vm_folder() != to.host.effective_vm_folder() {
+            errors.extend(self.running_vm().map(|vm| {
+                let text = format!(
+                    "{vm} runs, and its NICs and disks are in its folder; stop all VMs before \
+                     their folders are elsewhere"
+                );
+                ApiError::new(ErrorCode::InUse, text).about("host").field("vm_folder")
+            }));
+        }
+        errors
+    }
+
+    fn running_vm(&self) -> Option<String> {
+        let all = self.vms.all();
+        let running = all.iter().find(|entry| entry.view().state != VmState::Stopped);
+        running.map(|entry| entry.label())
+    }
+
+    /// A connection to a VM's serial console.
+    ///
+    /// # Errors
+    /// There is no such VM, it does not run, or somebody has its console.
+    pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
+        let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
+        let Some(vm) = vm else {
+            let text = format!("the VM does not run; `suimon vm start {name}` starts it");
+            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+        };
+        let console = vm.console();
+        console.map_err(|error| ApiError::new(ErrorCode::Conflict, error.text).about(entry.label()))
+    }
+}
