@@ -239,10 +239,7 @@ impl Phases {
                 && match key.effect {
                     Effect::Replace => true,
                     Effect::LiveOnTap => vhost_user,
-                    Effect::Live
-                    | Effect::NextBoot
-                    | Effect::NextStart
-                    | Effect::Identity => false,
+                    Effect::Live | Effect::NextBoot | Effect::NextStart | Effect::Identity => false,
                 };
         }
         // Stores come before disks in the order of changes.

@@ -10,8 +10,8 @@ use crate::finding::{Finding, Place};
 use crate::qos_fits::policy_fits;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
-use crate::vm_fits::vm_fits;
 use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
+use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 
 /// An error and the path of the table it is in.

@@ -89,12 +89,7 @@ fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     findings.push(place.finding(ErrorCode::Conflict, "nics", text));
 }
 
-fn disk_fits_vm(
-    place: Place,
-    config: &HostConfig,
-    disk: &DiskConfig,
-    findings: &mut Vec<Finding>,
-) {
+fn disk_fits_vm(place: Place, config: &HostConfig, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(vhost_user) = config.vhost_user_of_disk(disk) else { return };
     if vhost_user.mode == SocketMode::Client {
         let text = format!(

@@ -94,7 +94,7 @@ pub(crate) fn topology(
         })
         .collect();
     let mut ports = Vec::new();
-    for nic in &config.nics {
+    for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
         ports.extend(nic_port(nic, ids));
     }
     for switch in &config.switches {

@@ -31,7 +31,8 @@ impl Plan {
     pub(super) fn all(config: &HostConfig, ids: &Ids) -> Vec<Self> {
         let of_switch = |switch: &suimon_contract::SwitchConfig| {
             let name = switch.uplink.as_ref()?;
-            let nics = config.nics.iter().filter(|nic| nic.switch == switch.name).map(of_nic);
+            let on_it = |nic: &&NicConfig| nic.switch == switch.name && config.is_connected(nic);
+            let nics = config.nics.iter().filter(on_it).map(of_nic);
             let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name);
             let team = config.teams.iter().find(|team| &team.name == name);
             let (vmq, members) = match (uplink, team) {

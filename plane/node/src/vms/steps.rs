@@ -183,6 +183,6 @@ impl Controller {
                 entry.inbox.put(Message::Work(VmWork::Start, None));
             }
         }
-        self.store.commit(&[save_boot(&boot)])
+        if is_new_boot { self.store.commit(&[save_boot(&boot)]) } else { Ok(()) }
     }
 }
