@@ -21,6 +21,7 @@ use crate::queue::{ProcessorVerb, QueueVerb};
 use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::store::StoreVerb;
 use crate::top::TopFlags;
+use crate::vm::VmVerb;
 use crate::vmq::VmqVerb;
 
 /// Look at and change the I/O side of a virtualization host.
@@ -78,6 +79,9 @@ enum Noun {
     /// Storage QoS: minimums and maximums of disks, and what they get.
     #[command(subcommand)]
     Qos(Box<QosVerb>),
+    /// VMs: started, stopped, and what they have.
+    #[command(subcommand)]
+    Vm(Box<VmVerb>),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -148,6 +152,7 @@ impl Cli {
             Noun::Store(verb) => verb.run(context).await,
             Noun::Disk(verb) => verb.run(context).await,
             Noun::Qos(verb) => verb.run(context).await,
+            Noun::Vm(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

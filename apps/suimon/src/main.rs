@@ -39,6 +39,9 @@ mod table;
 mod team_tables;
 mod top;
 mod units;
+mod vm;
+mod vm_console;
+mod vm_tables;
 mod vmq;
 
 use std::process::ExitCode;

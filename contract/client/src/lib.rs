@@ -24,6 +24,7 @@ mod resources;
 mod stores;
 mod stream;
 mod transport;
+mod vms;
 
 pub use client::{CaptureOptions, Captured, Client, EventQuery};
 pub use error::ClientError;

@@ -61,10 +61,19 @@ pub(crate) async fn send(socket: &Path, call: Call) -> Result<Response<Incoming>
     if answer.status().is_success() {
         return Ok(answer);
     }
+    match tokio::time::timeout(ANSWER_TIMEOUT, refusal(answer)).await {
+        Ok(error) => Err(error),
+        Err(_) => Err(timed_out()),
+    }
+}
+
+/// What an answer says that is no success.
+pub(crate) async fn refusal(answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
-    let body =
-        tokio::time::timeout(ANSWER_TIMEOUT, whole(answer)).await.map_err(|_| timed_out())??;
-    Err(refused(status, &body))
+    match whole(answer).await {
+        Ok(body) => refused(status, &body),
+        Err(error) => error,
+    }
 }
 
 /// Sends a request and reads the whole answer as text.

@@ -20,10 +20,12 @@ mod state;
 mod store_jobs;
 mod switches;
 mod vmq;
+mod vms;
 
 use axum::Router;
 use suimon_contract::{
     DiskConfig, NicConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    VmConfig,
 };
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -56,6 +58,8 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(resources::router::<QosPolicyConfig>())
         .merge(resources::router::<DiskConfig>())
         .merge(disk_jobs::router())
+        .merge(resources::router::<VmConfig>())
+        .merge(vms::router())
         .merge(qos::router())
         .merge(vmq::router())
         .merge(queues::router())

@@ -10,7 +10,7 @@ use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
     ApiError, DiskConfig, Name, NicConfig, QosPolicyConfig, Resource, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig,
+    TeamConfig, UplinkConfig, VmConfig,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -145,6 +145,20 @@ impl Served for DiskConfig {
 
     fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
         node.disk(name)
+    }
+}
+
+impl Served for VmConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Vm(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.vms()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.vm(name)
     }
 }
 

@@ -1,0 +1,79 @@
+//! `vm`: what can be done with a VM.
+
+use clap::{Args, Subcommand};
+use suimon_contract::{Name, STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopVmRequest, VmConfig};
+
+use crate::exit::Failure;
+use crate::output::{Context, print};
+use crate::progress::await_end;
+use crate::resource::{Named, OwnVerb, ResourceVerb};
+
+/// Verbs of `vm`.
+pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
+
+/// What only VMs can do.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum OwnVmVerb {
+    /// Start a VM.
+    Start(TellFlags),
+    /// Ask a VM's guest to turn itself off (ACPI), and wait until it has.
+    Stop(StopFlags),
+    /// End a VM at once, as if its plug was pulled.
+    Kill(TellFlags),
+    /// Stop a VM's CPUs.
+    Pause(TellFlags),
+    /// Let a VM's CPUs run again.
+    Resume(TellFlags),
+    /// Start a VM anew, as a reset button does.
+    Reset(TellFlags),
+    /// Use a VM's serial console in this terminal; Ctrl-] leaves it.
+    Console(Named),
+    /// Print the elements of a libvirt domain that has a VM's NICs and disks.
+    Xml(Named),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TellFlags {
+    /// The VM.
+    name: Name,
+    /// Do not wait until it is done.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StopFlags {
+    #[command(flatten)]
+    tell: TellFlags,
+    /// How long the guest is given.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = STOP_SECONDS_DEFAULT,
+        value_parser = clap::value_parser!(u64).range(1..=STOP_SECONDS_MAX)
+    )]
+    seconds: u64,
+    /// End the VM if its guest has not turned itself off by then.
+    #[arg(long)]
+    force: bool,
+}
+
+impl OwnVerb for OwnVmVerb {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = &context.client;
+        let (operation, no_wait) = match self {
+            Self::Console(Named { name }) => return crate::vm_console::run(context, &name).await,
+            Self::Xml(Named { name }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
+            Self::Start(tell) => (client.start_vm(&tell.name).await, tell.no_wait),
+            Self::Kill(tell) => (client.kill_vm(&tell.name).await, tell.no_wait),
+            Self::Pause(tell) => (client.pause_vm(&tell.name).await, tell.no_wait),
+            Self::Resume(tell) => (client.resume_vm(&tell.name).await, tell.no_wait),
+            Self::Reset(tell) => (client.reset_vm(&tell.name).await, tell.no_wait),
+            Self::Stop(StopFlags { tell, seconds, force }) => {
+                let request = StopVmRequest { seconds, force };
+                (client.stop_vm(&tell.name, &request).await, tell.no_wait)
+            }
+        };
+        await_end(context, operation?, no_wait).await
+    }
+}

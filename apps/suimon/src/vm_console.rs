@@ -1,0 +1,91 @@
+//! `vm console`: a guest's serial console in this terminal.
+
+use std::io::{IsTerminal, Write};
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use suimon_contract::Name;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::exit::Failure;
+use crate::output::Context;
+
+/// Ctrl-], as telnet and virsh have it.
+const LEAVE: u8 = 0x1d;
+
+/// Carries bytes between the terminal and the guest until either side ends, or the user types
+/// Ctrl-]. Without a terminal, standard input is carried to its end.
+pub(crate) async fn run(context: &Context, vm: &Name) -> Result<(), Failure> {
+    let console = context.client.vm_console(vm).await?;
+    let raw = RawTerminal::enter()?;
+    if raw.is_some() {
+        eprint!("The console of vm/{vm}; Ctrl-] leaves it.\r\n");
+    }
+    let result = carry(console, raw.is_some()).await;
+    drop(raw);
+    Ok(result?)
+}
+
+async fn carry(
+    console: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    is_terminal: bool,
+) -> std::io::Result<()> {
+    let (mut from_guest, mut to_guest) = tokio::io::split(console);
+    let typed = async {
+        let mut input = tokio::io::stdin();
+        let mut bytes = [0; 1024];
+        loop {
+            let count = input.read(&mut bytes).await?;
+            let typed = bytes.get(..count).unwrap_or_default();
+            let left = typed.iter().position(|byte| *byte == LEAVE).filter(|_| is_terminal);
+            to_guest.write_all(typed.get(..left.unwrap_or(count)).unwrap_or_default()).await?;
+            if left.is_some() {
+                return Ok(());
+            }
+            if count == 0 {
+                // What the guest answers is read on; who asks from a script wants it.
+                return std::future::pending::<std::io::Result<()>>().await;
+            }
+        }
+    };
+    let shown = async {
+        let mut bytes = [0; 4096];
+        loop {
+            let count = from_guest.read(&mut bytes).await?;
+            if count == 0 {
+                return Ok(());
+            }
+            let mut output = std::io::stdout().lock();
+            output.write_all(bytes.get(..count).unwrap_or_default())?;
+            output.flush()?;
+        }
+    };
+    tokio::select! {
+        result = typed => result,
+        result = shown => result,
+    }
+}
+
+/// A terminal that hands every key over as it is typed, until it is dropped.
+struct RawTerminal(Termios);
+
+impl RawTerminal {
+    /// `None` if standard input is no terminal.
+    fn enter() -> std::io::Result<Option<Self>> {
+        let input = std::io::stdin();
+        if !input.is_terminal() {
+            return Ok(None);
+        }
+        let before = tcgetattr(&input)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(&input, OptionalActions::Now, &raw)?;
+        Ok(Some(Self(before)))
+    }
+}
+
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
+        eprintln!();
+    }
+}

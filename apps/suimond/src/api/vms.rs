@@ -1,0 +1,176 @@
+//! Endpoints of what can be done with VMs.
+
+use std::os::fd::OwnedFd;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use suimon_contract::{
+    ApiError, ErrorBody, ErrorCode, Kind, Operation, StopVmRequest, VmConfig, libvirt_elements,
+};
+use suimon_node::VmWork;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::changes::{accepted, name_in_path};
+use crate::api::disk_jobs::request;
+use crate::api::failure::{Failure, InPath};
+use crate::api::state::ApiState;
+
+/// The protocol to which a connection is upgraded that carries a console's bytes.
+const CONSOLE: &str = "suimon-console";
+
+/// The endpoints of work on VMs.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(start))
+        .routes(routes!(stop))
+        .routes(routes!(kill))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(reset))
+        .routes(routes!(console))
+        .routes(routes!(libvirt))
+}
+
+/// Starts the VM. The operation ends when its CPUs run.
+#[utoipa::path(post, path = "/1.0/vms/{name}/start", tag = "vms",
+    operation_id = "start_vm", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn start(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Start).await
+}
+
+/// Presses the VM's power button, and waits until its guest has turned itself off.
+#[utoipa::path(post, path = "/1.0/vms/{name}/stop", tag = "vms",
+    operation_id = "stop_vm", params(("name" = String, Path)), request_body = StopVmRequest,
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn stop(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let asked = if body.is_empty() { StopVmRequest::default() } else { request(&body)? };
+    begin(&state, &name, VmWork::Stop(asked)).await
+}
+
+/// Ends the VM at once, as if its plug was pulled.
+#[utoipa::path(post, path = "/1.0/vms/{name}/kill", tag = "vms",
+    operation_id = "kill_vm", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn kill(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Kill).await
+}
+
+/// Stops the VM's CPUs.
+#[utoipa::path(post, path = "/1.0/vms/{name}/pause", tag = "vms",
+    operation_id = "pause_vm", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn pause(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Pause).await
+}
+
+/// Lets the VM's CPUs run again.
+#[utoipa::path(post, path = "/1.0/vms/{name}/resume", tag = "vms",
+    operation_id = "resume_vm", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn resume(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Resume).await
+}
+
+/// Starts the VM anew, as a reset button does.
+#[utoipa::path(post, path = "/1.0/vms/{name}/reset", tag = "vms",
+    operation_id = "reset_vm", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn reset(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Reset).await
+}
+
+async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, Failure> {
+    let name = name_in_path::<VmConfig>(name)?;
+    state.ask(move |node| node.work_on_vm(&name, work)).await.map(accepted)
+}
+
+/// The VM's serial console: with `Upgrade: suimon-console` the connection carries the bytes of
+/// both directions as they are from then on. One client at a time.
+#[utoipa::path(get, path = "/1.0/vms/{name}/console", tag = "vms",
+    operation_id = "vm_console", params(("name" = String, Path)),
+    responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
+async fn console(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    mut request: Request,
+) -> Result<Response, Failure> {
+    let name = name_in_path::<VmConfig>(&name)?;
+    let asked = request.headers().get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>();
+    let (Some(upgrade), Some(CONSOLE)) = (upgrade, asked) else {
+        let text = format!("a console is no document; ask with the header `Upgrade: {CONSOLE}`");
+        let error = ApiError::new(ErrorCode::Malformed, text);
+        return Err(Failure::with_status(StatusCode::UPGRADE_REQUIRED, error));
+    };
+    let line = state.ask(move |node| node.vm_console(&name)).await?;
+    tokio::spawn(carry(upgrade, line, state.news.ended.clone()));
+    let headers = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static(CONSOLE)),
+    ];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}
+
+/// Carries bytes both ways until one side has enough or the daemon ends.
+async fn carry(upgrade: OnUpgrade, line: OwnedFd, mut ended: watch::Receiver<bool>) {
+    let line = std::os::unix::net::UnixStream::from(line);
+    let line = line.set_nonblocking(true).and_then(|()| UnixStream::from_std(line));
+    let (client, mut line) = match (upgrade.await, line) {
+        (Ok(client), Ok(line)) => (client, line),
+        (Err(error), _) => return tracing::debug!(%error, "a console came to nothing"),
+        (_, Err(error)) => return tracing::warn!(%error, "a console cannot be used"),
+    };
+    let mut client = TokioIo::new(client);
+    tokio::select! {
+        _ = tokio::io::copy_bidirectional(&mut client, &mut line) => {}
+        _ = ended.wait_for(|ended| *ended) => {}
+    }
+}
+
+/// The elements `memoryBacking` and `devices` of a libvirt domain that has the VM's NICs and
+/// disks, for those who start it with libvirt.
+#[utoipa::path(get, path = "/1.0/vms/{name}/libvirt", tag = "vms",
+    operation_id = "vm_libvirt", params(("name" = String, Path)),
+    responses((status = OK, body = String, content_type = "application/xml"),
+        (status = "4XX", body = ErrorBody)))]
+async fn libvirt(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    let name = name_in_path::<VmConfig>(&name)?;
+    let config = state.read(|node| node.config()).await?;
+    let Some(vm) = config.vm(name.as_str()) else {
+        let text = "there is no vm of this name; `suimon vm list` shows those there are";
+        let about = format!("{}/{name}", Kind::Vm.word());
+        return Err(ApiError::new(ErrorCode::NotFound, text).about(about).into());
+    };
+    let headers = [(header::CONTENT_TYPE, "application/xml")];
+    Ok((headers, libvirt_elements(&config, vm)).into_response())
+}
