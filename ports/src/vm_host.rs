@@ -4,11 +4,12 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
 /// What runs a VM's instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmAccelerator {
     /// The CPU, by way of KVM.
     Kvm,
@@ -17,7 +18,7 @@ pub enum VmAccelerator {
 }
 
 /// What a VM starts with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmBoot {
     /// A BIOS, which looks for a system on its disks and CD.
     Bios,
@@ -40,7 +41,7 @@ pub enum VmBoot {
 }
 
 /// How a guest sees a NIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmNicKind {
     /// virtio-net, over a vhost-user socket of ours.
     Virtio,
@@ -50,7 +51,7 @@ pub enum VmNicKind {
 }
 
 /// A NIC of a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmNicSpec {
     /// Its name, which is unique among the VM's NICs.
     pub name: String,
@@ -65,7 +66,7 @@ pub struct VmNicSpec {
 }
 
 /// How a guest sees a disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmDiskKind {
     /// virtio-blk, over a vhost-user socket on which we listen.
     Virtio {
@@ -87,7 +88,7 @@ pub enum VmDiskKind {
 }
 
 /// A disk of a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmDiskSpec {
     /// Its name, which is unique among the VM's disks, and the name of its export.
     pub name: String,
@@ -100,7 +101,7 @@ pub struct VmDiskSpec {
 }
 
 /// A VM as it is to be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmSpec {
     /// Its name: letters, digits, `-`, `_` and `.`, at most 63 bytes; unique on the host.
     pub name: String,
@@ -133,7 +134,7 @@ pub struct VmSpec {
 }
 
 /// What another daemon needs to find a VM again that runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmIdentity {
     /// Its name.
     pub name: String,
@@ -231,7 +232,7 @@ pub enum VmCommand {
 }
 
 /// What kind of trouble there is with a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmErrorKind {
     /// The host cannot run it: no QEMU, no KVM, not enough memory, a file that is missing.
     Host,
@@ -312,6 +313,13 @@ pub trait VmHost: Send + Sync {
     /// It cannot be started, with the end of its log where that tells something; nothing is
     /// left of it.
     fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError>;
+
+    /// Removes the folder of a VM that does not run, with all that is in it, firmware's variables
+    /// included. One that is not there is fine.
+    ///
+    /// # Errors
+    /// The VM runs, or the folder is none of a VM.
+    fn remove(&self, folder: &std::path::Path) -> Result<(), VmError>;
 
     /// Finds a VM again that another daemon has started.
     ///
