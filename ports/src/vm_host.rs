@@ -4,11 +4,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
 /// What runs a VM's instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmAccelerator {
     /// The CPU, by way of KVM.
     Kvm,
@@ -17,12 +18,17 @@ pub enum VmAccelerator {
 }
 
 /// What a VM starts with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmBoot {
     /// A BIOS, which looks for a system on its disks and CD.
     Bios,
-    /// UEFI firmware that the host has, likewise. Its variables are kept in the VM's folder.
-    Uefi,
+    /// UEFI firmware, likewise. The file has its code; its variables are kept in the VM's folder.
+    Uefi {
+        /// The firmware's code.
+        code: PathBuf,
+        /// What its variables are in the beginning.
+        variables: PathBuf,
+    },
     /// A kernel, without firmware's help.
     Direct {
         /// The kernel.
@@ -35,7 +41,7 @@ pub enum VmBoot {
 }
 
 /// How a guest sees a NIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmNicKind {
     /// virtio-net, over a vhost-user socket of ours.
     Virtio,
@@ -45,7 +51,7 @@ pub enum VmNicKind {
 }
 
 /// A NIC of a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmNicSpec {
     /// Its name, which is unique among the VM's NICs.
     pub name: String,
@@ -60,7 +66,7 @@ pub struct VmNicSpec {
 }
 
 /// How a guest sees a disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmDiskKind {
     /// virtio-blk, over a vhost-user socket on which we listen.
     Virtio {
@@ -82,7 +88,7 @@ pub enum VmDiskKind {
 }
 
 /// A disk of a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmDiskSpec {
     /// Its name, which is unique among the VM's disks, and the name of its export.
     pub name: String,
@@ -95,7 +101,7 @@ pub struct VmDiskSpec {
 }
 
 /// A VM as it is to be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmSpec {
     /// Its name: letters, digits, `-`, `_` and `.`, at most 63 bytes; unique on the host.
     pub name: String,
@@ -128,7 +134,7 @@ pub struct VmSpec {
 }
 
 /// What another daemon needs to find a VM again that runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmIdentity {
     /// Its name.
     pub name: String,
@@ -226,7 +232,7 @@ pub enum VmCommand {
 }
 
 /// What kind of trouble there is with a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmErrorKind {
     /// The host cannot run it: no QEMU, no KVM, not enough memory, a file that is missing.
     Host,
@@ -281,6 +287,9 @@ pub trait Vm: Send + Sync {
 
 /// Starts VMs and finds them again.
 pub trait VmHost: Send + Sync {
+    /// UEFI firmware that VMs of the host can start with; `None` if it has none.
+    fn uefi(&self) -> Option<VmBoot>;
+
     /// The VMs that run on the host, whoever has started them.
     ///
     /// # Errors
@@ -300,10 +309,11 @@ pub trait VmHost: Send + Sync {
     /// [`VmErrorKind::Gone`]: it is not there any more. Others: it cannot be ended.
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError>;
 
-    /// Removes a VM's folder with all that the VM has left in it.
+    /// Removes the folder of a VM that does not run, with all that is in it, firmware's variables
+    /// included. One that is not there is fine.
     ///
     /// # Errors
-    /// It cannot be removed, or a VM that runs has it.
+    /// The VM runs, or the folder is none of a VM.
     fn remove(&self, folder: &Path) -> Result<(), VmError>;
 
     /// Makes the VM's folder, which the VM's group may enter. Sockets in it are for that group.

@@ -41,6 +41,20 @@ pub struct Arguments {
     #[arg(long, requires = "config")]
     pub check: bool,
 
+    /// Be the launcher of VMs instead of the daemon: listen on this Unix socket for daemons, and
+    /// start and end VMs for them. A daemon starts one itself if none answers beside its API's
+    /// socket (`launcher.sock`).
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "check"])]
+    pub vm_launcher: Option<PathBuf>,
+
+    /// The launcher's: folder in which each VM has one, the `vm_folder` of the host file.
+    #[arg(long, value_name = "DIR", requires = "vm_launcher", default_value = "/run/suimon/vms")]
+    pub vm_folder: PathBuf,
+
+    /// The launcher's: end when no VM runs and no daemon is connected.
+    #[arg(long, requires = "vm_launcher")]
+    pub vm_launcher_ends: bool,
+
     /// Only print the API's OpenAPI document.
     #[arg(long)]
     pub print_openapi: bool,

@@ -31,6 +31,7 @@ use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
+use crate::vm_factory::{FoundLauncher, launch};
 
 /// Threads of the control plane: requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
@@ -65,6 +66,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         print_openapi()
     } else if let (true, Some(file)) = (arguments.check, &arguments.config) {
         check(file)
+    } else if let Some(socket) = &arguments.vm_launcher {
+        let launched = start_log(&arguments.log)
+            .and_then(|()| launch(socket, &arguments.vm_folder, arguments.vm_launcher_ends));
+        launched.map_err(Stopped::Host)
     } else {
         start_log(&arguments.log).map_err(Stopped::Host).and_then(|()| serve_host(arguments))
     };
@@ -135,13 +140,15 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read while the process may still read everything.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
+    let wanted = stored_host(&store).context("desired state cannot be restored")?;
+    let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
+    // Started while the process may still start programs.
+    let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
     let confinement = confine(arguments)?;
 
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
-    let wanted = stored_host(&store).context("desired state cannot be restored")?;
-    let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
     let storage = StoragePlane::new(Arc::new(UringSource));
     let plane = start_plane(&wanted, &runtime, &storage)?;
     let (sender, news) = NewsSender::new();
@@ -154,6 +161,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         devices: devices.clone(),
         members: devices,
         disks: host_disks(storage, &confinement),
+        vms: launcher.parts(&confinement),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),

@@ -122,9 +122,9 @@ async fn console(
     mut request: Request,
 ) -> Result<Response, Failure> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let asked = request.headers().get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    let asked = request.headers().get(header::UPGRADE).is_some_and(|asked| asked == CONSOLE);
     let upgrade = request.extensions_mut().remove::<OnUpgrade>();
-    let (Some(upgrade), Some(CONSOLE)) = (upgrade, asked) else {
+    let Some(upgrade) = upgrade.filter(|_| asked) else {
         let text = format!("a console is no document; ask with the header `Upgrade: {CONSOLE}`");
         let error = ApiError::new(ErrorCode::Malformed, text);
         return Err(Failure::with_status(StatusCode::UPGRADE_REQUIRED, error));

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use suimon_ports::{
-    Vm, VmAccelerator, VmCommand, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNotice,
-    VmObserver, VmRunState, VmSpec,
+    Vm, VmAccelerator, VmBoot, VmCommand, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity,
+    VmNotice, VmObserver, VmRunState, VmSpec,
 };
 
 use crate::VmParts;
@@ -114,6 +114,10 @@ fn gone() -> VmError {
 }
 
 impl VmHost for FakeVms {
+    fn uefi(&self) -> Option<VmBoot> {
+        None
+    }
+
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
         Ok(self.world().running.iter().map(|(name, guest)| identity(name, guest)).collect())
     }

@@ -13,7 +13,7 @@ use super::VmEntry;
 use super::entry::RunView;
 use super::inbox::{Ear, Heard, Message, News};
 use super::records::{StoredRun, StoredVm, save_vm};
-use super::spec::vm_spec;
+use super::spec::{boot, vm_spec};
 use super::texts;
 use super::work::VmWork;
 use crate::events::Draft;
@@ -146,8 +146,13 @@ impl Driver {
     }
 
     fn start_as(&mut self, config: &HostConfig, vm: VmConfig) -> Result<(), ApiError> {
-        let spec = vm_spec(config, &vm, &self.entry);
         let host = self.shared.vms.parts.host.clone();
+        let Some(boot) = boot(&vm, host.as_ref()) else {
+            let text = "the host has no UEFI firmware for VMs; install it (on Debian the package \
+                        ovmf), or set firmware = \"bios\"";
+            return Err(self.error(ErrorCode::DeviceMissing, text).field("firmware"));
+        };
+        let spec = vm_spec(config, &vm, &self.entry, boot);
         let mut stored = StoredRun {
             folder: spec.folder.clone(),
             process: None,

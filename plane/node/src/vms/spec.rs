@@ -3,12 +3,14 @@
 use suimon_contract::{
     ByteSize, DiskConfig, HostConfig, Name, NicConfig, VmAccelerator, VmConfig, VmFirmware,
 };
-use suimon_ports::{self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec, VmSpec};
+use suimon_ports::{
+    self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmHost, VmNicKind, VmNicSpec, VmSpec,
+};
 
 use super::VmEntry;
 
 /// How a VM is started.
-pub(super) fn vm_spec(config: &HostConfig, vm: &VmConfig, entry: &VmEntry) -> VmSpec {
+pub(super) fn vm_spec(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) -> VmSpec {
     VmSpec {
         name: vm.name.to_string(),
         uuid: entry.uuid,
@@ -23,24 +25,25 @@ pub(super) fn vm_spec(config: &HostConfig, vm: &VmConfig, entry: &VmEntry) -> Vm
             VmAccelerator::Kvm => Some(ports::VmAccelerator::Kvm),
             VmAccelerator::Tcg => Some(ports::VmAccelerator::Tcg),
         },
-        boot: boot(vm),
+        boot,
         nics: vm.nics.iter().filter_map(|nic| nic_spec(config, nic)).collect(),
         disks: vm.disks.iter().filter_map(|disk| disk_spec(config, disk)).collect(),
         cdrom: vm.cdrom.clone(),
     }
 }
 
-fn boot(vm: &VmConfig) -> VmBoot {
+/// What a VM starts with; `None` if that is UEFI and the host has none.
+pub(super) fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
     if let Some(kernel) = &vm.kernel {
-        return VmBoot::Direct {
+        return Some(VmBoot::Direct {
             kernel: kernel.clone(),
             initrd: vm.initrd.clone(),
             command_line: vm.command_line.clone().unwrap_or_default(),
-        };
+        });
     }
     match vm.firmware {
-        VmFirmware::Bios => VmBoot::Bios,
-        VmFirmware::Uefi => VmBoot::Uefi,
+        VmFirmware::Bios => Some(VmBoot::Bios),
+        VmFirmware::Uefi => host.uefi(),
     }
 }
 

@@ -1,0 +1,134 @@
+//! Brings VMs to the node: finds or starts their launcher, before the daemon gives up starting
+//! programs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use suimon_confine::{Confinement, Role};
+use suimon_node::VmParts;
+use suimon_ports::{
+    ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmSpec,
+};
+use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
+
+/// The launcher's socket is beside the API's.
+const LAUNCHER_SOCKET: &str = "launcher.sock";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// A launcher that is there, or why there is none.
+pub(crate) struct FoundLauncher {
+    socket: PathBuf,
+    result: Result<()>,
+    boot_id: String,
+}
+
+impl FoundLauncher {
+    /// Finds the launcher of the daemon whose API is at `api_socket`, or starts one whose VMs
+    /// have their folders in `folder`. The process may not be confined yet.
+    pub(crate) fn find_or_start(api_socket: &Path, folder: &Path) -> Self {
+        let socket = api_socket.with_file_name(LAUNCHER_SOCKET);
+        let result = Self::start(&socket, folder);
+        let boot_id = std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
+        Self { socket, result, boot_id }
+    }
+
+    fn start(socket: &Path, folder: &Path) -> Result<()> {
+        let program = std::env::current_exe().context("the daemon's own program")?;
+        let mut command = Command::new(program);
+        command.arg("--vm-launcher").arg(socket).arg("--vm-folder").arg(folder);
+        command.arg("--vm-launcher-ends");
+        let is_new = start_launcher(socket, command)?;
+        tracing::info!(socket = %socket.display(), is_new, "the launcher of VMs is there");
+        Ok(())
+    }
+
+    /// What VMs need.
+    pub(crate) fn parts(self, confinement: &Confinement) -> VmParts {
+        let confinement = confinement.clone();
+        let on_start: ThreadStart =
+            Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
+        let found = self.result.map_err(|error| format!("{error:#}"));
+        let connected = found
+            .and_then(|()| QemuHost::connect(&self.socket, on_start).map_err(|error| error.text));
+        let host: Arc<dyn VmHost> = match connected {
+            Ok(host) => Arc::new(host),
+            Err(reason) => {
+                tracing::warn!(reason, "no VM can be started");
+                Arc::new(NoVms { reason })
+            }
+        };
+        VmParts { host, boot_id: self.boot_id }
+    }
+}
+
+/// Is the launcher, until no VM needs it, or for as long as it is not ended.
+pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Result<()> {
+    let spec = LauncherSpec {
+        socket: socket.to_owned(),
+        root: folder.to_owned(),
+        qemu: None,
+        ends_unneeded,
+    };
+    let launcher = Launcher::open(&spec).context("--vm-launcher")?;
+    launcher.serve().context("--vm-launcher")
+}
+
+/// A host on which no VM can be started.
+struct NoVms {
+    reason: String,
+}
+
+impl NoVms {
+    fn error<T>(&self) -> Result<T, VmError> {
+        let text = format!(
+            "no VM can be started, because the launcher of VMs is not there ({}); mend that and \
+             start the daemon again",
+            self.reason
+        );
+        Err(VmError::new(VmErrorKind::Host, text))
+    }
+}
+
+impl VmHost for NoVms {
+    fn uefi(&self) -> Option<VmBoot> {
+        None
+    }
+
+    fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+        self.error()
+    }
+
+    fn probe(&self, _spec: &VmSpec) -> Result<(), VmError> {
+        self.error()
+    }
+
+    fn kill(&self, _identity: &VmIdentity) -> Result<(), VmError> {
+        self.error()
+    }
+
+    fn remove(&self, _folder: &Path) -> Result<(), VmError> {
+        self.error()
+    }
+
+    fn prepare(&self, _folder: &Path, _user: u32) -> Result<(), VmError> {
+        self.error()
+    }
+
+    fn start(
+        &self,
+        _spec: &VmSpec,
+        _observer: Arc<dyn VmObserver>,
+    ) -> Result<Box<dyn Vm>, VmError> {
+        self.error()
+    }
+
+    fn adopt(
+        &self,
+        _identity: &VmIdentity,
+        _observer: Arc<dyn VmObserver>,
+    ) -> Result<Box<dyn Vm>, VmError> {
+        self.error()
+    }
+}

@@ -1,0 +1,79 @@
+//! Sockets that QEMU connects to by itself.
+
+use serde_json::{Map, Value, json};
+
+use crate::version::Version;
+
+/// Since this version the pause is told in milliseconds; the older word goes away.
+const IN_MILLISECONDS: Version = Version::new(9, 2, 0);
+/// Since this version `-netdev stream` connects again.
+const STREAMS_RECONNECT: Version = Version::new(8, 0, 0);
+
+/// Whether and how QEMU connects again after a connection has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reconnect {
+    /// It does not.
+    Never,
+    /// After a second, in the words of QEMU before 9.2.
+    Second,
+    /// After a second, in the words of QEMU 9.2 and later.
+    Milliseconds,
+}
+
+impl Reconnect {
+    /// How a socket chardev of this version does.
+    pub fn of_chardev(version: Version) -> Self {
+        if version >= IN_MILLISECONDS { Self::Milliseconds } else { Self::Second }
+    }
+
+    /// How a stream netdev of this version does: not at all before 8.0.
+    pub fn of_stream(version: Version) -> Self {
+        if version >= STREAMS_RECONNECT { Self::of_chardev(version) } else { Self::Never }
+    }
+
+    const fn option(self) -> Option<(&'static str, u32)> {
+        match self {
+            Self::Never => None,
+            Self::Second => Some(("reconnect", 1)),
+            Self::Milliseconds => Some(("reconnect-ms", 1000)),
+        }
+    }
+
+    pub(crate) fn add_to(self, object: &mut Map<String, Value>) {
+        if let Some((name, value)) = self.option() {
+            object.insert(name.to_owned(), json!(value));
+        }
+    }
+}
+
+/// The value of `-chardev` for a socket that QEMU connects to; QEMU takes no JSON there.
+pub fn chardev_words(id: &str, path: &str, reconnect: Reconnect) -> String {
+    // In QEMU's lists of options, two commas stand for one.
+    let mut words = format!("socket,id={id},path={}", path.replace(',', ",,"));
+    if let Some((name, value)) = reconnect.option() {
+        words.push_str(&format!(",{name}={value}"));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Reconnect, chardev_words};
+    use crate::version::Version;
+
+    #[test]
+    fn a_path_stays_one_value() {
+        let words = chardev_words("nic-a", "/run/a,server=on,b", Reconnect::Second);
+        assert_eq!(words, "socket,id=nic-a,path=/run/a,,server=on,,b,reconnect=1");
+    }
+
+    #[test]
+    fn each_version_is_told_in_its_own_words() {
+        let old = Version::new(7, 2, 22);
+        assert_eq!(Reconnect::of_chardev(old), Reconnect::Second);
+        assert_eq!(Reconnect::of_stream(old), Reconnect::Never);
+        assert_eq!(Reconnect::of_stream(Version::new(8, 0, 0)), Reconnect::Second);
+        assert_eq!(Reconnect::of_chardev(Version::new(10, 0, 0)), Reconnect::Milliseconds);
+        assert_eq!(Reconnect::of_stream(Version::new(9, 2, 0)), Reconnect::Milliseconds);
+    }
+}

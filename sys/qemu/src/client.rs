@@ -1,0 +1,141 @@
+//! The daemon's side of the launcher.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use suimon_ports::{VmError, VmErrorKind, VmIdentity};
+
+use crate::peer::{connect_to, receive_message, send_message, wait_readable};
+use crate::wire::{Answer, Ended, Envelope, PROTOCOL, Request};
+
+/// Looking for KVM, making memory and ending a process take some seconds each.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Where the launcher listens. Each request has a connection of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct LauncherClient {
+    socket: PathBuf,
+}
+
+fn gone(path: &Path, error: &io::Error) -> VmError {
+    let path = path.display();
+    let hint = "start the daemon again, which starts it, or `suimond --vm-launcher`";
+    let text = format!("the launcher of VMs does not answer at {path} ({error}): {hint}");
+    VmError::new(VmErrorKind::Host, text)
+}
+
+fn nonsense() -> VmError {
+    let text = "the launcher of VMs answers something else than it was asked; is it of another \
+                version? End it (VMs go on) and start the daemon again";
+    VmError::new(VmErrorKind::Host, text)
+}
+
+impl LauncherClient {
+    pub(crate) fn new(socket: &Path) -> Self {
+        Self { socket: socket.to_owned() }
+    }
+
+    /// A connection, which keeps a launcher alive that ends when nobody needs it.
+    pub(crate) fn connect(&self) -> Result<OwnedFd, VmError> {
+        connect_to(&self.socket).map_err(|error| gone(&self.socket, &error))
+    }
+
+    fn send(&self, request: Request) -> Result<OwnedFd, VmError> {
+        let connection = self.connect()?;
+        let envelope = Envelope { protocol: PROTOCOL, request };
+        send_message(&connection, &envelope).map_err(|error| gone(&self.socket, &error))?;
+        Ok(connection)
+    }
+
+    /// Asks for something and waits for the answer.
+    pub(crate) fn ask(&self, request: Request) -> Result<Answer, VmError> {
+        let connection = self.send(request)?;
+        let failed = |error| gone(&self.socket, &error);
+        let [has_come] = wait_readable([connection.as_fd()], Some(LIMIT)).map_err(failed)?;
+        if !has_come {
+            let text = format!("the launcher of VMs said nothing for {} s", LIMIT.as_secs());
+            return Err(VmError::new(VmErrorKind::Silent, text));
+        }
+        let answer = receive_message(&connection).map_err(failed)?;
+        match answer.ok_or_else(|| gone(&self.socket, &io::ErrorKind::UnexpectedEof.into()))? {
+            Answer::Refused { kind, text } => Err(VmError::new(kind, text)),
+            answer => Ok(answer),
+        }
+    }
+
+    /// Asks for something that is done without another word.
+    pub(crate) fn do_it(&self, request: Request) -> Result<(), VmError> {
+        match self.ask(request)? {
+            Answer::Done => Ok(()),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// Starts a process.
+    pub(crate) fn start(
+        &self,
+        spec: &suimon_ports::VmSpec,
+    ) -> Result<crate::wire::Started, VmError> {
+        match self.ask(Request::Start(Box::new(spec.clone())))? {
+            Answer::Started(started) => Ok(started),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// VMs whose processes are there.
+    pub(crate) fn list(&self) -> Result<Vec<VmIdentity>, VmError> {
+        match self.ask(Request::List)? {
+            Answer::Vms(vms) => Ok(vms),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// A connection on which the end of a process will be told.
+    pub(crate) fn watch(&self, identity: &VmIdentity) -> Result<Watch, VmError> {
+        Ok(Watch { connection: self.send(Request::Watch(identity.clone()))? })
+    }
+}
+
+/// Hears from the launcher how a process ends.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    connection: OwnedFd,
+}
+
+/// What a [`Watch`] heard.
+#[derive(Clone, Debug)]
+pub(crate) enum Heard {
+    /// The process has ended.
+    Ended(Ended),
+    /// The launcher has; the process may go on.
+    Nothing,
+}
+
+impl Watch {
+    pub(crate) fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.connection.as_fd()
+    }
+
+    /// Reads what was told; blocks until something is.
+    pub(crate) fn read(&self) -> Heard {
+        match receive_message(&self.connection) {
+            Ok(Some(Answer::Ended(ended))) => Heard::Ended(ended),
+            _ => Heard::Nothing,
+        }
+    }
+
+    /// What was told within this time.
+    pub(crate) fn read_within(&self, limit: Duration) -> Option<Heard> {
+        match wait_readable([self.descriptor()], Some(limit)) {
+            Ok([true]) => Some(self.read()),
+            _ => None,
+        }
+    }
+
+    /// Has the process ended by the launcher.
+    pub(crate) fn kill(&self) {
+        let _ = send_message(&self.connection, &());
+    }
+}

@@ -1,0 +1,204 @@
+//! From a VM's description to the words that start QEMU.
+//!
+//! Whatever comes from the description is a word of its own or a value of JSON, wherever QEMU
+//! takes that; a path in a list of options has its commas doubled.
+
+use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmSpec};
+use suimon_qmp::{BlockNode, Device, chardev_words};
+
+use crate::devices::{Attachment, Backend, Machine, port_id, text};
+use crate::spec_check::PORTS;
+
+/// Descriptors that QEMU inherits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inherited {
+    /// The socket on which its monitor listens.
+    pub(crate) monitor: i32,
+    /// The socket on which its serial console listens.
+    pub(crate) console: i32,
+    /// What the guest writes there is kept here.
+    pub(crate) console_log: i32,
+}
+
+/// The firmware's variables, in the VM's folder, in which QEMU is started.
+pub(crate) const VARIABLES: &str = "uefi-variables.bin";
+
+/// Where the root ports are, eight at each of two places, away from those that QEMU hands out.
+const PORTS_AT: u32 = 0x10;
+const PORTS_EACH: usize = 8;
+
+struct Words(Vec<String>);
+
+impl Words {
+    fn add(&mut self, option: &str, value: impl Into<String>) {
+        self.0.extend([option.to_owned(), value.into()]);
+    }
+
+    fn device(&mut self, device: &Device) {
+        self.add("-device", device.to_json().to_string());
+    }
+
+    fn attachment(&mut self, attachment: Attachment, boot_index: Option<usize>) {
+        for backend in attachment.backends {
+            match backend {
+                Backend::Chardev { id, path, reconnect } => {
+                    self.add("-chardev", chardev_words(&id, &path, reconnect));
+                }
+                Backend::Netdev(netdev) => self.add("-netdev", netdev.to_json().to_string()),
+                Backend::Block(node) => self.add("-blockdev", node.to_json().to_string()),
+            }
+        }
+        let device = attachment.device;
+        self.device(&match boot_index {
+            Some(index) => device.with("bootindex", index),
+            None => device,
+        });
+    }
+}
+
+/// The words behind QEMU's name. The description has been checked.
+pub(crate) fn command_line(spec: &VmSpec, machine: Machine, inherited: Inherited) -> Vec<String> {
+    let mut words = Words(Vec::new());
+    add_machine(&mut words, spec, machine.accelerator);
+    add_lines(&mut words, inherited);
+    add_boot(&mut words, &spec.boot);
+    for number in 0..PORTS {
+        words.device(&root_port(number));
+    }
+    add_devices(&mut words, spec, machine);
+    words.0
+}
+
+fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
+    words.add("-name", format!("guest={},debug-threads=on", spec.name));
+    words.0.extend(["-nodefaults", "-no-user-config", "-S"].map(str::to_owned));
+    words.add("-display", "none");
+    let sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+    words.add("-sandbox", sandbox);
+    let flash = match &spec.boot {
+        VmBoot::Uefi { .. } => ",pflash0=uefi-code,pflash1=uefi-variables",
+        VmBoot::Bios | VmBoot::Direct { .. } => "",
+    };
+    words.add("-machine", format!("q35,memory-backend=memory{flash}"));
+    let (accel, cpu) = match accelerator {
+        VmAccelerator::Kvm => ("kvm", "host"),
+        VmAccelerator::Tcg => ("tcg", "max"),
+    };
+    words.add("-accel", accel);
+    words.add("-cpu", cpu);
+    words.add("-smp", format!("cpus={},maxcpus={}", spec.cpus, spec.cpus_max));
+    words.add("-m", format!("{}M", spec.memory_bytes >> 20));
+    // Switch and disks reach the guest's memory through this file.
+    let memory = serde_json::json!({
+        "qom-type": "memory-backend-memfd",
+        "id": "memory",
+        "size": spec.memory_bytes,
+        "share": true,
+        "hugetlb": spec.huge_pages,
+    });
+    words.add("-object", memory.to_string());
+    words.add("-uuid", uuid(spec.uuid));
+    // A guest that has told of its panic stands still, so that somebody can look at it.
+    words.add("-action", "panic=pause");
+    words.device(&Device::new("pvpanic"));
+    words.device(&Device::new("virtio-rng-pci"));
+    words.add("-msg", "timestamp=on");
+}
+
+fn add_lines(words: &mut Words, inherited: Inherited) {
+    let Inherited { monitor, console, console_log } = inherited;
+    words.add("-chardev", format!("socket,id=qmp,fd={monitor},server=on,wait=off"));
+    words.add("-mon", "chardev=qmp,mode=control");
+    words.add("-add-fd", format!("fd={console_log},set=1"));
+    let log = "logfile=/dev/fdset/1,logappend=on";
+    words.add("-chardev", format!("socket,id=console,fd={console},server=on,wait=off,{log}"));
+    words.add("-serial", "chardev:console");
+}
+
+fn add_boot(words: &mut Words, boot: &VmBoot) {
+    match boot {
+        VmBoot::Bios => {}
+        VmBoot::Uefi { code, .. } => {
+            for (name, path, is_read_only) in
+                [("uefi-code", text(code), true), ("uefi-variables", VARIABLES.to_owned(), false)]
+            {
+                let node = BlockNode::File { name: name.to_owned(), path, is_read_only };
+                words.add("-blockdev", node.to_json().to_string());
+            }
+        }
+        VmBoot::Direct { kernel, initrd, command_line } => {
+            words.add("-kernel", text(kernel));
+            if let Some(initrd) = initrd {
+                words.add("-initrd", text(initrd));
+            }
+            words.add("-append", command_line.as_str());
+        }
+    }
+}
+
+fn root_port(number: usize) -> Device {
+    let (slot, function) = (number / PORTS_EACH, number % PORTS_EACH);
+    Device::new("pcie-root-port")
+        .with("id", port_id(number))
+        .with("bus", "pcie.0")
+        .with("addr", format!("{:x}.{function}", PORTS_AT as usize + slot))
+        .with("multifunction", function == 0)
+        .with("chassis", number + 1)
+}
+
+/// NICs first, then virtio disks, each behind the next root port; emulated disks on controllers
+/// that PCs have always had.
+fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
+    if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
+        words.device(&Device::new("piix3-ide").with("id", "piix"));
+    }
+    let mut ports = (0..PORTS).map(port_id);
+    for (nic, port) in spec.nics.iter().zip(ports.by_ref()) {
+        words.attachment(machine.nic(nic, &port), None);
+    }
+    let (mut ide, mut sata) = (0, 0);
+    for (index, disk) in spec.disks.iter().enumerate() {
+        let attachment = match &disk.kind {
+            VmDiskKind::Virtio { socket, queues } => {
+                ports.next().map(|port| machine.virtio_disk(&disk.name, socket, *queues, &port))
+            }
+            VmDiskKind::Ide { .. } => {
+                let place = machine.emulated_disk(disk, &format!("piix.{}", ide / 2), ide % 2);
+                ide += 1;
+                place
+            }
+            VmDiskKind::Sata { .. } => {
+                let place = machine.emulated_disk(disk, &format!("ide.{sata}"), 0);
+                sata += 1;
+                place
+            }
+        };
+        if let Some(attachment) = attachment {
+            words.attachment(attachment, Some(index));
+        }
+    }
+    if let Some(cdrom) = &spec.cdrom {
+        let name = "cdrom".to_owned();
+        let node = BlockNode::File { name, path: text(cdrom), is_read_only: true };
+        words.add("-blockdev", node.to_json().to_string());
+        let drive = Device::new("ide-cd").with("id", "cdrom").with("bus", "ide.5");
+        words.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len()));
+    }
+}
+
+fn uuid(bytes: [u8; 16]) -> String {
+    let hex = |byte: &u8| format!("{byte:02x}");
+    let digits: String = bytes.iter().map(hex).collect();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if matches!(at, 8 | 12 | 16 | 20) {
+            text.push('-');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "command_line_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+//! A VM's NICs and disks in QEMU's words, when it is started and while it runs.
+
+use std::path::Path;
+
+use suimon_ports::{VmAccelerator, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec};
+use suimon_qmp::{BlockNode, Command, Device, Netdev, Reconnect, Version};
+
+/// For so many seconds a guest's requests wait for a server of disks that is gone: long enough to
+/// replace a daemon by hand.
+const NBD_WAITS: u32 = 600;
+/// Descriptors of a NIC's rings; QEMU's own 256 are few for 64 KB frames.
+const RING_SIZE: u16 = 1024;
+
+/// What stands between a device and its socket. Added before the device and taken away after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Chardev { id: String, path: String, reconnect: Reconnect },
+    Netdev(Netdev),
+    Block(BlockNode),
+}
+
+impl Backend {
+    /// The command that adds it to a VM that runs.
+    pub(crate) fn add(&self) -> Command {
+        match self.clone() {
+            Self::Chardev { id, path, reconnect } => Command::ChardevAdd { id, path, reconnect },
+            Self::Netdev(netdev) => Command::NetdevAdd(netdev),
+            Self::Block(node) => Command::BlockdevAdd(node),
+        }
+    }
+
+    /// The command that takes it away.
+    pub(crate) fn remove(&self) -> Command {
+        match self.clone() {
+            Self::Chardev { id, .. } => Command::ChardevRemove { id },
+            Self::Netdev(Netdev::VhostUser { id, .. } | Netdev::Stream { id, .. }) => {
+                Command::NetdevDel { id }
+            }
+            Self::Block(BlockNode::Nbd { name, .. } | BlockNode::File { name, .. }) => {
+                Command::BlockdevDel { name }
+            }
+        }
+    }
+}
+
+/// A device and all that stands behind it, first things first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Attachment {
+    pub(crate) id: String,
+    pub(crate) backends: Vec<Backend>,
+    pub(crate) device: Device,
+}
+
+/// What devices are made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    pub(crate) version: Version,
+    pub(crate) accelerator: VmAccelerator,
+}
+
+pub(crate) fn nic_id(name: &str) -> String {
+    format!("nic-{name}")
+}
+
+pub(crate) fn disk_id(name: &str) -> String {
+    format!("disk-{name}")
+}
+
+/// The id of a root port, behind which a device can be plugged.
+pub(crate) fn port_id(number: usize) -> String {
+    format!("port{number}")
+}
+
+/// The name of a disk's node. QEMU takes 31 bytes, fewer than a disk's name has; two names with
+/// the same number (FNV-1a, 64 bits) would be refused by QEMU.
+pub(crate) fn node_name(disk: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    format!("disk-{:016x}", disk.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+pub(crate) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl Machine {
+    /// The MSI-X vectors of a vhost-user device that needs this many.
+    ///
+    /// Without KVM, QEMU (7.2, and those after it as far as is known) crashes as soon as a guest
+    /// masks a vector of such a device; an interrupt line serves as well.
+    const fn vectors(self, needed: u16) -> u16 {
+        match self.accelerator {
+            VmAccelerator::Kvm => needed,
+            VmAccelerator::Tcg => 0,
+        }
+    }
+
+    /// A NIC behind this bus.
+    pub(crate) fn nic(self, nic: &VmNicSpec, bus: &str) -> Attachment {
+        let id = nic_id(&nic.name);
+        let path = text(&nic.socket);
+        let (backends, device) = match nic.kind {
+            VmNicKind::Virtio => {
+                let reconnect = Reconnect::of_chardev(self.version);
+                let chardev = Backend::Chardev { id: id.clone(), path, reconnect };
+                let queues = nic.queue_pairs;
+                let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queues };
+                let device = Device::new("virtio-net-pci")
+                    .with("mq", queues > 1)
+                    .with("vectors", self.vectors(queues * 2 + 2))
+                    .with("rx_queue_size", RING_SIZE)
+                    .with("tx_queue_size", RING_SIZE);
+                (vec![chardev, Backend::Netdev(netdev)], device)
+            }
+            VmNicKind::Legacy => {
+                let reconnect = Reconnect::of_stream(self.version);
+                let netdev = Netdev::Stream { id: id.clone(), path, reconnect };
+                (vec![Backend::Netdev(netdev)], Device::new("e1000e"))
+            }
+        };
+        // Without its ROM for starting from the network, which is a file that QEMU's packages
+        // only recommend.
+        let mut device = device
+            .with("id", id.as_str())
+            .with("bus", bus)
+            .with("netdev", id.as_str())
+            .with("romfile", "");
+        if let Some(mac) = nic.mac {
+            device = device.with("mac", mac.to_string());
+        }
+        Attachment { id, backends, device }
+    }
+
+    /// A virtio disk behind this bus.
+    pub(crate) fn virtio_disk(
+        self,
+        name: &str,
+        socket: &Path,
+        queues: u16,
+        bus: &str,
+    ) -> Attachment {
+        let id = disk_id(name);
+        let reconnect = Reconnect::of_chardev(self.version);
+        let chardev = Backend::Chardev { id: id.clone(), path: text(socket), reconnect };
+        let device = Device::new("vhost-user-blk-pci")
+            .with("id", id.as_str())
+            .with("bus", bus)
+            .with("chardev", id.as_str())
+            .with("num-queues", queues)
+            .with("vectors", self.vectors(queues + 1));
+        Attachment { id, backends: vec![chardev], device }
+    }
+
+    /// A disk that QEMU emulates, at this place of an IDE or SATA bus. A virtio disk is none.
+    pub(crate) fn emulated_disk(
+        self,
+        disk: &VmDiskSpec,
+        bus: &str,
+        unit: u32,
+    ) -> Option<Attachment> {
+        let (VmDiskKind::Ide { socket } | VmDiskKind::Sata { socket }) = &disk.kind else {
+            return None;
+        };
+        let (id, name) = (disk_id(&disk.name), node_name(&disk.name));
+        let mut device = Device::new("ide-hd")
+            .with("id", id.as_str())
+            .with("bus", bus)
+            .with("unit", unit)
+            .with("drive", name.as_str());
+        if !disk.serial.is_empty() {
+            device = device.with("serial", disk.serial.as_str());
+        }
+        let node = BlockNode::Nbd {
+            name,
+            path: text(socket),
+            export: disk.name.clone(),
+            reconnect_delay: NBD_WAITS,
+        };
+        Some(Attachment { id, backends: vec![Backend::Block(node)], device })
+    }
+}

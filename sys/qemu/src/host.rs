@@ -1,0 +1,245 @@
+//! VMs of this host.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::AtomicU16;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use suimon_ports::{
+    ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
+    VmRunState, VmSpec,
+};
+use suimon_qmp::{AnswerError, Command, RunState, cpu_count, is_kvm_enabled, run_state};
+
+use crate::client::{Heard, LauncherClient, Watch};
+use crate::devices::Machine;
+use crate::session::{Session, SessionParts, Shared};
+use crate::spec_check::check;
+use crate::vm::{QemuVm, accelerator};
+use crate::wire::Request;
+
+/// The socket of QEMU's monitor, in the VM's folder.
+pub(crate) const MONITOR_SOCKET: &str = "qmp.sock";
+/// Before it speaks, a QEMU that starts makes the VM's memory and connects to all its sockets.
+const GREETING_LIMIT: Duration = Duration::from_secs(20);
+/// Where Debian, Fedora and Arch have UEFI firmware for x86: its code, and its variables as they
+/// are in the beginning.
+const UEFI_FILES: [(&str, &str); 4] = [
+    ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
+    ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),
+    ("/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"),
+    ("/usr/share/edk2/x64/OVMF_CODE.4m.fd", "/usr/share/edk2/x64/OVMF_VARS.4m.fd"),
+];
+/// How long the launcher is given to tell why a process that closed its monitor did.
+const REASON_LIMIT: Duration = Duration::from_secs(6);
+
+/// Starts VMs by way of the launcher, and finds them again.
+pub struct QemuHost {
+    client: LauncherClient,
+    /// A launcher that the daemon has started goes when nobody has a connection to it.
+    _kept: OwnedFd,
+    thread_start: ThreadStart,
+}
+
+/// Connects to a socket in a folder whose path may be longer than an address holds.
+pub(crate) fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let folder = open(folder, flags, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+impl QemuHost {
+    /// VMs of the launcher that listens at `launcher`. Each VM has a thread that reads what its
+    /// QEMU says; `thread_start` is what that does first.
+    ///
+    /// # Errors
+    /// No launcher answers there.
+    pub fn connect(launcher: &Path, thread_start: ThreadStart) -> Result<Self, VmError> {
+        let client = LauncherClient::new(launcher);
+        let kept = client.connect()?;
+        Ok(Self { client, _kept: kept, thread_start })
+    }
+
+    /// Connects to a process that is there, and asks for all that is to be known of it.
+    fn attach(
+        &self,
+        identity: &VmIdentity,
+        observer: Arc<dyn VmObserver>,
+    ) -> Result<QemuVm, VmError> {
+        let name = identity.name.as_str();
+        let host = |error: io::Error| {
+            let text = format!("VM {name}: its monitor cannot be reached: {error}");
+            VmError::new(VmErrorKind::Host, text)
+        };
+        let watch = self.client.watch(identity)?;
+        let stream = match connect_in(&identity.folder, MONITOR_SOCKET) {
+            Ok(stream) => stream,
+            Err(error) => return Err(Self::why_not(&watch).unwrap_or_else(|| host(error))),
+        };
+        let thread_start = Arc::clone(&self.thread_start);
+        let parts = SessionParts { name, stream, watch, observer, thread_start };
+        let (session, greeted) = Session::start(parts).map_err(host)?;
+        let shared = Arc::clone(session.shared());
+        let greeting = greeted.recv_timeout(GREETING_LIMIT);
+        let greeting = greeting.map_err(|error| no_greeting(&shared, error))?;
+        shared.ask(&Command::Capabilities)?;
+        let state = shared.ask(&Command::QueryStatus)?;
+        let state = run_state(&state).map_err(nonsense)?;
+        let is_kvm = is_kvm_enabled(&shared.ask(&Command::QueryKvm)?).map_err(nonsense)?;
+        let cpus = cpu_count(&shared.ask(&Command::QueryCpusFast)?).map_err(nonsense)?;
+        shared.set_state(match state {
+            RunState::Running => VmRunState::Running,
+            RunState::GuestPanicked => VmRunState::Panicked,
+            RunState::Shutdown => VmRunState::Off,
+            RunState::Paused | RunState::Prelaunch | RunState::Other(_) => VmRunState::Paused,
+        });
+        let machine = Machine { version: greeting.version, accelerator: accelerator(is_kvm) };
+        Ok(QemuVm {
+            identity: identity.clone(),
+            machine,
+            session,
+            cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
+            plugging: Mutex::new(()),
+        })
+    }
+
+    /// Why nobody listens: the process has ended.
+    fn why_not(watch: &Watch) -> Option<VmError> {
+        match watch.read_within(REASON_LIMIT)? {
+            Heard::Ended(ended) => {
+                Some(VmError::new(VmErrorKind::Host, format!("QEMU {}", ended.text())))
+            }
+            Heard::Nothing => None,
+        }
+    }
+}
+
+fn nonsense(error: AnswerError) -> VmError {
+    VmError::new(VmErrorKind::Refused, error.to_string())
+}
+
+fn no_greeting(shared: &Shared, error: RecvTimeoutError) -> VmError {
+    // Its end is told some moments after its monitor was closed.
+    if error == RecvTimeoutError::Disconnected && shared.wait_end(REASON_LIMIT) {
+        let reason = shared.ended().unwrap_or_default();
+        return VmError::new(VmErrorKind::Host, format!("QEMU did not start: {reason}"));
+    }
+    let seconds = GREETING_LIMIT.as_secs();
+    let text = format!(
+        "QEMU said nothing for {seconds} s; does it wait for a socket of a NIC or disk on which \
+         nobody listens, or has its monitor another client?"
+    );
+    VmError::new(VmErrorKind::Silent, text)
+}
+
+/// Keeps to itself what happens to a VM until it runs: until then that is the answer to who
+/// starts it.
+#[derive(Default)]
+struct Threshold {
+    state: Mutex<Passed>,
+}
+
+#[derive(Default)]
+struct Passed {
+    observer: Option<Arc<dyn VmObserver>>,
+    end: Option<VmNotice>,
+}
+
+impl Threshold {
+    fn lock(&self) -> MutexGuard<'_, Passed> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on notices go there; first of all that it has ended meanwhile.
+    fn pass(&self, observer: Arc<dyn VmObserver>) {
+        let mut passed = self.lock();
+        if let Some(end) = passed.end.take() {
+            observer.handle_notice(end);
+        }
+        passed.observer = Some(observer);
+    }
+}
+
+impl VmObserver for Threshold {
+    fn handle_notice(&self, notice: VmNotice) {
+        let mut passed = self.lock();
+        match &passed.observer {
+            Some(observer) => observer.handle_notice(notice),
+            None if matches!(notice, VmNotice::Ended { .. }) => passed.end = Some(notice),
+            None => {}
+        }
+    }
+}
+
+impl VmHost for QemuHost {
+    fn uefi(&self) -> Option<VmBoot> {
+        let is_there = |files: &&(&str, &str)| Path::new(files.0).exists();
+        let (code, variables) = UEFI_FILES.iter().find(is_there)?;
+        Some(VmBoot::Uefi { code: code.into(), variables: variables.into() })
+    }
+
+    fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+        self.client.list()
+    }
+
+    fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
+        self.client.do_it(Request::Kill(identity.clone()))
+    }
+
+    fn probe(&self, spec: &VmSpec) -> Result<(), VmError> {
+        check(spec)?;
+        self.client.do_it(Request::Probe(Box::new(spec.clone())))
+    }
+
+    fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError> {
+        self.client.do_it(Request::Prepare { folder: folder.to_owned(), user })
+    }
+
+    fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError> {
+        check(spec)?;
+        let started = self.client.start(spec)?;
+        for remark in &started.remarks {
+            tracing::warn!(vm = spec.name, "{remark}");
+        }
+        let threshold = Arc::new(Threshold::default());
+        let attached = self.attach(&started.identity, threshold.clone()).and_then(|vm| {
+            vm.session.shared().ask(&Command::Cont)?;
+            Ok(vm)
+        });
+        match attached {
+            Ok(vm) => {
+                threshold.pass(observer);
+                Ok(Box::new(vm))
+            }
+            Err(error) => {
+                let _ = self.client.do_it(Request::Kill(started.identity));
+                Err(error)
+            }
+        }
+    }
+
+    fn remove(&self, folder: &Path) -> Result<(), VmError> {
+        self.client.do_it(Request::Remove { folder: folder.to_owned() })
+    }
+
+    fn adopt(
+        &self,
+        identity: &VmIdentity,
+        observer: Arc<dyn VmObserver>,
+    ) -> Result<Box<dyn Vm>, VmError> {
+        self.client.do_it(Request::Find(identity.clone()))?;
+        let threshold = Arc::new(Threshold::default());
+        let vm = self.attach(identity, threshold.clone())?;
+        threshold.pass(observer);
+        Ok(Box::new(vm))
+    }
+}

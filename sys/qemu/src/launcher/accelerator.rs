@@ -1,0 +1,173 @@
+//! Whether KVM runs guests here.
+//!
+//! That `/dev/kvm` is there says little: on machines whose CPU cannot run guests a guest started
+//! with it may hang. So a guest of seven bytes is run, which says a word to a device that ends
+//! QEMU with it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
+use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
+
+use super::child::{ChildSpec, spawn};
+use super::user::Rights;
+
+/// A guest that runs says its word in some milliseconds.
+const LIMIT: Duration = Duration::from_secs(3);
+/// Firmware of this length lies right below 4 GiB, where a CPU starts 16 bytes before the end.
+const FIRMWARE_BYTES: usize = 64 << 10;
+const START_AT: usize = FIRMWARE_BYTES - 16;
+/// `mov al, WORD; out PORT, al; hlt; jmp back to hlt`.
+const PROGRAM: [u8; 7] = [0xb0, WORD, 0xe6, PORT, 0xf4, 0xeb, 0xfd];
+const WORD: u8 = 0x2a;
+const PORT: u8 = 0xf4;
+/// `isa-debug-exit` ends QEMU with twice the word and one.
+const STATUS: i32 = 2 * WORD as i32 + 1;
+/// The user that nobody's files belong to.
+const NOBODY: u32 = 65534;
+
+/// Whether KVM runs guests; found out once.
+#[derive(Debug, Default)]
+pub(crate) struct Accelerators {
+    kvm: OnceLock<Result<(), String>>,
+}
+
+impl Accelerators {
+    /// What runs a VM that wants this.
+    pub(crate) fn choose(
+        &self,
+        wanted: Option<VmAccelerator>,
+        qemu: &Path,
+        rights: Rights,
+    ) -> Result<VmAccelerator, VmError> {
+        if wanted == Some(VmAccelerator::Tcg) {
+            return Ok(VmAccelerator::Tcg);
+        }
+        match (self.kvm.get_or_init(|| kvm_runs(qemu, rights)), wanted) {
+            (Ok(()), _) => Ok(VmAccelerator::Kvm),
+            (Err(_), None) => Ok(VmAccelerator::Tcg),
+            (Err(why), Some(_)) => {
+                let text = format!("KVM runs no guest here: {why}; without `kvm` QEMU itself does");
+                Err(VmError::new(VmErrorKind::Host, text))
+            }
+        }
+    }
+}
+
+/// The group that may open `/dev/kvm`, unless that is root's.
+pub(crate) fn kvm_group() -> Option<u32> {
+    fs::metadata("/dev/kvm").ok().map(|found| found.gid()).filter(|group| *group != 0)
+}
+
+fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), String> {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
+    let can = |line: &str| line.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"));
+    if !flags.next().is_some_and(can) {
+        return Err("the CPU shows neither vmx nor svm".to_owned());
+    }
+    if !Path::new("/dev/kvm").exists() {
+        return Err("/dev/kvm is not there; is the kernel's module loaded?".to_owned());
+    }
+    guest_runs(VmAccelerator::Kvm, qemu, rights)
+}
+
+/// Runs the guest of seven bytes.
+pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("a guest cannot be started: {error}");
+    let firmware = firmware().map_err(failed)?;
+    let log = File::from(memfd_create("log", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
+    let folder = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let folder = folder.map_err(|errno| failed(errno.into()))?;
+    let accelerator = if by == VmAccelerator::Kvm { "kvm" } else { "tcg" };
+    let number = firmware.as_raw_fd();
+    let bios = format!("/proc/self/fd/{number}");
+    let exit = format!("isa-debug-exit,iobase=0x{PORT:x},iosize=1");
+    let words = [
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-machine",
+        "q35",
+        "-m",
+        "16M",
+        "-accel",
+        accelerator,
+        "-bios",
+        &bios,
+        "-device",
+        &exit,
+    ]
+    .map(str::to_owned);
+    let spec = ChildSpec {
+        program: qemu,
+        words: &words,
+        user: NOBODY,
+        rights,
+        kvm_group: if by == VmAccelerator::Kvm { kvm_group() } else { None },
+        folder: folder.as_fd(),
+        log: log.as_fd(),
+        control_group: None,
+        inherited: &[number],
+    };
+    let mut child = spawn(&spec).map_err(failed)?;
+    let until = Instant::now() + LIMIT;
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            Ok(status) => break status,
+            Err(error) => return Err(failed(error)),
+        }
+    };
+    match status.map(|status| (status, status.code())) {
+        Some((_, Some(STATUS))) => Ok(()),
+        Some((status, _)) => Err(format!("a guest was started and ended with {status}")),
+        None => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(format!("a guest was started and ran nothing within {} s", LIMIT.as_secs()))
+        }
+    }
+}
+
+fn firmware() -> std::io::Result<File> {
+    let mut bytes = vec![0; FIRMWARE_BYTES];
+    if let Some(place) = bytes.get_mut(START_AT..START_AT + PROGRAM.len()) {
+        place.copy_from_slice(&PROGRAM);
+    }
+    let mut file = File::from(memfd_create("firmware", MemfdFlags::CLOEXEC)?);
+    file.write_all(&bytes)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VmAccelerator, guest_runs};
+    use crate::launcher::qemu::Qemu;
+    use crate::launcher::user::Rights;
+
+    /// The guest of the probe is one that runs: otherwise KVM would never be found.
+    #[test]
+    fn the_guest_says_its_word() {
+        let qemu = Qemu::new(None);
+        let (path, _) = qemu.find().unwrap();
+        guest_runs(VmAccelerator::Tcg, path, Rights::of_this_process()).unwrap();
+    }
+
+    #[test]
+    fn what_says_another_word_is_no_guest() {
+        let error = guest_runs(
+            VmAccelerator::Tcg,
+            std::path::Path::new("/bin/true"),
+            Rights::of_this_process(),
+        );
+        assert!(error.unwrap_err().contains("exit status: 0"));
+    }
+}

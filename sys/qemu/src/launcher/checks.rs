@@ -1,0 +1,83 @@
+//! Whether a VM could be started, as far as the host shows that.
+
+use std::fs;
+use std::path::Path;
+
+use suimon_ports::{VmBoot, VmError, VmErrorKind, VmSpec};
+
+use super::user::{Rights, check_user, open_as};
+
+const KIB: u64 = 1 << 10;
+
+fn host(text: String) -> VmError {
+    VmError::new(VmErrorKind::Host, text)
+}
+
+/// Looks at the user, the files and the memory.
+pub(crate) fn check(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
+    check_user(spec.user, rights)?;
+    check_files(spec, rights)?;
+    let memory = fs::read_to_string("/proc/meminfo")
+        .map_err(|error| host(format!("/proc/meminfo cannot be read: {error}")))?;
+    check_memory(spec, &memory)
+}
+
+fn check_files(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
+    let mut files: Vec<(&str, &Path)> = Vec::new();
+    match &spec.boot {
+        VmBoot::Bios => {}
+        VmBoot::Uefi { code, variables } => {
+            files.extend([("firmware", code.as_path()), ("firmware's variables", variables)]);
+        }
+        VmBoot::Direct { kernel, initrd, .. } => {
+            files.push(("kernel", kernel));
+            files.extend(initrd.as_deref().map(|initrd| ("initramfs", initrd)));
+        }
+    }
+    files.extend(spec.cdrom.as_deref().map(|cdrom| ("CD", cdrom)));
+    for (what, path) in files {
+        open_as(spec.user, rights, path).map_err(|error| {
+            let (path, user) = (path.display(), spec.user);
+            host(format!("the {what} {path} cannot be read by the VM's user {user}: {error}"))
+        })?;
+    }
+    Ok(())
+}
+
+fn check_memory(spec: &VmSpec, meminfo: &str) -> Result<(), VmError> {
+    let number = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let wanted = spec.memory_bytes;
+    let mib = |bytes: u64| bytes >> 20;
+    if !spec.huge_pages {
+        let free = number("MemAvailable").unwrap_or(0).saturating_mul(KIB);
+        if wanted > free {
+            let (wanted, free) = (mib(wanted), mib(free));
+            let text =
+                format!("the VM wants {wanted} MiB of memory, and the host has {free} MiB left");
+            return Err(host(text));
+        }
+        return Ok(());
+    }
+    let page = number("Hugepagesize").unwrap_or(0).saturating_mul(KIB);
+    let pages = number("HugePages_Free").unwrap_or(0);
+    let left = pages.saturating_sub(number("HugePages_Rsvd").unwrap_or(0));
+    if page == 0 || wanted % page != 0 {
+        return Err(host(format!("{wanted} bytes are no whole number of huge pages of {page}")));
+    }
+    if wanted / page > left {
+        let needed = wanted / page;
+        let text = format!(
+            "the VM wants {needed} huge pages of {} KiB, and {left} are left: raise vm.nr_hugepages",
+            page / KIB
+        );
+        return Err(host(text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "checks_tests.rs"]
+mod tests;

@@ -1,0 +1,271 @@
+//! VMs' folders.
+//!
+//! A folder belongs to the launcher's user and to the VM's group. The VM may enter it and write
+//! nothing there: its sockets are made for it, its log and its firmware's variables are files that
+//! were there before it. So nothing in it can be put in another's place by a VM while the daemon
+//! makes sockets there.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, fchmod, fchown, fstat, mkdirat, openat, openat2,
+    renameat, statat, unlinkat,
+};
+use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::process::{Gid, Uid};
+use suimon_ports::{VmError, VmErrorKind};
+
+use super::user::Rights;
+use crate::spec_check::is_name;
+
+/// The VM's group may enter; sockets that the daemon makes get that group.
+const FOLDER_MODE: u32 = 0o2750;
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+const FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Longer files of ours are none of ours.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The folder in which VMs have theirs.
+#[derive(Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+    folder: OwnedFd,
+    rights: Rights,
+}
+
+/// A VM's folder.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    /// Its name below the root.
+    pub(crate) name: String,
+    folder: OwnedFd,
+}
+
+fn refused(path: &Path, why: &str) -> VmError {
+    VmError::new(VmErrorKind::Refused, format!("the folder {} {why}", path.display()))
+}
+
+fn host(path: &Path, error: impl Into<io::Error>) -> VmError {
+    let text = format!("the folder {}: {}", path.display(), error.into());
+    VmError::new(VmErrorKind::Host, text)
+}
+
+impl Root {
+    /// Opens it, and makes it if it is not there.
+    pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
+        let wrong = |why: &str| {
+            let text = format!("the folder of VMs {} {why}", path.display());
+            io::Error::other(text)
+        };
+        if !path.is_absolute() {
+            return Err(wrong("is no absolute path"));
+        }
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+        let folder = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())?;
+        let stat = fstat(&folder)?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+            return Err(wrong("is another user's, or others may write to it"));
+        }
+        // Who makes folders with a umask of its own would bar VMs from entering theirs.
+        fchmod(&folder, Mode::from_raw_mode(0o755))?;
+        Ok(Self { path: path.to_owned(), folder, rights })
+    }
+
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(crate) fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// The name that a path has right below the root.
+    fn name<'a>(&self, path: &'a Path) -> Result<&'a str, VmError> {
+        let below = path.strip_prefix(&self.path).ok();
+        let mut parts = below.map(Path::components).into_iter().flatten();
+        match (parts.next(), parts.next()) {
+            (Some(Component::Normal(name)), None) => name.to_str().filter(|name| is_name(name)),
+            _ => None,
+        }
+        .ok_or_else(|| {
+            let root = self.path.display();
+            refused(path, &format!("is none of a VM: it takes {root}/NAME"))
+        })
+    }
+
+    fn open_folder(&self, name: &str) -> rustix::io::Result<Folder> {
+        let folder = openat2(&self.folder, name, FOLDER_FLAGS, Mode::empty(), BENEATH)?;
+        Ok(Folder { name: name.to_owned(), folder })
+    }
+
+    /// Makes a VM's folder, or makes one that is there right.
+    pub(crate) fn prepare(&self, path: &Path, user: u32) -> Result<(), VmError> {
+        let name = self.name(path)?;
+        match mkdirat(&self.folder, name, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(host(path, errno)),
+        }
+        let folder = self.find(path)?;
+        let made_right = || -> io::Result<()> {
+            if self.rights == Rights::Root {
+                let owner = Some(rustix::process::geteuid());
+                fchown(&folder.folder, owner, Some(Gid::from_raw(user)))?;
+            }
+            Ok(fchmod(&folder.folder, Mode::from_raw_mode(FOLDER_MODE))?)
+        };
+        made_right().map_err(|error| host(path, error))
+    }
+
+    /// A VM's folder, which is there and nobody else's.
+    pub(crate) fn find(&self, path: &Path) -> Result<Folder, VmError> {
+        let name = self.name(path)?;
+        let folder = self.open_folder(name).map_err(|errno| match errno {
+            rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
+                refused(path, "is a symbolic link or no folder")
+            }
+            rustix::io::Errno::NOENT => refused(path, "is not there: it was not prepared"),
+            errno => host(path, errno),
+        })?;
+        let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+            return Err(refused(path, "is another user's, or others may write to it"));
+        }
+        Ok(folder)
+    }
+
+    /// A VM's folder, which was prepared for this user.
+    pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<Folder, VmError> {
+        let folder = self.find(path)?;
+        let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
+        if self.rights == Rights::Root && stat.st_gid != user {
+            return Err(refused(path, "was prepared for another VM's user"));
+        }
+        Ok(folder)
+    }
+
+    /// Names of all folders.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.folder)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().to_str() {
+                if is_name(name) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Removes a VM's folder with what is in it. One that is not there is fine.
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), VmError> {
+        let name = self.name(path)?;
+        let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        if found.is_err_and(|errno| errno == rustix::io::Errno::NOENT) {
+            return Ok(());
+        }
+        let folder = self.find(path)?;
+        let removed = || -> io::Result<()> {
+            for entry in rustix::fs::Dir::read_from(&folder.folder)? {
+                let entry = entry?;
+                if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                // Nobody but launcher and daemon could put a folder there; they do not.
+                if entry.file_type() != FileType::Directory {
+                    unlinkat(&folder.folder, entry.file_name(), AtFlags::empty())?;
+                }
+            }
+            Ok(unlinkat(&self.folder, name, AtFlags::REMOVEDIR)?)
+        };
+        removed().map_err(|error| host(path, error))
+    }
+}
+
+impl Folder {
+    pub(crate) fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// A socket in it that listens, in place of an earlier one. It is for the launcher's user
+    /// only; the VM inherits it open.
+    pub(crate) fn listen(&self, name: &str) -> io::Result<OwnedFd> {
+        self.forget(name)?;
+        let family = rustix::net::AddressFamily::UNIX;
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        // The folder's path may be longer than an address holds.
+        let path = format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd());
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        listen(&socket, 1)?;
+        Ok(socket)
+    }
+
+    /// A file that is written behind its end, empty.
+    pub(crate) fn log(&self, name: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?)
+    }
+
+    /// A file of it, to be read and written.
+    pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        Ok(File::from(openat(&self.folder, name, flags, Mode::empty())?))
+    }
+
+    /// What is in a short file of it; nothing if it is not there.
+    pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_file(name).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// Writes a file of it, as a whole or not at all.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let new = format!("{name}.new");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let mut file =
+            File::from(openat(&self.folder, new.as_str(), flags | OFlags::CLOEXEC, mode)?);
+        file.write_all(bytes)?;
+        Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
+    }
+
+    /// Copies a file into it that its VM may write, unless it is there already.
+    pub(crate) fn copy_for(
+        &self,
+        name: &str,
+        user: u32,
+        rights: Rights,
+        from: &mut File,
+    ) -> io::Result<()> {
+        if statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Ok(());
+        }
+        let new = format!("{name}.new");
+        self.forget(&new)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let mut file = File::from(openat(&self.folder, new.as_str(), flags, mode)?);
+        io::copy(from, &mut file)?;
+        if rights == Rights::Root {
+            fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(user)))?;
+        }
+        file.sync_all()?;
+        Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
+    }
+
+    /// Removes a file of it. One that is not there is fine.
+    pub(crate) fn forget(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A QEMU that was started, by this launcher or by an earlier one.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
+use suimon_ports::VmIdentity;
+
+use super::folder::Folder;
+use super::logs::tail;
+use crate::peer::wait_readable;
+use crate::process_facts::started;
+use crate::wire::Ended;
+
+/// Why a VM's process, in a file of its folder, is the one that it is.
+pub(crate) const RECORD: &str = "launched.json";
+
+/// A process, which may have ended.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) identity: VmIdentity,
+    pub(crate) folder: Folder,
+    process: OwnedFd,
+    is_child: bool,
+    end: Mutex<Option<Ended>>,
+}
+
+impl Launched {
+    /// A process by its number and the time of its start; nothing if it is not there any more.
+    pub(crate) fn find(identity: VmIdentity, folder: Folder, is_child: bool) -> Option<Self> {
+        let number = Pid::from_raw(i32::try_from(identity.process).ok()?)?;
+        let process = pidfd_open(number, PidfdFlags::empty()).ok()?;
+        // Looked at behind the descriptor: a number that has gone to another process meanwhile
+        // shows another time.
+        if !is_child && started(identity.process) != Some(identity.started) {
+            return None;
+        }
+        Some(Self { identity, folder, process, is_child, end: Mutex::new(None) })
+    }
+
+    /// What is readable once the process has ended.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Ended>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn poll_end(&self) -> Option<Ended> {
+        let mut end = self.lock();
+        if end.is_none() {
+            *end = self.look();
+        }
+        end.clone()
+    }
+
+    fn look(&self) -> Option<Ended> {
+        let is_over = wait_readable([self.descriptor()], Some(Duration::ZERO));
+        if !matches!(is_over, Ok([true])) {
+            return None;
+        }
+        let log = tail(&self.folder);
+        if !self.is_child {
+            let status =
+                "ended, nobody knows how: it was started by an earlier launcher".to_owned();
+            return Some(Ended { is_success: None, status, log });
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let (is_success, status) = match waitid(WaitId::PidFd(self.descriptor()), options) {
+            Ok(Some(how)) => match (how.exit_status(), how.terminating_signal()) {
+                (Some(0), _) => (Some(true), "ended with status 0".to_owned()),
+                (Some(code), _) => (Some(false), format!("ended with status {code}")),
+                (None, Some(signal)) => (Some(false), format!("was ended by signal {signal}")),
+                (None, None) => (Some(false), "ended".to_owned()),
+            },
+            Ok(None) => return None,
+            Err(errno) => (None, format!("ended, nobody knows how ({errno})")),
+        };
+        Some(Ended { is_success, status, log })
+    }
+
+    /// Ends it, and waits until it has ended.
+    pub(crate) fn kill(&self, limit: Duration) -> io::Result<()> {
+        match pidfd_send_signal(&self.process, Signal::KILL) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        match wait_readable([self.descriptor()], Some(limit))? {
+            [true] => Ok(()),
+            [false] => {
+                Err(io::Error::other("the kernel holds it, for a device that does not answer"))
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! VMs' logs: a guest can write to its console without end, and have QEMU complain without end.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::folder::Folder;
+
+/// What QEMU says.
+pub(crate) const QEMU_LOG: &str = "qemu.log";
+/// What the guest writes to its serial console.
+pub(crate) const CONSOLE_LOG: &str = "console.log";
+/// A longer log is cut.
+const BYTES_MAX: u64 = 1 << 20;
+/// So much of its end is kept then.
+const KEPT: u64 = 128 << 10;
+/// So much of it tells why something failed.
+const TAIL_BYTES: u64 = 2048;
+const TAIL_LINES: usize = 10;
+
+/// Cuts a log that has become too long: its end is all that is kept. What is written meanwhile
+/// may be lost.
+pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
+    let mut file = folder.open_file(name)?;
+    if file.metadata()?.len() <= BYTES_MAX {
+        return Ok(());
+    }
+    let end = read_end(&mut file, KEPT)?;
+    // Who writes does so behind the end, wherever that is.
+    file.set_len(0)?;
+    file.rewind()?;
+    io::Write::write_all(&mut file, &end)
+}
+
+/// The last lines of what QEMU said, without what a terminal would obey.
+pub(crate) fn tail(folder: &Folder) -> String {
+    let read = || read_end(&mut folder.open_file(QEMU_LOG)?, TAIL_BYTES);
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let first = lines.len().saturating_sub(TAIL_LINES);
+    let lines = lines.get(first..).unwrap_or_default().join("; ");
+    lines.chars().filter(|character| !character.is_control()).collect()
+}
+
+fn read_end(file: &mut std::fs::File, bytes: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+    let mut end = Vec::new();
+    file.by_ref().take(bytes).read_to_end(&mut end)?;
+    Ok(end)
+}

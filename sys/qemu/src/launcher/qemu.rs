@@ -1,0 +1,67 @@
+//! Which QEMU there is.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use suimon_ports::{VmError, VmErrorKind};
+use suimon_qmp::Version;
+
+/// Where packages put it.
+const PLACES: [&str; 3] =
+    ["/usr/bin/qemu-system-x86_64", "/usr/local/bin/qemu-system-x86_64", "/usr/libexec/qemu-kvm"];
+/// NICs over stream sockets, and NICs in the JSON form.
+const OLDEST: Version = Version::new(7, 2, 0);
+
+/// The program, and its version once it was asked.
+#[derive(Debug)]
+pub(crate) struct Qemu {
+    named: Option<PathBuf>,
+    found: OnceLock<(PathBuf, Version)>,
+}
+
+fn host(text: String) -> VmError {
+    VmError::new(VmErrorKind::Host, text)
+}
+
+impl Qemu {
+    pub(crate) fn new(named: Option<PathBuf>) -> Self {
+        Self { named, found: OnceLock::new() }
+    }
+
+    /// Where it is and what version it has. Asked until it was found once.
+    pub(crate) fn find(&self) -> Result<&(PathBuf, Version), VmError> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let path = match &self.named {
+            Some(path) => path.clone(),
+            None => {
+                PLACES.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| {
+                    let places = PLACES.join(", ");
+                    host(format!(
+                        "QEMU is not there ({places}): install the package qemu-system-x86"
+                    ))
+                })?
+            }
+        };
+        let version = version_of(&path)?;
+        Ok(self.found.get_or_init(|| (path, version)))
+    }
+}
+
+fn version_of(path: &Path) -> Result<Version, VmError> {
+    let shown = path.display();
+    let mut command = Command::new(path);
+    command.arg("--version").env_clear().stdin(Stdio::null());
+    let output = command.output().map_err(|error| {
+        host(format!("QEMU cannot be started: {shown}: {error}; install qemu-system-x86"))
+    })?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let version = Version::from_program(&said)
+        .ok_or_else(|| host(format!("{shown} does not say which version of QEMU it is")))?;
+    if version < OLDEST {
+        return Err(host(format!("{shown} is QEMU {version}: it takes {OLDEST} or later")));
+    }
+    Ok(version)
+}

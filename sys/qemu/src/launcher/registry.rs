@@ -1,0 +1,91 @@
+//! VMs that this launcher knows: started by it, or found in their folders.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_ports::{VmError, VmErrorKind, VmIdentity};
+
+use super::folder::{Folder, Root};
+use super::launched::{Launched, RECORD};
+use super::{control_group, logs};
+use crate::host::MONITOR_SOCKET;
+use crate::vm::CONSOLE_SOCKET;
+
+/// What is known, by the names of folders.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    vms: Mutex<BTreeMap<String, Arc<Launched>>>,
+}
+
+pub(crate) type Vms<'a> = MutexGuard<'a, BTreeMap<String, Arc<Launched>>>;
+
+impl Registry {
+    pub(crate) fn lock(&self) -> Vms<'_> {
+        self.vms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds what earlier launchers have started.
+    pub(crate) fn restore(&self, root: &Root) {
+        let names = root.names().unwrap_or_default();
+        let mut vms = self.lock();
+        for name in names {
+            let path = root.path_of(&name);
+            let Ok(folder) = root.find(&path) else { continue };
+            let record = folder.read(RECORD);
+            let record = record.and_then(|text| serde_json::from_slice::<VmIdentity>(&text).ok());
+            let Some(identity) = record.filter(|identity| identity.folder == path) else {
+                continue;
+            };
+            if let Some(found) = Launched::find(identity, folder, false) {
+                tracing::info!(vm = found.identity.name, "found a VM that runs");
+                vms.insert(name, Arc::new(found));
+            }
+        }
+    }
+
+    /// The VM that this is.
+    pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<Launched>, VmError> {
+        let vms = self.lock();
+        vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
+            let (name, process) = (&identity.name, identity.process);
+            let text = format!("VM {name}: process {process} is not there any more");
+            VmError::new(VmErrorKind::Gone, text)
+        })
+    }
+
+    /// VMs whose processes are there.
+    pub(crate) fn running(&self) -> Vec<Arc<Launched>> {
+        let vms = self.lock();
+        vms.values().filter(|vm| vm.poll_end().is_none()).cloned().collect()
+    }
+
+    /// Whether a process is a VM's.
+    pub(crate) fn has_process(&self, process: u32) -> bool {
+        self.running().iter().any(|vm| vm.identity.process == process)
+    }
+
+    /// Hears of processes that have ended, and keeps logs short.
+    pub(crate) fn look_after(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for vm in all {
+            if vm.poll_end().is_some() {
+                clean(&vm.folder, &vm.identity.name);
+            }
+            for log in [logs::QEMU_LOG, logs::CONSOLE_LOG] {
+                if let Err(error) = logs::cut(&vm.folder, log) {
+                    tracing::debug!(vm = vm.identity.name, log, %error, "a log was not cut");
+                }
+            }
+        }
+    }
+}
+
+/// Removes what a VM's process leaves; its logs and its firmware's variables stay.
+pub(crate) fn clean(folder: &Folder, vm: &str) {
+    for name in [MONITOR_SOCKET, CONSOLE_SOCKET, RECORD] {
+        if let Err(error) = folder.forget(name) {
+            tracing::warn!(vm, name, %error, "it was not removed");
+        }
+    }
+    control_group::remove(vm);
+}

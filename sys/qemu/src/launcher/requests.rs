@@ -1,0 +1,118 @@
+//! What the launcher does for who is connected to it.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use suimon_ports::{VmError, VmErrorKind, VmIdentity};
+
+use super::starter::Starter;
+use super::user::check_user;
+use crate::peer::{receive_message, send_message, wait_readable};
+use crate::wire::{Answer, Envelope, PROTOCOL, Request};
+
+/// A process that is told to end has ended within this, unless the kernel holds it.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Answers requests until the client leaves, or says what is none.
+pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
+    while let Ok(Some(envelope)) = receive_message::<Envelope>(client) {
+        let answer = if envelope.protocol == PROTOCOL {
+            handle(starter, envelope.request, client)
+        } else {
+            let theirs = envelope.protocol;
+            let text = format!(
+                "the launcher of VMs speaks version {PROTOCOL} of its protocol, the daemon {theirs}: \
+                 end the launcher (VMs go on) and start the daemon again"
+            );
+            Err(VmError::new(VmErrorKind::Host, text))
+        };
+        if send_message(client, &answer.unwrap_or_else(Answer::from)).is_err() {
+            return;
+        }
+    }
+}
+
+fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result<Answer, VmError> {
+    match request {
+        Request::Probe(spec) => starter.probe(&spec).map(|_| Answer::Done),
+        Request::Prepare { folder, user } => {
+            check_user(user, starter.rights)?;
+            check_stopped(starter, &folder)?;
+            starter.root.prepare(&folder, user).map(|()| Answer::Done)
+        }
+        Request::Start(spec) => starter.start(&spec).map(Answer::Started),
+        Request::Find(identity) => {
+            let vm = starter.registry.find(&identity)?;
+            match vm.poll_end() {
+                Some(ended) => Err(gone(&identity, &ended.text())),
+                None => Ok(Answer::Done),
+            }
+        }
+        Request::Kill(identity) => kill(starter, &identity).map(|()| Answer::Done),
+        Request::Watch(identity) => watch(starter, &identity, client),
+        Request::Remove { folder } => {
+            check_stopped(starter, &folder)?;
+            starter.registry.lock().retain(|_, vm| vm.identity.folder != folder);
+            starter.root.remove(&folder).map(|()| Answer::Done)
+        }
+        Request::List => {
+            let running = starter.registry.running();
+            Ok(Answer::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))
+        }
+    }
+}
+
+fn gone(identity: &VmIdentity, how: &str) -> VmError {
+    let text = format!("VM {} is not there any more: QEMU {how}", identity.name);
+    VmError::new(VmErrorKind::Gone, text)
+}
+
+/// Refuses what cannot be done to the folder of a VM that runs.
+fn check_stopped(starter: &Starter, folder: &Path) -> Result<(), VmError> {
+    let running = starter.registry.running();
+    match running.iter().find(|vm| vm.identity.folder == folder) {
+        Some(vm) => {
+            let text = format!("VM {} runs in {}", vm.identity.name, folder.display());
+            Err(VmError::new(VmErrorKind::Running, text))
+        }
+        None => Ok(()),
+    }
+}
+
+fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
+    let vm = starter.registry.find(identity)?;
+    vm.kill(KILL_LIMIT).map_err(|error| {
+        let (name, process) = (&identity.name, identity.process);
+        let text = format!("VM {name}: process {process} does not end: {error}");
+        VmError::new(VmErrorKind::Silent, text)
+    })?;
+    starter.registry.look_after();
+    Ok(())
+}
+
+/// Waits until the process has ended; a word of the client's ends it.
+fn watch(
+    starter: &Starter,
+    identity: &VmIdentity,
+    client: BorrowedFd<'_>,
+) -> Result<Answer, VmError> {
+    let vm = starter.registry.find(identity)?;
+    loop {
+        if let Some(ended) = vm.poll_end() {
+            starter.registry.look_after();
+            return Ok(Answer::Ended(ended));
+        }
+        let [has_ended, has_words] = wait_readable([vm.descriptor(), client.as_fd()], None)
+            .map_err(|error| VmError::new(VmErrorKind::Host, error.to_string()))?;
+        if has_ended || !has_words {
+            continue;
+        }
+        match receive_message::<()>(client) {
+            Ok(Some(())) => {
+                let _ = vm.kill(KILL_LIMIT);
+            }
+            _ => return Err(VmError::new(VmErrorKind::Refused, "the client has left")),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The launcher's socket, and who may come in.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, flock};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
+use rustix::process::umask;
+use suimon_ports::{VmError, VmErrorKind};
+
+use super::LauncherSpec;
+use super::accelerator::Accelerators;
+use super::folder::Root;
+use super::qemu::Qemu;
+use super::registry::Registry;
+use super::requests;
+use super::starter::Starter;
+use super::user::Rights;
+use crate::peer::{connect_to, new_socket, send_message, wait_readable};
+use crate::wire::Answer;
+
+/// Connections: two or three for each VM, for some moments more.
+const CLIENTS_MAX: usize = 4096;
+/// Clients that may wait to be taken in.
+const BACKLOG: i32 = 64;
+/// How often processes and logs are looked after.
+const ROUND: Duration = Duration::from_secs(1);
+/// A launcher that nobody needs for so long ends.
+const UNNEEDED_LIMIT: Duration = Duration::from_secs(10);
+
+/// A launcher at its socket.
+#[derive(Debug)]
+pub struct Launcher {
+    starter: Arc<Starter>,
+    socket: OwnedFd,
+    clients: Arc<AtomicUsize>,
+    ends_unneeded: bool,
+}
+
+/// Counts a client for as long as it is served.
+struct Served(Arc<AtomicUsize>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Launcher {
+    /// Takes the socket and the folder of VMs, and finds VMs that an earlier launcher has
+    /// started. The calling process should have no other thread: its umask is changed.
+    ///
+    /// # Errors
+    /// Another launcher is there, the folder is another user's, or the socket cannot be made.
+    pub fn open(spec: &LauncherSpec) -> io::Result<Self> {
+        umask(Mode::RWXG | Mode::RWXO);
+        let rights = Rights::of_this_process();
+        let root = Root::open(&spec.root, rights)?;
+        flock(root.as_fd(), FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            let root = spec.root.display();
+            io::Error::other(format!("another launcher has the folder of VMs {root}"))
+        })?;
+        let socket = listen_at(&spec.socket)?;
+        let starter = Starter {
+            root,
+            rights,
+            qemu: Qemu::new(spec.qemu.clone()),
+            accelerators: Accelerators::default(),
+            registry: Registry::default(),
+        };
+        starter.registry.restore(&starter.root);
+        let starter = Arc::new(starter);
+        let ends_unneeded = spec.ends_unneeded;
+        Ok(Self { starter, socket, clients: Arc::default(), ends_unneeded })
+    }
+
+    /// Serves, until nobody needs it any more if it ends then.
+    ///
+    /// # Errors
+    /// The socket cannot be waited on.
+    pub fn serve(&self) -> io::Result<()> {
+        let mut needed = Instant::now();
+        let mut round = Instant::now();
+        loop {
+            let [has_client] = wait_readable([self.socket.as_fd()], Some(ROUND))?;
+            if has_client {
+                self.take_in();
+            }
+            if round.elapsed() >= ROUND {
+                round = Instant::now();
+                self.starter.registry.look_after();
+            }
+            let clients = self.clients.load(Ordering::Relaxed);
+            if clients > 0 || !self.starter.registry.running().is_empty() {
+                needed = Instant::now();
+            } else if self.ends_unneeded && needed.elapsed() >= UNNEEDED_LIMIT {
+                tracing::info!("no VM runs and nobody is connected: the launcher ends");
+                return Ok(());
+            }
+        }
+    }
+
+    fn take_in(&self) {
+        let client = match accept_with(&self.socket, SocketFlags::CLOEXEC) {
+            Ok(client) => client,
+            Err(error) => {
+                tracing::warn!(%error, "a client was not taken in");
+                // Without descriptors left, it would be tried again at once.
+                std::thread::sleep(Duration::from_millis(10));
+                return;
+            }
+        };
+        if let Err(error) = self.check_peer(&client) {
+            tracing::warn!("a client was refused: {error}");
+            let _ = send_message(&client, &Answer::from(error));
+            return;
+        }
+        if self.clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+            self.clients.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let served = Served(Arc::clone(&self.clients));
+        let starter = Arc::clone(&self.starter);
+        let builder = std::thread::Builder::new().name("launcher-client".to_owned());
+        let thread = builder.spawn(move || {
+            let _served = served;
+            requests::serve(&starter, client.as_fd());
+        });
+        if let Err(error) = thread {
+            tracing::warn!(%error, "a client was not served");
+        }
+    }
+
+    /// Only root and the launcher's own user are served, and no VM, which may be that user's.
+    fn check_peer(&self, client: &OwnedFd) -> Result<(), VmError> {
+        let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
+        let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
+        let is_ours = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
+        let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
+        if !is_ours || self.starter.registry.has_process(process) {
+            let user = peer.uid.as_raw();
+            return Err(refused(format!("user {user} may not start VMs (process {process})")));
+        }
+        Ok(())
+    }
+}
+
+/// Listens at the path, in place of a launcher that is gone.
+fn listen_at(path: &Path) -> io::Result<OwnedFd> {
+    let at =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(at)?;
+    }
+    if connect_to(path).is_ok() {
+        let text = format!("another launcher answers at {}", path.display());
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(error)),
+        _ => {}
+    }
+    let socket = new_socket()?;
+    let before = umask(Mode::from_raw_mode(0o177));
+    let bound = SocketAddrUnix::new(path).and_then(|address| bind(&socket, &address));
+    umask(before);
+    bound.map_err(|errno| at(errno.into()))?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}

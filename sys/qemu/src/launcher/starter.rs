@@ -1,0 +1,164 @@
+//! Starting a QEMU.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_ports::{VmAccelerator, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec};
+
+use super::accelerator::{Accelerators, kvm_group};
+use super::child::{ChildSpec, spawn};
+use super::folder::{Folder, Root};
+use super::launched::{Launched, RECORD};
+use super::logs::{CONSOLE_LOG, QEMU_LOG};
+use super::qemu::Qemu;
+use super::registry::{Registry, Vms, clean};
+use super::user::{Rights, open_as};
+use super::{checks, control_group};
+use crate::command_line::{Inherited, VARIABLES, command_line};
+use crate::devices::Machine;
+use crate::host::MONITOR_SOCKET;
+use crate::peer::wait_readable;
+use crate::process_facts::started;
+use crate::spec_check;
+use crate::vm::CONSOLE_SOCKET;
+use crate::wire::Started;
+
+/// A process that is on its way out is waited for.
+const GOING_LIMIT: Duration = Duration::from_secs(2);
+/// VMs that a launcher looks after.
+const VMS_MAX: usize = 1024;
+
+/// What VMs are started with.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    pub(crate) root: Root,
+    pub(crate) rights: Rights,
+    pub(crate) qemu: Qemu,
+    pub(crate) accelerators: Accelerators,
+    pub(crate) registry: Registry,
+}
+
+fn host(what: &str, error: &io::Error) -> VmError {
+    VmError::new(VmErrorKind::Host, format!("{what}: {error}"))
+}
+
+impl Starter {
+    /// Looks whether a VM could be started; says on what it would run.
+    pub(crate) fn probe(&self, spec: &VmSpec) -> Result<Machine, VmError> {
+        spec_check::check(spec)?;
+        let (path, version) = self.qemu.find()?;
+        checks::check(spec, self.rights)?;
+        let accelerator = self.accelerators.choose(spec.accelerator, path, self.rights)?;
+        Ok(Machine { version: *version, accelerator })
+    }
+
+    /// Starts it, in a folder that was prepared.
+    pub(crate) fn start(&self, spec: &VmSpec) -> Result<Started, VmError> {
+        let machine = self.probe(spec)?;
+        let folder = self.root.find_prepared(&spec.folder, spec.user)?;
+        // Held until the process is in the book: two who start the same VM would start it twice.
+        let mut vms = self.registry.lock();
+        check_unused(&vms, spec, &folder.name)?;
+        let mut remarks = Vec::new();
+        if self.rights == Rights::Own {
+            let text = "the launcher is not root: the VM runs as the launcher's own user, and what \
+                        that user may do to it, other VMs of it may as well";
+            remarks.push(text.to_owned());
+        }
+        let launched = self.launch(spec, machine, folder, &mut remarks)?;
+        let identity = launched.identity.clone();
+        vms.insert(launched.folder.name.clone(), Arc::new(launched));
+        Ok(Started { identity, accelerator: machine.accelerator, remarks })
+    }
+
+    fn launch(
+        &self,
+        spec: &VmSpec,
+        machine: Machine,
+        folder: Folder,
+        remarks: &mut Vec<String>,
+    ) -> Result<Launched, VmError> {
+        let (program, _) = self.qemu.find()?;
+        let in_folder = |error| host("the VM's folder cannot be used", &error);
+        self.copy_variables(spec, &folder)?;
+        let monitor = folder.listen(MONITOR_SOCKET).map_err(in_folder)?;
+        let console = folder.listen(CONSOLE_SOCKET).map_err(in_folder)?;
+        let log = folder.log(QEMU_LOG).map_err(in_folder)?;
+        let console_log = folder.log(CONSOLE_LOG).map_err(in_folder)?;
+        let group = control_group::make(&spec.name);
+        if let Err(error) = &group {
+            remarks.push(format!("the VM has no control group of its own: {error}"));
+        }
+        let inherited = Inherited {
+            monitor: monitor.as_raw_fd(),
+            console: console.as_raw_fd(),
+            console_log: console_log.as_raw_fd(),
+        };
+        let is_kvm = machine.accelerator == VmAccelerator::Kvm;
+        let child = spawn(&ChildSpec {
+            program,
+            words: &command_line(spec, machine, inherited),
+            user: spec.user,
+            rights: self.rights,
+            kvm_group: if is_kvm { kvm_group() } else { None },
+            folder: folder.as_fd(),
+            log: log.as_fd(),
+            control_group: group.as_ref().ok().map(AsFd::as_fd),
+            inherited: &[inherited.monitor, inherited.console, inherited.console_log],
+        });
+        let mut child = child.map_err(|error| {
+            clean(&folder, &spec.name);
+            host("QEMU cannot be started", &error)
+        })?;
+        let identity = VmIdentity {
+            name: spec.name.clone(),
+            folder: spec.folder.clone(),
+            process: child.id(),
+            // A child that has ended is there until somebody asks how; its time is not.
+            started: started(child.id()).unwrap_or(0),
+        };
+        let record = serde_json::to_vec(&identity).unwrap_or_default();
+        let recorded = folder.write(RECORD, &record);
+        let give_up = |child: &mut std::process::Child, error: &io::Error| {
+            let _ = child.kill();
+            let _ = child.wait();
+            host("the VM's process cannot be kept in mind", error)
+        };
+        if let Err(error) = recorded {
+            clean(&folder, &spec.name);
+            return Err(give_up(&mut child, &error));
+        }
+        Launched::find(identity, folder, true)
+            .ok_or_else(|| give_up(&mut child, &io::Error::last_os_error()))
+    }
+
+    fn copy_variables(&self, spec: &VmSpec, folder: &Folder) -> Result<(), VmError> {
+        let VmBoot::Uefi { variables, .. } = &spec.boot else { return Ok(()) };
+        let copied = open_as(spec.user, self.rights, variables)
+            .and_then(|mut file| folder.copy_for(VARIABLES, spec.user, self.rights, &mut file));
+        copied.map_err(|error| host("the firmware's variables cannot be copied", &error))
+    }
+}
+
+/// Refuses what runs: in this folder, or elsewhere under this name or user.
+fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmError> {
+    if let Some(vm) = vms.get(folder) {
+        let _ = wait_readable([vm.descriptor()], Some(GOING_LIMIT));
+    }
+    let mut running = 0;
+    for vm in vms.values().filter(|vm| vm.poll_end().is_none()) {
+        running += 1;
+        if vm.identity.name == spec.name || vm.folder.name == folder {
+            let (name, process) = (&vm.identity.name, vm.identity.process);
+            let text = format!("VM {name} runs already, as process {process}");
+            return Err(VmError::new(VmErrorKind::Running, text));
+        }
+    }
+    if running >= VMS_MAX {
+        let text = format!("{running} VMs run: no more are looked after on one host");
+        return Err(VmError::new(VmErrorKind::Refused, text));
+    }
+    Ok(())
+}

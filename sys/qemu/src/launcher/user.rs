@@ -1,0 +1,120 @@
+//! Who a VM runs as, and what that user may read.
+#![allow(unsafe_code, reason = "a thread's own user is set by the kernel's calls alone")]
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use suimon_ports::{VmError, VmErrorKind};
+
+/// Below, users belong to the system.
+const USER_MIN: u32 = 1000;
+/// -1 means "as it is" to the kernel's calls.
+const USER_MAX: u32 = u32::MAX - 1;
+
+/// The launcher's own rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// VMs run as users of their own.
+    Root,
+    /// VMs run as the launcher's own user.
+    Own,
+}
+
+impl Rights {
+    pub(crate) fn of_this_process() -> Self {
+        if rustix::process::geteuid().is_root() { Self::Root } else { Self::Own }
+    }
+}
+
+/// Whether VMs may run as this user: none that the system or somebody on the host has.
+pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
+    if rights == Rights::Own {
+        return Ok(());
+    }
+    let refused = |text| Err(VmError::new(VmErrorKind::Refused, text));
+    if !(USER_MIN..=USER_MAX).contains(&user) {
+        return refused(format!("user {user} is none of a VM: it takes {USER_MIN} or more"));
+    }
+    for (file, what) in [("/etc/passwd", "user"), ("/etc/group", "group")] {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let number = user.to_string();
+        let named = text.lines().find(|line| line.split(':').nth(2) == Some(number.as_str()));
+        if let Some(name) = named.and_then(|line| line.split(':').next()) {
+            return refused(format!("{what} {user} is {name}'s: a VM takes one that nobody has"));
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file to read with the rights of that user, as far as the launcher can take them on.
+pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File> {
+    if rights == Rights::Own {
+        return open_regular(path);
+    }
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            become_user(user)?;
+            open_regular(path)
+        });
+        opening.join().unwrap_or_else(|_| Err(io::Error::other("a thread has died")))
+    })
+}
+
+/// A pipe or a device would keep who opens it waiting, or do something.
+fn open_regular(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other("it is no regular file"))
+}
+
+/// Takes the user on for the calling thread, which cannot go back.
+fn become_user(user: u32) -> io::Result<()> {
+    let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: the calls take numbers, and with no groups no memory. The C library's functions
+    // would set the user of all threads; the kernel's calls set that of the calling one.
+    unsafe {
+        checked(libc::syscall(libc::SYS_setgroups, 0_usize, std::ptr::null::<libc::gid_t>()))?;
+        checked(libc::syscall(libc::SYS_setresgid, user, user, user))?;
+        checked(libc::syscall(libc::SYS_setresuid, user, user, user))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rights, check_user, open_as};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn users_of_the_host_are_refused() {
+        for user in [0, 1, 999, 65534, u32::MAX] {
+            assert!(check_user(user, Rights::Root).is_err(), "{user}");
+        }
+        check_user(3_000_000, Rights::Root).unwrap();
+        check_user(0, Rights::Own).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_opened_with_the_users_rights() {
+        if Rights::of_this_process() == Rights::Own {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let everybody = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), everybody).unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "x").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let error = open_as(3_000_000, Rights::Root, &file).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o604)).unwrap();
+        open_as(3_000_000, Rights::Root, &file).unwrap();
+        assert!(open_as(3_000_000, Rights::Root, folder.path()).is_err());
+        // The thread that took the user on was another one.
+        assert!(rustix::process::geteuid().is_root());
+    }
+}

@@ -1,0 +1,29 @@
+//! What `/proc` says of processes.
+
+use std::fs;
+
+/// When a process was started, in clock ticks since the machine was (`proc(5)`, field 22 of
+/// `stat`); nothing if there is none, or only what its parent has not heard of yet.
+pub(crate) fn started(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in parentheses, may have any character in it, parentheses too.
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X" | "x") {
+        return None;
+    }
+    // That was field 3.
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::started;
+
+    #[test]
+    fn a_process_has_a_time_and_nobody_has_none() {
+        assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
+        // Above the kernel's highest number of a process, 4194304.
+        assert_eq!(started(5_000_000), None);
+    }
+}

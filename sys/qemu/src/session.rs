@@ -1,0 +1,376 @@
+//! A connection to a VM's monitor: one thread reads it, and hears how the process ends; whoever
+//! tells the VM something waits for the answer.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_ports::{ThreadStart, VmError, VmErrorKind, VmNotice, VmObserver, VmRunState};
+use suimon_qmp::{Command, Event, Greeting, Message, Reader};
+
+use crate::client::{Heard, Watch};
+use crate::pace::Pace;
+use crate::peer::wait_readable;
+use crate::unplugging::Unplugging;
+
+/// What QEMU may take for an answer.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// After its monitor was closed, a process ends within this, or it is ended.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// How often what could not be taken away yet is tried again.
+const RETRY: Duration = Duration::from_millis(100);
+const READ_BYTES: usize = 64 << 10;
+
+/// What came of a command.
+pub(crate) type Outcome = Result<Value, String>;
+
+/// Who waits for an answer.
+enum Waiting {
+    Caller(SyncSender<Outcome>),
+    Unplugging,
+}
+
+/// What is known of the VM.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) state: VmRunState,
+    /// Why the machine was turned off, in QEMU's word.
+    off_because: Option<String>,
+    /// How it has ended.
+    ended: Option<String>,
+}
+
+/// What callers and the reading thread share.
+pub(crate) struct Shared {
+    name: String,
+    stream: UnixStream,
+    writing: Mutex<u64>,
+    waiting: Mutex<BTreeMap<u64, Waiting>>,
+    known: Mutex<Known>,
+    has_ended: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Sends a command; the answer goes to who waits.
+    fn send(&self, command: &Command, waiting: Waiting) -> io::Result<u64> {
+        let mut last = lock(&self.writing);
+        *last += 1;
+        let id = *last;
+        lock(&self.waiting).insert(id, waiting);
+        let sent = (&self.stream).write_all(&command.line(id));
+        if sent.is_err() {
+            lock(&self.waiting).remove(&id);
+            // What was sent in part would spoil what comes next.
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+        sent.map(|()| id)
+    }
+
+    /// Tells QEMU something and waits for its answer.
+    pub(crate) fn ask(&self, command: &Command) -> Result<Value, VmError> {
+        let (sender, receiver) = sync_channel(1);
+        let id = self.send(command, Waiting::Caller(sender)).map_err(|_| self.gone())?;
+        let answer = receiver.recv_timeout(ANSWER_LIMIT);
+        lock(&self.waiting).remove(&id);
+        match answer {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(text)) => {
+                let text = format!("QEMU refuses `{}`: {text}", command.name());
+                Err(VmError::new(VmErrorKind::Refused, text))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
+            Err(RecvTimeoutError::Timeout) => Err(self.silent(command.name())),
+        }
+    }
+
+    pub(crate) fn silent(&self, what: &str) -> VmError {
+        let (name, limit) = (&self.name, ANSWER_LIMIT.as_secs());
+        let text = format!("VM {name}: QEMU did not answer `{what}` within {limit} s");
+        VmError::new(VmErrorKind::Silent, text)
+    }
+
+    fn gone(&self) -> VmError {
+        let ended = lock(&self.known).ended.clone();
+        let how = ended.unwrap_or_else(|| "its monitor was closed".to_owned());
+        VmError::new(VmErrorKind::Gone, format!("VM {} is not there any more: {how}", self.name))
+    }
+
+    pub(crate) fn known(&self) -> Known {
+        lock(&self.known).clone()
+    }
+
+    /// Sets the state that QEMU was asked for, before events tell of changes.
+    pub(crate) fn set_state(&self, state: VmRunState) {
+        lock(&self.known).state = state;
+    }
+
+    /// Waits until the process has ended and that was told.
+    pub(crate) fn wait_end(&self, limit: Duration) -> bool {
+        let known = lock(&self.known);
+        let waited = self.has_ended.wait_timeout_while(known, limit, |known| known.ended.is_none());
+        waited.map_or(true, |(known, _)| known.ended.is_some())
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&self) -> Option<String> {
+        lock(&self.known).ended.clone()
+    }
+}
+
+/// A session. Dropping it closes the connection; the VM goes on.
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The thread sees the end of the connection, and that nobody wants to hear of it.
+        lock(&self.shared.known).ended.get_or_insert_with(|| "it was let go".to_owned());
+        let _ = self.shared.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// What a session is made of.
+pub(crate) struct SessionParts<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) stream: UnixStream,
+    pub(crate) watch: Watch,
+    pub(crate) observer: Arc<dyn VmObserver>,
+    pub(crate) thread_start: ThreadStart,
+}
+
+impl Session {
+    /// Starts the thread; the greeting comes over the channel.
+    pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
+        let SessionParts { name, stream, watch, observer, thread_start } = parts;
+        stream.set_write_timeout(Some(ANSWER_LIMIT))?;
+        let known = Known { state: VmRunState::Paused, off_because: None, ended: None };
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            stream,
+            writing: Mutex::new(0),
+            waiting: Mutex::default(),
+            known: Mutex::new(known),
+            has_ended: Condvar::new(),
+        });
+        let (greeting, greeted) = sync_channel(1);
+        let reading = Reading {
+            shared: Arc::clone(&shared),
+            watch: Some(watch),
+            observer,
+            greeting: Some(greeting),
+            pace: Pace::new(Instant::now()),
+            unplugging: Unplugging::default(),
+        };
+        let builder = std::thread::Builder::new().name("vm".to_owned());
+        builder.spawn(move || match thread_start() {
+            Ok(()) => reading.run(),
+            Err(error) => {
+                tracing::error!(%error, "a VM's thread could not give up its rights");
+                reading.end(&format!("nobody can listen to it: {error}"), false);
+            }
+        })?;
+        Ok((Self { shared }, greeted))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+/// The thread that reads.
+struct Reading {
+    shared: Arc<Shared>,
+    watch: Option<Watch>,
+    observer: Arc<dyn VmObserver>,
+    greeting: Option<SyncSender<Greeting>>,
+    pace: Pace,
+    unplugging: Unplugging,
+}
+
+impl Reading {
+    fn run(mut self) {
+        let mut reader = Reader::new();
+        let why = loop {
+            match self.turn(&mut reader) {
+                Ok(None) => {}
+                Ok(Some(heard)) => return self.finish(Some(heard), "QEMU has ended"),
+                Err(why) => break why,
+            }
+        };
+        let _ = self.shared.stream.shutdown(Shutdown::Both);
+        self.greeting = None;
+        lock(&self.shared.waiting).clear();
+        if self.shared.ended().is_some() {
+            return;
+        }
+        let heard = self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT));
+        let heard = heard.or_else(|| {
+            let watch = self.watch.as_ref()?;
+            watch.kill();
+            watch.read_within(ANSWER_LIMIT)
+        });
+        self.finish(heard, &why);
+    }
+
+    /// Waits for something and works it off; says how the process ended if that came first, and
+    /// fails with the reason why nothing can come over the monitor any more.
+    fn turn(&mut self, reader: &mut Reader) -> Result<Option<Heard>, String> {
+        let limit = self.unplugging.is_waiting().then_some(RETRY);
+        let stream = self.shared.stream.as_fd();
+        let ready = match &self.watch {
+            Some(watch) => wait_readable([stream, watch.descriptor()], limit),
+            None => wait_readable([stream], limit).map(|[ready]| [ready, false]),
+        };
+        let [has_words, has_news] = ready.map_err(|error| format!("it cannot be read: {error}"))?;
+        if has_words {
+            self.read(reader)?;
+        } else if has_news {
+            match self.watch.as_ref().map(Watch::read) {
+                Some(heard @ Heard::Ended(_)) => return Ok(Some(heard)),
+                _ => self.watch = None,
+            }
+        } else {
+            self.unplug_further();
+        }
+        Ok(None)
+    }
+
+    fn read(&mut self, reader: &mut Reader) -> Result<(), String> {
+        let mut buffer = vec![0; READ_BYTES];
+        let length = match (&self.shared.stream).read(&mut buffer) {
+            Ok(0) => return Err("QEMU closed its monitor".to_owned()),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(format!("QEMU closed its monitor ({error})")),
+        };
+        reader.handle_bytes(buffer.get(..length).unwrap_or_default());
+        while let Some(message) = reader.poll_message().map_err(|error| error.to_string())? {
+            self.handle(message);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Greeting(greeting) => {
+                if let Some(sender) = self.greeting.take() {
+                    let _ = sender.try_send(greeting);
+                }
+            }
+            Message::Return { id, value } => self.handle_answer(id, Ok(value)),
+            Message::Error { id, text, .. } => self.handle_answer(id, Err(text)),
+            Message::Event(event) => self.handle_event(event),
+        }
+    }
+
+    fn handle_answer(&mut self, id: Option<u64>, outcome: Outcome) {
+        let Some(id) = id else { return };
+        let waiting = lock(&self.shared.waiting).remove(&id);
+        match waiting {
+            Some(Waiting::Caller(sender)) => {
+                let _ = sender.try_send(outcome);
+            }
+            Some(Waiting::Unplugging) => {
+                if let Some(name) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
+                    self.observer.handle_notice(VmNotice::Unplugged { name });
+                }
+                if !self.unplugging.is_waiting() {
+                    self.unplug_further();
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Sends what is next to be taken away behind a device that is gone.
+    fn unplug_further(&mut self) {
+        while let Some(command) = self.unplugging.poll_command() {
+            match self.shared.send(&command, Waiting::Unplugging) {
+                Ok(id) => self.unplugging.handle_sent(id),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        let pause = self.pace.count(Instant::now());
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        match event {
+            Event::Stop => {
+                // A guest that has panicked is stopped because of that.
+                if lock(&self.shared.known).state == VmRunState::Running {
+                    self.change(VmRunState::Paused);
+                }
+            }
+            Event::Resume => self.change(VmRunState::Running),
+            Event::GuestPanicked { .. } => self.change(VmRunState::Panicked),
+            Event::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
+            Event::Shutdown(trigger) => {
+                lock(&self.shared.known).off_because = Some(trigger.reason);
+                self.change(VmRunState::Off);
+            }
+            Event::DeviceDeleted { device: Some(device), .. } => {
+                self.unplugging.handle_deleted(&device);
+                self.unplug_further();
+            }
+            Event::DeviceUnplugRefused { device } => {
+                tracing::warn!(vm = self.shared.name, ?device, "the guest keeps a device");
+            }
+            Event::DeviceDeleted { .. } | Event::Powerdown | Event::Other { .. } => {}
+        }
+    }
+
+    fn change(&self, state: VmRunState) {
+        let mut known = lock(&self.shared.known);
+        if known.state != state {
+            known.state = state;
+            drop(known);
+            self.observer.handle_notice(VmNotice::State(state));
+        }
+    }
+
+    /// Tells how it ended: as the launcher says, or else as the monitor did.
+    fn finish(&self, heard: Option<Heard>, why: &str) {
+        let off = lock(&self.shared.known).off_because.clone();
+        let (is_known_bad, how) = match heard {
+            Some(Heard::Ended(ended)) => (ended.is_success == Some(false), Some(ended.text())),
+            _ => (false, None),
+        };
+        let word = off.as_deref().unwrap_or_default();
+        let is_orderly = matches!(word, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
+        let reason = match (word, how) {
+            ("guest-shutdown", _) if is_orderly => "the guest has turned itself off".to_owned(),
+            ("host-qmp-quit", _) if is_orderly => "it was told to end".to_owned(),
+            ("", Some(how)) => how,
+            (word, Some(how)) => format!("{how} (QEMU said: {word})"),
+            (_, None) => format!("{why}; the launcher did not tell how its process ended"),
+        };
+        self.end(&reason, is_orderly);
+    }
+
+    fn end(&self, reason: &str, is_orderly: bool) {
+        let mut known = lock(&self.shared.known);
+        if known.ended.is_some() {
+            return;
+        }
+        known.ended = Some(reason.to_owned());
+        known.state = VmRunState::Off;
+        drop(known);
+        lock(&self.shared.waiting).clear();
+        self.shared.has_ended.notify_all();
+        self.observer.handle_notice(VmNotice::Ended { is_orderly, reason: reason.to_owned() });
+    }
+}

@@ -1,0 +1,174 @@
+//! What can be seen wrong with a VM's description without looking at the host.
+
+use std::path::Path;
+
+use suimon_ports::{
+    VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec, VmSpec,
+};
+
+/// Names of VMs, NICs and disks.
+const NAME_BYTES_MAX: usize = 63;
+/// Serial numbers of IDE disks and of virtio-blk.
+const SERIAL_BYTES_MAX: usize = 20;
+/// Without an IOMMU a PC has this many at most.
+const CPUS_MAX: u16 = 255;
+/// Devices that can be plugged, each behind a port of its own.
+pub(crate) const PORTS: usize = 16;
+/// Disks on the two channels of an IDE controller.
+const IDE_MAX: usize = 4;
+/// Ports of the machine's SATA controller, one of which has the CD drive.
+const SATA_MAX: usize = 5;
+/// `virtio-net` of QEMU has as many.
+const QUEUES_MAX: u16 = 256;
+const MIB: u64 = 1 << 20;
+/// The longest command line of a kernel (`COMMAND_LINE_SIZE` of x86).
+const KERNEL_WORDS_MAX: usize = 2048;
+const PATH_BYTES_MAX: usize = 4095;
+
+fn refused(text: impl Into<String>) -> VmError {
+    VmError::new(VmErrorKind::Refused, text)
+}
+
+/// Whether QEMU's ids may have this in them (`id_wellformed`), and paths as well.
+pub(crate) fn is_name(text: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && text.bytes().any(|b| b.is_ascii_alphanumeric())
+}
+
+fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
+    let Some(text) = path.to_str() else {
+        return Err(refused(format!("{what} {} is no UTF-8", path.display())));
+    };
+    let is_plain = text.starts_with('/')
+        && text.len() <= PATH_BYTES_MAX
+        && !text.chars().any(char::is_control);
+    if is_plain {
+        return Ok(());
+    }
+    Err(refused(format!("{what} {text:?} is no absolute path without control characters")))
+}
+
+/// Says what is wrong with the description, if anything is.
+pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
+    if !is_name(&spec.name) {
+        let form = "letters, digits, `-`, `_` and `.`, at most 63 bytes";
+        return Err(refused(format!("{:?} is no name of a VM: {form}", spec.name)));
+    }
+    check_path("the folder", &spec.folder)?;
+    if spec.cpus == 0 || spec.cpus > spec.cpus_max || spec.cpus_max > CPUS_MAX {
+        let (cpus, most) = (spec.cpus, spec.cpus_max);
+        let text = format!("{cpus} CPUs, {most} at most: it takes 1 to {CPUS_MAX}, in that order");
+        return Err(refused(text));
+    }
+    if spec.memory_bytes == 0 || spec.memory_bytes % MIB != 0 {
+        return Err(refused(format!("{} bytes of memory are no whole MiB", spec.memory_bytes)));
+    }
+    check_boot(&spec.boot)?;
+    if let Some(cdrom) = &spec.cdrom {
+        check_path("the CD", cdrom)?;
+    }
+    check_devices(spec)
+}
+
+fn check_boot(boot: &VmBoot) -> Result<(), VmError> {
+    match boot {
+        VmBoot::Bios => Ok(()),
+        VmBoot::Uefi { code, variables } => {
+            check_path("the firmware", code)?;
+            check_path("the firmware's variables", variables)
+        }
+        VmBoot::Direct { kernel, initrd, command_line } => {
+            check_path("the kernel", kernel)?;
+            if let Some(initrd) = initrd {
+                check_path("the initramfs", initrd)?;
+            }
+            if command_line.len() >= KERNEL_WORDS_MAX || command_line.chars().any(char::is_control)
+            {
+                return Err(refused("the kernel's command line takes 2047 bytes, none of control"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
+    for nic in &spec.nics {
+        check_nic(nic)?;
+    }
+    for disk in &spec.disks {
+        check_disk(disk)?;
+    }
+    check_unique("NICs", spec.nics.iter().map(|nic| nic.name.as_str()))?;
+    check_unique("disks", spec.disks.iter().map(|disk| disk.name.as_str()))?;
+    let count = |is: fn(&VmDiskKind) -> bool| spec.disks.iter().filter(|d| is(&d.kind)).count();
+    let plugged = spec.nics.len() + count(|kind| matches!(kind, VmDiskKind::Virtio { .. }));
+    let ide = count(|kind| matches!(kind, VmDiskKind::Ide { .. }));
+    let sata = count(|kind| matches!(kind, VmDiskKind::Sata { .. }));
+    for (what, number, most) in [
+        ("NICs and virtio disks", plugged, PORTS),
+        ("IDE disks", ide, IDE_MAX),
+        ("SATA disks", sata, SATA_MAX),
+    ] {
+        if number > most {
+            return Err(refused(format!("{number} {what}: a VM has {most} at most")));
+        }
+    }
+    Ok(())
+}
+
+fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), VmError> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    let twice = names.windows(2).find(|pair| pair.first() == pair.last());
+    match twice.and_then(|pair| pair.first()) {
+        Some(name) => Err(refused(format!("two {what} have the name {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// Says what is wrong with a NIC's description, if anything is.
+pub(crate) fn check_nic(nic: &VmNicSpec) -> Result<(), VmError> {
+    if !is_name(&nic.name) {
+        return Err(refused(format!("{:?} is no name of a NIC", nic.name)));
+    }
+    check_path("the NIC's socket", &nic.socket)?;
+    let most = if nic.kind == VmNicKind::Virtio { QUEUES_MAX } else { 1 };
+    if nic.queue_pairs == 0 || nic.queue_pairs > most {
+        let text =
+            format!("NIC {}: {} queue pairs; it takes 1 to {most}", nic.name, nic.queue_pairs);
+        return Err(refused(text));
+    }
+    Ok(())
+}
+
+/// Says what is wrong with a disk's description, if anything is.
+pub(crate) fn check_disk(disk: &VmDiskSpec) -> Result<(), VmError> {
+    let name = &disk.name;
+    if !is_name(name) {
+        return Err(refused(format!("{name:?} is no name of a disk")));
+    }
+    let is_serial = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    if disk.serial.len() > SERIAL_BYTES_MAX || !disk.serial.bytes().all(is_serial) {
+        let text = format!("disk {name}: a serial number has 20 characters of ASCII at most");
+        return Err(refused(text));
+    }
+    match &disk.kind {
+        VmDiskKind::Virtio { socket, queues } => {
+            if *queues == 0 || *queues > QUEUES_MAX {
+                let text = format!("disk {name}: {queues} queues; it takes 1 to {QUEUES_MAX}");
+                return Err(refused(text));
+            }
+            check_path("the disk's socket", socket)
+        }
+        VmDiskKind::Ide { socket } | VmDiskKind::Sata { socket } => {
+            if disk.is_read_only {
+                let text = format!(
+                    "disk {name}: QEMU has no IDE or SATA disk that is read-only; take virtio"
+                );
+                return Err(refused(text));
+            }
+            check_path("the disk's socket", socket)
+        }
+    }
+}

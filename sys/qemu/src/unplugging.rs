@@ -1,0 +1,138 @@
+//! What follows when a guest has let go of a device: what stood behind it is taken away too.
+
+use std::collections::VecDeque;
+
+use suimon_qmp::Command;
+
+/// What is still in use is tried so often; a device goes some moments after that was told.
+const TRIES: u32 = 50;
+
+/// A device that is gone, and what is left of it.
+#[derive(Debug)]
+struct Rest {
+    /// The NIC's or disk's name.
+    name: String,
+    commands: VecDeque<Command>,
+    tries: u32,
+}
+
+/// Devices that are gone, of which something is left; one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Unplugging {
+    rests: VecDeque<Rest>,
+    /// The number of the command that was not answered yet.
+    sent: Option<u64>,
+    /// Whether the last answer was that it is to be tried again, after a while.
+    is_waiting: bool,
+}
+
+/// Devices whose rests are kept in mind at most: as many as there are ports.
+const RESTS_MAX: usize = crate::spec_check::PORTS;
+
+impl Unplugging {
+    /// Whether something is to be tried again after a while.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+
+    /// Takes note that a device with this id is gone.
+    pub(crate) fn handle_deleted(&mut self, device: &str) {
+        let id = || device.to_owned();
+        let (name, commands) = if let Some(name) = device.strip_prefix("nic-") {
+            let removed = Command::ChardevRemove { id: id() };
+            (name, VecDeque::from([Command::NetdevDel { id: id() }, removed]))
+        } else if let Some(name) = device.strip_prefix("disk-") {
+            (name, VecDeque::from([Command::ChardevRemove { id: id() }]))
+        } else {
+            return;
+        };
+        if self.rests.len() < RESTS_MAX {
+            self.rests.push_back(Rest { name: name.to_owned(), commands, tries: 0 });
+        }
+    }
+
+    /// What is to be sent next, if it is time for something.
+    pub(crate) fn poll_command(&mut self) -> Option<Command> {
+        if self.sent.is_some() {
+            return None;
+        }
+        self.is_waiting = false;
+        self.rests.front()?.commands.front().cloned()
+    }
+
+    /// Takes note of the number under which it was sent.
+    pub(crate) fn handle_sent(&mut self, id: u64) {
+        self.sent = Some(id);
+    }
+
+    /// Takes note of what came of it: an error's text or nothing. Gives the name of what is gone
+    /// with all that stood behind it.
+    pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<String> {
+        if self.sent != Some(id) {
+            return None;
+        }
+        self.sent = None;
+        let rest = self.rests.front_mut()?;
+        let is_in_use = |text: &str| text.contains("busy") || text.contains("in use");
+        if error.is_some_and(is_in_use) && rest.tries < TRIES {
+            rest.tries += 1;
+            self.is_waiting = true;
+            return None;
+        }
+        // Anything else that is refused is not there: a NIC that QEMU emulates has no chardev.
+        rest.commands.pop_front();
+        if !rest.commands.is_empty() {
+            return None;
+        }
+        self.rests.pop_front().map(|rest| rest.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RESTS_MAX, TRIES, Unplugging};
+
+    #[test]
+    fn what_stands_behind_a_device_goes_in_order() {
+        let mut unplugging = Unplugging::default();
+        unplugging.handle_deleted("nic-web");
+        unplugging.handle_deleted("port3");
+        let netdev = unplugging.poll_command().unwrap();
+        assert_eq!(netdev.name(), "netdev_del");
+        unplugging.handle_sent(1);
+        assert_eq!(unplugging.poll_command(), None, "one at a time");
+        assert_eq!(unplugging.handle_answer(1, None), None);
+        assert_eq!(unplugging.poll_command().unwrap().name(), "chardev-remove");
+        unplugging.handle_sent(2);
+        assert_eq!(unplugging.handle_answer(2, Some("Chardev 'nic-web' is busy")), None);
+        assert!(unplugging.is_waiting());
+        assert_eq!(unplugging.poll_command().unwrap().name(), "chardev-remove");
+        unplugging.handle_sent(3);
+        let gone = unplugging.handle_answer(3, Some("Chardev 'nic-web' not found"));
+        assert_eq!(gone.as_deref(), Some("web"));
+        assert_eq!(unplugging.poll_command(), None);
+    }
+
+    #[test]
+    fn what_stays_in_use_is_left() {
+        let mut unplugging = Unplugging::default();
+        unplugging.handle_deleted("disk-a");
+        let mut gone = None;
+        for number in 0..=u64::from(TRIES) {
+            assert_eq!(gone, None);
+            assert!(unplugging.poll_command().is_some());
+            unplugging.handle_sent(number);
+            gone = unplugging.handle_answer(number, Some("Chardev 'disk-a' is busy"));
+        }
+        assert_eq!(gone.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn devices_that_were_never_there_are_not_kept_in_mind_without_end() {
+        let mut unplugging = Unplugging::default();
+        for number in 0..10 * RESTS_MAX {
+            unplugging.handle_deleted(&format!("disk-{number}"));
+        }
+        assert_eq!(unplugging.rests.len(), RESTS_MAX);
+    }
+}

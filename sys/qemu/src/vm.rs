@@ -1,0 +1,248 @@
+//! A VM that runs, as the node has it.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use suimon_ports::{
+    Vm, VmAccelerator, VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts,
+    VmIdentity, VmNicSpec, VmRunState,
+};
+use suimon_qmp::{Chardev, Command, Device, chardevs, cpu_slots, qom_properties};
+
+use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
+use crate::host::connect_in;
+use crate::session::{ANSWER_LIMIT, Session, Shared};
+use crate::spec_check::{PORTS, check_disk, check_nic};
+
+/// The socket of the serial console, in the VM's folder.
+pub(crate) const CONSOLE_SOCKET: &str = "console.sock";
+const CONSOLE_CHARDEV: &str = "console";
+/// QEMU takes a connection in as soon as it comes round to that.
+const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
+
+/// A VM over its monitor.
+pub(crate) struct QemuVm {
+    pub(crate) identity: VmIdentity,
+    pub(crate) machine: Machine,
+    pub(crate) session: Session,
+    pub(crate) cpus: AtomicU16,
+    /// Held by who plugs something, or takes the console.
+    pub(crate) plugging: Mutex<()>,
+}
+
+fn refused(text: impl Into<String>) -> VmError {
+    VmError::new(VmErrorKind::Refused, text)
+}
+
+fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
+    refused(error.to_string())
+}
+
+impl QemuVm {
+    fn shared(&self) -> &Arc<Shared> {
+        self.session.shared()
+    }
+
+    fn ask(&self, command: &Command) -> Result<serde_json::Value, VmError> {
+        self.shared().ask(command)
+    }
+
+    fn do_it(&self, command: &Command) -> Result<(), VmError> {
+        self.ask(command).map(drop)
+    }
+
+    fn reset(&self) -> Result<(), VmError> {
+        let has_panicked = self.shared().known().state == VmRunState::Panicked;
+        self.do_it(&Command::SystemReset)?;
+        // What stood still because of its panic runs again; what somebody paused does not.
+        if has_panicked { self.do_it(&Command::Cont) } else { Ok(()) }
+    }
+
+    fn quit(&self) -> Result<(), VmError> {
+        match self.ask(&Command::Quit) {
+            // The end of the process may come before the answer.
+            Ok(_) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {}
+            Err(error) => return Err(error),
+        }
+        if self.shared().wait_end(ANSWER_LIMIT) {
+            Ok(())
+        } else {
+            Err(self.shared().silent("quit"))
+        }
+    }
+
+    /// A port behind which nothing is.
+    fn free_port(&self) -> Result<String, VmError> {
+        for number in 0..PORTS {
+            let port = port_id(number);
+            let path = format!("/machine/peripheral/{port}/{port}");
+            let properties = qom_properties(&self.ask(&Command::QomList { path })?);
+            let properties = properties.map_err(nonsense)?;
+            if !properties.iter().any(|property| property.name.starts_with("child[")) {
+                return Ok(port);
+            }
+        }
+        let name = &self.identity.name;
+        Err(refused(format!("VM {name} has {PORTS} ports, and something is behind each of them")))
+    }
+
+    /// Adds what stands behind a device and then the device; all or nothing.
+    fn plug(&self, attachment: &Attachment) -> Result<(), VmError> {
+        let mut added = Vec::new();
+        let mut result = Ok(());
+        for backend in &attachment.backends {
+            result = self.do_it(&backend.add());
+            if result.is_err() {
+                break;
+            }
+            added.push(backend.remove());
+        }
+        if result.is_ok() {
+            result = self.do_it(&Command::DeviceAdd(attachment.device.clone()));
+        }
+        if result.is_err() {
+            for command in added.iter().rev() {
+                let _ = self.do_it(command);
+            }
+        }
+        result
+    }
+
+    fn plug_nic(&self, nic: &VmNicSpec) -> Result<(), VmError> {
+        check_nic(nic)?;
+        check_socket(&nic.socket)?;
+        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        self.plug(&self.machine.nic(nic, &self.free_port()?))
+    }
+
+    fn plug_disk(&self, disk: &VmDiskSpec) -> Result<(), VmError> {
+        check_disk(disk)?;
+        let VmDiskKind::Virtio { socket, queues } = &disk.kind else {
+            let name = &disk.name;
+            let text = format!(
+                "disk {name}: an IDE or SATA disk comes and goes with a start of the VM only; take virtio"
+            );
+            return Err(refused(text));
+        };
+        check_socket(socket)?;
+        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = self.free_port()?;
+        self.plug(&self.machine.virtio_disk(&disk.name, socket, *queues, &port))
+    }
+
+    fn unplug(&self, id: String) -> Result<(), VmError> {
+        match self.do_it(&Command::DeviceDel { id }) {
+            // The guest was asked before, and has not let go yet.
+            Err(error) if error.text.contains("already in the process of unplug") => Ok(()),
+            result => result,
+        }
+    }
+
+    fn set_cpus(&self, wanted: u16) -> Result<(), VmError> {
+        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = cpu_slots(&self.ask(&Command::QueryHotpluggableCpus)?).map_err(nonsense)?;
+        let taken: u64 = slots.iter().filter(|slot| slot.is_taken).map(|slot| slot.cpus).sum();
+        let most: u64 = slots.iter().map(|slot| slot.cpus).sum();
+        let wanted = u64::from(wanted);
+        if wanted < taken {
+            let text = format!(
+                "the VM has {taken} CPUs; it can have fewer after it was started anew only"
+            );
+            return Err(refused(text));
+        }
+        if wanted > most {
+            return Err(refused(format!("the VM was started with {most} CPUs at most")));
+        }
+        let mut count = taken;
+        for slot in slots.iter().filter(|slot| !slot.is_taken) {
+            if count >= wanted {
+                break;
+            }
+            let [socket, core, thread] = slot.place;
+            let mut device =
+                Device::new(&slot.driver).with("id", format!("cpu-{socket}-{core}-{thread}"));
+            for (name, value) in &slot.properties {
+                device = device.with(name, value.clone());
+            }
+            self.do_it(&Command::DeviceAdd(device))?;
+            count += slot.cpus;
+            self.cpus.store(u16::try_from(count).unwrap_or(u16::MAX), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn console_chardev(&self) -> Result<Chardev, VmError> {
+        let chardevs = chardevs(&self.ask(&Command::QueryChardev)?).map_err(nonsense)?;
+        let console = chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
+        console.ok_or_else(|| refused(format!("VM {} has no console", self.identity.name)))
+    }
+}
+
+/// QEMU would wait for a socket that is not there, and do nothing else.
+fn check_socket(path: &std::path::Path) -> Result<(), VmError> {
+    use std::os::unix::fs::FileTypeExt;
+    let is_there = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_there {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(VmError::new(VmErrorKind::Host, format!("{path} is no socket: nobody listens there yet")))
+}
+
+impl Vm for QemuVm {
+    fn identity(&self) -> VmIdentity {
+        self.identity.clone()
+    }
+
+    fn facts(&self) -> VmFacts {
+        let Machine { version, accelerator } = self.machine;
+        VmFacts {
+            state: self.shared().known().state,
+            accelerator,
+            cpus: self.cpus.load(Ordering::Relaxed),
+            qemu_version: version.to_string(),
+        }
+    }
+
+    fn tell(&self, command: &VmCommand) -> Result<(), VmError> {
+        match command {
+            VmCommand::Pause => self.do_it(&Command::Stop),
+            VmCommand::Resume => self.do_it(&Command::Cont),
+            VmCommand::Reset => self.reset(),
+            VmCommand::PowerButton => self.do_it(&Command::SystemPowerdown),
+            VmCommand::Quit => self.quit(),
+            VmCommand::PlugNic(nic) => self.plug_nic(nic),
+            VmCommand::UnplugNic { name } => self.unplug(nic_id(name)),
+            VmCommand::PlugDisk(disk) => self.plug_disk(disk),
+            VmCommand::UnplugDisk { name } => self.unplug(disk_id(name)),
+            VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
+        }
+    }
+
+    fn console(&self) -> Result<OwnedFd, VmError> {
+        let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.console_chardev()?.is_disconnected() {
+            let name = &self.identity.name;
+            return Err(refused(format!("somebody has the console of VM {name}")));
+        }
+        let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET)
+            .map_err(|error| VmError::new(VmErrorKind::Gone, format!("its console: {error}")))?;
+        // Until QEMU has taken it in, somebody else could be let in beside it.
+        let until = Instant::now() + CONSOLE_LIMIT;
+        while self.console_chardev()?.is_disconnected() {
+            if Instant::now() >= until {
+                return Err(self.shared().silent("a connection to the console"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(stream.into())
+    }
+}
+
+/// The accelerator that QEMU says it has.
+pub(crate) const fn accelerator(is_kvm: bool) -> VmAccelerator {
+    if is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg }
+}
