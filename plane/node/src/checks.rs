@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, validate, validate_change};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate, validate_change};
 use suimon_ports::{DeviceError, DeviceErrorKind, PortSpec, VhostUserMode};
 
 use crate::disks::{WantedDisk, WantedDisks, overcommitted, wanted_disks, wanted_sockets};
 use crate::records::StoredState;
 use crate::shared::Shared;
-use crate::wanted::{Claim, WantedPorts, claim, clean, uplink_spec, wanted_ports};
+use crate::wanted::{Claim, WantedPorts, claim, clean, socket_of, uplink_spec, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
 /// A change that may be made.
@@ -100,6 +100,9 @@ impl Shared {
             if listens(&spec) && listened.contains(&claim(&spec)) {
                 continue;
             }
+            if self.is_in_folder_to_come(to, &spec) {
+                continue;
+            }
             match self.devices.probe(&spec) {
                 Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&claim(&spec)) => {}
                 Err(error) => errors.push(device_error(&key, &error)),
@@ -107,6 +110,13 @@ impl Shared {
             }
         }
         errors
+    }
+
+    /// Whether the device is a socket in the folder of a VM, which is made before the socket is.
+    fn is_in_folder_to_come(&self, to: &HostConfig, spec: &PortSpec) -> bool {
+        let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
+        let of_vm = |vm: &VmConfig| Some(to.host.folder_of(&vm.name)) == folder;
+        folder.is_some() && to.vms.iter().any(of_vm)
     }
 
     fn check_cpus(&self, config: &HostConfig) -> Vec<ApiError> {
