@@ -29,7 +29,8 @@ fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
     VmDiskSpec { name: name.to_owned(), kind, is_read_only: false, serial: "serial 1".to_owned() }
 }
 
-/// A guest without a system lets go of a device when the machine is reset.
+/// A guest without a system lets go of a device when the machine is reset. Its CPU must sleep then:
+/// QEMU 7.2 frees nothing while it translates a loop that has no end.
 fn let_go(vm: &dyn Vm, notices: &Notices, name: &str) {
     vm.tell(&VmCommand::Reset).unwrap();
     notices.wait(&VmNotice::Unplugged { name: name.to_owned() });
@@ -39,7 +40,7 @@ fn let_go(vm: &dyn Vm, notices: &Notices, name: &str) {
 fn nics_come_and_go() {
     let site = Site::new();
     let host = site.host();
-    let mut spec = site.obedient("nics");
+    let mut spec = site.spec("nics");
     host.prepare(&spec.folder, spec.user).unwrap();
     // The comma is one of the path's, and none that separates options.
     let socket = |name: &str| spec.folder.join(format!("{name},server=on.sock"));
@@ -78,7 +79,7 @@ fn nics_come_and_go() {
 fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
     let site = Site::new();
     let host = site.host();
-    let spec = site.obedient("adopted");
+    let spec = site.spec("adopted");
     let (vm, _notices) = site.start(&host, &spec);
     let path = spec.folder.join("late.sock");
     let _backend = Backend::listen(&path);
@@ -98,7 +99,7 @@ fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
 fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     let site = Site::new();
     let host = site.host();
-    let mut spec = site.obedient("disks");
+    let mut spec = site.spec("disks");
     host.prepare(&spec.folder, spec.user).unwrap();
     let path = |name: &str| spec.folder.join(name);
     let (own, late) = (path("own.sock"), path("late.sock"));
@@ -130,7 +131,7 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
 fn cpus_are_added_and_not_taken_away() {
     let site = Site::new();
     let host = site.host();
-    let spec = VmSpec { cpus_max: 4, ..site.obedient("growing") };
+    let spec = VmSpec { cpus_max: 4, ..site.spec("growing") };
     let (vm, _notices) = site.start(&host, &spec);
     vm.tell(&VmCommand::SetCpus(3)).unwrap();
     assert_eq!(vm.facts().cpus, 3);

@@ -136,7 +136,11 @@ impl Site {
     }
 
     /// Starts a VM whose folder was not prepared yet.
-    pub(crate) fn start(&self, host: &QemuHost, spec: &VmSpec) -> (Box<dyn suimon_ports::Vm>, Notices) {
+    pub(crate) fn start(
+        &self,
+        host: &QemuHost,
+        spec: &VmSpec,
+    ) -> (Box<dyn suimon_ports::Vm>, Notices) {
         use suimon_ports::VmHost;
         let (observer, notices) = Notices::new();
         host.prepare(&spec.folder, spec.user).unwrap();
