@@ -174,7 +174,8 @@ fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
             }
         };
         if let Some(attachment) = attachment {
-            words.attachment(attachment, Some(index));
+            // QEMU gives 0 to a kernel that it starts itself.
+            words.attachment(attachment, Some(index + 1));
         }
     }
     if let Some(cdrom) = &spec.cdrom {
@@ -182,7 +183,7 @@ fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
         let node = BlockNode::File { name, path: text(cdrom), is_read_only: true };
         words.add("-blockdev", node.to_json().to_string());
         let drive = Device::new("ide-cd").with("id", "cdrom").with("bus", "ide.5");
-        words.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len()));
+        words.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len() + 1));
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::AtomicU16;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
     VmRunState, VmSpec,
 };
-use suimon_qmp::{AnswerError, Command, RunState, cpu_count, is_kvm_enabled, run_state};
+use suimon_qmp::{AnswerError, Command, Greeting, RunState, cpu_count, is_kvm_enabled, run_state};
 
 use crate::client::{Heard, LauncherClient, Watch};
 use crate::devices::Machine;
@@ -69,11 +69,13 @@ impl QemuHost {
         Ok(Self { client, _kept: kept, thread_start })
     }
 
-    /// Connects to a process that is there, and asks for all that is to be known of it.
+    /// Connects to a process that is there, asks for all that is to be known of it, and tells
+    /// it to begin.
     fn attach(
         &self,
         identity: &VmIdentity,
         observer: Arc<dyn VmObserver>,
+        begin: Option<Command>,
     ) -> Result<QemuVm, VmError> {
         let name = identity.name.as_str();
         let host = |error: io::Error| {
@@ -89,20 +91,8 @@ impl QemuHost {
         let parts = SessionParts { name, stream, watch, observer, thread_start };
         let (session, greeted) = Session::start(parts).map_err(host)?;
         let shared = Arc::clone(session.shared());
-        let greeting = greeted.recv_timeout(GREETING_LIMIT);
-        let greeting = greeting.map_err(|error| no_greeting(&shared, error))?;
-        shared.ask(&Command::Capabilities)?;
-        let state = shared.ask(&Command::QueryStatus)?;
-        let state = run_state(&state).map_err(nonsense)?;
-        let is_kvm = is_kvm_enabled(&shared.ask(&Command::QueryKvm)?).map_err(nonsense)?;
-        let cpus = cpu_count(&shared.ask(&Command::QueryCpusFast)?).map_err(nonsense)?;
-        shared.set_state(match state {
-            RunState::Running => VmRunState::Running,
-            RunState::GuestPanicked => VmRunState::Panicked,
-            RunState::Shutdown => VmRunState::Off,
-            RunState::Paused | RunState::Prelaunch | RunState::Other(_) => VmRunState::Paused,
-        });
-        let machine = Machine { version: greeting.version, accelerator: accelerator(is_kvm) };
+        let negotiated = negotiate(&shared, &greeted, begin);
+        let (machine, cpus) = negotiated.map_err(|error| why_gone(&shared, error))?;
         Ok(QemuVm {
             identity: identity.clone(),
             machine,
@@ -116,7 +106,7 @@ impl QemuHost {
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
             Heard::Ended(ended) => {
-                Some(VmError::new(VmErrorKind::Host, format!("QEMU {}", ended.text())))
+                Some(VmError::new(VmErrorKind::Gone, format!("QEMU {}", ended.text())))
             }
             Heard::Nothing => None,
         }
@@ -127,18 +117,47 @@ fn nonsense(error: AnswerError) -> VmError {
     VmError::new(VmErrorKind::Refused, error.to_string())
 }
 
-fn no_greeting(shared: &Shared, error: RecvTimeoutError) -> VmError {
-    // Its end is told some moments after its monitor was closed.
-    if error == RecvTimeoutError::Disconnected && shared.wait_end(REASON_LIMIT) {
-        let reason = shared.ended().unwrap_or_default();
-        return VmError::new(VmErrorKind::Host, format!("QEMU did not start: {reason}"));
+/// Everything that is said before a VM is in use.
+fn negotiate(
+    shared: &Shared,
+    greeted: &Receiver<Greeting>,
+    begin: Option<Command>,
+) -> Result<(Machine, usize), VmError> {
+    let greeting = greeted.recv_timeout(GREETING_LIMIT).map_err(|error| match error {
+        RecvTimeoutError::Disconnected => shared.gone(),
+        RecvTimeoutError::Timeout => {
+            let seconds = GREETING_LIMIT.as_secs();
+            let text = format!(
+                "QEMU said nothing for {seconds} s; does it wait for a socket of a NIC or disk on \
+                 which nobody listens, or has its monitor another client?"
+            );
+            VmError::new(VmErrorKind::Silent, text)
+        }
+    })?;
+    shared.ask(&Command::Capabilities)?;
+    let state = run_state(&shared.ask(&Command::QueryStatus)?).map_err(nonsense)?;
+    let is_kvm = is_kvm_enabled(&shared.ask(&Command::QueryKvm)?).map_err(nonsense)?;
+    let cpus = cpu_count(&shared.ask(&Command::QueryCpusFast)?).map_err(nonsense)?;
+    shared.set_state(match state {
+        RunState::Running => VmRunState::Running,
+        RunState::GuestPanicked => VmRunState::Panicked,
+        RunState::Shutdown => VmRunState::Off,
+        RunState::Paused | RunState::Prelaunch | RunState::Other(_) => VmRunState::Paused,
+    });
+    if let Some(begin) = begin {
+        shared.ask(&begin)?;
     }
-    let seconds = GREETING_LIMIT.as_secs();
-    let text = format!(
-        "QEMU said nothing for {seconds} s; does it wait for a socket of a NIC or disk on which \
-         nobody listens, or has its monitor another client?"
-    );
-    VmError::new(VmErrorKind::Silent, text)
+    let accelerator = accelerator(is_kvm);
+    Ok((Machine { version: greeting.version, accelerator }, cpus))
+}
+
+/// Of a VM that is gone, why it is: its end is told some moments after its monitor was closed.
+fn why_gone(shared: &Shared, error: VmError) -> VmError {
+    if error.kind != VmErrorKind::Gone {
+        return error;
+    }
+    shared.wait_end(REASON_LIMIT);
+    shared.gone()
 }
 
 /// Keeps to itself what happens to a VM until it runs: until then that is the answer to who
@@ -211,10 +230,7 @@ impl VmHost for QemuHost {
             tracing::warn!(vm = spec.name, "{remark}");
         }
         let threshold = Arc::new(Threshold::default());
-        let attached = self.attach(&started.identity, threshold.clone()).and_then(|vm| {
-            vm.session.shared().ask(&Command::Cont)?;
-            Ok(vm)
-        });
+        let attached = self.attach(&started.identity, threshold.clone(), Some(Command::Cont));
         match attached {
             Ok(vm) => {
                 threshold.pass(observer);
@@ -222,7 +238,10 @@ impl VmHost for QemuHost {
             }
             Err(error) => {
                 let _ = self.client.do_it(Request::Kill(started.identity));
-                Err(error)
+                // What has never run is not gone.
+                let is_gone = error.kind == VmErrorKind::Gone;
+                let kind = if is_gone { VmErrorKind::Host } else { error.kind };
+                Err(VmError::new(kind, format!("it did not start: {}", error.text)))
             }
         }
     }
@@ -238,7 +257,7 @@ impl VmHost for QemuHost {
     ) -> Result<Box<dyn Vm>, VmError> {
         self.client.do_it(Request::Find(identity.clone()))?;
         let threshold = Arc::new(Threshold::default());
-        let vm = self.attach(identity, threshold.clone())?;
+        let vm = self.attach(identity, threshold.clone(), None)?;
         threshold.pass(observer);
         Ok(Box::new(vm))
     }

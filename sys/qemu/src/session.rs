@@ -99,7 +99,8 @@ impl Shared {
         VmError::new(VmErrorKind::Silent, text)
     }
 
-    fn gone(&self) -> VmError {
+    /// What is told to who wants something of a VM that has ended.
+    pub(crate) fn gone(&self) -> VmError {
         let ended = lock(&self.known).ended.clone();
         let how = ended.unwrap_or_else(|| "its monitor was closed".to_owned());
         VmError::new(VmErrorKind::Gone, format!("VM {} is not there any more: {how}", self.name))
@@ -122,7 +123,7 @@ impl Shared {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn ended(&self) -> Option<String> {
+    fn ended(&self) -> Option<String> {
         lock(&self.known).ended.clone()
     }
 }

@@ -98,11 +98,6 @@ impl Root {
         })
     }
 
-    fn open_folder(&self, name: &str) -> rustix::io::Result<Folder> {
-        let folder = openat2(&self.folder, name, FOLDER_FLAGS, Mode::empty(), BENEATH)?;
-        Ok(Folder { name: name.to_owned(), folder })
-    }
-
     /// Makes a VM's folder, or makes one that is there right.
     pub(crate) fn prepare(&self, path: &Path, user: u32) -> Result<(), VmError> {
         let name = self.name(path)?;
@@ -110,7 +105,7 @@ impl Root {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(host(path, errno)),
         }
-        let folder = self.find(path)?;
+        let folder = self.open_own(path)?;
         let made_right = || -> io::Result<()> {
             if self.rights == Rights::Root {
                 let owner = Some(rustix::process::geteuid());
@@ -121,19 +116,30 @@ impl Root {
         made_right().map_err(|error| host(path, error))
     }
 
-    /// A VM's folder, which is there and nobody else's.
-    pub(crate) fn find(&self, path: &Path) -> Result<Folder, VmError> {
+    /// A VM's folder, which is there and the launcher's.
+    fn open_own(&self, path: &Path) -> Result<Folder, VmError> {
         let name = self.name(path)?;
-        let folder = self.open_folder(name).map_err(|errno| match errno {
+        let folder = openat2(&self.folder, name, FOLDER_FLAGS, Mode::empty(), BENEATH);
+        let folder = folder.map_err(|errno| match errno {
             rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
                 refused(path, "is a symbolic link or no folder")
             }
             rustix::io::Errno::NOENT => refused(path, "is not there: it was not prepared"),
             errno => host(path, errno),
         })?;
+        let stat = fstat(&folder).map_err(|errno| host(path, errno))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(refused(path, "is another user's"));
+        }
+        Ok(Folder { name: name.to_owned(), folder })
+    }
+
+    /// The same, to which nobody else may write.
+    pub(crate) fn find(&self, path: &Path) -> Result<Folder, VmError> {
+        let folder = self.open_own(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(refused(path, "is another user's, or others may write to it"));
+        if stat.st_mode & 0o022 != 0 {
+            return Err(refused(path, "may be written to by others"));
         }
         Ok(folder)
     }

@@ -1,7 +1,7 @@
 //! The launcher's socket, and who may come in.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::registry::Registry;
 use super::requests;
 use super::starter::Starter;
 use super::user::Rights;
-use crate::peer::{connect_to, new_socket, send_message, wait_readable};
+use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
 use crate::wire::Answer;
 
 /// Connections: two or three for each VM, for some moments more.
@@ -116,11 +116,7 @@ impl Launcher {
                 return;
             }
         };
-        if let Err(error) = self.check_peer(&client) {
-            tracing::warn!("a client was refused: {error}");
-            let _ = send_message(&client, &Answer::from(error));
-            return;
-        }
+        let refused = self.check_peer(&client).err();
         if self.clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
             self.clients.fetch_sub(1, Ordering::Relaxed);
             return;
@@ -130,7 +126,10 @@ impl Launcher {
         let builder = std::thread::Builder::new().name("launcher-client".to_owned());
         let thread = builder.spawn(move || {
             let _served = served;
-            requests::serve(&starter, client.as_fd());
+            match refused {
+                Some(error) => refuse(client.as_fd(), error),
+                None => requests::serve(&starter, client.as_fd()),
+            }
         });
         if let Err(error) = thread {
             tracing::warn!(%error, "a client was not served");
@@ -148,6 +147,16 @@ impl Launcher {
             return Err(refused(format!("user {user} may not start VMs (process {process})")));
         }
         Ok(())
+    }
+}
+
+/// Says why, behind the client's first words: an answer before them would be lost with the
+/// connection.
+fn refuse(client: BorrowedFd<'_>, error: VmError) {
+    tracing::warn!("a client was refused: {error}");
+    if matches!(wait_readable([client], Some(ROUND)), Ok([true])) {
+        let _ = receive_message::<serde::de::IgnoredAny>(client);
+        let _ = send_message(client, &Answer::from(error));
     }
 }
 
