@@ -63,8 +63,8 @@ pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use guest::{
-    Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestSpec,
-    accelerator, guest_files, make_boot_sector, make_root_disk,
+    Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
+    GuestSpec, HostedGuest, HostedVms, accelerator, guest_files, make_boot_sector, make_root_disk,
 };
 pub use hugepages::Hugepages;
 pub use inside::enter_namespace;

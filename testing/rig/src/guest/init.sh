@@ -22,8 +22,10 @@ if [ -n "$root" ] && [ ! -e /on-disk ]; then
     exec switch_root /root /init
 fi
 ip link set lo up
-stty -F /dev/ttyS1 raw -echo
-exec </dev/ttyS1 >/dev/ttyS1
+line=$(sed -n 's/.*line=\([^ ]*\).*/\1/p' /proc/cmdline)
+line=/dev/${line:-ttyS1}
+stty -F "$line" raw -echo
+exec <"$line" >"$line"
 echo READY
 while read -r id command; do
     [ -n "$id" ] || continue

@@ -1,6 +1,7 @@
 //! One VM.
 
 use std::fs::{self, OpenOptions};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,13 +9,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::command::Output;
 use crate::guest::channel::Channel;
 use crate::guest::command_line::command_line;
 use crate::guest::disk::GuestDisk;
 use crate::guest::files::{guest_files, initramfs_with};
 use crate::guest::monitor::Monitor;
 use crate::guest::nic::GuestNic;
+use crate::guest::shell::GuestShell;
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
@@ -26,8 +27,6 @@ const BOOT_LIMIT: Duration = Duration::from_secs(120);
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// What moving a guest may take.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(90);
-/// What a command in a guest may take unless its caller says otherwise.
-const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
 /// What runs the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +73,26 @@ pub struct GuestSpec {
 /// A VM that takes commands; dropping it switches it off.
 #[derive(Debug)]
 pub struct Guest {
-    name: String,
-    channel: Channel,
+    shell: GuestShell,
     process: Process,
     /// QEMU's own control socket.
     monitor: String,
     /// The file with what it prints.
     console: PathBuf,
+}
+
+impl Deref for Guest {
+    type Target = GuestShell;
+
+    fn deref(&self) -> &GuestShell {
+        &self.shell
+    }
+}
+
+impl DerefMut for Guest {
+    fn deref_mut(&mut self) -> &mut GuestShell {
+        &mut self.shell
+    }
 }
 
 impl Guest {
@@ -107,8 +119,8 @@ impl Guest {
         if spec.boot == Boot::Firmware {
             return Ok(guest);
         }
-        let Self { process, channel, .. } = &mut guest;
-        let booted = channel.wait_ready(limit, || process.check_running());
+        let Self { process, shell, .. } = &mut guest;
+        let booted = shell.wait_ready(limit, || process.check_running());
         if let Err(error) = booted {
             // If QEMU itself ended, its words say why.
             let status = process.wait(Duration::from_millis(500));
@@ -142,7 +154,8 @@ impl Guest {
             Ok(Channel::connect(Path::new(&line)).ok())
         })?;
         let console = PathBuf::from(console);
-        Ok(Self { name: spec.name.clone(), channel, process, monitor, console })
+        let shell = GuestShell::new(&spec.name, channel);
+        Ok(Self { shell, process, monitor, console })
     }
 
     /// Starts the QEMU that a running VM is to move into: the same machine, whose
@@ -203,79 +216,6 @@ impl Guest {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         monitor.ask("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
         Ok(())
-    }
-
-    /// Runs one line of shell and returns what it said.
-    ///
-    /// # Errors
-    /// The guest is gone, or takes longer than `limit`.
-    pub fn run_any(&mut self, command: &str, limit: Duration) -> Result<Output> {
-        self.process.check_running()?;
-        self.channel.run(command, limit)
-    }
-
-    /// Runs one line of shell, which must end well.
-    ///
-    /// # Errors
-    /// It did not, with its words.
-    pub fn run(&mut self, command: &str) -> Result<String> {
-        let output = self.run_any(command, COMMAND_LIMIT)?;
-        if !output.is_ok() {
-            bail!(
-                "`{command}` in guest {} failed with {}: {}",
-                self.name,
-                output.code,
-                output.stdout
-            );
-        }
-        Ok(output.stdout)
-    }
-
-    /// Loads a module of the kernel that is not loaded from the start, such as
-    /// `bonding`, with these parameters.
-    ///
-    /// # Errors
-    /// The guest does not have it.
-    pub fn load(&mut self, module: &str, parameters: &str) -> Result<()> {
-        let needs = format!("for i in $(cat /modules/{module}.needs); do insmod /modules/$i; done");
-        self.run(&format!("{needs}; insmod /modules/{module}.ko {parameters}"))?;
-        Ok(())
-    }
-
-    /// Starts one line of shell; [`Guest::finish`] waits for its end.
-    ///
-    /// # Errors
-    /// The guest is gone.
-    pub fn begin(&mut self, command: &str) -> Result<()> {
-        self.process.check_running()?;
-        self.channel.send(command)
-    }
-
-    /// What the line begun last said.
-    ///
-    /// # Errors
-    /// The guest is gone, or takes longer than `limit`.
-    pub fn finish(&mut self, limit: Duration) -> Result<Output> {
-        self.channel.answer(limit)
-    }
-
-    /// Gives a NIC an address like `10.0.0.1/24` and brings it up.
-    ///
-    /// # Errors
-    /// The guest has no such NIC.
-    pub fn address(&mut self, device: &str, address: &str) -> Result<()> {
-        self.run(&format!("ip link set {device} up && ip addr add {address} dev {device}"))?;
-        Ok(())
-    }
-
-    /// Whether `address` answers one of five pings.
-    ///
-    /// # Errors
-    /// The guest is gone.
-    pub fn reaches(&mut self, address: &str) -> Result<bool> {
-        let command =
-            format!("for i in 1 2 3 4 5; do ping -c 1 -W 1 {address} && exit 0; done; exit 1");
-        Ok(self.run_any(&command, COMMAND_LIMIT)?.is_ok())
     }
 
     /// What the guest's kernel, or its firmware, has printed.

@@ -1,0 +1,145 @@
+//! Guests of VMs that the daemon starts.
+
+use std::fs;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::channel::Channel;
+use super::files::guest_files;
+use super::shell::GuestShell;
+use crate::daemon::Daemon;
+use crate::rig::Rig;
+use crate::wait::until_some;
+
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+
+/// What the guest needs for its serial console to take commands; the kernel prints elsewhere.
+const COMMAND_LINE: &str = "quiet panic=-1 random.trust_cpu=on line=ttyS0";
+
+/// Where VMs of a rig's daemon are, and what they boot.
+#[derive(Debug)]
+pub struct HostedVms {
+    folder: String,
+    kernel: String,
+    initrd: String,
+}
+
+impl HostedVms {
+    /// Puts what guests boot where their users can read it.
+    ///
+    /// # Errors
+    /// The guest's files cannot be made.
+    pub fn new(rig: &Rig) -> Result<Self> {
+        let files = guest_files()?;
+        // VMs run as users of their own, who have to get through.
+        fs::set_permissions(rig.folder(), fs::Permissions::from_mode(0o755))?;
+        let put = |from: &Path, name: &str| -> Result<String> {
+            let to = rig.file(name);
+            fs::copy(from, &to)?;
+            fs::set_permissions(&to, fs::Permissions::from_mode(0o644))?;
+            Ok(rig.path(name))
+        };
+        Ok(Self {
+            folder: rig.path("vms"),
+            kernel: put(&files.kernel, "vmlinuz")?,
+            initrd: put(&files.initramfs, "initrd")?,
+        })
+    }
+
+    /// The `vm_folder` of the host file.
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// The `[[vm]]` table of a VM with these other keys.
+    pub fn table(&self, name: &str, keys: &str) -> String {
+        format!(
+            "[[vm]]\nname = \"{name}\"\nmemory_bytes = \"256 MiB\"\nkernel = \"{}\"\n\
+             initrd = \"{}\"\ncommand_line = \"{COMMAND_LINE}\"\n{keys}\n",
+            self.kernel, self.initrd
+        )
+    }
+
+    /// Starts a VM and waits until its guest takes commands.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not boot in time.
+    pub fn start(&self, daemon: &Daemon, name: &str) -> Result<HostedGuest> {
+        daemon.ok(&["vm", "start", name])?;
+        self.attach(name)
+    }
+
+    /// Gets on the console of a VM whose guest is booting.
+    ///
+    /// # Errors
+    /// It does not boot in time.
+    pub fn attach(&self, name: &str) -> Result<HostedGuest> {
+        let console = format!("{}/{name}/console.sock", self.folder);
+        let channel = until_some("console of the VM", Duration::from_secs(20), || {
+            Ok(Channel::connect(Path::new(&console)).ok())
+        })?;
+        let mut shell = GuestShell::new(name, channel);
+        shell.wait_ready(BOOT_LIMIT, || Ok(())).with_context(|| {
+            let log = format!("{}/{name}/qemu.log", self.folder);
+            fs::read_to_string(log).unwrap_or_default()
+        })?;
+        Ok(HostedGuest { shell })
+    }
+}
+
+impl Drop for HostedVms {
+    /// Ends what would outlive the test: VMs and their launcher, whose words name the folder.
+    fn drop(&mut self) {
+        let Ok(processes) = fs::read_dir("/proc") else { return };
+        for process in processes.filter_map(Result::ok) {
+            let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let is_ours = String::from_utf8_lossy(&words).contains(&self.folder);
+            let id = process.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+            if let Some(id) = id.filter(|_| is_ours).and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
+/// A guest that takes commands, in a VM that the daemon has started.
+#[derive(Debug)]
+pub struct HostedGuest {
+    shell: GuestShell,
+}
+
+impl HostedGuest {
+    /// Has the guest turn itself off when its power button is pressed.
+    ///
+    /// # Errors
+    /// It lacks the modules.
+    pub fn heed_power_button(&mut self) -> Result<()> {
+        // Some kernels have them built in.
+        self.run(
+            "for m in button evdev; do [ ! -e /modules/$m.ko ] || insmod /modules/$m.ko; done",
+        )?;
+        let each = "for e in /dev/input/event*; do (dd if=$e bs=24 count=1 of=/dev/null; \
+                    poweroff -f) >/dev/null 2>&1 & done; ls /dev/input";
+        let found = self.run(each)?;
+        ensure!(found.contains("event"), "the guest has no power button");
+        Ok(())
+    }
+}
+
+impl Deref for HostedGuest {
+    type Target = GuestShell;
+
+    fn deref(&self) -> &GuestShell {
+        &self.shell
+    }
+}
+
+impl DerefMut for HostedGuest {
+    fn deref_mut(&mut self) -> &mut GuestShell {
+        &mut self.shell
+    }
+}

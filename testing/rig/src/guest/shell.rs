@@ -1,0 +1,104 @@
+//! What is done in a guest, whoever has started it.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::command::Output;
+use crate::guest::channel::Channel;
+
+/// What a command in a guest may take unless its caller says otherwise.
+const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+
+/// A guest that takes commands.
+#[derive(Debug)]
+pub struct GuestShell {
+    name: String,
+    channel: Channel,
+}
+
+impl GuestShell {
+    pub(crate) fn new(name: &str, channel: Channel) -> Self {
+        Self { name: name.to_owned(), channel }
+    }
+
+    /// Waits until the guest says that it takes commands.
+    pub(crate) fn wait_ready(
+        &mut self,
+        limit: Duration,
+        still: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        self.channel.wait_ready(limit, still)
+    }
+
+    /// Runs one line of shell and returns what it said.
+    ///
+    /// # Errors
+    /// The guest is gone, or takes longer than `limit`.
+    pub fn run_any(&mut self, command: &str, limit: Duration) -> Result<Output> {
+        self.channel.run(command, limit)
+    }
+
+    /// Runs one line of shell, which must end well.
+    ///
+    /// # Errors
+    /// It did not, with its words.
+    pub fn run(&mut self, command: &str) -> Result<String> {
+        let output = self.run_any(command, COMMAND_LIMIT)?;
+        if !output.is_ok() {
+            bail!(
+                "`{command}` in guest {} failed with {}: {}",
+                self.name,
+                output.code,
+                output.stdout
+            );
+        }
+        Ok(output.stdout)
+    }
+
+    /// Loads a module of the kernel that is not loaded from the start, such as
+    /// `bonding`, with these parameters.
+    ///
+    /// # Errors
+    /// The guest does not have it.
+    pub fn load(&mut self, module: &str, parameters: &str) -> Result<()> {
+        let needs = format!("for i in $(cat /modules/{module}.needs); do insmod /modules/$i; done");
+        self.run(&format!("{needs}; insmod /modules/{module}.ko {parameters}"))?;
+        Ok(())
+    }
+
+    /// Starts one line of shell; [`GuestShell::finish`] waits for its end.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn begin(&mut self, command: &str) -> Result<()> {
+        self.channel.send(command)
+    }
+
+    /// What the line begun last said.
+    ///
+    /// # Errors
+    /// The guest is gone, or takes longer than `limit`.
+    pub fn finish(&mut self, limit: Duration) -> Result<Output> {
+        self.channel.answer(limit)
+    }
+
+    /// Gives a NIC an address like `10.0.0.1/24` and brings it up.
+    ///
+    /// # Errors
+    /// The guest has no such NIC.
+    pub fn address(&mut self, device: &str, address: &str) -> Result<()> {
+        self.run(&format!("ip link set {device} up && ip addr add {address} dev {device}"))?;
+        Ok(())
+    }
+
+    /// Whether `address` answers one of five pings.
+    ///
+    /// # Errors
+    /// The guest is gone.
+    pub fn reaches(&mut self, address: &str) -> Result<bool> {
+        let command =
+            format!("for i in 1 2 3 4 5; do ping -c 1 -W 1 {address} && exit 0; done; exit 1");
+        Ok(self.run_any(&command, COMMAND_LIMIT)?.is_ok())
+    }
+}

@@ -1,0 +1,282 @@
+//! VMs as the daemon starts them: real guests on NICs and disks of ours, through the command
+//! line, to their end.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_rig::{Daemon, HostedGuest, HostedVms, Rig, run, until};
+
+const HOST: &str = "10.78.0.254";
+const GUEST: &str = "10.78.0.9";
+const DISK_BYTES: u64 = 64 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The host's NIC on the switch, which outlives the daemon.
+struct HostDevice(String);
+
+impl Drop for HostDevice {
+    fn drop(&mut self) {
+        let _ = run(&["ip", "link", "delete", &self.0]);
+    }
+}
+
+/// A host with a VM, two NICs and two disks, of which the VM has the first.
+struct Site {
+    vms: HostedVms,
+    daemon: Daemon,
+    device: HostDevice,
+    rig: Rig,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self::with("nics = [\"web\"]\ndisks = [\"web\"]\ncpus_max = 2")
+    }
+
+    fn with(keys: &str) -> Self {
+        let rig = Rig::new().unwrap();
+        let vms = HostedVms::new(&rig).unwrap();
+        let device = HostDevice(rig.device("v"));
+        let store = rig.path("store");
+        fs::create_dir_all(&store).unwrap();
+        let mut text = format!(
+            "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"internal\"\n\
+             host_device = \"{}\"\n[[store]]\nname = \"s\"\npath = \"{store}\"\n",
+            vms.folder(),
+            device.0
+        );
+        for (name, number) in [("web", 1), ("more", 2)] {
+            text += &format!(
+                "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
+                 mac = \"52:54:00:78:00:0{number}\"\n[[disk]]\nname = \"{name}\"\nstore = \"s\"\n\
+                 format = \"vhdx\"\nsize_bytes = {DISK_BYTES}\nserial = \"DISK-{number}\"\n"
+            );
+        }
+        text += &vms.table("web", keys);
+        let daemon = Daemon::start(&rig, &text).unwrap();
+        let site = Self { vms, daemon, device, rig };
+        // Routes to single addresses, so that no network of the machine is hidden.
+        run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &site.device.0]).unwrap();
+        run(&["ip", "route", "add", &format!("{GUEST}/32"), "dev", &site.device.0]).unwrap();
+        site
+    }
+
+    fn start(&self) -> HostedGuest {
+        let mut guest = self.vms.start(&self.daemon, "web").unwrap();
+        guest.load("virtio_blk", "").unwrap();
+        guest
+    }
+
+    fn show(&self) -> Value {
+        self.daemon.json(&["vm", "show", "web"]).unwrap()
+    }
+
+    fn wait_state(&self, state: &str) {
+        until(&format!("the VM to be {state}"), PATIENCE, || Ok(self.show()["state"] == state))
+            .unwrap();
+    }
+
+    /// What a command says that is to fail.
+    fn refusal(&self, words: &[&str]) -> String {
+        let output = self.daemon.cli(words).unwrap();
+        assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+        output.stderr
+    }
+
+    fn events(&self, id: u64) -> Vec<Value> {
+        let events = self.daemon.json(&["event", "list"]).unwrap();
+        let of_kind = |event: &&Value| event["id"] == id && event["subject"] == "vm/web";
+        events.as_array().unwrap().iter().filter(of_kind).cloned().collect()
+    }
+}
+
+#[test]
+fn a_guest_uses_its_nic_and_disk_turns_itself_off_and_finds_them_again() {
+    let site = Site::new();
+    let mut guest = site.start();
+    let status = site.show();
+    assert_eq!((&status["state"], &status["nics"][0]), (&"running".into(), &"web".into()));
+    let process = status["process"].as_u64().unwrap();
+    let of_process = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = |key: &str| of_process.lines().find(|line| line.starts_with(key)).unwrap();
+    let user = status["user"].as_u64().unwrap().to_string();
+    assert!(user != "0" && line("Uid:").split_whitespace().skip(1).all(|id| id == user));
+    assert_eq!(line("CapEff:"), "CapEff:\t0000000000000000");
+    assert_eq!((line("NoNewPrivs:"), line("Seccomp:")), ("NoNewPrivs:\t1", "Seccomp:\t2"));
+
+    assert_eq!(guest.run("cat /sys/class/net/eth0/address").unwrap(), "52:54:00:78:00:01");
+    assert_eq!(guest.run("cat /sys/block/vda/serial").unwrap(), "DISK-1");
+    assert_eq!(guest.run("cat /sys/block/vda/size").unwrap(), (DISK_BYTES / 512).to_string());
+    guest.address("eth0", &format!("{GUEST}/24")).unwrap();
+    assert!(guest.reaches(HOST).unwrap());
+    guest.run("echo kept | dd of=/dev/vda bs=512 conv=sync,fsync").unwrap();
+
+    guest.heed_power_button().unwrap();
+    site.daemon.ok(&["vm", "stop", "web"]).unwrap();
+    assert_eq!(site.show()["state"], "stopped");
+    assert!(!fs::exists(format!("/proc/{process}")).unwrap(), "its process is gone");
+    let mut guest = site.start();
+    assert_eq!(guest.run("head -c 4 /dev/vda").unwrap(), "kept");
+    assert!(site.refusal(&["vm", "delete", "web"]).contains("suimon vm stop web"));
+    site.daemon.ok(&["vm", "kill", "web"]).unwrap();
+    site.daemon.ok(&["vm", "delete", "web"]).unwrap();
+    assert!(!fs::exists(format!("{}/web", site.vms.folder())).unwrap(), "its folder is gone");
+    let nic = site.daemon.json(&["nic", "show", "web"]).unwrap();
+    assert_eq!(nic["condition"]["health"], "down");
+}
+
+#[test]
+fn nics_disks_and_cpus_come_and_go_while_it_runs() {
+    let site = Site::new();
+    let mut guest = site.start();
+    guest.run("ls /sys/class/net /sys/block").unwrap();
+    site.daemon.ok(&["vm", "set", "web", "--nics", "web,more", "--disks", "web,more"]).unwrap();
+    let has = "[ -e /sys/class/net/eth1 ] && [ -e /sys/block/vdb ]";
+    until("the guest to have them", PATIENCE, || Ok(guest.run_any(has, PATIENCE)?.is_ok()))
+        .unwrap();
+    assert_eq!(guest.run("cat /sys/class/net/eth1/address").unwrap(), "52:54:00:78:00:02");
+    assert_eq!(guest.run("cat /sys/block/vdb/serial").unwrap(), "DISK-2");
+    guest.address("eth1", &format!("{GUEST}/24")).unwrap();
+    assert!(guest.reaches(HOST).unwrap());
+    guest.run("dd if=/dev/zero of=/dev/vdb bs=64k count=16 conv=fsync").unwrap();
+
+    site.daemon.ok(&["vm", "set", "web", "--cpus", "2"]).unwrap();
+    let online = "echo 1 >/sys/devices/system/cpu/cpu1/online; nproc";
+    until("the guest to have two CPUs", PATIENCE, || {
+        Ok(guest.run_any(online, PATIENCE)?.stdout.ends_with('2'))
+    })
+    .unwrap();
+
+    site.daemon.ok(&["vm", "set", "web", "--nics", "web", "--disks", "web"]).unwrap();
+    let gone = "[ ! -e /sys/class/net/eth1 ] && [ ! -e /sys/block/vdb ]";
+    until("the guest to have let go", PATIENCE, || Ok(guest.run_any(gone, PATIENCE)?.is_ok()))
+        .unwrap();
+    until("it to be told", PATIENCE, || Ok(site.events(7019).len() == 2)).unwrap();
+    let status = site.show();
+    assert_eq!(
+        (&status["nics"], &status["disks"]),
+        (&status["config"]["nics"], &status["config"]["disks"])
+    );
+    // And again: nothing of the first time is in the way.
+    site.daemon.ok(&["vm", "set", "web", "--nics", "web,more"]).unwrap();
+    until("the guest to have it again", PATIENCE, || {
+        Ok(guest.run_any("[ -e /sys/class/net/eth1 ]", PATIENCE)?.is_ok())
+    })
+    .unwrap();
+}
+
+#[test]
+fn it_is_paused_and_reset_and_its_console_is_used() {
+    let site = Site::new();
+    let mut guest = site.start();
+    site.daemon.ok(&["vm", "pause", "web"]).unwrap();
+    site.wait_state("paused");
+    assert!(guest.run_any("true", Duration::from_secs(2)).is_err(), "a paused guest answers");
+    assert!(site.refusal(&["vm", "stop", "web"]).contains("suimon vm resume web"));
+    site.daemon.ok(&["vm", "resume", "web"]).unwrap();
+    site.wait_state("running");
+    // Somebody has the console: the rig.
+    assert!(site.refusal(&["vm", "console", "web"]).contains("console"));
+    drop(guest);
+    site.daemon.ok(&["vm", "reset", "web"]).unwrap();
+    let mut console = Command::new("timeout")
+        .args(["60", &suimon_rig::program("suimon").unwrap()])
+        .args(["--socket", site.daemon.socket(), "vm", "console", "web"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The line waits in the guest's serial port until somebody reads it.
+    let mut typed = console.stdin.take().unwrap();
+    let mut lines = BufReader::new(console.stdout.take().unwrap()).lines();
+    let ready = lines.by_ref().map(Result::unwrap).any(|line| line.contains("READY"));
+    assert!(ready, "the guest that was reset prints that it takes commands");
+    typed.write_all(b"7 uname -s\n").unwrap();
+    let answer: Vec<_> =
+        lines.map(Result::unwrap).take_while(|line| !line.starts_with("END 7")).collect();
+    assert!(answer.iter().any(|line| line.contains("Linux")), "{answer:?}");
+    let _ = console.kill();
+    let _ = console.wait();
+    assert!(!site.events(7015).is_empty(), "the reset is told");
+}
+
+#[test]
+fn it_goes_on_while_daemons_die() {
+    let mut site = Site::new();
+    let mut guest = site.start();
+    guest.address("eth0", &format!("{GUEST}/24")).unwrap();
+    assert!(guest.reaches(HOST).unwrap());
+    let process = site.show()["process"].clone();
+    // Each block is written with its number, and an error ends the loop.
+    let writer = "(n=0; while echo $n | dd of=/dev/vda bs=4096 seek=$((n % 1024)) conv=sync,fsync \
+                  2>/dev/null; do n=$((n + 1)); echo $n >/tmp/written; done; touch /tmp/failed) &";
+    guest.run(writer).unwrap();
+    let mut longest = Duration::ZERO;
+    for _ in 0..10 {
+        let written = guest.run("cat /tmp/written").unwrap();
+        site.daemon.kill();
+        let died = Instant::now();
+        site.daemon.restart(&site.rig).unwrap();
+        site.wait_state("running");
+        assert_eq!(site.show()["process"], process);
+        until("the guest to write on", PATIENCE, || Ok(guest.run("cat /tmp/written")? != written))
+            .unwrap();
+        longest = longest.max(died.elapsed());
+        assert!(guest.reaches(HOST).unwrap(), "the NIC works again");
+    }
+    guest.run("[ ! -e /tmp/failed ]").unwrap();
+    eprintln!("longest from a daemon's death to the guest's next write: {longest:?}");
+    let verify = "kill %1; n=$(cat /tmp/written); m=$((n - 1)); \
+                  [ \"$(dd if=/dev/vda bs=4096 skip=$((m % 1024)) count=1 2>/dev/null | tr -d '\\0')\" \
+                  = $m ]";
+    let output = guest.run_any(verify, PATIENCE).unwrap();
+    assert!(output.is_ok(), "the last block that was written: {output:?}");
+    // A daemon that is stopped in order leaves it as well.
+    site.daemon.stop().unwrap();
+    site.daemon.restart(&site.rig).unwrap();
+    site.wait_state("running");
+    assert_eq!(site.events(7016).len(), 11);
+}
+
+#[test]
+fn what_is_wrong_is_told_and_nothing_is_left() {
+    let site = Site::new();
+    let folder = site.vms.folder().to_owned();
+    let processes = || run(&["pgrep", "-fc", &format!("guest=web.*{folder}")]).unwrap_or_default();
+    for (key, value, words) in [
+        ("--kernel", "/nowhere/vmlinuz", "/nowhere/vmlinuz"),
+        ("--memory-bytes", "8 TiB", "memory"),
+        ("--accelerator", "kvm", "KVM"),
+        ("--cdrom", "/nowhere/cd.iso", "/nowhere/cd.iso"),
+    ] {
+        if key == "--accelerator"
+            && suimon_rig::accelerator().unwrap() == suimon_rig::Accelerator::Kvm
+        {
+            continue;
+        }
+        let before = site.show()["config"].clone();
+        site.daemon.ok(&["vm", "set", "web", key, value]).unwrap();
+        let told = site.refusal(&["vm", "start", "web"]);
+        assert!(told.contains(words), "{key}: {told}");
+        assert_eq!(site.show()["state"], "stopped", "{key}");
+        assert_ne!(processes().trim(), "1", "{key}: a process is left");
+        let key = key.trim_start_matches('-').replace('-', "_");
+        let patch = format!("{{\"{key}\": {}}}", before[&key]);
+        let answer = site.daemon.http("PATCH", "/1.0/vms/web", Some(&patch)).unwrap();
+        assert_eq!(answer.status, 202, "{}", answer.text);
+    }
+    let status = || site.show();
+    until("the VM to be as it was", PATIENCE, || Ok(status()["config"]["cdrom"].is_null()))
+        .unwrap();
+    site.start();
+    assert!(site.refusal(&["vm", "start", "web"]).contains("runs"));
+    let process = site.show()["process"].to_string();
+    run(&["kill", "-9", &process]).unwrap();
+    site.wait_state("stopped");
+    assert!(site.show()["reason"].to_string().contains("signal"), "{}", site.show());
+    assert!(!site.events(7012).is_empty());
+    site.start();
+}
