@@ -87,6 +87,6 @@ pub use store_files::{
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
 pub use vm_host::{
-    Vm, VmAccelerator, VmBoot, VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts,
-    VmHost, VmIdentity, VmNicKind, VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
+    Vm, VmAccelerator, VmBoot, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind,
+    VmFacts, VmHost, VmIdentity, VmNicKind, VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };

@@ -173,6 +173,24 @@ pub struct VmFacts {
     pub qemu_version: String,
 }
 
+/// A device that is plugged into a VM and taken away, by its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VmDevice {
+    /// A NIC.
+    Nic(String),
+    /// A disk.
+    Disk(String),
+}
+
+impl std::fmt::Display for VmDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nic(name) => write!(f, "nic/{name}"),
+            Self::Disk(name) => write!(f, "disk/{name}"),
+        }
+    }
+}
+
 /// What a VM does on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmNotice {
@@ -181,10 +199,7 @@ pub enum VmNotice {
     /// It was started anew, by the guest or by [`VmCommand::Reset`].
     Reset,
     /// The guest has let go of a device that was to be taken away.
-    Unplugged {
-        /// The NIC's or disk's name.
-        name: String,
-    },
+    Unplugged(VmDevice),
     /// The process is gone, or does not answer any more and was given up.
     Ended {
         /// Whether it ended as it should: the guest turned itself off, or it was told to quit.
@@ -215,18 +230,10 @@ pub enum VmCommand {
     Quit,
     /// Give it another NIC.
     PlugNic(VmNicSpec),
-    /// Take a NIC away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
-    UnplugNic {
-        /// Its name.
-        name: String,
-    },
     /// Give it another disk.
     PlugDisk(VmDiskSpec),
-    /// Take a disk away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
-    UnplugDisk {
-        /// Its name.
-        name: String,
-    },
+    /// Take a device away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
+    Unplug(VmDevice),
     /// Give it more virtual CPUs, so many in all.
     SetCpus(u16),
 }

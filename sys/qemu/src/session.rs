@@ -283,8 +283,8 @@ impl Reading {
                 let _ = sender.try_send(outcome);
             }
             Some(Waiting::Unplugging) => {
-                if let Some(name) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
-                    self.observer.handle_notice(VmNotice::Unplugged { name });
+                if let Some(device) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
+                    self.observer.handle_notice(VmNotice::Unplugged(device));
                 }
                 if !self.unplugging.is_waiting() {
                     self.unplug_further();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use suimon_ports::VmDevice;
 use suimon_qmp::Command;
 
 /// What is still in use is tried so often; a device goes some moments after that was told.
@@ -10,8 +11,7 @@ const TRIES: u32 = 50;
 /// A device that is gone, and what is left of it.
 #[derive(Debug)]
 struct Rest {
-    /// The NIC's or disk's name.
-    name: String,
+    device: VmDevice,
     commands: VecDeque<Command>,
     tries: u32,
 }
@@ -38,16 +38,19 @@ impl Unplugging {
     /// Takes note that a device with this id is gone.
     pub(crate) fn handle_deleted(&mut self, device: &str) {
         let id = || device.to_owned();
-        let (name, commands) = if let Some(name) = device.strip_prefix("nic-") {
+        let (device, commands) = if let Some(name) = device.strip_prefix("nic-") {
             let removed = Command::ChardevRemove { id: id() };
-            (name, VecDeque::from([Command::NetdevDel { id: id() }, removed]))
+            (
+                VmDevice::Nic(name.to_owned()),
+                VecDeque::from([Command::NetdevDel { id: id() }, removed]),
+            )
         } else if let Some(name) = device.strip_prefix("disk-") {
-            (name, VecDeque::from([Command::ChardevRemove { id: id() }]))
+            (VmDevice::Disk(name.to_owned()), VecDeque::from([Command::ChardevRemove { id: id() }]))
         } else {
             return;
         };
         if self.rests.len() < RESTS_MAX {
-            self.rests.push_back(Rest { name: name.to_owned(), commands, tries: 0 });
+            self.rests.push_back(Rest { device, commands, tries: 0 });
         }
     }
 
@@ -65,9 +68,9 @@ impl Unplugging {
         self.sent = Some(id);
     }
 
-    /// Takes note of what came of it: an error's text or nothing. Gives the name of what is gone
+    /// Takes note of what came of it: an error's text or nothing. Gives what is gone
     /// with all that stood behind it.
-    pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<String> {
+    pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<VmDevice> {
         if self.sent != Some(id) {
             return None;
         }
@@ -84,13 +87,13 @@ impl Unplugging {
         if !rest.commands.is_empty() {
             return None;
         }
-        self.rests.pop_front().map(|rest| rest.name)
+        self.rests.pop_front().map(|rest| rest.device)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{RESTS_MAX, TRIES, Unplugging};
+    use super::{RESTS_MAX, TRIES, Unplugging, VmDevice};
 
     #[test]
     fn what_stands_behind_a_device_goes_in_order() {
@@ -109,7 +112,7 @@ mod tests {
         assert_eq!(unplugging.poll_command().unwrap().name(), "chardev-remove");
         unplugging.handle_sent(3);
         let gone = unplugging.handle_answer(3, Some("Chardev 'nic-web' not found"));
-        assert_eq!(gone.as_deref(), Some("web"));
+        assert_eq!(gone, Some(VmDevice::Nic("web".to_owned())));
         assert_eq!(unplugging.poll_command(), None);
     }
 
@@ -124,7 +127,7 @@ mod tests {
             unplugging.handle_sent(number);
             gone = unplugging.handle_answer(number, Some("Chardev 'disk-a' is busy"));
         }
-        assert_eq!(gone.as_deref(), Some("a"));
+        assert_eq!(gone, Some(VmDevice::Disk("a".to_owned())));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    Vm, VmAccelerator, VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts,
+    Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts,
     VmIdentity, VmNicSpec, VmRunState,
 };
 use suimon_qmp::{Chardev, Command, Device, chardevs, cpu_slots, qom_properties};
@@ -215,9 +215,9 @@ impl Vm for QemuVm {
             VmCommand::PowerButton => self.do_it(&Command::SystemPowerdown),
             VmCommand::Quit => self.quit(),
             VmCommand::PlugNic(nic) => self.plug_nic(nic),
-            VmCommand::UnplugNic { name } => self.unplug(nic_id(name)),
+            VmCommand::Unplug(VmDevice::Nic(name)) => self.unplug(nic_id(name)),
             VmCommand::PlugDisk(disk) => self.plug_disk(disk),
-            VmCommand::UnplugDisk { name } => self.unplug(disk_id(name)),
+            VmCommand::Unplug(VmDevice::Disk(name)) => self.unplug(disk_id(name)),
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
         }
     }

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    Vm, VmCommand, VmDiskKind, VmDiskSpec, VmErrorKind, VmHost, VmNicKind, VmNicSpec, VmNotice,
-    VmSpec,
+    Vm, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmErrorKind, VmHost, VmNicKind, VmNicSpec,
+    VmNotice, VmSpec,
 };
 use support::backend::{Backend, listen_for_all};
 use support::{Notices, Site, firmware};
@@ -31,9 +31,9 @@ fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
 
 /// A guest without a system lets go of a device when the machine is reset. Its CPU must sleep then:
 /// QEMU 7.2 frees nothing while it translates a loop that has no end.
-fn let_go(vm: &dyn Vm, notices: &Notices, name: &str) {
+fn let_go(vm: &dyn Vm, notices: &Notices, device: VmDevice) {
     vm.tell(&VmCommand::Reset).unwrap();
-    notices.wait(&VmNotice::Unplugged { name: name.to_owned() });
+    notices.wait(&VmNotice::Unplugged(device));
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn nics_come_and_go() {
     legacy.accept().unwrap();
 
     for name in ["second", "third.x", "first"] {
-        vm.tell(&VmCommand::UnplugNic { name: name.to_owned() }).unwrap();
-        let_go(&*vm, &notices, name);
-        let gone = vm.tell(&VmCommand::UnplugNic { name: name.to_owned() }).unwrap_err();
+        vm.tell(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap();
+        let_go(&*vm, &notices, VmDevice::Nic(name.to_owned()));
+        let gone = vm.tell(&VmCommand::Unplug(VmDevice::Nic(name.to_owned()))).unwrap_err();
         assert_eq!(gone.kind, VmErrorKind::Refused, "{gone}");
     }
     // Nothing is left of them, so they can come again.
@@ -89,8 +89,9 @@ fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
     drop(vm);
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
-    vm.tell(&VmCommand::UnplugNic { name: "late".to_owned() }).unwrap();
-    let_go(&*vm, &notices, "late");
+    let device = VmDevice::Nic("late".to_owned());
+    vm.tell(&VmCommand::Unplug(device.clone())).unwrap();
+    let_go(&*vm, &notices, device);
     vm.tell(&VmCommand::PlugNic(late)).unwrap();
     host.kill(&vm.identity()).unwrap();
 }
@@ -109,8 +110,9 @@ fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
     let (vm, notices) = site.start(&host, &spec);
     let late_disk = disk("late", virtio(&late));
     vm.tell(&VmCommand::PlugDisk(late_disk.clone())).unwrap();
-    vm.tell(&VmCommand::UnplugDisk { name: "late".to_owned() }).unwrap();
-    let_go(&*vm, &notices, "late");
+    let device = VmDevice::Disk("late".to_owned());
+    vm.tell(&VmCommand::Unplug(device.clone())).unwrap();
+    let_go(&*vm, &notices, device);
     vm.tell(&VmCommand::PlugDisk(late_disk)).unwrap();
 
     for number in 0..14 {

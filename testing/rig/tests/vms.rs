@@ -245,7 +245,8 @@ fn it_goes_on_while_daemons_die() {
 fn what_is_wrong_is_told_and_nothing_is_left() {
     let site = Site::new();
     let folder = site.vms.folder().to_owned();
-    let processes = || run(&["pgrep", "-fc", &format!("guest=web.*{folder}")]).unwrap_or_default();
+    let processes =
+        || run(&["pgrep", "-fc", &format!("[g]uest=web.*{folder}")]).unwrap_or_default();
     for (key, value, words) in [
         ("--kernel", "/nowhere/vmlinuz", "/nowhere/vmlinuz"),
         ("--memory-bytes", "8 TiB", "memory"),

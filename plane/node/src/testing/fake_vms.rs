@@ -241,9 +241,8 @@ impl Vm for FakeVm {
 fn in_words(command: &VmCommand) -> String {
     match command {
         VmCommand::PlugNic(nic) => format!("plug nic {} {}", nic.name, nic.socket.display()),
-        VmCommand::UnplugNic { name } => format!("unplug nic {name}"),
+        VmCommand::Unplug(device) => format!("unplug {device}"),
         VmCommand::PlugDisk(disk) => format!("plug disk {}", disk.name),
-        VmCommand::UnplugDisk { name } => format!("unplug disk {name}"),
         other => format!("{other:?}"),
     }
 }

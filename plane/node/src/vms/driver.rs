@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, StopVmRequest, VmConfig, VmState};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, StopVmRequest, VmConfig, VmState};
 use suimon_ports::{
-    StateStore, Vm, VmCommand, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState,
+    StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState,
 };
 
 use super::VmEntry;
@@ -44,7 +44,7 @@ pub(super) struct Run {
     pub(super) vm: Arc<dyn Vm>,
     pub(super) stored: StoredRun,
     /// Devices that the guest was asked to let go of.
-    pub(super) leaving: BTreeSet<Name>,
+    pub(super) leaving: BTreeSet<VmDevice>,
     /// Devices and CPUs that it could not be given or could not be freed of; not tried again.
     pub(super) refused: BTreeSet<String>,
 }
@@ -295,8 +295,8 @@ impl Driver {
                 self.append(texts::reset(&self.entry));
             }
         }
-        for name in news.unplugged {
-            self.handle_unplugged(&name);
+        for device in news.unplugged {
+            self.handle_unplugged(&device);
         }
         if let Some(state) = news.state {
             self.handle_state(state);

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use suimon_contract::Name;
-use suimon_ports::{VmNotice, VmObserver, VmRunState};
+use suimon_contract::VM_DEVICES_MAX;
+use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
 
 use super::work::VmWork;
 use crate::operations::OperationHandle;
@@ -33,7 +33,7 @@ pub(crate) struct News {
     /// Whether it was started anew.
     pub(crate) is_reset: bool,
     /// Devices that the guest has let go of, of those that it has.
-    pub(crate) unplugged: BTreeSet<Name>,
+    pub(crate) unplugged: BTreeSet<VmDevice>,
     /// Whether it is gone, in an orderly way or not, and how.
     pub(crate) ended: Option<(bool, String)>,
 }
@@ -101,7 +101,11 @@ impl Inbox {
         match notice {
             VmNotice::State(state) => news.state = Some(state),
             VmNotice::Reset => news.is_reset = true,
-            VmNotice::Unplugged { name } => news.unplugged.extend(name.parse::<Name>()),
+            VmNotice::Unplugged(device) => {
+                if news.unplugged.len() < 2 * VM_DEVICES_MAX {
+                    news.unplugged.insert(device);
+                }
+            }
             VmNotice::Ended { is_orderly, reason } => news.ended = Some((is_orderly, reason)),
         }
         drop(waiting);

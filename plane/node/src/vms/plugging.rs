@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{HostConfig, Name};
-use suimon_ports::{VmCommand, VmError};
+use suimon_ports::{VmCommand, VmDevice, VmError};
 
 use super::driver::{Driver, Run};
 use super::spec::{disk_spec, nic_spec};
@@ -17,11 +17,11 @@ pub(super) enum Device {
 }
 
 impl Device {
-    /// The word for it.
-    pub(super) const fn word(self) -> &'static str {
+    /// The one of this name.
+    fn named(self, name: &Name) -> VmDevice {
         match self {
-            Self::Nic => "nic",
-            Self::Disk => "disk",
+            Self::Nic => VmDevice::Nic(name.to_string()),
+            Self::Disk => VmDevice::Disk(name.to_string()),
         }
     }
 
@@ -29,14 +29,6 @@ impl Device {
         match self {
             Self::Nic => &mut run.stored.nics,
             Self::Disk => &mut run.stored.disks,
-        }
-    }
-
-    fn unplug(self, name: &Name) -> VmCommand {
-        let name = name.to_string();
-        match self {
-            Self::Nic => VmCommand::UnplugNic { name },
-            Self::Disk => VmCommand::UnplugDisk { name },
         }
     }
 
@@ -72,14 +64,15 @@ impl Driver {
     fn take_away(&mut self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) {
         let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
         for name in gone {
-            if run.leaving.contains(&name) {
+            let what = device.named(&name);
+            if run.leaving.contains(&what) {
                 continue;
             }
-            match run.vm.tell(&device.unplug(&name)) {
+            match run.vm.tell(&VmCommand::Unplug(what.clone())) {
                 Ok(()) => {
-                    run.leaving.insert(name);
+                    run.leaving.insert(what);
                 }
-                Err(error) => self.refuse(run, &format!("{}/{name}", device.word()), &error),
+                Err(error) => self.refuse(run, &what.to_string(), &error),
             }
         }
     }
@@ -93,7 +86,7 @@ impl Driver {
     ) {
         let new: Vec<Name> = wanted.difference(device.plugged(run)).cloned().collect();
         for name in new {
-            let what = format!("{}/{name}", device.word());
+            let what = device.named(&name).to_string();
             let Some(command) = device.plug(config, &name) else { continue };
             match run.vm.tell(&command) {
                 Ok(()) => {
@@ -128,16 +121,19 @@ impl Driver {
     }
 
     /// The guest has let go of a device.
-    pub(super) fn handle_unplugged(&mut self, name: &Name) {
+    pub(super) fn handle_unplugged(&mut self, device: &VmDevice) {
         let Some(mut run) = self.run.take() else { return };
         // A guest may let go of what it was not asked for: then it is not plugged in either.
-        run.leaving.remove(name);
-        for device in [Device::Nic, Device::Disk] {
-            let what = format!("{}/{name}", device.word());
-            if device.plugged(&mut run).remove(name) {
-                run.refused.remove(&what);
-                self.append(texts::unplugged(&self.entry, &what));
-            }
+        run.leaving.remove(device);
+        let (kind, name) = match device {
+            VmDevice::Nic(name) => (Device::Nic, name),
+            VmDevice::Disk(name) => (Device::Disk, name),
+        };
+        let name = name.parse::<Name>();
+        if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
+            let what = device.to_string();
+            run.refused.remove(&what);
+            self.append(texts::unplugged(&self.entry, &what));
         }
         self.run = Some(run);
         // One of the same name may have been wanted again meanwhile.

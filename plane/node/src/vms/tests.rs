@@ -1,7 +1,7 @@
 use suimon_contract::{
     ErrorCode, EventKind, HostConfig, Operation, OperationState, StopVmRequest, VmState,
 };
-use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
+use suimon_ports::{VmDevice, VmErrorKind, VmNotice, VmRunState};
 
 use super::VmWork;
 use crate::testing::{Harness, PATIENCE, host, name, wait_until};
@@ -170,9 +170,14 @@ fn nics_and_cpus_change_while_it_runs() {
     patch(&harness, r#"{"nics": ["web"]}"#);
     wait_until("it is asked for", || harness.vms.told().len() == 3);
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
-    harness.vms.guest("web", VmNotice::Unplugged { name: "more".to_owned() });
+    // A disk of the same name is another device.
+    let gone = |device| harness.vms.guest("web", VmNotice::Unplugged(device));
+    gone(VmDevice::Disk("more".to_owned()));
+    gone(VmDevice::Nic("web".to_owned() + "x"));
+    assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
+    gone(VmDevice::Nic("more".to_owned()));
     wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
-    assert_eq!(harness.vms.told()[2..], ["web unplug nic more"]);
+    assert_eq!(harness.vms.told()[2..], ["web unplug nic/more"]);
     wait_until("it is told", || harness.events(EventKind::VmDeviceUnplugged.id()).len() == 1);
 
     harness.vms.refuse("tell", VmErrorKind::Refused, "the machine has no slot left");
