@@ -3,13 +3,13 @@
 use std::fs;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use super::channel::Channel;
-use super::files::guest_files;
+use super::files::{guest_files, initramfs_with};
 use super::shell::GuestShell;
 use crate::daemon::Daemon;
 use crate::rig::Rig;
@@ -34,7 +34,16 @@ impl HostedVms {
     /// # Errors
     /// The guest's files cannot be made.
     pub fn new(rig: &Rig) -> Result<Self> {
-        let files = guest_files()?;
+        Self::with(rig, &[])
+    }
+
+    /// The same with programs of the host that guests get beside those that every guest has.
+    ///
+    /// # Errors
+    /// A program is not there, or the guest's files cannot be made.
+    pub fn with(rig: &Rig, programs: &[PathBuf]) -> Result<Self> {
+        let kernel = guest_files()?.kernel;
+        let initramfs = initramfs_with(rig, programs)?;
         // VMs run as users of their own, who have to get through.
         fs::set_permissions(rig.folder(), fs::Permissions::from_mode(0o755))?;
         let put = |from: &Path, name: &str| -> Result<String> {
@@ -45,14 +54,20 @@ impl HostedVms {
         };
         Ok(Self {
             folder: rig.path("vms"),
-            kernel: put(&files.kernel, "vmlinuz")?,
-            initrd: put(&files.initramfs, "initrd")?,
+            kernel: put(&kernel, "vmlinuz")?,
+            initrd: put(&initramfs, "initrd")?,
         })
     }
 
     /// The `vm_folder` of the host file.
     pub fn folder(&self) -> &str {
         &self.folder
+    }
+
+    /// A host file in which `{vms}`, `{kernel}` and `{initrd}` stand for these.
+    pub fn fill_in(&self, host: &str) -> String {
+        let host = host.replace("{vms}", &self.folder);
+        host.replace("{kernel}", &self.kernel).replace("{initrd}", &self.initrd)
     }
 
     /// The `[[vm]]` table of a VM with these other keys.

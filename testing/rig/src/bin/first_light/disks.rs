@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use suimon_rig::{Daemon, Guest, GuestDisk, Process, Rig, fio};
+use suimon_rig::{Daemon, GuestShell, Process, Rig, fio};
 
 /// What the VM's disk is loaded by; it reads past the guest's cache.
 pub(crate) const DD: &str = "/usr/bin/dd";
+/// What shows the VM's devices to who is inside it.
+const SHOW: [&str; 2] = ["/usr/bin/lsblk", "/usr/bin/lspci"];
 /// Seconds that `gold` is loaded, and then left alone, in turn.
 pub(crate) const GOLD_S: u32 = 15;
 
@@ -16,23 +18,17 @@ pub(crate) const GOLD_S: u32 = 15;
 pub(crate) struct Places {
     store: String,
     nbd: String,
-    disk: String,
 }
 
 impl Places {
     pub(crate) fn new(rig: &Rig) -> Result<Self> {
         let store = rig.path("store");
         std::fs::create_dir_all(&store).context("the store's directory")?;
-        Ok(Self { store, nbd: rig.path("nbd.sock"), disk: rig.path("disk.sock") })
+        Ok(Self { store, nbd: rig.path("nbd.sock") })
     }
 
     pub(crate) fn fill_in(&self, host: &str) -> String {
-        let host = host.replace("{store}", &self.store);
-        host.replace("{nbd}", &self.nbd).replace("{disk}", &self.disk)
-    }
-
-    pub(crate) fn of_vm(&self) -> GuestDisk {
-        GuestDisk::new(&self.disk)
+        host.replace("{store}", &self.store).replace("{nbd}", &self.nbd)
     }
 
     pub(crate) fn nbd(&self) -> &str {
@@ -40,7 +36,7 @@ impl Places {
     }
 
     /// fio on two disks, and the VM on its own.
-    pub(crate) fn start_load(&self, rig: &Rig, vm: &mut Guest) -> Result<Vec<Process>> {
+    pub(crate) fn start_load(&self, rig: &Rig, vm: &mut GuestShell) -> Result<Vec<Process>> {
         let jobs = [
             ("noisy", "--rw=randwrite --bs=8k --iodepth=64 --size=256m --time_based", 3600, 0),
             ("gold", "--rw=randrw --bs=8k --iodepth=16 --size=256m --time_based", GOLD_S, GOLD_S),
@@ -70,9 +66,9 @@ fn fio_words(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
     words.join(" ")
 }
 
-/// Programs that the VM needs for its load.
+/// Programs that the VM needs for its load, and to show its devices.
 pub(crate) fn programs() -> Vec<PathBuf> {
-    vec![PathBuf::from(DD)]
+    SHOW.iter().chain([&DD]).map(PathBuf::from).collect()
 }
 
 /// A line on what each disk is entitled to, wants and gets.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use suimon_rig::{
-    Accelerator, Daemon, Guest, GuestNic, GuestSpec, Namespace, Process, Rig, StopSignal, Veth,
-    accelerator, guest_files, iperf, nginx, program,
+    Daemon, HostedGuest, HostedVms, Namespace, Process, Rig, StopSignal, Veth, iperf, nginx,
+    program,
 };
 
 use crate::disks::Places;
@@ -25,7 +25,6 @@ const WORLD: &str = "10.77.0.1";
 const GUESTS: [(&str, &str); 3] =
     [("web", "10.77.0.11"), ("stream", "10.77.0.12"), ("peer", "10.77.0.13")];
 const VM: &str = "10.77.0.14";
-const VM_MAC: &str = "52:54:00:77:00:04";
 /// Size of the file that is downloaded: 4 GiB, sparse.
 const FILE_BYTES: u64 = 4 << 30;
 /// Seconds that the load is high, and then low, in turn.
@@ -42,6 +41,7 @@ fn main() -> Result<()> {
     let folder = rig.folder().to_owned();
     let scene = Scene::set(&rig, &stop);
     let result = scene.and_then(|mut scene| {
+        scene.look_inside()?;
         scene.explain();
         scene.show_rates(&stop, seconds)
     });
@@ -54,7 +54,8 @@ fn main() -> Result<()> {
 /// guests, the daemon, and at last the namespaces and the wire.
 struct Scene {
     traffic: Vec<Process>,
-    vm: Guest,
+    vm: HostedGuest,
+    _vms: HostedVms,
     daemon: Daemon,
     guests: Vec<Namespace>,
     _servers: Vec<Process>,
@@ -66,11 +67,7 @@ struct Scene {
 impl Scene {
     fn set(rig: &Rig, stop: &StopSignal) -> Result<Self> {
         say("making the guest's kernel and initramfs (once), from Debian's kernel package");
-        guest_files()?;
-        let kind = match accelerator()? {
-            Accelerator::Kvm => "KVM",
-            Accelerator::Tcg => "TCG (no guest runs under KVM here)",
-        };
+        let vms = HostedVms::with(rig, &disks::programs())?;
         let check = || if stop.is_asked() { bail!("asked to stop") } else { Ok(()) };
         check()?;
         say("making the outside world: a namespace with nginx and iperf3 behind two veths");
@@ -79,9 +76,8 @@ impl Scene {
         let mut servers = vec![nginx::serve(rig, &world, FILE_BYTES)?, iperf::serve(rig, &world)?];
         let guests =
             GUESTS.iter().map(|(name, _)| Namespace::new(rig, name)).collect::<Result<Vec<_>>>()?;
-        let socket = rig.path("vm.sock");
         let places = Places::new(rig)?;
-        let mut host = places.fill_in(&HOST.replace("{socket}", &socket));
+        let mut host = vms.fill_in(&places.fill_in(HOST));
         for (name, wire) in ["{left}", "{right}"].iter().zip(&wires) {
             host = host.replace(name, wire.near());
         }
@@ -97,19 +93,9 @@ impl Scene {
         }
         servers.push(iperf::serve(rig, &guests[2])?);
         check()?;
-        say(&format!("booting the VM: Debian's kernel, NIC and disk over vhost-user, {kind}"));
-        let nics = vec![GuestNic::new(&socket, VM_MAC)];
-        let mut vm = Guest::start(
-            rig,
-            &GuestSpec {
-                name: "vm".to_owned(),
-                nics,
-                disks: vec![places.of_vm()],
-                programs: disks::programs(),
-                cpus: 1,
-                ..GuestSpec::default()
-            },
-        )?;
+        say("starting the VM (suimon vm start vm): Debian's kernel, NIC and disk over vhost-user");
+        let mut vm = vms.start(&daemon, "vm")?;
+        vm.load("virtio_blk", "")?;
         vm.address("eth0", &format!("{VM}/24"))?;
         if !vm.reaches(WORLD)? {
             bail!("the VM does not reach the outside world at {WORLD}");
@@ -118,6 +104,7 @@ impl Scene {
         let mut scene = Self {
             traffic: Vec::new(),
             vm,
+            _vms: vms,
             daemon,
             guests,
             _servers: servers,
@@ -143,6 +130,20 @@ impl Scene {
         self.traffic.push(self.guests[1].start(rig, "stream", &["sh", "-c", &streams(WORLD)])?);
         self.vm.run(&format!("( {} ) >/tmp/stream.log 2>&1 &", streams(GUESTS[2].1)))?;
         self.traffic.extend(self.places.start_load(rig, &mut self.vm)?);
+        Ok(())
+    }
+
+    /// What is inside the VM, as its guest sees it.
+    fn look_inside(&mut self) -> Result<()> {
+        println!("\nThe VM, from outside (suimon vm show vm):\n");
+        println!("{}", indented(&self.daemon.ok(&["vm", "show", "vm"])?));
+        // The kernel tells of a carrier up to a second later.
+        self.vm.run("for i in 1 2 3 4 5 6 7 8 9 10; do ip link show eth0 | grep -q NO-CARRIER || break; sleep 0.2; done")?;
+        // Its list of names is large; 1af4:1041 and 1af4:1042 are virtio NICs and disks.
+        let commands = ["lspci -n | grep -e ' 02' -e ' 01'", "ip address show dev eth0", "lsblk"];
+        for command in commands {
+            println!("In the VM: {command}\n\n{}", indented(&self.vm.run(command)?));
+        }
         Ok(())
     }
 
@@ -172,6 +173,9 @@ impl Scene {
             "vmq explain stream",
             "team set world --algorithm hyper-v-port",
             "nic list",
+            "vm show vm",
+            "vm pause vm                   # and vm resume vm",
+            "vm set vm --cpus 2            # while it runs",
             "nic show vm",
             "switch addresses wan",
             "queue list",
@@ -295,6 +299,11 @@ struct Carried {
     name: String,
     received: u64,
     sent: u64,
+}
+
+/// Text below a heading.
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 /// All ports at one time.
