@@ -25,7 +25,8 @@ impl HostVerb {
 fn details(host: &HostStatus) -> String {
     let mut text = format!(
         "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
-         teams     {}\nnics      {}\nstores    {}\npolicies  {}\ndisks     {}\n",
+         teams     {}\nnics      {}\nstores    {}\npolicies  {}\ndisks     {}\n\
+         vms       {}\n",
         host.name,
         host.version,
         units::age(host.uptime_s),
@@ -36,7 +37,8 @@ fn details(host: &HostStatus) -> String {
         host.nics,
         host.stores,
         host.qos_policies,
-        host.disks
+        host.disks,
+        host.vms
     );
     text += &confinement(&host.confinement);
     text
@@ -67,7 +69,7 @@ mod tests {
     fn a_host_is_shown_with_what_it_has() {
         let host: HostStatus = serde_json::from_str(
             r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
-                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8}"#,
+                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9}"#,
         )
         .unwrap();
         insta::assert_snapshot!(details(&host), @r"
@@ -82,6 +84,7 @@ mod tests {
         stores    5
         policies  6
         disks     8
+        vms       9
         confined  off
         ");
     }

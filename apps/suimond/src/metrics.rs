@@ -8,6 +8,7 @@ mod disks;
 mod teams;
 mod text_format;
 mod vmq;
+mod vms;
 
 use std::fmt;
 
@@ -19,7 +20,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
     ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus,
-    QueueStatus, StoreStatus, TeamStatus, VmqStatus,
+    QueueStatus, StoreStatus, TeamStatus, VmStatus, VmqStatus,
 };
 use suimon_node::Node;
 
@@ -37,6 +38,7 @@ pub struct Readings {
     processors: Vec<ProcessorStatus>,
     stores: Vec<StoreStatus>,
     disks: Vec<DiskStatus>,
+    vms: Vec<VmStatus>,
 }
 
 /// One NIC, uplink, team or host NIC.
@@ -97,6 +99,7 @@ impl Readings {
             processors: node.processors(),
             stores: node.stores(),
             disks: node.disks(),
+            vms: node.vms(),
         }
     }
 }
@@ -162,6 +165,7 @@ impl Collector for Readings {
         self.encode_teams(&mut encoder)?;
         self.encode_vmq(&mut encoder)?;
         self.encode_disks(&mut encoder)?;
+        self.encode_vms(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }
 }
@@ -176,6 +180,7 @@ impl Readings {
             ("suimon_teams", "Teams desired", self.host.teams as u64),
             ("suimon_nics", "NICs desired", self.host.nics as u64),
             ("suimon_disks", "Disks desired", self.host.disks as u64),
+            ("suimon_vms", "VMs desired", self.host.vms as u64),
         ];
         let mut build = encoder.encode_descriptor(
             "suimon_build_info",

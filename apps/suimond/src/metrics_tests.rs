@@ -67,7 +67,17 @@ fn readings() -> Readings {
         processors: Vec::new(),
         stores: vec![store()],
         disks: vec![disk()],
+        vms: vec![vm("running"), vm("lost")],
     }
+}
+
+fn vm(state: &str) -> VmStatus {
+    let running = state == "running";
+    read(json!({
+        "config": {"name": state, "memory_bytes": 1 << 30}, "state": state,
+        "cpus": if running { json!(2) } else { json!(null) },
+        "uptime_s": if running { json!(61) } else { json!(null) },
+    }))
 }
 
 fn store() -> StoreStatus {
@@ -162,4 +172,20 @@ fn without_teams_and_vmq_there_is_no_series_of_them() {
     for name in ["suimon_team_", "suimon_vmq_", "suimon_queue_"] {
         assert!(!text.contains(name), "{name}:\n{text}");
     }
+}
+
+#[test]
+fn vms_are_told_by_what_they_do() {
+    let text = render(&readings()).unwrap();
+    for line in [
+        "suimon_vm_up{vm=\"running\"} 1.0",
+        "suimon_vm_up{vm=\"lost\"} 0.0",
+        "suimon_vm_failed{vm=\"running\"} 0.0",
+        "suimon_vm_failed{vm=\"lost\"} 1.0",
+        "suimon_vm_cpus{vm=\"running\"} 2.0",
+        "suimon_vm_uptime_seconds{vm=\"running\"} 61.0",
+    ] {
+        assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
+    }
+    assert!(!text.contains("suimon_vm_cpus{vm=\"lost\"}"), "{text}");
 }
