@@ -24,7 +24,7 @@ impl Shown for VmConfig {
                 names(&vm.config.nics),
                 names(&vm.config.disks),
                 or_dash(vm.accelerator.as_ref().map(word)),
-                or_dash(vm.uptime_s.map(|s| units::age(s))),
+                or_dash(vm.uptime_s.map(units::age)),
                 state(vm),
             ]);
         }
@@ -38,7 +38,7 @@ impl Shown for VmConfig {
         if let Some(process) = one.process {
             lines.add("process", process);
             lines.add("  its user", or_dash(one.user));
-            lines.add("up", or_dash(one.uptime_s.map(|s| units::age(s))));
+            lines.add("up", or_dash(one.uptime_s.map(units::age)));
             lines.add("run by", or_dash(one.accelerator.as_ref().map(word)));
             lines.add("QEMU", or_dash(one.qemu_version.as_ref()));
             lines.add("CPUs now", or_dash(one.cpus));

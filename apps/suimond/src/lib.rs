@@ -34,4 +34,4 @@ pub mod server;
 pub mod socket_files;
 pub mod tcp_api;
 pub mod unix_socket;
-mod vm_factory;
+pub mod vm_factory;

@@ -75,6 +75,11 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
     launcher.serve().context("--vm-launcher")
 }
 
+/// What VMs need of a host on which none can be started, and why not.
+pub fn no_vms(reason: impl Into<String>) -> VmParts {
+    VmParts { host: Arc::new(NoVms { reason: reason.into() }), boot_id: String::new() }
+}
+
 /// A host on which no VM can be started.
 struct NoVms {
     reason: String,

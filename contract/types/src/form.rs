@@ -187,9 +187,7 @@ impl Form {
             Self::Serial { most } => {
                 format!("1 to {most} printable ASCII characters without spaces at the ends")
             }
-            Self::Line { most } => {
-                format!("a line of 1 to {most} bytes without control characters")
-            }
+            Self::Line { most } => format!("1 to {most} bytes without control characters"),
             Self::Flag => "true or false".into(),
             Self::OneOf(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -79,7 +79,7 @@ impl QemuHost {
     ) -> Result<QemuVm, VmError> {
         let name = identity.name.as_str();
         let host = |error: io::Error| {
-            let text = format!("VM {name}: its monitor cannot be reached: {error}");
+            let text = format!("QEMU's monitor cannot be reached: {error}");
             VmError::new(VmErrorKind::Host, text)
         };
         let watch = self.client.watch(identity)?;
@@ -105,9 +105,7 @@ impl QemuHost {
     /// Why nobody listens: the process has ended.
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
-            Heard::Ended(ended) => {
-                Some(VmError::new(VmErrorKind::Gone, format!("QEMU {}", ended.text())))
-            }
+            Heard::Ended(ended) => Some(VmError::new(VmErrorKind::Gone, ended.text())),
             Heard::Nothing => None,
         }
     }
@@ -124,7 +122,7 @@ fn negotiate(
     begin: Option<Command>,
 ) -> Result<(Machine, usize), VmError> {
     let greeting = greeted.recv_timeout(GREETING_LIMIT).map_err(|error| match error {
-        RecvTimeoutError::Disconnected => shared.gone(),
+        RecvTimeoutError::Disconnected => VmError::new(VmErrorKind::Gone, shared.how_it_ended()),
         RecvTimeoutError::Timeout => {
             let seconds = GREETING_LIMIT.as_secs();
             let text = format!(
@@ -151,13 +149,13 @@ fn negotiate(
     Ok((Machine { version: greeting.version, accelerator }, cpus))
 }
 
-/// Of a VM that is gone, why it is: its end is told some moments after its monitor was closed.
+/// Of a VM that is gone, how that came: its end is told some moments after its monitor was closed.
 fn why_gone(shared: &Shared, error: VmError) -> VmError {
     if error.kind != VmErrorKind::Gone {
         return error;
     }
     shared.wait_end(REASON_LIMIT);
-    shared.gone()
+    VmError::new(VmErrorKind::Gone, shared.how_it_ended())
 }
 
 /// Keeps to itself what happens to a VM until it runs: until then that is the answer to who
@@ -241,7 +239,8 @@ impl VmHost for QemuHost {
                 // What has never run is not gone.
                 let is_gone = error.kind == VmErrorKind::Gone;
                 let kind = if is_gone { VmErrorKind::Host } else { error.kind };
-                Err(VmError::new(kind, format!("it did not start: {}", error.text)))
+                let text = format!("VM {} did not start: {}", spec.name, error.text);
+                Err(VmError::new(kind, text))
             }
         }
     }
@@ -257,7 +256,10 @@ impl VmHost for QemuHost {
     ) -> Result<Box<dyn Vm>, VmError> {
         self.client.do_it(Request::Find(identity.clone()))?;
         let threshold = Arc::new(Threshold::default());
-        let vm = self.attach(identity, threshold.clone(), None)?;
+        let vm = self.attach(identity, threshold.clone(), None).map_err(|error| {
+            let text = format!("VM {} was not found again: {}", identity.name, error.text);
+            VmError::new(error.kind, text)
+        })?;
         threshold.pass(observer);
         Ok(Box::new(vm))
     }

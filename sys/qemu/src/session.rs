@@ -99,11 +99,15 @@ impl Shared {
         VmError::new(VmErrorKind::Silent, text)
     }
 
-    /// What is told to who wants something of a VM that has ended.
-    pub(crate) fn gone(&self) -> VmError {
+    fn gone(&self) -> VmError {
+        let (name, how) = (&self.name, self.how_it_ended());
+        VmError::new(VmErrorKind::Gone, format!("VM {name} is not there any more: {how}"))
+    }
+
+    /// How it ended, or that it goes.
+    pub(crate) fn how_it_ended(&self) -> String {
         let ended = lock(&self.known).ended.clone();
-        let how = ended.unwrap_or_else(|| "its monitor was closed".to_owned());
-        VmError::new(VmErrorKind::Gone, format!("VM {} is not there any more: {how}", self.name))
+        ended.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
     }
 
     pub(crate) fn known(&self) -> Known {

@@ -64,7 +64,7 @@ pub(crate) struct Started {
 pub(crate) struct Ended {
     /// Whether it ended with status 0; nothing if an earlier launcher had started it.
     pub(crate) is_success: Option<bool>,
-    /// How, in words.
+    /// How, in words that begin with QEMU's name.
     pub(crate) status: String,
     /// The last lines of its log.
     pub(crate) log: String,

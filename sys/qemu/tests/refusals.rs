@@ -51,7 +51,7 @@ fn a_qemu_that_ends_at_once_says_why() {
     host.prepare(&spec.folder, spec.user).unwrap();
     let error = start_error(&host, &spec);
     assert_eq!(error.kind, VmErrorKind::Host);
-    assert!(error.text.contains("status 1") && error.text.contains("pflash"), "{error}");
+    assert!(error.text.contains("status 1") && error.text.contains("invalid size"), "{error}");
     assert!(host.running().unwrap().is_empty());
     for left in ["qmp.sock", "console.sock", "launched.json"] {
         assert!(!spec.folder.join(left).exists(), "{left}");

@@ -29,6 +29,7 @@ use suimon_wait::{ProcessorThreads, cpu_places};
 use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::disk_factory::host_disks;
 use suimond::socket_files::HostSocketFiles;
+use suimond::vm_factory::no_vms;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub const WEB: &str = r#"{"name": "web", "switch": "lan", "backend": "tap", "device": "web0"}"#;
@@ -60,6 +61,7 @@ impl Server {
             devices: Arc::new(Remembered),
             members: Arc::new(Remembered),
             disks: host_disks(storage, &Confinement::off()),
+            vms: no_vms("this is a test"),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

@@ -18,6 +18,9 @@ use crate::control::Controller;
 const USER_FIRST: u32 = 70_000;
 const USER_LAST: u32 = 99_999;
 
+/// A VM, and what ran of it when the daemon before ended.
+pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>);
+
 impl Controller {
     /// Makes the VMs that are new, before anything of theirs is opened. Returns the names of
     /// those that were made, also if one could not be.
@@ -133,7 +136,7 @@ impl Controller {
     pub(crate) fn prepare_stored_vms(
         &mut self,
         config: &HostConfig,
-    ) -> Result<Vec<(Arc<VmEntry>, Option<StoredRun>)>, StoreError> {
+    ) -> Result<Vec<LeftVm>, StoreError> {
         let mut left = Vec::new();
         for (name, stored) in load_vms(self.store.as_ref())? {
             if config.vm(name.as_str()).is_none() {
@@ -156,7 +159,7 @@ impl Controller {
     pub(crate) fn drive_stored_vms(
         &mut self,
         config: &HostConfig,
-        left: Vec<(Arc<VmEntry>, Option<StoredRun>)>,
+        left: Vec<LeftVm>,
     ) -> Result<(), StoreError> {
         let boot = self.shared.vms.parts.boot_id.clone();
         let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);

@@ -68,19 +68,19 @@ impl Launched {
         let log = tail(&self.folder);
         if !self.is_child {
             let status =
-                "ended, nobody knows how: it was started by an earlier launcher".to_owned();
+                "QEMU ended, nobody knows how: it was started by an earlier launcher".to_owned();
             return Some(Ended { is_success: None, status, log });
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let (is_success, status) = match waitid(WaitId::PidFd(self.descriptor()), options) {
             Ok(Some(how)) => match (how.exit_status(), how.terminating_signal()) {
-                (Some(0), _) => (Some(true), "ended with status 0".to_owned()),
-                (Some(code), _) => (Some(false), format!("ended with status {code}")),
-                (None, Some(signal)) => (Some(false), format!("was ended by signal {signal}")),
-                (None, None) => (Some(false), "ended".to_owned()),
+                (Some(0), _) => (Some(true), "QEMU ended with status 0".to_owned()),
+                (Some(code), _) => (Some(false), format!("QEMU ended with status {code}")),
+                (None, Some(signal)) => (Some(false), format!("QEMU was ended by signal {signal}")),
+                (None, None) => (Some(false), "QEMU ended".to_owned()),
             },
             Ok(None) => return None,
-            Err(errno) => (None, format!("ended, nobody knows how ({errno})")),
+            Err(errno) => (None, format!("QEMU ended, nobody knows how ({errno})")),
         };
         Some(Ended { is_success, status, log })
     }

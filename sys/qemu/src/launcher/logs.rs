@@ -48,3 +48,30 @@ fn read_end(file: &mut std::fs::File, bytes: u64) -> io::Result<Vec<u8>> {
     file.by_ref().take(bytes).read_to_end(&mut end)?;
     Ok(end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES_MAX, KEPT, QEMU_LOG, cut, tail};
+    use crate::launcher::folder::Root;
+    use crate::launcher::user::Rights;
+
+    #[test]
+    fn a_log_keeps_its_end_and_whoever_writes_goes_on_behind_it() {
+        let root_folder = tempfile::tempdir().unwrap();
+        let root = Root::open(root_folder.path(), Rights::Own).unwrap();
+        let path = root_folder.path().join("vm");
+        root.prepare(&path, 0).unwrap();
+        let folder = root.find(&path).unwrap();
+        let log = std::fs::File::from(folder.log(QEMU_LOG).unwrap());
+        let write = |text: &str| std::io::Write::write_all(&mut &log, text.as_bytes()).unwrap();
+        write(&"x\n".repeat(BYTES_MAX as usize / 2));
+        cut(&folder, QEMU_LOG).unwrap();
+        assert_eq!(log.metadata().unwrap().len(), BYTES_MAX);
+        write("an \u{1b}[31mend\n");
+        cut(&folder, QEMU_LOG).unwrap();
+        assert_eq!(log.metadata().unwrap().len(), KEPT);
+        write("the end\n");
+        assert_eq!(log.metadata().unwrap().len(), KEPT + 8);
+        assert!(tail(&folder).ends_with("x; x; an [31mend; the end"), "{}", tail(&folder));
+    }
+}

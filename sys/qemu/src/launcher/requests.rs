@@ -64,7 +64,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
 }
 
 fn gone(identity: &VmIdentity, how: &str) -> VmError {
-    let text = format!("VM {} is not there any more: QEMU {how}", identity.name);
+    let text = format!("VM {} is not there any more: {how}", identity.name);
     VmError::new(VmErrorKind::Gone, text)
 }
 
