@@ -52,22 +52,11 @@ impl MemoryView {
         }
     }
 
-    /// Calls `each` with where so many bytes at a guest address are mapped: a pointer that
-    /// is good while the memory is held, and how many bytes it is good for.
-    #[inline]
-    pub(crate) fn each_pointer(
-        &mut self,
-        addr: u64,
-        bytes: usize,
-        mut each: impl FnMut(*mut u8, usize),
-    ) -> Result<(), OutOfRange> {
-        match self.cached.pointer(addr, bytes) {
-            Some(pointer) => {
-                each(pointer, bytes);
-                Ok(())
-            }
-            None => self.each_part(addr, bytes, |pointer, _, bytes| each(pointer, bytes)),
-        }
+    /// Where so many bytes at a guest address are mapped, if they lie in the region at hand:
+    /// a pointer that is good while the memory is held.
+    #[inline(always)]
+    pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
+        self.cached.pointer(addr, bytes)
     }
 
     /// Copies `from` into guest memory.
