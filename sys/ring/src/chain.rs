@@ -11,10 +11,6 @@ use crate::virtqueue::{Access, Head, Virtqueue};
 /// because drivers of small queues build tables of up to this many entries.
 const INDIRECT_ENTRIES_MAX: u32 = 1024;
 
-/// Entries of an indirect table that are read at once: a request of a few buffers is one
-/// copy, which is done in line.
-const ENTRIES_AT_ONCE: usize = 4;
-
 /// An indirect descriptor table, by guest address.
 #[derive(Clone, Copy, Debug)]
 struct IndirectTable {
@@ -117,7 +113,7 @@ pub(crate) trait Buffers {
 }
 
 /// Gives `into` the buffers of a chain, their access checked: what [`step`] shows one by one,
-/// but indirect tables are read several entries at once.
+/// done in one go.
 ///
 /// # Errors
 /// The chain is malformed, or a buffer is not in memory.
@@ -157,19 +153,9 @@ fn gather_table<Q: Virtqueue>(
     into: &mut impl Buffers,
 ) -> Result<(), RingFault> {
     let (access, table) = (queue.side().access, indirect_table(queue, head.index, head.first)?);
-    let mut bytes = [[0; DESCRIPTOR_BYTES]; ENTRIES_AT_ONCE];
-    // Those in `bytes` are from this one on.
-    let (mut from, mut count) = (0_u16, 0);
     let (mut index, mut left, mut has_writable) = (0_u16, table.entries, false);
     loop {
-        let mut nth = usize::from(index.wrapping_sub(from));
-        if nth >= count {
-            (from, nth) = (index, 0);
-            count = ENTRIES_AT_ONCE.min((table.entries - u32::from(index)) as usize);
-            let part = bytes.get_mut(..count).unwrap_or_default().as_flattened_mut();
-            read_table(queue, head.index, table, index, part)?;
-        }
-        let descriptor = Q::decode(bytes.get(nth).unwrap_or(&[0; DESCRIPTOR_BYTES]));
+        let descriptor = read_indirect(queue, head.index, table, index)?;
         if Q::NESTS_VISIBLY && descriptor.flags & Descriptor::INDIRECT != 0 {
             return Err(nested(queue, head.index));
         }
@@ -299,31 +285,19 @@ fn no_table<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingF
     RingFault::Indirect { queue: queue.side().queue, head, reason }
 }
 
+#[inline(always)]
 fn read_indirect<Q: Virtqueue>(
     queue: &mut Q,
     head: u16,
     table: IndirectTable,
     index: u16,
 ) -> Result<Descriptor, RingFault> {
-    let mut bytes = [0; DESCRIPTOR_BYTES];
-    read_table(queue, head, table, index, &mut bytes)?;
-    Ok(Q::decode(&bytes))
-}
-
-/// Reads entries of an indirect table from one on.
-#[inline(always)]
-fn read_table<Q: Virtqueue>(
-    queue: &mut Q,
-    head: u16,
-    table: IndirectTable,
-    index: u16,
-    into: &mut [u8],
-) -> Result<(), RingFault> {
     let at = table.addr.wrapping_add(DESCRIPTOR_BYTES as u64 * u64::from(index));
-    if table.addr > at || queue.view().read(at, into).is_err() {
-        return Err(queue.outside(head, at, into.len()));
+    let read = if table.addr > at { Err(OutOfRange) } else { queue.view().read_16(at) };
+    match read {
+        Ok(bytes) => Ok(Q::decode(&bytes)),
+        Err(OutOfRange) => Err(queue.outside(head, at, DESCRIPTOR_BYTES)),
     }
-    Ok(())
 }
 
 #[cold]

@@ -207,16 +207,18 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         let parts = Parts { readable, writable: answer.room, segment };
         let verdict = judge(&self.disk, self.queue.side().features, header, &parts);
         let taken = self.queue.take(head)?;
-        let (op, range) = match verdict {
-            Verdict::Ask(op, range) if self.place_payload(tag, op) => (op, range),
-            other => {
-                self.answer_inside(taken, tag, answer, other);
-                return Ok(false);
-            }
-        };
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.taken = Some(taken);
             under_way.answer = answer;
+        }
+        let (op, range) = match verdict {
+            Verdict::Ask(op, range) if self.place_payload(tag, op) => (op, range),
+            // Its payload is in too many pieces.
+            Verdict::Ask(..) => return Ok(self.answer_inside(tag, IO_ERROR)),
+            Verdict::Answer(status) => return Ok(self.answer_inside(tag, status)),
+            Verdict::Identify => return Ok(self.identify(tag)),
+        };
+        if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.is_read = op == DiskOp::Read;
             under_way.destination.clear();
             if under_way.is_read && self.queue.is_logging() {
@@ -248,22 +250,22 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         RingFault::Request { queue: self.queue.side().queue, head: head.index, reason }
     }
 
-    /// Answers a chain of which the disk is not asked.
+    /// Answers a request of which the disk is not asked; that it was not taken.
     #[inline(never)]
-    fn answer_inside(&mut self, taken: Taken, tag: u32, answer: AnswerPlace, verdict: Verdict) {
-        let (status, written) = match verdict {
-            Verdict::Answer(status) => (status, 0),
-            Verdict::Identify => (OK, self.write_serial()),
-            // Its payload is in too many pieces.
-            Verdict::Ask(..) => (IO_ERROR, 0),
-        };
-        self.give_back(taken, tag, answer, status, written);
+    fn answer_inside(&mut self, tag: u32, status: u8) -> bool {
+        self.give_back(tag, status, 0);
+        false
     }
 
-    /// Writes the serial number as far as there is room, and returns how much that was.
-    fn write_serial(&mut self) -> u64 {
+    /// Answers a request with the serial number, as far as there is room; that it was not
+    /// taken.
+    #[inline(never)]
+    fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
-        self.buffers.write_front(&serial, |span| queue.note_written(span.addr, span.len)) as u64
+        let each = |span: Span| queue.note_written(span.addr, span.len);
+        let written = self.buffers.write_front(&serial, each);
+        self.give_back(tag, OK, written as u64);
+        false
     }
 
     /// Says where the payload of the chain at hand lies. `false` if that cannot be said.
@@ -282,10 +284,12 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         }
     }
 
-    /// Answers a chain, of whose writable bytes the first `written` were written.
+    /// Answers a request, of whose writable bytes the first `written` were written.
     #[inline(always)]
-    fn give_back(&mut self, taken: Taken, tag: u32, answer: AnswerPlace, status: u8, written: u64) {
-        let AnswerPlace { status: at, room } = answer;
+    fn give_back(&mut self, tag: u32, status: u8, written: u64) {
+        let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
+        let Some(taken) = under_way.taken.take() else { return };
+        let AnswerPlace { status: at, room } = under_way.answer;
         self.buffers.write_status(tag, status);
         self.queue.note_written(at, 1);
         let all = if written == room { written.saturating_add(1) } else { written };
@@ -321,10 +325,13 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
-        let Some(taken) = under_way.taken.take() else { return };
+        if under_way.taken.is_none() {
+            return;
+        }
         self.free_tags.push(tag);
         self.buffers.clear_payload(tag);
         if self.queue.side().check().is_err() {
+            under_way.taken = None;
             return;
         }
         // A read that failed may have written some of it.
@@ -332,9 +339,9 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
             self.queue.note_written(span.addr, span.len);
         }
         let status = status_of(outcome);
-        let answer = under_way.answer;
         let has_written = under_way.is_read && status == OK;
-        self.give_back(taken, tag, answer, status, if has_written { answer.room } else { 0 });
+        let written = if has_written { under_way.answer.room } else { 0 };
+        self.give_back(tag, status, written);
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -76,6 +76,24 @@ impl MemoryView {
         }
     }
 
+    /// The sixteen bytes at `addr`.
+    #[inline(always)]
+    pub(crate) fn read_16(&mut self, addr: u64) -> Result<[u8; 16], OutOfRange> {
+        if let Some(src) = self.cached.pointer(addr, 16) {
+            // SAFETY: sixteen bytes are mapped at `src`; bytes have no alignment.
+            let bytes = unsafe { src.cast::<[u8; 16]>().read() };
+            // SAFETY: it contains no instruction; the bytes are not read again.
+            unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+            return Ok(bytes);
+        }
+        let mut bytes = [0; 16];
+        self.each_part(addr, bytes.len(), |src, done, part| {
+            // SAFETY: `each_part` stays inside the mapping and inside `bytes`.
+            unsafe { copy(src, bytes.as_mut_ptr().add(done), part) }
+        })?;
+        Ok(bytes)
+    }
+
     /// The twelve bytes at `addr` as two little-endian words.
     #[inline(always)]
     pub(crate) fn read_words(&mut self, addr: u64) -> Result<(u64, u32), OutOfRange> {

@@ -27,17 +27,6 @@ struct Place {
     piece: Piece,
 }
 
-impl Place {
-    /// What is behind the first `bytes` bytes.
-    fn behind(self, bytes: usize) -> Self {
-        let Self { addr, piece: Piece { pointer, len } } = self;
-        let bytes = bytes.min(len);
-        // The end of a mapping is a good place for nothing.
-        let piece = Piece { pointer: pointer.wrapping_add(bytes), len: len - bytes };
-        Self { addr: addr.wrapping_add(bytes as u64), piece }
-    }
-}
-
 /// Bytes of guest memory, by guest address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
@@ -96,35 +85,50 @@ impl RequestBuffers {
         self.writable_bytes = 0;
     }
 
+    /// Adds a piece. Its parts come one by one, so that they stay in registers: a structure
+    /// that is put together in memory and copied at once has to wait for itself.
     #[inline(always)]
-    fn push(&mut self, place: Place, is_writable: bool) {
-        let len = place.piece.len;
+    fn push(&mut self, addr: u64, pointer: *mut u8, len: usize, is_writable: bool) {
         if is_writable && len > 0 {
             self.writable_bytes += len as u64;
-            self.writable.push(place);
+            self.writable.push(Place { addr, piece: Piece { pointer, len } });
         } else if self.missing == HEADER_BYTES && len == HEADER_BYTES {
             // SAFETY: so many bytes are mapped there.
-            unsafe { copy(place.piece.pointer, self.header.as_mut_ptr(), HEADER_BYTES) };
+            unsafe { copy(pointer, self.header.as_mut_ptr(), HEADER_BYTES) };
             self.missing = 0;
         } else if len > 0 {
-            self.push_readable(place);
+            self.push_readable(addr, pointer, len);
         }
     }
 
     /// Adds a piece to be read, wherever the header is cut into buffers (section 2.7.4.1).
     #[inline(never)]
-    fn push_readable(&mut self, place: Place) {
+    fn push_readable(&mut self, addr: u64, pointer: *mut u8, len: usize) {
         let from = HEADER_BYTES - self.missing;
         let part = self.header.get_mut(from..).unwrap_or_default();
-        let bytes = part.len().min(place.piece.len);
+        let bytes = part.len().min(len);
         // SAFETY: `bytes` bytes are mapped there, and the part is as long.
-        unsafe { copy(place.piece.pointer, part.as_mut_ptr(), bytes) };
+        unsafe { copy(pointer, part.as_mut_ptr(), bytes) };
         self.missing -= bytes;
-        let rest = place.behind(bytes);
-        if rest.piece.len > 0 {
-            self.readable_bytes += rest.piece.len as u64;
-            self.readable.push(rest);
+        if len > bytes {
+            let (addr, pointer) = (addr.wrapping_add(bytes as u64), pointer.wrapping_add(bytes));
+            self.readable_bytes += (len - bytes) as u64;
+            self.readable.push(Place { addr, piece: Piece { pointer, len: len - bytes } });
         }
+    }
+
+    /// Adds a buffer that does not lie in the region at hand.
+    #[cold]
+    fn add_parts(
+        &mut self,
+        view: &mut MemoryView,
+        addr: u64,
+        len: usize,
+        is_writable: bool,
+    ) -> Result<(), OutOfRange> {
+        view.each_part(addr, len, |pointer, before, len| {
+            self.push(addr.wrapping_add(before as u64), pointer, len, is_writable);
+        })
     }
 
     /// The header, if all of it was there.
@@ -237,13 +241,10 @@ impl Buffers for RequestBuffers {
         let Buffer { addr, len, is_writable } = buffer;
         match view.pointer(addr, len) {
             Some(pointer) => {
-                self.push(Place { addr, piece: Piece { pointer, len } }, is_writable);
+                self.push(addr, pointer, len, is_writable);
                 Ok(())
             }
-            None => view.each_part(addr, len, |pointer, before, len| {
-                let addr = addr.wrapping_add(before as u64);
-                self.push(Place { addr, piece: Piece { pointer, len } }, is_writable);
-            }),
+            None => self.add_parts(view, addr, len, is_writable),
         }
     }
 }
