@@ -4,7 +4,10 @@
 //! answered in another order than they came. Memory is warm, so this is the instructions'
 //! price; misses between CPUs and interrupts come on top.
 //!
-//!     cargo run --release -p suimon-ring --example disk_ring_cost
+//!     cargo run --release -p suimon-ring --example disk_ring_cost [FORM [REQUESTS]]
+//!
+//! `FORM` is the beginning of the lines that are measured, as `split, indirect depth 128`;
+//! with fewer requests a simulator of a CPU is soon through.
 
 mod clock;
 #[path = "../tests/rig/disk.rs"]
@@ -25,10 +28,18 @@ use suimon_ring::{DiskFacts, DiskRing, DiskShape, Inflight, InflightShape, RingR
 
 /// Three descriptors for each request of the greatest depth have room.
 const SIZE: u16 = 512;
-const REQUESTS: usize = 400_000;
 const READ_BYTES: usize = 4096;
 
 fn main() {
+    let mut words = std::env::args().skip(1);
+    let wanted = words.next().unwrap_or_default();
+    let requests = words.next().map_or(400_000, |text| text.parse().expect("REQUESTS"));
+    let measure = |name: &str, features, depth, indirect, keeps_inflight| {
+        let name = format!("{name:34} depth {depth:3}");
+        if name.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(&wanted) {
+            measure(&name, features, depth, indirect, keeps_inflight, requests);
+        }
+    };
     for (form, bit) in [("split", 0), ("packed", RING_PACKED)] {
         for depth in [1, 128] {
             for indirect in [false, true] {
@@ -47,7 +58,14 @@ fn main() {
     }
 }
 
-fn measure(name: &str, features: u64, depth: usize, indirect: bool, keeps_inflight: bool) {
+fn measure(
+    name: &str,
+    features: u64,
+    depth: usize,
+    indirect: bool,
+    keeps_inflight: bool,
+    all: usize,
+) {
     let vm = Vm::new(SIZE);
     let mut driver = AnyDriver::new(&vm, SIZE, features);
     let (call, _far) = call_line();
@@ -67,7 +85,7 @@ fn measure(name: &str, features: u64, depth: usize, indirect: bool, keeps_inflig
     let header = wanted.readable();
     let mut requests = Vec::with_capacity(depth);
     let (clock, mut spent) = (clock_cost(), Duration::ZERO);
-    let rounds = REQUESTS / depth;
+    let rounds = all.div_ceil(depth);
     for _ in 0..rounds {
         for _ in 0..depth {
             driver.add_request(&lens, readable, indirect, &header).expect("room");
@@ -82,7 +100,7 @@ fn measure(name: &str, features: u64, depth: usize, indirect: bool, keeps_inflig
         assert_eq!(driver.reap_any_order().len(), depth);
     }
     let ns = spent.as_nanos() as f64 / (rounds * depth) as f64;
-    println!("{name:34} depth {depth:3}: {ns:6.1} ns per request");
+    println!("{name}: {ns:6.1} ns per request");
 }
 
 fn no_interrupts(driver: &AnyDriver<'_>) {

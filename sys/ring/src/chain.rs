@@ -3,6 +3,8 @@
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::fault::RingFault;
+use crate::memory::OutOfRange;
+use crate::memory_view::MemoryView;
 use crate::virtqueue::{Access, Head, Virtqueue};
 
 /// The longest indirect table that is accepted even where the queue is smaller,
@@ -81,27 +83,116 @@ pub(crate) fn step<Q: Virtqueue>(
         Some(table) => follow_indirect(queue, walk, table, descriptor)?,
     };
     walk.passed = walk.passed.saturating_add(1);
+    let buffer = buffer_of(queue.side().access, walk.has_writable, descriptor)
+        .ok_or_else(|| wrong_access(queue, walk.head))?;
+    walk.has_writable = buffer.is_writable;
+    Ok(Some(buffer))
+}
+
+/// What a descriptor says of its buffer; `None` if it may not be there, behind buffers of
+/// which one `has_writable` bytes.
+#[inline(always)]
+fn buffer_of(access: Access, has_writable: bool, descriptor: Descriptor) -> Option<Buffer> {
     let is_writable = descriptor.flags & Descriptor::WRITE != 0;
-    let is_wanted = match queue.side().access {
+    let is_wanted = match access {
         Access::Read => !is_writable,
         Access::Write => is_writable,
-        Access::ReadThenWrite => is_writable || !walk.has_writable,
+        Access::ReadThenWrite => is_writable || !has_writable,
     };
-    if !is_wanted {
-        return Err(wrong_access(queue, walk));
+    let Descriptor { addr, len, .. } = descriptor;
+    is_wanted.then_some(Buffer { addr, len: len as usize, is_writable })
+}
+
+/// Who is given the buffers of a chain.
+pub(crate) trait Buffers {
+    /// Takes the next one.
+    ///
+    /// # Errors
+    /// It is not in memory.
+    fn add(&mut self, view: &mut MemoryView, buffer: Buffer) -> Result<(), OutOfRange>;
+}
+
+/// Gives `into` the buffers of a chain, their access checked: what [`step`] shows one by one,
+/// done in one go.
+///
+/// # Errors
+/// The chain is malformed, or a buffer is not in memory.
+#[inline(always)]
+pub(crate) fn gather<Q: Virtqueue>(
+    queue: &mut Q,
+    head: Head,
+    into: &mut impl Buffers,
+) -> Result<(), RingFault> {
+    if head.first.flags & Descriptor::INDIRECT != 0 {
+        gather_table(queue, head, into)
+    } else {
+        gather_steps(queue, head, into)
     }
-    walk.has_writable = is_writable;
-    Ok(Some(Buffer { addr: descriptor.addr, len: descriptor.len as usize, is_writable }))
+}
+
+#[inline(never)]
+fn gather_steps<Q: Virtqueue>(
+    queue: &mut Q,
+    head: Head,
+    into: &mut impl Buffers,
+) -> Result<(), RingFault> {
+    let mut walk = ChainWalk::new(head, queue.size());
+    while let Some(buffer) = step(queue, &mut walk)? {
+        if into.add(queue.view(), buffer).is_err() {
+            return Err(queue.outside(head.index, buffer.addr, buffer.len));
+        }
+    }
+    Ok(())
+}
+
+/// The same of a chain that is an indirect table as a whole.
+#[inline(always)]
+fn gather_table<Q: Virtqueue>(
+    queue: &mut Q,
+    head: Head,
+    into: &mut impl Buffers,
+) -> Result<(), RingFault> {
+    let (access, table) = (queue.side().access, indirect_table(queue, head.index, head.first)?);
+    let (mut index, mut left, mut has_writable) = (0_u16, table.entries, false);
+    loop {
+        let descriptor = read_indirect(queue, head.index, table, index)?;
+        if Q::NESTS_VISIBLY && descriptor.flags & Descriptor::INDIRECT != 0 {
+            return Err(nested(queue, head.index));
+        }
+        let Some(buffer) = buffer_of(access, has_writable, descriptor) else {
+            return Err(wrong_access(queue, head.index));
+        };
+        has_writable = buffer.is_writable;
+        if into.add(queue.view(), buffer).is_err() {
+            return Err(queue.outside(head.index, buffer.addr, buffer.len));
+        }
+        let Some(next) = Q::follow_indirect(descriptor, index, table.entries) else {
+            return Ok(());
+        };
+        left -= 1;
+        if left == 0 {
+            return Err(too_long(queue, head.index, table.entries));
+        }
+        if u32::from(next) >= table.entries {
+            return Err(behind_table(queue, next, table.entries));
+        }
+        index = next;
+    }
 }
 
 #[cold]
-fn wrong_access<Q: Virtqueue>(queue: &Q, walk: &ChainWalk) -> RingFault {
+fn behind_table<Q: Virtqueue>(queue: &Q, index: u16, size: u32) -> RingFault {
+    RingFault::DescriptorIndex { queue: queue.side().queue, field: "`next`", index, size }
+}
+
+#[cold]
+fn wrong_access<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
     let (found, wanted) = match queue.side().access {
         Access::Read => ("device-writable", "device-readable"),
         Access::Write => ("device-readable", "device-writable"),
         Access::ReadThenWrite => ("device-readable", "device-readable, then device-writable"),
     };
-    RingFault::BufferAccess { queue: queue.side().queue, head: walk.head, found, wanted }
+    RingFault::BufferAccess { queue: queue.side().queue, head, found, wanted }
 }
 
 /// The descriptor behind one in the ring's own table.
@@ -111,7 +202,7 @@ fn follow_direct<Q: Virtqueue>(
     descriptor: Descriptor,
 ) -> Result<Option<Descriptor>, RingFault> {
     if descriptor.flags & Descriptor::NEXT != 0 && walk.left == 0 {
-        return Err(too_long(queue, walk, u32::from(queue.size())));
+        return Err(too_long(queue, walk.head, u32::from(queue.size())));
     }
     queue.follow_direct(walk, descriptor)
 }
@@ -127,11 +218,10 @@ fn follow_indirect<Q: Virtqueue>(
         return Ok(None);
     };
     if walk.left == 0 {
-        return Err(too_long(queue, walk, table.entries));
+        return Err(too_long(queue, walk.head, table.entries));
     }
     if u32::from(index) >= table.entries {
-        let (queue, field, size) = (queue.side().queue, "`next`", table.entries);
-        return Err(RingFault::DescriptorIndex { queue, field, index, size });
+        return Err(behind_table(queue, index, table.entries));
     }
     walk.table_at = index;
     let next = read_indirect(queue, walk.head, table, index)?;
@@ -148,25 +238,9 @@ fn enter_indirect<Q: Virtqueue>(
     walk: &mut ChainWalk,
     descriptor: Descriptor,
 ) -> Result<Descriptor, RingFault> {
-    let entries = descriptor.len / DESCRIPTOR_BYTES as u32;
-    let reason = if !queue.side().features.indirect() {
-        Some("the feature was not negotiated")
-    } else if descriptor.flags & Descriptor::NEXT != 0 {
-        Some("NEXT beside INDIRECT")
-    } else if descriptor.len % DESCRIPTOR_BYTES as u32 != 0 || entries == 0 {
-        Some("its length is not a multiple of 16 bytes, or 0")
-    } else if entries > INDIRECT_ENTRIES_MAX.max(u32::from(queue.size())) {
-        Some("more entries than the queue")
-    } else {
-        None
-    };
-    if let Some(reason) = reason {
-        let queue = queue.side().queue;
-        return Err(RingFault::Indirect { queue, head: walk.head, reason });
-    }
-    let table = IndirectTable { addr: descriptor.addr, entries };
+    let table = indirect_table(queue, walk.head, descriptor)?;
     walk.table = Some(table);
-    walk.left = entries;
+    walk.left = table.entries;
     walk.passed = 0;
     let first = read_indirect(queue, walk.head, table, 0)?;
     if Q::NESTS_VISIBLY && first.flags & Descriptor::INDIRECT != 0 {
@@ -175,6 +249,43 @@ fn enter_indirect<Q: Virtqueue>(
     Ok(first)
 }
 
+/// The table that an indirect descriptor stands for.
+#[inline(always)]
+fn indirect_table<Q: Virtqueue>(
+    queue: &Q,
+    head: u16,
+    descriptor: Descriptor,
+) -> Result<IndirectTable, RingFault> {
+    let Descriptor { addr, len, flags, .. } = descriptor;
+    let entries = len / DESCRIPTOR_BYTES as u32;
+    let is_sound = queue.side().features.indirect()
+        && flags & Descriptor::NEXT == 0
+        && len % DESCRIPTOR_BYTES as u32 == 0
+        && entries > 0
+        && entries <= INDIRECT_ENTRIES_MAX.max(u32::from(queue.size()));
+    if is_sound {
+        Ok(IndirectTable { addr, entries })
+    } else {
+        Err(no_table(queue, head, descriptor))
+    }
+}
+
+/// What is wrong with an indirect descriptor.
+#[cold]
+fn no_table<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingFault {
+    let reason = if !queue.side().features.indirect() {
+        "the feature was not negotiated"
+    } else if descriptor.flags & Descriptor::NEXT != 0 {
+        "NEXT beside INDIRECT"
+    } else if descriptor.len % DESCRIPTOR_BYTES as u32 != 0 || descriptor.len == 0 {
+        "its length is not a multiple of 16 bytes, or 0"
+    } else {
+        "more entries than the queue"
+    };
+    RingFault::Indirect { queue: queue.side().queue, head, reason }
+}
+
+#[inline(always)]
 fn read_indirect<Q: Virtqueue>(
     queue: &mut Q,
     head: u16,
@@ -182,11 +293,11 @@ fn read_indirect<Q: Virtqueue>(
     index: u16,
 ) -> Result<Descriptor, RingFault> {
     let at = table.addr.wrapping_add(DESCRIPTOR_BYTES as u64 * u64::from(index));
-    let mut bytes = [0; DESCRIPTOR_BYTES];
-    if table.addr > at || queue.view().read(at, &mut bytes).is_err() {
-        return Err(queue.outside(head, at, DESCRIPTOR_BYTES));
+    let read = if table.addr > at { Err(OutOfRange) } else { queue.view().read_16(at) };
+    match read {
+        Ok(bytes) => Ok(Q::decode(&bytes)),
+        Err(OutOfRange) => Err(queue.outside(head, at, DESCRIPTOR_BYTES)),
     }
-    Ok(Q::decode(&bytes))
 }
 
 #[cold]
@@ -196,6 +307,6 @@ fn nested<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
 }
 
 #[cold]
-fn too_long<Q: Virtqueue>(queue: &Q, walk: &ChainWalk, max: u32) -> RingFault {
-    RingFault::ChainLength { queue: queue.side().queue, head: walk.head, max }
+fn too_long<Q: Virtqueue>(queue: &Q, head: u16, max: u32) -> RingFault {
+    RingFault::ChainLength { queue: queue.side().queue, head, max }
 }

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use suimon_image::ByteRange;
+
 /// The unit of `sector` and `num_sectors` in requests and of `capacity` in configuration
 /// space, whatever the disk's own sectors are (virtio 1.3, section 5.2.5).
 pub const SECTOR_BYTES: u64 = 512;
@@ -76,6 +78,13 @@ impl DiskFacts {
     /// Bytes of its sectors.
     pub fn sector_bytes(&self) -> u32 {
         self.sector_bytes
+    }
+
+    /// Whether a range is of whole sectors.
+    #[inline]
+    pub(crate) fn has_whole_sectors(&self, range: ByteRange) -> bool {
+        let within_sector = u64::from(self.sector_bytes) - 1;
+        (range.offset() | range.len()) & within_sector == 0
     }
 
     /// Whether nothing may be written.

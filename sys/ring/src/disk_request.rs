@@ -33,6 +33,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    #[inline]
     pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> Self {
         let word = u128::from_le_bytes(*bytes);
         Self { kind: word as u32, sector: (word >> 64) as u64 }
@@ -81,6 +82,7 @@ pub(crate) fn has_segment(header: Header) -> bool {
 }
 
 /// Decides what is done with a request.
+#[inline(always)]
 pub(crate) fn judge(
     disk: &DiskFacts,
     features: RingFeatures,
@@ -140,9 +142,8 @@ fn judge_segment(
 /// disk.
 fn transfer(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
     let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
-    let is_sound = |range: &ByteRange| {
-        range.is_within(disk.bytes()) && range.is_aligned(u64::from(disk.sector_bytes()))
-    };
+    let is_sound =
+        |range: &ByteRange| range.is_within(disk.bytes()) && disk.has_whole_sectors(*range);
     match range.filter(is_sound) {
         Some(range) if range.is_empty() => Verdict::Answer(OK),
         Some(range) => Verdict::Ask(op, range),

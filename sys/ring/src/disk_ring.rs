@@ -7,17 +7,16 @@ use std::sync::Arc;
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault, Wakeup};
 use suimon_uring::PayloadUse;
 
-use crate::chain::{Buffer, ChainWalk, step};
+use crate::chain;
 use crate::disk_facts::DiskFacts;
 use crate::disk_request::{
-    HEADER_BYTES, Header, IO_ERROR, OK, Parts, SEGMENT_BYTES, Verdict, has_segment, judge,
-    status_of,
+    Header, IO_ERROR, OK, Parts, SEGMENT_BYTES, Verdict, has_segment, judge, status_of,
 };
 use crate::fault::RingFault;
 use crate::kick::kick_of;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
-use crate::payloads::Payloads;
+use crate::request_buffers::{RequestBuffers, Span};
 use crate::setup::{RingRecords, RingSetup};
 use crate::split::SplitQueue;
 use crate::virtqueue::{Access, AnyOrder, Head, RingState, Taken};
@@ -126,7 +125,7 @@ struct UnderWay {
     answer: AnswerPlace,
     is_read: bool,
     /// Where a read's payload goes, if written buffers are logged.
-    destination: Vec<Buffer>,
+    destination: Vec<Span>,
 }
 
 /// Where a request's answer goes.
@@ -149,11 +148,7 @@ struct DiskEngine<Q> {
     requests: Vec<UnderWay>,
     /// The last one is the next to be used: few are in use, which stay in the cache.
     free_tags: Vec<u32>,
-    payloads: Payloads,
-    /// Buffers of the chain at hand, without the header.
-    readable: Vec<Buffer>,
-    /// The same, without the status.
-    writable: Vec<Buffer>,
+    buffers: RequestBuffers,
 }
 
 impl<Q: AnyOrder> DiskEngine<Q> {
@@ -165,9 +160,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             disk,
             requests: (0..tags).map(|_| UnderWay::default()).collect(),
             free_tags: (0..u32::from(tags)).rev().collect(),
-            payloads: Payloads::new(tags, Arc::clone(queue.side().view.memory())),
-            readable: Vec::new(),
-            writable: Vec::new(),
+            buffers: RequestBuffers::new(tags, Arc::clone(queue.side().view.memory())),
             queue,
         })
     }
@@ -187,106 +180,69 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             else {
                 break;
             };
-            match self.take_request(head, tag)? {
-                Some(request) => {
-                    self.free_tags.pop();
-                    requests.push(request);
-                    left -= 1;
-                }
-                None => *answered += 1,
+            if self.take_request(head, tag, requests)? {
+                self.free_tags.pop();
+                left -= 1;
+            } else {
+                *answered += 1;
             }
         }
         self.queue.prefetch_ahead()
     }
 
-    /// Takes one chain; `None` if it was answered.
-    fn take_request(&mut self, head: Head, tag: u32) -> Result<Option<DiskRequest>, RingFault> {
-        let header = self.gather(head)?;
-        let answer = self.answer_place(head)?;
+    /// Takes one chain; `false` if it was answered.
+    #[inline(always)]
+    fn take_request(
+        &mut self,
+        head: Head,
+        tag: u32,
+        requests: &mut Vec<DiskRequest>,
+    ) -> Result<bool, RingFault> {
+        let (header, answer) = self.gather(head, tag)?;
         let mut segment = [0; SEGMENT_BYTES];
         if has_segment(header) {
-            self.read_front(head, &mut segment)?;
+            self.buffers.read_front(&mut segment);
         }
-        let readable = bytes_of(&self.readable);
+        let readable = self.buffers.readable_bytes();
         let parts = Parts { readable, writable: answer.room, segment };
         let verdict = judge(&self.disk, self.queue.side().features, header, &parts);
         let taken = self.queue.take(head)?;
-        let (op, range) = match verdict {
-            Verdict::Ask(op, range) => (op, range),
-            Verdict::Answer(status) => {
-                self.give_back(taken, answer, status, 0);
-                return Ok(None);
-            }
-            Verdict::Identify => {
-                let written = self.write_serial(head)?;
-                self.give_back(taken, answer, OK, written);
-                return Ok(None);
-            }
-        };
-        if !self.place_payload(head, tag, op)? {
-            self.give_back(taken, answer, IO_ERROR, 0);
-            return Ok(None);
-        }
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.taken = Some(taken);
             under_way.answer = answer;
+        }
+        let (op, range) = match verdict {
+            Verdict::Ask(op, range) if self.place_payload(tag, op) => (op, range),
+            // Its payload is in too many pieces.
+            Verdict::Ask(..) => return Ok(self.answer_inside(tag, IO_ERROR)),
+            Verdict::Answer(status) => return Ok(self.answer_inside(tag, status)),
+            Verdict::Identify => return Ok(self.identify(tag)),
+        };
+        if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.is_read = op == DiskOp::Read;
             under_way.destination.clear();
             if under_way.is_read && self.queue.is_logging() {
-                under_way.destination.extend_from_slice(&self.writable);
+                under_way.destination.extend(self.buffers.destination());
             }
         }
-        Ok(Some(DiskRequest { tag, op, range }))
+        requests.push(DiskRequest { tag, op, range });
+        Ok(true)
     }
 
-    /// Reads the header of a chain, and finds the rest of its buffers, wherever it is cut
-    /// into them (section 2.7.4.1). All of them are in memory.
-    fn gather(&mut self, head: Head) -> Result<Header, RingFault> {
-        self.readable.clear();
-        self.writable.clear();
-        let mut header = [0; HEADER_BYTES];
-        let mut missing = HEADER_BYTES;
-        let mut walk = ChainWalk::new(head, self.queue.size());
-        while let Some(buffer) = step(&mut self.queue, &mut walk)? {
-            let Buffer { addr, len, .. } = buffer;
-            if self.queue.view().check(addr, len).is_err() {
-                return Err(self.queue.outside(head.index, addr, len));
-            }
-            let into_header = if buffer.is_writable { 0 } else { missing.min(len) };
-            let from = HEADER_BYTES - missing;
-            let part = header.get_mut(from..from + into_header).unwrap_or_default();
-            if self.queue.view().read(addr, part).is_err() {
-                return Err(self.queue.outside(head.index, addr, len));
-            }
-            missing -= into_header;
-            let rest = Buffer {
-                addr: addr.wrapping_add(into_header as u64),
-                len: len - into_header,
-                ..buffer
-            };
-            if rest.len > 0 {
-                let buffers =
-                    if rest.is_writable { &mut self.writable } else { &mut self.readable };
-                buffers.push(rest);
-            }
-        }
-        if missing > 0 {
+    /// Reads the header of a chain, and finds the rest of its buffers in memory and where
+    /// its status goes.
+    #[inline(always)]
+    fn gather(&mut self, head: Head, tag: u32) -> Result<(Header, AnswerPlace), RingFault> {
+        let buffers = &mut self.buffers;
+        buffers.begin();
+        chain::gather(&mut self.queue, head, buffers)?;
+        let Some(header) = buffers.header().map(Header::decode) else {
             return Err(self.no_request(head, "its device-readable bytes are less than a header"));
-        }
-        Ok(Header::decode(&header))
-    }
-
-    /// Takes the status off the writable buffers: it is their last byte.
-    fn answer_place(&mut self, head: Head) -> Result<AnswerPlace, RingFault> {
-        let Some(last) = self.writable.last_mut() else {
+        };
+        let Some(status) = buffers.take_status(tag) else {
             return Err(self.no_request(head, "it has no device-writable byte for the status"));
         };
-        last.len -= 1;
-        let status = last.addr.wrapping_add(last.len as u64);
-        if last.len == 0 {
-            self.writable.pop();
-        }
-        Ok(AnswerPlace { status, room: bytes_of(&self.writable) })
+        Ok((header, AnswerPlace { status, room: buffers.writable_bytes() }))
     }
 
     #[cold]
@@ -294,68 +250,51 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         RingFault::Request { queue: self.queue.side().queue, head: head.index, reason }
     }
 
-    /// Reads the first of the readable bytes behind the header, as far as there are any.
-    fn read_front(&mut self, head: Head, into: &mut [u8]) -> Result<(), RingFault> {
-        let mut rest = into;
-        for buffer in &self.readable {
-            let Some((part, later)) = rest.split_at_mut_checked(rest.len().min(buffer.len)) else {
-                break;
-            };
-            if self.queue.view().read(buffer.addr, part).is_err() {
-                return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
-            }
-            rest = later;
-        }
-        Ok(())
+    /// Answers a request of which the disk is not asked; that it was not taken.
+    #[inline(never)]
+    fn answer_inside(&mut self, tag: u32, status: u8) -> bool {
+        self.give_back(tag, status, 0);
+        false
     }
 
-    /// Writes the serial number as far as there is room, and returns how much that was.
-    fn write_serial(&mut self, head: Head) -> Result<u64, RingFault> {
-        let serial = self.disk.serial();
-        let mut rest = serial.as_slice();
-        for buffer in &self.writable {
-            let Some((part, later)) = rest.split_at_checked(rest.len().min(buffer.len)) else {
-                break;
-            };
-            if self.queue.view().write(buffer.addr, part).is_err() {
-                return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
-            }
-            self.queue.note_written(buffer.addr, part.len());
-            rest = later;
-        }
-        Ok((serial.len() - rest.len()) as u64)
+    /// Answers a request with the serial number, as far as there is room; that it was not
+    /// taken.
+    #[inline(never)]
+    fn identify(&mut self, tag: u32) -> bool {
+        let (serial, queue) = (self.disk.serial(), &self.queue);
+        let each = |span: Span| queue.note_written(span.addr, span.len);
+        let written = self.buffers.write_front(&serial, each);
+        self.give_back(tag, OK, written as u64);
+        false
     }
 
     /// Says where the payload of the chain at hand lies. `false` if that cannot be said.
-    fn place_payload(&mut self, head: Head, tag: u32, op: DiskOp) -> Result<bool, RingFault> {
-        let (usage, buffers) = match op {
-            DiskOp::Read => (PayloadUse::Destination, &self.writable),
-            DiskOp::Write { .. } => (PayloadUse::Source, &self.readable),
+    #[inline(always)]
+    fn place_payload(&mut self, tag: u32, op: DiskOp) -> bool {
+        match op {
+            DiskOp::Read => self.buffers.place_payload(tag, PayloadUse::Destination),
+            DiskOp::Write { .. } => self.buffers.place_payload(tag, PayloadUse::Source),
             DiskOp::Flush
             | DiskOp::Discard
             | DiskOp::WriteZeroes { .. }
             | DiskOp::Status { .. } => {
-                self.payloads.clear(tag);
-                return Ok(true);
+                self.buffers.clear_payload(tag);
+                true
             }
-        };
-        let placed = self.payloads.set(self.queue.view(), tag, usage, buffers);
-        placed.map_err(|_| self.queue.outside(head.index, 0, 0))
+        }
     }
 
-    /// Answers a chain, of whose writable bytes the first `written` were written.
-    fn give_back(&mut self, taken: Taken, answer: AnswerPlace, status: u8, written: u64) {
-        let AnswerPlace { status: at, room } = answer;
-        // It was found to be in memory when the chain was taken.
-        let _ = self.queue.view().write(at, &[status]);
+    /// Answers a request, of whose writable bytes the first `written` were written.
+    #[inline(always)]
+    fn give_back(&mut self, tag: u32, status: u8, written: u64) {
+        let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
+        let Some(taken) = under_way.taken.take() else { return };
+        let AnswerPlace { status: at, room } = under_way.answer;
+        self.buffers.write_status(tag, status);
         self.queue.note_written(at, 1);
         let all = if written == room { written.saturating_add(1) } else { written };
         self.queue.give_back(taken, u32::try_from(all).unwrap_or(u32::MAX));
     }
-}
-
-fn bytes_of(buffers: &[Buffer]) -> u64 {
-    buffers.iter().fold(0, |sum, buffer| sum.saturating_add(buffer.len as u64))
 }
 
 impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
@@ -377,29 +316,32 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
     }
 
     fn payloads(&self) -> &dyn Any {
-        self.payloads.table()
+        self.buffers.table()
     }
 
     fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
-        self.payloads.table().zero(tag, from, len);
+        self.buffers.table().zero(tag, from, len);
     }
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };
-        let Some(taken) = under_way.taken.take() else { return };
+        if under_way.taken.is_none() {
+            return;
+        }
         self.free_tags.push(tag);
-        self.payloads.clear(tag);
+        self.buffers.clear_payload(tag);
         if self.queue.side().check().is_err() {
+            under_way.taken = None;
             return;
         }
         // A read that failed may have written some of it.
-        for buffer in &under_way.destination {
-            self.queue.note_written(buffer.addr, buffer.len);
+        for span in &under_way.destination {
+            self.queue.note_written(span.addr, span.len);
         }
         let status = status_of(outcome);
-        let answer = under_way.answer;
         let has_written = under_way.is_read && status == OK;
-        self.give_back(taken, answer, status, if has_written { answer.room } else { 0 });
+        let written = if has_written { under_way.answer.room } else { 0 };
+        self.give_back(tag, status, written);
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -52,22 +52,11 @@ impl MemoryView {
         }
     }
 
-    /// Calls `each` with where so many bytes at a guest address are mapped: a pointer that
-    /// is good while the memory is held, and how many bytes it is good for.
-    #[inline]
-    pub(crate) fn each_pointer(
-        &mut self,
-        addr: u64,
-        bytes: usize,
-        mut each: impl FnMut(*mut u8, usize),
-    ) -> Result<(), OutOfRange> {
-        match self.cached.pointer(addr, bytes) {
-            Some(pointer) => {
-                each(pointer, bytes);
-                Ok(())
-            }
-            None => self.each_part(addr, bytes, |pointer, _, bytes| each(pointer, bytes)),
-        }
+    /// Where so many bytes at a guest address are mapped, if they lie in the region at hand:
+    /// a pointer that is good while the memory is held.
+    #[inline(always)]
+    pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
+        self.cached.pointer(addr, bytes)
     }
 
     /// Copies `from` into guest memory.
@@ -85,6 +74,24 @@ impl MemoryView {
                 unsafe { copy(from.as_ptr().add(done), dst, bytes) }
             }),
         }
+    }
+
+    /// The sixteen bytes at `addr`.
+    #[inline(always)]
+    pub(crate) fn read_16(&mut self, addr: u64) -> Result<[u8; 16], OutOfRange> {
+        if let Some(src) = self.cached.pointer(addr, 16) {
+            // SAFETY: sixteen bytes are mapped at `src`; bytes have no alignment.
+            let bytes = unsafe { src.cast::<[u8; 16]>().read() };
+            // SAFETY: it contains no instruction; the bytes are not read again.
+            unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+            return Ok(bytes);
+        }
+        let mut bytes = [0; 16];
+        self.each_part(addr, bytes.len(), |src, done, part| {
+            // SAFETY: `each_part` stays inside the mapping and inside `bytes`.
+            unsafe { copy(src, bytes.as_mut_ptr().add(done), part) }
+        })?;
+        Ok(bytes)
     }
 
     /// The twelve bytes at `addr` as two little-endian words.

@@ -19,6 +19,7 @@ pub(super) fn check(setup: &RingSetup, access: Access) -> Result<(), RingFault> 
 }
 
 impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
+    #[inline(always)]
     fn take(&mut self, head: Head) -> Result<Taken, RingFault> {
         let mut entries = None;
         if RECORDS {
@@ -34,6 +35,7 @@ impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
         Ok(Taken { index: head.index, descriptors: head.descriptors, entries })
     }
 
+    #[inline(always)]
     fn give_back(&mut self, taken: Taken, written: u32) {
         let Taken { index, descriptors, entries } = taken;
         self.done.push(Done { place: self.next_used, id: index, descriptors, written, entries });

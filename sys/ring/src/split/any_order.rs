@@ -60,6 +60,7 @@ impl HeldHeads {
 }
 
 impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
+    #[inline(always)]
     fn take(&mut self, head: Head) -> Result<Taken, RingFault> {
         if !self.held.hold(head.index) {
             return Err(RingFault::Outstanding { queue: self.side.queue, head: head.index });
@@ -75,6 +76,7 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
         Ok(Taken { index: head.index, descriptors: 0, entries: None })
     }
 
+    #[inline(always)]
     fn give_back(&mut self, taken: Taken, written: u32) {
         self.cells.write_used(self.next_used, taken.index, written);
         if RECORDS {
