@@ -228,7 +228,7 @@ fn a_launcher_that_nobody_needs_ends_and_one_that_has_a_vm_does_not() {
     let (vm, notices) = site.start(&host, &site.spec("last"));
     drop(host);
     vm.tell(&VmCommand::Pause).unwrap();
-    host.kill(&vm.identity()).unwrap();
+    vm.tell(&VmCommand::Quit).unwrap();
     notices.wait_end();
     drop(vm);
     let socket = site.socket();
