@@ -107,7 +107,7 @@ fn devices_are_where_they_can_be_taken_away_and_started_from_in_order() {
     assert_eq!(places, ["port0", "port1", "port2", "piix.0", "ide.0", "ide.5"]);
     let order = ["disk-v", "disk-i", "disk-s", "cdrom"];
     let order = order.map(|id| device(&words, id)["bootindex"].as_u64().unwrap());
-    assert_eq!(order, [0, 1, 2, 3]);
+    assert_eq!(order, [1, 2, 3, 4]);
     assert_eq!(device(&words, "port9")["addr"], "11.1");
     assert_eq!(values(&words, "-uuid"), ["00010203-0405-0607-0809-0a0b0c0d0eff"]);
     assert_eq!(values(&words, "-smp"), ["cpus=2,maxcpus=4"]);
