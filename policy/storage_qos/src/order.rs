@@ -43,8 +43,8 @@ impl StoreScheduler {
             self.displace(of);
             return;
         }
-        let (opens, cause) = flow.opens();
-        let held_by = (opens > now).then_some(cause);
+        let opens = flow.opens();
+        let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {
             // Of a shared policy it is the disk whose turn it is; the others account for
             // their waiting when it is theirs.
@@ -59,30 +59,48 @@ impl StoreScheduler {
             flow.held_by = held_by;
         }
         if held_by.is_some() {
-            self.shares.remove(of);
-            self.due.remove(of);
+            if core::mem::take(&mut flow.listed.shares) {
+                self.shares.remove(of);
+            }
+            if core::mem::take(&mut flow.listed.due) {
+                self.due.remove(of);
+            }
+            flow.listed.held = true;
             self.held.set(of, opens.as_ns());
             return;
         }
-        self.held.remove(of);
-        flow.served = flow.served.max(self.virtual_time);
+        if core::mem::take(&mut flow.listed.held) {
+            self.held.remove(of);
+        }
+        flow.served = flow.served.max(self.clocks.virtual_time);
+        flow.listed.shares = true;
         self.shares.set(of, flow.served);
-        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !self.due.has(of)) {
+        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !flow.listed.due) {
+            flow.listed.due = true;
             self.due.set(of, not_before(minimum.due).as_ns());
         }
     }
 
     /// Takes a flow out of all orders, because what it is ordered by has changed.
+    #[inline]
     pub(crate) fn displace(&mut self, of: u32) {
-        self.held.remove(of);
-        self.shares.remove(of);
-        self.due.remove(of);
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let listed = core::mem::take(&mut flow.listed);
+        if listed.held {
+            self.held.remove(of);
+        }
+        if listed.shares {
+            self.shares.remove(of);
+        }
+        if listed.due {
+            self.due.remove(of);
+        }
     }
 
     /// Virtual times are only ever compared with each other.
     #[cold]
     pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
-        let passed = core::mem::take(&mut self.virtual_time);
+        let passed = core::mem::take(&mut self.clocks.virtual_time);
         for flow in &mut self.flows {
             flow.served = flow.served.saturating_sub(passed);
         }

@@ -18,8 +18,9 @@ pub(crate) struct Entry {
 /// The entry with the lowest key. Nothing allocates once room was reserved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranking {
-    /// The final at 1, the entries from `leaves` on, each winner above its match.
-    nodes: Vec<Entry>,
+    /// Entries in pairs that meet each other: the final's winner is number 1, the entries
+    /// themselves begin at number `leaves`, and the winner of a pair has the pair's number.
+    pairs: Vec<[Entry; 2]>,
     leaves: usize,
 }
 
@@ -31,7 +32,7 @@ impl Ranking {
             return;
         }
         let entries: Vec<Entry> = self.entries().collect();
-        self.nodes = vec![Entry { key: ABSENT, id: 0 }; 2 * leaves];
+        self.pairs = vec![[Entry { key: ABSENT, id: 0 }; 2]; leaves];
         self.leaves = leaves;
         for entry in entries {
             self.set(entry.id, entry.key);
@@ -40,7 +41,7 @@ impl Ranking {
 
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
-        self.nodes.get(1).copied().filter(|first| first.key != ABSENT)
+        self.pairs.first().map(|[_, first]| *first).filter(|first| first.key != ABSENT)
     }
 
     #[inline]
@@ -48,14 +49,10 @@ impl Ranking {
         self.first().is_none()
     }
 
-    #[inline]
-    pub(crate) fn has(&self, id: u32) -> bool {
-        self.nodes.get(self.leaves + id as usize).is_some_and(|entry| entry.key != ABSENT)
-    }
-
     /// Everything that is in.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
+        let nodes = self.pairs.iter().flatten().skip(self.leaves);
+        nodes.copied().filter(|entry| entry.key != ABSENT)
     }
 
     /// Puts `id` in, or gives it another key. The latest time there is counts as the one
@@ -74,25 +71,25 @@ impl Ranking {
     /// Takes `id` out, if it is in.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
-        if self.has(id) {
-            self.play(Entry { key: ABSENT, id });
-        }
+        self.play(Entry { key: ABSENT, id });
     }
 
     #[inline]
     fn play(&mut self, entry: Entry) {
         let mut at = self.leaves + entry.id as usize;
-        let Some(leaf) = self.nodes.get_mut(at) else { return };
-        *leaf = entry;
         let mut winner = entry;
         while at > 1 {
-            if let Some(other) = self.nodes.get(at ^ 1) {
+            let Some(pair) = self.pairs.get_mut(at / 2) else { return };
+            if let Some(own) = pair.get_mut(at & 1) {
+                *own = winner;
+            }
+            if let Some(other) = pair.get(at & 1 ^ 1) {
                 winner = lesser(winner, *other);
             }
-            at >>= 1;
-            if let Some(node) = self.nodes.get_mut(at) {
-                *node = winner;
-            }
+            at /= 2;
+        }
+        if let Some([_, first]) = self.pairs.first_mut() {
+            *first = winner;
         }
     }
 }
@@ -141,7 +138,6 @@ mod tests {
                 if let Some(first) = ranking.first() {
                     prop_assert_eq!(model.get(&first.id), Some(&first.key));
                 }
-                prop_assert_eq!(ranking.has(id), model.contains_key(&id));
             }
         }
     }
