@@ -12,7 +12,13 @@ impl StoreScheduler {
     pub(crate) fn first_due(&mut self, clock: Fine) -> Option<Entry> {
         loop {
             let first = self.due.first().filter(|first| fine_ns(first.key) <= clock)?;
-            let minimum = self.flows.get(first.id as usize)?.minimum.as_ref()?;
+            let flow = self.flows.get_mut(first.id as usize)?;
+            let minimum = flow.minimum.as_ref().filter(|_| flow.listed.shares);
+            let Some(minimum) = minimum else {
+                flow.listed.due = false;
+                self.due.remove(first.id);
+                continue;
+            };
             let due = not_before(minimum.due).as_ns();
             if Ranking::is_reached(first, due) {
                 return Some(first);
@@ -40,7 +46,12 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         if flow.waiting == 0 {
             flow.held_by = None;
-            self.displace(of);
+            if core::mem::take(&mut flow.listed.held) {
+                self.held.remove(of);
+            }
+            if core::mem::take(&mut flow.listed.shares) {
+                self.shares.remove(of);
+            }
             return;
         }
         let opens = flow.opens();
@@ -61,9 +72,6 @@ impl StoreScheduler {
         if held_by.is_some() {
             if core::mem::take(&mut flow.listed.shares) {
                 self.shares.remove(of);
-            }
-            if core::mem::take(&mut flow.listed.due) {
-                self.due.remove(of);
             }
             flow.listed.held = true;
             self.held.set(of, opens.as_ns());

@@ -18,9 +18,8 @@ pub(crate) struct Entry {
 /// The entry with the lowest key. Nothing allocates once room was reserved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranking {
-    /// Entries in pairs that meet each other: the final's winner is number 1, the entries
-    /// themselves begin at number `leaves`, and the winner of a pair has the pair's number.
-    pairs: Vec<[Entry; 2]>,
+    /// The final at 1, the entries from `leaves` on, each winner above its match.
+    nodes: Vec<Entry>,
     leaves: usize,
 }
 
@@ -32,7 +31,7 @@ impl Ranking {
             return;
         }
         let entries: Vec<Entry> = self.entries().collect();
-        self.pairs = vec![[Entry { key: ABSENT, id: 0 }; 2]; leaves];
+        self.nodes = vec![Entry { key: ABSENT, id: 0 }; 2 * leaves];
         self.leaves = leaves;
         for entry in entries {
             self.set(entry.id, entry.key);
@@ -41,7 +40,7 @@ impl Ranking {
 
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
-        self.pairs.first().map(|[_, first]| *first).filter(|first| first.key != ABSENT)
+        self.nodes.get(1).copied().filter(|first| first.key != ABSENT)
     }
 
     #[inline]
@@ -51,8 +50,7 @@ impl Ranking {
 
     /// Everything that is in.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        let nodes = self.pairs.iter().flatten().skip(self.leaves);
-        nodes.copied().filter(|entry| entry.key != ABSENT)
+        self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
     }
 
     /// Puts `id` in, or gives it another key. The latest time there is counts as the one
@@ -77,19 +75,17 @@ impl Ranking {
     #[inline]
     fn play(&mut self, entry: Entry) {
         let mut at = self.leaves + entry.id as usize;
+        let Some(leaf) = self.nodes.get_mut(at) else { return };
+        *leaf = entry;
         let mut winner = entry;
         while at > 1 {
-            let Some(pair) = self.pairs.get_mut(at / 2) else { return };
-            if let Some(own) = pair.get_mut(at & 1) {
-                *own = winner;
-            }
-            if let Some(other) = pair.get(at & 1 ^ 1) {
+            if let Some(other) = self.nodes.get(at ^ 1) {
                 winner = lesser(winner, *other);
             }
-            at /= 2;
-        }
-        if let Some([_, first]) = self.pairs.first_mut() {
-            *first = winner;
+            at >>= 1;
+            if let Some(node) = self.nodes.get_mut(at) {
+                *node = winner;
+            }
         }
     }
 }

@@ -50,11 +50,12 @@ pub struct StoreScheduler {
     pub(crate) records: Records,
     /// Flows with requests that wait for one of their maximums, by when it lets them go.
     pub(crate) held: Ranking,
-    /// Flows with requests that may go, by when their minimum is due. A key may be lower
-    /// than what it stands for, which only grows while a flow is in: it is put right when
-    /// it comes first, so that what is done by weight costs nothing here.
+    /// Flows by when their minimum is due: those with requests that may go, and others that
+    /// had some. A key may be lower than what it stands for, which only grows while a flow is
+    /// in. It is put right when it comes first, and who has nothing that may go is taken out
+    /// then, so that what is done by weight costs nothing here.
     pub(crate) due: Ranking,
-    /// The same flows, by what they were served for their weight.
+    /// Flows with requests that may go, by what they were served for their weight.
     pub(crate) shares: Ranking,
     /// Of disks within their flow.
     pub(crate) member_places: Places,
@@ -240,7 +241,7 @@ impl StoreScheduler {
             return None;
         }
         let held = self.held.first().map(|first| Time::from_ns(first.key));
-        let due = self.due.first();
+        let due = self.due.first().filter(|_| !self.shares.is_empty());
         let due = due.map(|first| not_before(fine_ns(first.key).saturating_add(self.clocks.lost)));
         held.into_iter().chain(due).min()
     }
