@@ -24,7 +24,7 @@ impl StoreScheduler {
             Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
             Change::Disk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
-            Change::RemoveFlow(flow) => self.remove_flow(now, flow),
+            Change::RemoveFlow(flow) => self.remove_flow(flow),
             Change::Capability(iops) => self.capability = iops,
         }
         Vec::new()
@@ -47,13 +47,15 @@ impl StoreScheduler {
         self.place(now, at.0);
     }
 
-    fn remove_flow(&mut self, now: Time, at: FlowSlot) {
+    fn remove_flow(&mut self, at: FlowSlot) {
         let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
         // A flow whose disks have something to do is not gone; the steps of a change
         // have taken its disks out before.
         if !flow.is_busy() {
-            *flow = Flow::default();
-            self.place(now, at.0);
+            self.displace(at.0);
+            if let Some(flow) = self.flows.get_mut(at.0 as usize) {
+                *flow = Flow::default();
+            }
         }
     }
 

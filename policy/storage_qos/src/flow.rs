@@ -16,37 +16,54 @@ const SHARE_ONE: u64 = 1 << 24;
 /// it was owed is not held against it for longer.
 const AHEAD_MAX: u64 = 256;
 
+/// In which of the store's orders a flow is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) held: bool,
+    pub(crate) due: bool,
+    pub(crate) shares: bool,
+}
+
+/// In the order in which it lies in memory: what each request needs first, by cache lines.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
-    /// Whose it is; `None`: there is nothing here.
-    pub(crate) holder: Option<Holder>,
-    /// Whether other disks may be in it.
-    pub(crate) is_shared: bool,
-    pub(crate) limits: Limits,
-    maximum: Option<Meter>,
-    peak: Option<Meter>,
-    bandwidth: Option<Meter>,
     pub(crate) minimum: Option<Minimum>,
-    /// Virtual time of one operation.
-    share: u64,
+    /// When its maximums let the next request go.
+    opens: Time,
     /// Up to where it is served, in the store's virtual time.
     pub(crate) served: u64,
+    pub(crate) waiting: u32,
+    pub(crate) in_flight: u32,
+    /// What its largest request counted as lately.
+    pub(crate) cost_max: u32,
+    /// The maximum that it waits for.
+    pub(crate) held_by: Option<WaitCause>,
+    pub(crate) listed: Listed,
+
+    maximum: Option<Meter>,
+    bandwidth: Option<Meter>,
+
+    pub(crate) totals: FlowTotals,
+    /// Virtual time of one operation.
+    share: u64,
+    pub(crate) busy_since: Time,
+    pub(crate) idle_since: Time,
+
     /// Its disks that have requests waiting, by what they were served.
     pub(crate) members: Heap,
     pub(crate) member_time: u64,
-    pub(crate) waiting: u32,
-    pub(crate) in_flight: u32,
-    /// The maximum that it waits for.
-    pub(crate) held_by: Option<WaitCause>,
-    pub(crate) busy_since: Time,
-    pub(crate) idle_since: Time,
-    /// What its largest request counted as lately.
-    pub(crate) cost_max: u32,
-    pub(crate) totals: FlowTotals,
     /// Since when it is behind although nobody else is served.
     pub(crate) behind_since: Option<Time>,
+
+    /// Whether other disks may be in it.
+    pub(crate) is_shared: bool,
+    peak: Option<Meter>,
     /// Until then nobody is held back for its minimum, because it did not help.
     pub(crate) futile_until: Time,
+    pub(crate) limits: Limits,
+    /// Whose it is; `None`: there is nothing here.
+    pub(crate) holder: Option<Holder>,
 }
 
 impl Flow {
@@ -62,6 +79,7 @@ impl Flow {
         self.maximum = metered(self.maximum, max, extra, now);
         self.peak = metered(self.peak, peak, 0, now);
         self.bandwidth = metered(self.bandwidth, bandwidth, 0, now);
+        self.reopen();
         if self.holder != Some(holder) || self.limits.min_iops != limits.min_iops {
             self.minimum = limits.min_iops.map(|rate| Minimum::new(rate, clock));
             self.behind_since = None;
@@ -73,32 +91,44 @@ impl Flow {
         self.holder = Some(holder);
     }
 
-    /// When its maximums let the next request go, and which is the last to do so.
+    /// When its maximums let the next request go.
     #[inline]
-    pub(crate) fn opens(&self) -> (Time, WaitCause) {
-        let own = if self.is_shared { WaitCause::SharedPolicy } else { WaitCause::OwnMaximum };
-        let mut opens = (Time::ZERO, own);
-        for meter in [&self.maximum, &self.peak].into_iter().flatten() {
-            opens.0 = opens.0.max(meter.opens());
+    pub(crate) const fn opens(&self) -> Time {
+        self.opens
+    }
+
+    /// Which of its maximums is the last to let the next request go.
+    pub(crate) fn held_last_by(&self) -> WaitCause {
+        let operations = [self.maximum, self.peak].into_iter().flatten();
+        let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
+        if self.is_shared {
+            WaitCause::SharedPolicy
+        } else if self.bandwidth.is_some_and(|meter| meter.opens() > operations) {
+            WaitCause::OwnBandwidth
+        } else {
+            WaitCause::OwnMaximum
         }
-        if let Some(meter) = &self.bandwidth {
-            let at = meter.opens();
-            if at > opens.0 {
-                let of = if self.is_shared { own } else { WaitCause::OwnBandwidth };
-                opens = (at, of);
-            }
-        }
-        opens
     }
 
     #[inline]
     pub(crate) fn charge_maximums(&mut self, now: Time, cost: u32, bytes: u32) {
-        for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
-            meter.charge(now, cost);
+        let mut opens = Time::ZERO;
+        if let Some(meter) = &mut self.maximum {
+            opens = meter.charge(now, cost);
+            if let Some(meter) = &mut self.peak {
+                opens = opens.max(meter.charge(now, cost));
+            }
         }
         if let Some(meter) = &mut self.bandwidth {
-            meter.charge(now, bytes);
+            opens = opens.max(meter.charge(now, bytes));
         }
+        self.opens = opens;
+    }
+
+    /// Finds out anew when its maximums let the next request go.
+    fn reopen(&mut self) {
+        let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
+        self.opens = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
     }
 
     /// Takes back what was charged and was not done.
@@ -109,6 +139,7 @@ impl Flow {
         if let Some(meter) = &mut self.bandwidth {
             meter.refund(units.bytes);
         }
+        self.reopen();
         if let Some(minimum) = &mut self.minimum {
             minimum.refund(units.cost);
         }

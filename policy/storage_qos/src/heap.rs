@@ -5,6 +5,8 @@ use crate::ranking::Entry;
 
 /// Nowhere.
 const ABSENT: u32 = u32::MAX;
+/// The first of an empty heap.
+const NOBODY: Entry = Entry { key: 0, id: ABSENT };
 /// Children of an entry: fewer levels than two have, and they lie side by side.
 const ARITY: usize = 4;
 
@@ -35,45 +37,71 @@ impl Places {
 }
 
 /// The entry with the lowest key first. Nothing allocates once room was reserved.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Heap(Vec<Entry>);
+///
+/// The first is kept apart: most heaps have no other, and need no memory elsewhere then.
+#[derive(Clone, Debug)]
+pub(crate) struct Heap {
+    /// Its place is not written down.
+    first: Entry,
+    rest: Vec<Entry>,
+}
+
+impl Default for Heap {
+    fn default() -> Self {
+        Self { first: NOBODY, rest: Vec::new() }
+    }
+}
 
 impl Heap {
     pub(crate) fn reserve(&mut self, count: usize) {
-        self.0.reserve(count.saturating_sub(self.0.len()));
+        self.rest.reserve(count.saturating_sub(self.rest.len() + 1));
     }
 
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
-        self.0.first().copied()
+        Some(self.first).filter(|first| first.id != ABSENT)
     }
 
     /// Puts `id` in, or gives it another key.
     #[inline]
     pub(crate) fn set(&mut self, places: &mut Places, id: u32, key: u64) {
         let entry = Entry { key, id };
-        match places.at(id) {
-            None => {
-                self.0.push(entry);
-                let at = self.0.len() - 1;
-                places.set(id, at);
-                self.rise(places, at, entry);
-            }
-            Some(at) => match self.0.get(at) {
-                Some(old) if old.key > key => self.rise(places, at, entry),
-                Some(old) if old.key < key => self.sink(places, at, entry),
-                _ => {}
-            },
+        if self.rest.is_empty() && (self.first.id == id || self.first.id == ABSENT) {
+            self.first = entry;
+        } else {
+            self.set_among_many(places, entry);
         }
     }
 
     /// Takes `id` out, if it is in.
     #[inline]
     pub(crate) fn remove(&mut self, places: &mut Places, id: u32) {
-        let Some(at) = places.at(id) else { return };
+        if !self.rest.is_empty() {
+            self.remove_of_many(places, id);
+        } else if self.first.id == id {
+            self.first = NOBODY;
+        }
+    }
+
+    fn set_among_many(&mut self, places: &mut Places, entry: Entry) {
+        match self.place(places, entry.id) {
+            None => {
+                self.rest.push(entry);
+                self.rise(places, self.rest.len(), entry);
+            }
+            Some(at) => match self.at(at) {
+                Some(old) if old.key > entry.key => self.rise(places, at, entry),
+                Some(old) if old.key < entry.key => self.sink(places, at, entry),
+                _ => {}
+            },
+        }
+    }
+
+    fn remove_of_many(&mut self, places: &mut Places, id: u32) {
+        let Some(at) = self.place(places, id) else { return };
         places.set(id, ABSENT as usize);
-        let Some(last) = self.0.pop() else { return };
-        let Some(gap) = self.0.get(at).copied() else { return };
+        let Some(last) = self.rest.pop() else { return };
+        let Some(gap) = self.at(at) else { return };
         if last.key < gap.key {
             self.rise(places, at, last);
         } else {
@@ -81,11 +109,21 @@ impl Heap {
         }
     }
 
+    fn place(&self, places: &Places, id: u32) -> Option<usize> {
+        if self.first.id == id { Some(0) } else { places.at(id) }
+    }
+
+    fn at(&self, at: usize) -> Option<Entry> {
+        match at.checked_sub(1) {
+            None => Some(self.first),
+            Some(at) => self.rest.get(at).copied(),
+        }
+    }
+
     fn rise(&mut self, places: &mut Places, mut at: usize, entry: Entry) {
         while at > 0 {
             let above = (at - 1) / ARITY;
-            let Some(parent) = self.0.get(above).copied().filter(|parent| parent.key > entry.key)
-            else {
+            let Some(parent) = self.at(above).filter(|parent| parent.key > entry.key) else {
                 break;
             };
             self.put(places, at, parent);
@@ -97,7 +135,7 @@ impl Heap {
     fn sink(&mut self, places: &mut Places, mut at: usize, entry: Entry) {
         loop {
             let first = at * ARITY + 1;
-            let children = (first..).zip(self.0.iter().skip(first).take(ARITY));
+            let children = (first..).zip(self.rest.iter().skip(first - 1).take(ARITY));
             let least = children.min_by_key(|(_, child)| child.key);
             let Some((below, child)) = least.filter(|(_, child)| child.key < entry.key) else {
                 break;
@@ -109,11 +147,18 @@ impl Heap {
         self.put(places, at, entry);
     }
 
-    #[inline]
     fn put(&mut self, places: &mut Places, at: usize, entry: Entry) {
-        if let Some(slot) = self.0.get_mut(at) {
-            *slot = entry;
-            places.set(entry.id, at);
+        match at.checked_sub(1) {
+            None => {
+                self.first = entry;
+                places.set(entry.id, ABSENT as usize);
+            }
+            Some(of_rest) => {
+                if let Some(slot) = self.rest.get_mut(of_rest) {
+                    *slot = entry;
+                    places.set(entry.id, at);
+                }
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ mod apply;
 mod borrower;
 mod budget;
 mod change;
+mod clocks;
 mod cost;
 mod depth;
 mod disk;

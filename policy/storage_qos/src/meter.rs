@@ -49,9 +49,11 @@ impl Meter {
         not_before(self.used_until.saturating_sub(fine_ns(self.tolerance_ns)))
     }
 
+    /// When the next request may go then.
     #[inline]
-    pub(crate) fn charge(&mut self, now: Time, units: u32) {
+    pub(crate) fn charge(&mut self, now: Time, units: u32) -> Time {
         self.used_until = self.used_until.max(fine(now)).saturating_add(self.pace.span(units));
+        self.opens()
     }
 
     /// Takes a charge back.

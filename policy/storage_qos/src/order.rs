@@ -12,7 +12,13 @@ impl StoreScheduler {
     pub(crate) fn first_due(&mut self, clock: Fine) -> Option<Entry> {
         loop {
             let first = self.due.first().filter(|first| fine_ns(first.key) <= clock)?;
-            let minimum = self.flows.get(first.id as usize)?.minimum.as_ref()?;
+            let flow = self.flows.get_mut(first.id as usize)?;
+            let minimum = flow.minimum.as_ref().filter(|_| flow.listed.shares);
+            let Some(minimum) = minimum else {
+                flow.listed.due = false;
+                self.due.remove(first.id);
+                continue;
+            };
             let due = not_before(minimum.due).as_ns();
             if Ranking::is_reached(first, due) {
                 return Some(first);
@@ -40,11 +46,16 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         if flow.waiting == 0 {
             flow.held_by = None;
-            self.displace(of);
+            if core::mem::take(&mut flow.listed.held) {
+                self.held.remove(of);
+            }
+            if core::mem::take(&mut flow.listed.shares) {
+                self.shares.remove(of);
+            }
             return;
         }
-        let (opens, cause) = flow.opens();
-        let held_by = (opens > now).then_some(cause);
+        let opens = flow.opens();
+        let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {
             // Of a shared policy it is the disk whose turn it is; the others account for
             // their waiting when it is theirs.
@@ -59,30 +70,45 @@ impl StoreScheduler {
             flow.held_by = held_by;
         }
         if held_by.is_some() {
-            self.shares.remove(of);
-            self.due.remove(of);
+            if core::mem::take(&mut flow.listed.shares) {
+                self.shares.remove(of);
+            }
+            flow.listed.held = true;
             self.held.set(of, opens.as_ns());
             return;
         }
-        self.held.remove(of);
-        flow.served = flow.served.max(self.virtual_time);
+        if core::mem::take(&mut flow.listed.held) {
+            self.held.remove(of);
+        }
+        flow.served = flow.served.max(self.clocks.virtual_time);
+        flow.listed.shares = true;
         self.shares.set(of, flow.served);
-        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !self.due.has(of)) {
+        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !flow.listed.due) {
+            flow.listed.due = true;
             self.due.set(of, not_before(minimum.due).as_ns());
         }
     }
 
     /// Takes a flow out of all orders, because what it is ordered by has changed.
+    #[inline]
     pub(crate) fn displace(&mut self, of: u32) {
-        self.held.remove(of);
-        self.shares.remove(of);
-        self.due.remove(of);
+        let Some(flow) = self.flows.get_mut(of as usize) else { return };
+        let listed = core::mem::take(&mut flow.listed);
+        if listed.held {
+            self.held.remove(of);
+        }
+        if listed.shares {
+            self.shares.remove(of);
+        }
+        if listed.due {
+            self.due.remove(of);
+        }
     }
 
     /// Virtual times are only ever compared with each other.
     #[cold]
     pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
-        let passed = core::mem::take(&mut self.virtual_time);
+        let passed = core::mem::take(&mut self.clocks.virtual_time);
         for flow in &mut self.flows {
             flow.served = flow.served.saturating_sub(passed);
         }

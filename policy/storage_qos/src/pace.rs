@@ -20,12 +20,14 @@ pub(crate) const fn fine_ns(ns: u64) -> Fine {
 }
 
 /// The first whole nanosecond that is not before `at`.
+#[inline]
 pub(crate) fn not_before(at: Fine) -> Time {
-    let ns = at.saturating_add((1 << PLACES) - 1) >> PLACES;
-    Time::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+    let is_between = at as u32 != 0;
+    Time::from_ns(not_after(at).as_ns().saturating_add(is_between.into()))
 }
 
 /// The last whole nanosecond that is not after `at`.
+#[inline]
 pub(crate) fn not_after(at: Fine) -> Time {
     Time::from_ns(u64::try_from(at >> PLACES).unwrap_or(u64::MAX))
 }

@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
 
+use crate::clocks::Clocks;
 use crate::depth::Depth;
 use crate::disk::Disk;
 use crate::estimate::Estimate;
 use crate::flow::Flow;
 use crate::heap::Places;
 use crate::history::History;
-use crate::pace::{Fine, fine, fine_ns, not_before};
+use crate::pace::{Fine, fine_ns, not_before};
 use crate::ranking::Ranking;
 use crate::records::{Records, Units};
 use crate::shortage::Shortage;
@@ -24,8 +25,6 @@ use crate::{
 const FUTILE: Duration = Duration::from_secs(30);
 /// After so long it has not helped.
 const TRIED: Duration = Duration::from_secs(1);
-/// Virtual times start again before they end.
-const VIRTUAL_MAX: u64 = 1 << 62;
 
 /// What is in the way of a request.
 #[derive(Clone, Copy)]
@@ -51,18 +50,16 @@ pub struct StoreScheduler {
     pub(crate) records: Records,
     /// Flows with requests that wait for one of their maximums, by when it lets them go.
     pub(crate) held: Ranking,
-    /// Flows with requests that may go, by when their minimum is due. A key may be lower
-    /// than what it stands for, which only grows while a flow is in: it is put right when
-    /// it comes first, so that what is done by weight costs nothing here.
+    /// Flows by when their minimum is due: those with requests that may go, and others that
+    /// had some. A key may be lower than what it stands for, which only grows while a flow is
+    /// in. It is put right when it comes first, and who has nothing that may go is taken out
+    /// then, so that what is done by weight costs nothing here.
     pub(crate) due: Ranking,
-    /// The same flows, by what they were served for their weight.
+    /// Flows with requests that may go, by what they were served for their weight.
     pub(crate) shares: Ranking,
     /// Of disks within their flow.
     pub(crate) member_places: Places,
-    /// What whoever was served last by weight had been served before.
-    pub(crate) virtual_time: u64,
-    /// How far the reservation clock is behind time.
-    lost: Fine,
+    pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
     pub(crate) spare: Spare,
     /// What flows wait for that no maximum holds.
@@ -88,8 +85,7 @@ impl StoreScheduler {
             due: Ranking::default(),
             shares: Ranking::default(),
             member_places: Places::default(),
-            virtual_time: 0,
-            lost: 0,
+            clocks: Clocks::default(),
             spare: Spare::new(),
             contention: WaitCause::DeviceDepth,
             capability: None,
@@ -122,7 +118,7 @@ impl StoreScheduler {
     /// The reservation clock.
     #[inline]
     pub(crate) fn clock(&self, now: Time) -> Fine {
-        fine(now).saturating_sub(self.lost)
+        self.clocks.reservation(now)
     }
 
     /// A disk's request of `bytes` came. It goes to the device at once if nothing is
@@ -140,13 +136,12 @@ impl StoreScheduler {
     ) -> Result<Submitted, SubmitError> {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         let way = self.way(now, slot)?;
-        if !way.is_free && !self.records.has_room() {
-            return Err(SubmitError::Full);
-        }
-        self.demand(slot, way.of, units.cost);
         if way.is_free {
-            self.start(now, slot.0, way.of, units, way.is_due);
+            self.demand_and_start(now, slot, way, units);
             return Ok(Submitted::Dispatch);
+        }
+        if !self.records.has_room() {
+            return Err(SubmitError::Full);
         }
         self.queue(now, slot, way, units, tag);
         Ok(Submitted::Waits)
@@ -157,8 +152,7 @@ impl StoreScheduler {
     pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         let Some(way) = self.way(now, slot).ok().filter(|way| way.is_free) else { return false };
-        self.demand(slot, way.of, units.cost);
-        self.start(now, slot.0, way.of, units, way.is_due);
+        self.demand_and_start(now, slot, way, units);
         true
     }
 
@@ -176,22 +170,27 @@ impl StoreScheduler {
             && self.depth.has_room()
             && (is_due || self.spare.has_room(self.depth.in_flight))
             && self.held.first().is_none_or(|first| first.key > now.as_ns())
-            && flow.opens().0 <= now;
+            && flow.opens() <= now;
         Ok(Way { of, is_first, is_due, is_free })
     }
 
     #[inline]
-    fn demand(&mut self, slot: DiskSlot, of: u32, cost: u32) {
+    fn demand_and_start(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
-        flow.totals.demanded = flow.totals.demanded.wrapping_add(cost.into());
+        let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
+        demand(disk, flow, units.cost);
+        self.clocks.start(now, disk, flow, units, way.is_due);
+        self.depth.in_flight += 1;
+        if self.clocks.is_long() {
+            self.start_virtual_time_again(now);
+        }
     }
 
     #[inline]
     fn queue(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units, tag: u32) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
+        demand(disk, flow, units.cost);
         disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
         self.records.push(&mut disk.fifo, tag, units);
         disk.waiting += 1;
@@ -242,8 +241,8 @@ impl StoreScheduler {
             return None;
         }
         let held = self.held.first().map(|first| Time::from_ns(first.key));
-        let due = self.due.first();
-        let due = due.map(|first| not_before(fine_ns(first.key).saturating_add(self.lost)));
+        let due = self.due.first().filter(|_| !self.shares.is_empty());
+        let due = due.map(|first| not_before(fine_ns(first.key).saturating_add(self.clocks.lost)));
         held.into_iter().chain(due).min()
     }
 
@@ -320,10 +319,9 @@ impl StoreScheduler {
     }
 
     fn dispatch(&mut self, now: Time, of: u32, is_due: bool) -> Next {
-        let member = self.flows.get(of as usize).and_then(|flow| flow.members.first());
-        let Some(member) = member else { return Next::Idle };
-        let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
         let Some(flow) = self.flows.get_mut(of as usize) else { return Next::Idle };
+        let Some(member) = flow.members.first() else { return Next::Idle };
+        let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
         disk.account_wait(now, flow.held_by.unwrap_or(self.contention));
         let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
         let cost = record.units.cost;
@@ -336,39 +334,13 @@ impl StoreScheduler {
         } else {
             flow.members.set(&mut self.member_places, member.id, disk.served);
         }
-        self.start(now, member.id, of, record.units, is_due);
-        self.place(now, of);
-        Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
-    }
-
-    /// Accounts for a request that goes to the device now.
-    #[inline]
-    fn start(&mut self, now: Time, disk: u32, of: u32, units: Units, is_due: bool) {
-        let clock = self.clock(now);
-        let Some(disk) = self.disks.get_mut(disk as usize) else { return };
-        let Some(flow) = self.flows.get_mut(of as usize) else { return };
-        let cost = units.cost;
-        flow.cost_max = flow.cost_max.max(cost);
-        flow.charge_maximums(now, cost, units.bytes);
-        flow.served = flow.served.max(self.virtual_time);
-        if !is_due {
-            self.virtual_time = flow.served;
-        }
-        flow.charge_share(cost, self.virtual_time, is_due);
-        if let Some(minimum) = &mut flow.minimum {
-            if is_due {
-                // All that is owed and cannot be made up for is forgotten for all alike.
-                let most = minimum.kept().saturating_mul(2);
-                self.lost += minimum.lag(clock).saturating_sub(most);
-            }
-            minimum.charge(clock, cost);
-        }
-        disk.in_flight += 1;
-        flow.in_flight += 1;
+        self.clocks.start(now, disk, flow, record.units, is_due);
         self.depth.in_flight += 1;
-        if self.virtual_time > VIRTUAL_MAX {
+        if self.clocks.is_long() {
             self.start_virtual_time_again(now);
         }
+        self.place(now, of);
+        Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
     }
 
     /// Who a flow is of, and which disks it has.
@@ -382,17 +354,27 @@ impl StoreScheduler {
     }
 }
 
+/// A request came.
+#[inline]
+fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
+    disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
+    flow.totals.demanded = flow.totals.demanded.wrapping_add(cost.into());
+}
+
 /// A flow has a request again, after none waited. Whether its minimum is due.
 #[inline]
 fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
-    let mut idle = Duration::ZERO;
+    let mut idle_ns = 0;
     if flow.in_flight == 0 {
-        idle = now.since(flow.idle_since);
+        idle_ns = now.as_ns().saturating_sub(flow.idle_since.as_ns());
         flow.busy_since = now;
     }
     let Some(minimum) = &mut flow.minimum else { return false };
-    let idle = fine_ns(u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX));
-    minimum.resume(clock, idle);
+    if minimum.due > clock {
+        flow.behind_since = None;
+        return false;
+    }
+    minimum.resume(clock, fine_ns(idle_ns));
     if !minimum.is_behind(clock) || now < flow.futile_until {
         flow.behind_since = None;
         return minimum.due <= clock;
