@@ -1,0 +1,1 @@
+//! When a queue is left alone, and for how long.
