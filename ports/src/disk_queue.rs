@@ -132,6 +132,13 @@ pub trait DiskQueue: Send {
     /// Whether `receive` costs a system call even when nothing is there.
     fn is_polled_by_fd(&self) -> bool;
 
+    /// Whether the client has answers at hand that it has not taken, so that it does not
+    /// wait for others. `false` where that is not known, or where answers wait to be sent.
+    /// May cost a system call.
+    fn has_untaken_answers(&self) -> bool {
+        false
+    }
+
     /// Whether its client goes on with another process when this one dies, and counts on
     /// everything that was answered. To others the death of this process is a crash, after
     /// which they count on what was flushed.

@@ -12,6 +12,7 @@ use suimon_storage_qos::DiskSlot;
 use crate::idle::Calm;
 use crate::looking::Looking;
 use crate::notices::FaultPace;
+use crate::respite::Respite;
 use crate::tally::DiskCounts;
 
 /// One image of a disk, with its file.
@@ -124,6 +125,10 @@ pub(crate) struct Queue {
     pub(crate) empty_polls: u32,
     /// Whether it is worth polling it for a moment before it is waited for.
     pub(crate) looking: Looking,
+    /// Whether its client is the better off for its being left alone for a moment.
+    pub(crate) respite: Respite,
+    /// It is not looked at until then.
+    pub(crate) left_alone: Option<Time>,
     /// Requests of it that wait for their store.
     pub(crate) held: u32,
     /// The disk's.
@@ -136,6 +141,25 @@ pub(crate) struct Queue {
     pub(crate) is_unwatched: bool,
     /// It is to be given back, or is broken: nothing more is taken from it.
     pub(crate) is_closing: bool,
+}
+
+impl Queue {
+    /// It was looked at, and brought so many requests, which is all that was there or not.
+    pub(crate) fn handle_looked(&mut self, now: Time, requests: usize, is_all: bool) {
+        let is_all_answered = self.under_way == 0;
+        self.under_way += requests;
+        if requests == 0 {
+            self.empty_polls = self.empty_polls.saturating_add(1);
+            self.respite.handle_nothing();
+            return;
+        }
+        self.empty_polls = 0;
+        self.looking.handle_found();
+        if self.queue.is_polled_by_fd() && is_all_answered {
+            let has_answers = || self.queue.has_untaken_answers();
+            self.left_alone = self.respite.handle_found(now, requests, is_all, has_answers);
+        }
+    }
 }
 
 /// Whether somebody has the disk to himself.

@@ -110,6 +110,7 @@ pub(crate) struct FakeQueue {
     fd: File,
     pub(crate) outlives_process: bool,
     pub(crate) is_polled_by_fd: bool,
+    pub(crate) has_untaken_answers: bool,
 }
 
 impl FakeQueue {
@@ -120,6 +121,7 @@ impl FakeQueue {
             fd: File::open("/dev/null").unwrap(),
             outlives_process: false,
             is_polled_by_fd: false,
+            has_untaken_answers: false,
         }
     }
 }
@@ -160,6 +162,9 @@ impl DiskQueue for FakeQueue {
     }
     fn is_polled_by_fd(&self) -> bool {
         self.is_polled_by_fd
+    }
+    fn has_untaken_answers(&self) -> bool {
+        self.has_untaken_answers
     }
     fn outlives_process(&self) -> bool {
         self.outlives_process

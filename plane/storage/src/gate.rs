@@ -196,6 +196,7 @@ impl StorageWork {
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
         let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
+        let own = own.chain(self.respites_deadline());
         stores.filter_map(|of| of.next_deadline()).chain(own).min()
     }
 

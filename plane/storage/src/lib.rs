@@ -90,6 +90,7 @@ mod queue_key;
 mod request;
 mod resident;
 mod resolve;
+mod respite;
 mod rotation;
 mod service;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
 use crate::request::{Part, Request};
 use crate::resolve::Scratch;
+use crate::respite::Respite;
 use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::store::StoreUse;
@@ -41,6 +42,8 @@ pub struct StorageWork {
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
     pub(crate) active: Rotation,
+    /// Queues that are left alone for a moment, and not looked at.
+    pub(crate) left_alone: Vec<usize>,
     /// Queues that have answers to make visible.
     answered: Vec<usize>,
     /// Parts that have no place in the I/O yet.
@@ -83,6 +86,7 @@ impl StorageWork {
             queues: Slab::default(),
             requests: Slab::default(),
             active: Rotation::default(),
+            left_alone: Vec::new(),
             answered: Vec::new(),
             outgoing: VecDeque::new(),
             metadata_to_read: Vec::new(),
@@ -157,6 +161,8 @@ impl StorageWork {
             is_waiting: false,
             empty_polls: 0,
             looking: Looking::default(),
+            respite: Respite::default(),
+            left_alone: None,
             held: 0,
             place,
             is_stopped,
@@ -239,7 +245,7 @@ impl StorageWork {
     /// Whether queues wait for their descriptors, which a busy processor has to look at.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
-        self.queues.len() > self.active.len()
+        self.queues.len() > self.active.len() + self.left_alone.len()
     }
 
     /// A queue's descriptor is readable. `false`: nothing may be taken from the queue now;
@@ -272,6 +278,7 @@ impl StorageWork {
         self.calm();
         // Clients see their answers before others are asked for more.
         self.show_answers();
+        self.end_respites();
         has_worked |= self.look_at_queues();
         has_worked |= self.let_go();
         self.calm();
@@ -298,7 +305,8 @@ impl StorageWork {
             let has_brought = self.serve(queue);
             self.active.note(has_brought);
             any |= has_brought;
-            if !has_brought && self.may_rest(queue) {
+            let may_rest = if has_brought { self.has_respite(queue) } else { self.may_rest(queue) };
+            if may_rest {
                 self.active.rest(queue);
             }
         }
@@ -353,14 +361,9 @@ impl StorageWork {
         };
         let disk = of.disk;
         let mut taken = std::mem::take(&mut self.taken);
-        let received = of.queue.receive(room.min(REQUESTS_PER_TURN), &mut taken);
-        of.under_way += taken.len();
-        if taken.is_empty() {
-            of.empty_polls = of.empty_polls.saturating_add(1);
-        } else {
-            of.empty_polls = 0;
-            of.looking.handle_found();
-        }
+        let room = room.min(REQUESTS_PER_TURN);
+        let received = of.queue.receive(room, &mut taken);
+        of.handle_looked(self.now, taken.len(), taken.len() < room);
         // The queue answers some requests itself.
         self.mark_answered(number);
         let any = !taken.is_empty();
@@ -387,6 +390,35 @@ impl StorageWork {
             self.close_queue(number);
         }
         any
+    }
+
+    /// Whether a queue that brought something is left alone for a moment.
+    fn has_respite(&mut self, number: usize) -> bool {
+        let of = self.queues.get(number);
+        let is_left = of.is_some_and(|of| of.left_alone.is_some() && !of.is_closing);
+        if is_left {
+            self.left_alone.push(number);
+        }
+        is_left
+    }
+
+    /// Queues that were left alone long enough are looked at again.
+    fn end_respites(&mut self) {
+        let Self { left_alone, queues, active, now, .. } = self;
+        left_alone.retain(|&number| {
+            let Some(of) = queues.get_mut(number) else { return false };
+            let is_over = of.left_alone.is_none_or(|until| until <= *now);
+            if is_over {
+                of.left_alone = None;
+                active.add(number);
+            }
+            !is_over
+        });
+    }
+
+    /// When a queue that is left alone is looked at again.
+    pub(crate) fn respites_deadline(&self) -> Option<Time> {
+        self.left_alone.iter().filter_map(|&number| self.queues.get(number)?.left_alone).min()
     }
 
     /// Whether a queue that brought nothing is polled no more; its descriptor tells when
@@ -445,6 +477,7 @@ impl StorageWork {
             return;
         }
         self.active.retain(|active| active != number);
+        self.left_alone.retain(|left| *left != number);
         let Some(of) = self.queues.remove(number) else { return };
         self.closed_queues.push((number, of.queue));
         if let Some(disk) = self.disks.get_mut(of.disk) {

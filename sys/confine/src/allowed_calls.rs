@@ -100,7 +100,9 @@ pub(crate) fn of_processors() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
-    calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, SIOCGIFNAME)]]));
+    // What of its answers an NBD client has read.
+    let asked = [SIOCGIFNAME, libc::TIOCOUTQ as u32].map(|request| vec![When::Is(1, request)]);
+    calls.push(Call::when(libc::SYS_ioctl, asked.into()));
     // A disk's file, which is open, is put into the ring's table, or out of it.
     let files = vec![When::Is(1, IORING_REGISTER_FILES_UPDATE)];
     calls.push(Call::when(libc::SYS_io_uring_register, vec![files]));
@@ -146,6 +148,7 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
 const SO_SNDBUF: u32 = 7;
 const SO_PEERCRED: u32 = 17;
 const SO_RCVTIMEO: u32 = 20;
+const SO_DOMAIN: u32 = 39;
 const SO_SNDTIMEO: u32 = 21;
 /// The same with times of 64 bits, which kernels have since 5.1.
 const SO_RCVTIMEO_NEW: u32 = 66;
@@ -188,8 +191,8 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     let set = set.map(|name| option(libc::SOL_SOCKET, name));
     let no_delay = option(libc::IPPROTO_TCP, libc::TCP_NODELAY as u32);
     calls.push(Call::when(libc::SYS_setsockopt, [&set[..], &[no_delay]].concat()));
-    let who = option(libc::SOL_SOCKET, SO_PEERCRED);
-    calls.push(Call::when(libc::SYS_getsockopt, vec![who]));
+    let asked = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
+    calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
     // What TLS hands on to a connection's queue goes through a pair of sockets.
     let local = vec![When::Is(0, libc::AF_UNIX as u32)];

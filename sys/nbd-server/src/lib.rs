@@ -45,6 +45,8 @@ mod relay;
 mod server;
 mod slot;
 mod tls;
+mod untaken;
+mod watch;
 
 pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};

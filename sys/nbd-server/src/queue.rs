@@ -22,6 +22,8 @@ use crate::output::{Output, Sending};
 use crate::pool::{CHUNK_BYTES, CHUNKS, Memory, Pool, SMALL_BYTES};
 use crate::server::Inside;
 use crate::slot::{Slot, disk_op, payload_bytes};
+use crate::untaken;
+use crate::watch::SocketWatch;
 
 /// Requests of a connection that are under way at most; what comes more stays in its
 /// socket.
@@ -40,9 +42,11 @@ const REPLIES_MAX: usize = 1024;
 /// A client's connection, as a queue of a disk. Dropping it closes the connection.
 pub struct NbdQueue {
     socket: OwnedFd,
-    /// Readable when there is something to do for the socket.
-    wake: OwnedFd,
-    watched: epoll::EventFlags,
+    watch: SocketWatch,
+    /// Whether the last look brought something.
+    has_brought: bool,
+    /// Whether it can be told what of its answers the client has read.
+    is_reading_told: bool,
     /// Why the socket can be watched no more; told when requests are asked for.
     unwatchable: Option<Errno>,
     transmission: Transmission,
@@ -76,14 +80,12 @@ impl NbdQueue {
         rustix::io::ioctl_fionbio(&socket, true)?;
         // The system may allow less.
         rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
-        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let watched = epoll::EventFlags::IN;
-        epoll::add(&wake, &socket, epoll::EventData::new_u64(0), watched)?;
         let memory = Arc::new(Memory::new()?);
         Ok(Self {
+            watch: SocketWatch::new(&socket)?,
+            has_brought: false,
+            is_reading_told: untaken::is_told(&socket),
             socket,
-            wake,
-            watched,
             unwatchable: None,
             transmission: Transmission::new(negotiated),
             table: PayloadTable::new(REQUESTS_MAX, 4, Arc::clone(&memory) as _),
@@ -104,8 +106,7 @@ impl NbdQueue {
     /// Its descriptor is one that watches nothing, and more is wanted than is watched.
     #[cfg(test)]
     pub(crate) fn lose_watch(&mut self) {
-        self.wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-        self.watched = epoll::EventFlags::empty();
+        self.watch.lose();
     }
 
     /// As long as it lives, it counts as a connection of its server.
@@ -277,16 +278,12 @@ impl NbdQueue {
         move |out| chunks.next()?.encode_head(out).ok()
     }
 
-    /// Makes the wake descriptor watch for what there is room for.
-    fn watch(&mut self) -> Result<(), Errno> {
+    /// Waits for what there is room for.
+    fn arm_watch(&mut self) -> Result<(), Errno> {
         let mut wanted = epoll::EventFlags::empty();
         wanted.set(epoll::EventFlags::IN, self.has_room() && self.waiting.is_none());
         wanted.set(epoll::EventFlags::OUT, self.is_blocked);
-        if wanted != self.watched {
-            epoll::modify(&self.wake, &self.socket, epoll::EventData::new_u64(0), wanted)?;
-            self.watched = wanted;
-        }
-        Ok(())
+        self.watch.arm(&self.socket, wanted)
     }
 
     fn send(&mut self) -> Result<(), Errno> {
@@ -310,13 +307,17 @@ impl DiskQueue for NbdQueue {
             let detail = format!("its connection cannot be waited for: {errno}");
             return Err(PortFault { kind: FaultKind::Host, detail });
         }
+        self.watch.handle_look(&self.socket, core::mem::take(&mut self.has_brought));
         self.input.begin_turn();
         if self.is_blocked {
             self.send().map_err(|errno| gone(&errno))?;
         }
         for taken in 0..max {
             match self.take() {
-                Ok(Some(request)) => requests.push(request),
+                Ok(Some(request)) => {
+                    self.has_brought = true;
+                    requests.push(request);
+                }
                 Ok(None) => return Ok(taken),
                 Err(InputError::Left) => {
                     let detail = "the client has left".to_owned();
@@ -370,18 +371,22 @@ impl DiskQueue for NbdQueue {
         if !self.to_flush.is_empty() || can_take {
             return Wakeup::Pending;
         }
-        self.unwatchable = self.watch().err();
+        self.unwatchable = self.arm_watch().err();
         if self.unwatchable.is_some() { Wakeup::Pending } else { Wakeup::Armed }
     }
 
     fn disarm(&mut self) {}
 
     fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.watch.as_fd()
     }
 
     fn is_polled_by_fd(&self) -> bool {
         true
+    }
+
+    fn has_untaken_answers(&self) -> bool {
+        self.is_reading_told && !self.is_blocked && untaken::has_untaken(&self.socket)
     }
 }
 

@@ -278,3 +278,38 @@ fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
     // What was taken is answered although.
     queue.complete(0, DiskOutcome::Done);
 }
+
+#[test]
+fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
+    let (mut queue, mut client) = connection();
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    for cookie in 0..3 {
+        client.write_all(&header(0, READ, cookie, 0, 512)).unwrap();
+        assert_eq!(received(&mut queue).len(), 1);
+    }
+    client.write_all(&header(0, READ, 3, 0, 512)).unwrap();
+    assert!(!is_readable(&queue), "whoever writes pays for a watcher that nobody needs");
+    for _ in 0..2 {
+        assert_eq!(queue.arm(), Wakeup::Armed);
+        assert!(is_readable(&queue));
+    }
+    assert_eq!(received(&mut queue).len(), 1);
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert!(!is_readable(&queue));
+    drop(client);
+    assert!(is_readable(&queue));
+}
+
+#[test]
+fn a_client_that_has_not_read_its_answers_has_some_to_take() {
+    let (mut queue, mut client) = connection();
+    assert!(!queue.has_untaken_answers());
+    client.write_all(&header(0, TRIM, 1, 0, 512)).unwrap();
+    let tag = received(&mut queue)[0].tag;
+    queue.complete(tag, DiskOutcome::Done);
+    assert!(!queue.has_untaken_answers(), "it was not sent");
+    queue.flush().unwrap();
+    assert!(queue.has_untaken_answers());
+    assert_eq!(reply(&mut client), (0, 1));
+    assert!(!queue.has_untaken_answers());
+}

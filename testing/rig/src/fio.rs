@@ -14,6 +14,8 @@ pub struct FioResult {
     pub read_iops: f64,
     /// Writes per second.
     pub write_iops: f64,
+    /// Requests that were answered, after the ramp.
+    pub requests: u64,
     /// Requests that failed.
     pub errors: u64,
 }
@@ -103,9 +105,12 @@ pub fn result(said: &str) -> Result<FioResult> {
     let told: Value = serde_json::from_str(told).context("fio's output")?;
     let jobs = told["jobs"].as_array().context("fio tells of no jobs")?;
     let sum = |kind: &str| jobs.iter().filter_map(|job| job[kind]["iops"].as_f64()).sum();
+    let count =
+        |kind: &str| jobs.iter().filter_map(|job| job[kind]["total_ios"].as_u64()).sum::<u64>();
     Ok(FioResult {
         read_iops: sum("read"),
         write_iops: sum("write"),
+        requests: ["read", "write"].iter().map(|kind| count(kind)).sum(),
         errors: jobs.iter().filter_map(|job| job["error"].as_u64()).sum(),
     })
 }
@@ -162,9 +167,9 @@ mod tests {
 
     #[test]
     fn results_of_all_jobs_are_one() {
-        let said = "fio: note\n{\"jobs\": [{\"read\": {\"iops\": 1.5}, \"error\": 0},\
-                    {\"write\": {\"iops\": 2.0}, \"read\": {\"iops\": 1.0}, \"error\": 5}]}";
-        let expected = FioResult { read_iops: 2.5, write_iops: 2.0, errors: 5 };
+        let said = "fio: note\n{\"jobs\": [{\"read\": {\"iops\": 1.5, \"total_ios\": 9}, \"error\": 0},\
+                    {\"write\": {\"iops\": 2.0, \"total_ios\": 4}, \"read\": {\"iops\": 1.0}, \"error\": 5}]}";
+        let expected = FioResult { read_iops: 2.5, write_iops: 2.0, requests: 13, errors: 5 };
         assert_eq!(result(said).unwrap(), expected);
         assert!(result("nothing").is_err() && result("{}").is_err());
     }

@@ -1,5 +1,7 @@
 //! Random requests of 4 KB over NBD, by fio: a daemon with a raw disk in memory beside other
-//! servers. Which CPU a server and fio run on is left to the kernel, as it is in use.
+//! servers. Which CPU a server and fio run on is left to the kernel, as it is in use. fio's
+//! client uses all of a CPU at depth 64, whoever answers; so it is also told how many requests
+//! a server answers for each second of CPU time that it used itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -56,33 +58,84 @@ const PEERS: [Peer; 3] = [
     },
 ];
 
-/// Runs `pairs` pairs of each job. Each measurement of Suimon is compared with all peers.
+/// What is told of a job.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// Requests for each second of the clock. A client that uses all of its CPU bounds it.
+    Rate,
+    /// Requests for each second of CPU time that the server used, whatever its client does.
+    Thrift,
+}
+
+const FIGURES: [Figure; 2] = [Figure::Rate, Figure::Thrift];
+
+/// A server with a disk that was written as a whole.
+struct Server {
+    program: Program,
+    socket: String,
+    /// Its folder goes when the program has ended.
+    rig: Rig,
+}
+
+enum Program {
+    Peer(Process),
+    Suimon(Box<Daemon>),
+}
+
+/// Runs `pairs` pairs of each job. Each measurement of Suimon is compared with all peers. All
+/// servers are there at once, and each job is done on one after the other, so that the CPUs
+/// are the same for all as nearly as they can be.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works: Vec<[Work; 4]> =
-        PEERS.iter().map(|peer| JOBS.map(|job| work(peer, job))).collect();
+    let mut works: Vec<Vec<[Work; 2]>> = PEERS
+        .iter()
+        .map(|peer| JOBS.iter().map(|job| FIGURES.map(|figure| work(peer, *job, figure))).collect())
+        .collect();
+    let is_there = |works: &[[Work; 2]]| works.iter().flatten().all(|work| work.missing.is_none());
+    if !works.iter().any(|works| is_there(works)) {
+        return Ok(works.into_iter().flatten().flatten().collect());
+    }
+    let servers = PEERS.iter().zip(&works).map(|(peer, works)| {
+        let server = is_there(works).then(|| Server::of_peer(peer));
+        server.transpose()
+    });
+    let mut servers = servers.collect::<Result<Vec<_>>>()?;
+    let mut suimon = Server::of_suimon()?;
     for _ in 0..pairs {
-        let theirs = PEERS.iter().zip(&works).map(|(peer, works)| match &works[0].missing {
-            None => through_peer(peer).map(Some),
-            Some(_) => Ok(None),
-        });
-        let theirs: Vec<Option<[Sample; 4]>> = theirs.collect::<Result<_>>()?;
-        let ours = through_suimon()?;
-        for (works, theirs) in works.iter_mut().zip(theirs) {
-            let Some(theirs) = theirs else { continue };
-            for (work, (peer, suimon)) in works.iter_mut().zip(theirs.into_iter().zip(ours)) {
-                work.push(Pair { peer, suimon });
+        for (nth, job) in JOBS.iter().enumerate() {
+            let theirs = servers
+                .iter_mut()
+                .map(|server| server.as_mut().map(|server| server.samples(*job)).transpose());
+            let theirs = theirs.collect::<Result<Vec<_>>>()?;
+            let ours = suimon.samples(*job)?;
+            for (works, theirs) in works.iter_mut().zip(theirs) {
+                let Some(theirs) = theirs else { continue };
+                for (work, (peer, suimon)) in
+                    works[nth].iter_mut().zip(theirs.into_iter().zip(ours))
+                {
+                    work.push(Pair { peer, suimon });
+                }
             }
         }
     }
-    Ok(works.into_iter().flatten().collect())
+    Ok(works.into_iter().flatten().flatten().collect())
 }
 
-fn work(peer: &Peer, (rw, depth): (&str, u32)) -> Work {
+fn work(peer: &Peer, (rw, depth): (&str, u32), figure: Figure) -> Work {
     let Peer { name, title, program, .. } = peer;
-    let name = format!("disk-nbd-{rw}-{depth}-{name}");
     let way = rw.trim_start_matches("rand");
     let of = format!("4 KB random {way}s over NBD, a disk in memory, depth {depth}");
-    let mut work = Work::new(&name, &of, title, "thousand/s").with_bar(Bar::Ratio(1.5));
+    let (kind, of, unit, bar) = match figure {
+        Figure::Rate => ("", of, "thousand/s", Some(Bar::Ratio(1.5))),
+        // One request at a time is all wake-ups, or looking instead of them.
+        Figure::Thrift => {
+            let bar = (depth > 1).then_some(Bar::Ratio(1.5));
+            let of = format!("{of}, for each second of the server's CPU time");
+            ("-cpu", of, "thousand", bar)
+        }
+    };
+    let name = format!("disk-nbd{kind}-{rw}-{depth}-{name}");
+    let mut work = Work::new(&name, &of, title, unit);
+    work.bar = bar;
     work.missing = ["fio", program]
         .iter()
         .find_map(|name| system_program(name).err())
@@ -90,52 +143,70 @@ fn work(peer: &Peer, (rw, depth): (&str, u32)) -> Work {
     work
 }
 
-fn through_peer(peer: &Peer) -> Result<[Sample; 4]> {
-    let rig = Rig::new_in(Path::new(IN_MEMORY))?;
-    let (socket, file) = (rig.path("nbd.sock"), rig.path("disk.raw"));
-    std::fs::File::create_new(&file)?.set_len(u64::from(MIB) << 20)?;
-    let command = (peer.command)(&socket, &file);
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let mut server = Process::start(&rig, peer.name, &words)?;
-    until(&format!("socket of {}", peer.name), START_LIMIT, || {
-        server.check_running()?;
-        Ok(Path::new(&socket).exists())
-    })?;
-    samples(&rig, &socket)
-}
+impl Server {
+    fn of_peer(peer: &Peer) -> Result<Self> {
+        let rig = Rig::new_in(Path::new(IN_MEMORY))?;
+        let (socket, file) = (rig.path("nbd.sock"), rig.path("disk.raw"));
+        std::fs::File::create_new(&file)?.set_len(u64::from(MIB) << 20)?;
+        let command = (peer.command)(&socket, &file);
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let mut server = Process::start(&rig, peer.name, &words)?;
+        until(&format!("socket of {}", peer.name), START_LIMIT, || {
+            server.check_running()?;
+            Ok(Path::new(&socket).exists())
+        })?;
+        Self { rig, socket, program: Program::Peer(server) }.filled()
+    }
 
-fn through_suimon() -> Result<[Sample; 4]> {
-    let rig = Rig::new_in(Path::new(IN_MEMORY))?;
-    let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
-    std::fs::create_dir(&store)?;
-    let _daemon = Daemon::start(
-        &rig,
-        &format!(
-            "[[store]]\nname = \"memory\"\npath = \"{store}\"\ncapability_iops = 1000000\n\
-             [[disk]]\nname = \"{DISK}\"\nstore = \"memory\"\nformat = \"raw\"\n\
-             size_bytes = \"{MIB} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
-        ),
-    )?;
-    until("socket of suimond", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
-    samples(&rig, &socket)
-}
+    fn of_suimon() -> Result<Self> {
+        let rig = Rig::new_in(Path::new(IN_MEMORY))?;
+        let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
+        std::fs::create_dir(&store)?;
+        let daemon = Daemon::start(
+            &rig,
+            &format!(
+                "[[store]]\nname = \"memory\"\npath = \"{store}\"\ncapability_iops = 1000000\n\
+                 [[disk]]\nname = \"{DISK}\"\nstore = \"memory\"\nformat = \"raw\"\n\
+                 size_bytes = \"{MIB} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+            ),
+        )?;
+        until("socket of suimond", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
+        Self { rig, socket, program: Program::Suimon(Box::new(daemon)) }.filled()
+    }
 
-/// All jobs, on a disk that was written as a whole.
-fn samples(rig: &Rig, socket: &str) -> Result<[Sample; 4]> {
-    thousands(rig, socket, "--rw=write --bs=1m --iodepth=4")?;
-    let mut samples = [Sample::alone(0.0); 4];
-    for (sample, (rw, depth)) in samples.iter_mut().zip(JOBS) {
+    fn filled(self) -> Result<Self> {
+        self.job("--rw=write --bs=1m --iodepth=4")?;
+        Ok(self)
+    }
+
+    /// The figures of a job, in thousands.
+    fn samples(&mut self, (rw, depth): (&str, u32)) -> Result<[Sample; 2]> {
         let job = format!(
             "--rw={rw} --bs=4k --iodepth={depth} --norandommap --time_based --runtime={SECONDS}"
         );
-        *sample = Sample::take(CPUS, || thousands(rig, socket, &job))?;
+        let before = self.process().cpu_time()?;
+        let mut requests = 0;
+        let rate = Sample::take(CPUS, || {
+            let told = self.job(&job)?;
+            requests = told.requests;
+            Ok((told.read_iops + told.write_iops) / 1e3)
+        })?;
+        let used = self.process().cpu_time()?.saturating_sub(before);
+        let thrift = requests as f64 / used.as_secs_f64() / 1e3;
+        Ok([rate, Sample { rate: thrift, ..rate }])
     }
-    Ok(samples)
-}
 
-/// Thousands of requests a second.
-fn thousands(rig: &Rig, socket: &str, job: &str) -> Result<f64> {
-    let told = fio::run(rig.folder(), socket, DISK, &format!("{job} --size={MIB}m"))?;
-    ensure!(told.errors == 0, "fio {job}: {} requests failed", told.errors);
-    Ok((told.read_iops + told.write_iops) / 1e3)
+    fn process(&mut self) -> &mut Process {
+        match &mut self.program {
+            Program::Peer(process) => process,
+            Program::Suimon(daemon) => daemon.process(),
+        }
+    }
+
+    fn job(&self, job: &str) -> Result<fio::FioResult> {
+        let told =
+            fio::run(self.rig.folder(), &self.socket, DISK, &format!("{job} --size={MIB}m"))?;
+        ensure!(told.errors == 0, "fio {job}: {} requests failed", told.errors);
+        Ok(told)
+    }
 }

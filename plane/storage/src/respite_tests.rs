@@ -1,0 +1,144 @@
+//! When a queue is left alone, and for how long.
+
+use suimon_image::ByteRange;
+use suimon_ports::{DiskOp, DiskOutcome};
+
+use super::*;
+use crate::fakes::FakeQueue;
+use crate::kinds::KINDS;
+use crate::work_tests::Bench;
+
+/// A client that takes its answers one after another, and asks one thing for each.
+struct Client {
+    respite: Respite,
+    now: Time,
+    /// Requests under way.
+    depth: u32,
+    /// What an answer and a request take of it.
+    pace: Duration,
+}
+
+impl Client {
+    fn new(depth: u32, pace: Duration) -> Self {
+        Self { respite: Respite::default(), now: Time::ZERO, depth, pace }
+    }
+
+    /// How long it is left alone after a look, and how long of that it has nothing to do.
+    fn turn(&mut self, asked: u32) -> [Duration; 2] {
+        let has_answers = asked < self.depth;
+        let until = self.respite.handle_found(self.now, asked as usize, true, || has_answers);
+        let left_alone = until.map_or(Duration::ZERO, |until| until.since(self.now));
+        self.now = self.now + left_alone.max(self.pace);
+        [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
+    }
+
+    /// The same of so many turns, each with what was asked since the one before.
+    fn turns(&mut self, turns: u32) -> [Duration; 2] {
+        let mut sums = [Duration::ZERO; 2];
+        let mut asked = self.depth.min(REQUESTS_MIN as u32);
+        for _ in 0..turns {
+            let told = self.turn(asked);
+            sums = [sums[0] + told[0], sums[1] + told[1]];
+            let asks = told[0].as_nanos() / self.pace.as_nanos();
+            asked = self.depth.min((asks as u32).max(REQUESTS_MIN as u32));
+        }
+        sums
+    }
+}
+
+#[test]
+fn a_client_with_enough_answers_at_hand_is_left_alone_as_long_as_is_allowed() {
+    let mut client = Client::new(64, Duration::from_micros(5));
+    client.turns(100);
+    assert_eq!(client.turns(100), [LONGEST * 100, Duration::ZERO]);
+}
+
+#[test]
+fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
+    let mut client = Client::new(16, Duration::from_micros(5));
+    client.turns(100);
+    let [left_alone, idle] = client.turns(1000);
+    assert!(left_alone > client.pace * 16 * 1000 / 2, "{left_alone:?}");
+    assert!(idle < left_alone / 20, "{idle:?} of {left_alone:?}");
+}
+
+#[test]
+fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
+    // Each look finds all its requests: it had nothing to take.
+    for depth in [1, 2, 32] {
+        let mut client = Client::new(depth, Duration::from_micros(1));
+        for _ in 0..1000 {
+            assert_eq!(client.turn(depth)[0], Duration::ZERO);
+        }
+    }
+    // It asks again at once, so that looks find only part of it, and then waits.
+    let mut client = Client::new(4, Duration::from_micros(1));
+    let [left_alone, _] = client.turns(100_000);
+    assert!(left_alone < SHORTEST * 150, "{left_alone:?}");
+}
+
+#[test]
+fn where_one_request_comes_at_a_time_nobody_is_asked() {
+    let mut respite = Respite::default();
+    for turn in 0..10 {
+        let now = Time::ZERO + LONGEST * turn;
+        assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
+    }
+    // Behind a respite it matters even then.
+    let until = respite.handle_found(Time::ZERO, 2, true, || true).unwrap();
+    assert!(respite.handle_found(until, 1, true, || true).is_some());
+    // What was not asked in one says nothing of it.
+    respite.handle_nothing();
+    assert_eq!(respite.handle_found(until, 1, true, || panic!("it was asked")), None);
+}
+
+#[test]
+fn a_queue_that_may_have_more_is_looked_at_on() {
+    let mut respite = Respite::default();
+    assert_eq!(respite.handle_found(Time::ZERO, 32, false, || true), None);
+    assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
+}
+
+/// A disk whose only queue costs a system call to look at, and whose client has always
+/// answers to take.
+fn bench() -> Bench {
+    let mut queue = FakeQueue::new(8);
+    queue.is_polled_by_fd = true;
+    queue.has_untaken_answers = true;
+    let kind = KINDS[0];
+    Bench::with_queue(kind, (kind.create)(), 1, 8, queue)
+}
+
+/// Two that are answered without the files.
+fn ask_two(bench: &mut Bench) {
+    let range = ByteRange::new(0, 512).unwrap();
+    for tag in [0, 1] {
+        bench.ask(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
+    }
+}
+
+#[test]
+fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
+    let mut bench = bench();
+    ask_two(&mut bench);
+    assert_eq!(bench.wait(1), DiskOutcome::Done);
+    assert!(!bench.work.may_spin() && !bench.work.has_waiting());
+    ask_two(&mut bench);
+    assert!(bench.work.arm(), "its processor may sleep although something is there");
+    let until = bench.work.next_deadline().unwrap();
+    assert!(until > bench.now && until.since(bench.now) <= LONGEST);
+    assert!(bench.poll().is_empty());
+    bench.now = until;
+    assert_eq!(bench.wait(1), DiskOutcome::Done);
+}
+
+#[test]
+fn what_is_left_alone_is_closed_at_once() {
+    let mut bench = bench();
+    ask_two(&mut bench);
+    assert_eq!(bench.wait(1), DiskOutcome::Done);
+    ask_two(&mut bench);
+    bench.work.close_queue(bench.queue);
+    assert!(bench.work.poll_closed_queue().is_some_and(|(number, _)| number == bench.queue));
+    assert_eq!(bench.work.respites_deadline(), None);
+}
