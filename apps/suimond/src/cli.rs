@@ -37,6 +37,19 @@ pub struct Arguments {
     #[arg(long)]
     pub no_confine: bool,
 
+    /// Only be the launcher of VMs that listens at this Unix socket: the process that starts
+    /// QEMU for the daemon, which may start no program.
+    #[arg(long, value_name = "PATH")]
+    pub vm_launcher: Option<PathBuf>,
+
+    /// The launcher ends when no VM runs and no daemon is connected.
+    #[arg(long, hide = true, requires = "vm_launcher")]
+    pub vm_launcher_passes: bool,
+
+    /// Directory in which each VM has one of its own: sockets, logs, its firmware's variables.
+    #[arg(long, value_name = "DIR", default_value = "/run/suimon/vms")]
+    pub vm_folder: PathBuf,
+
     /// Only check the host file, without looking at the host.
     #[arg(long, requires = "config")]
     pub check: bool,

@@ -31,6 +31,7 @@ use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
+use crate::vm_launcher;
 
 /// Threads of the control plane: requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
@@ -65,6 +66,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         print_openapi()
     } else if let (true, Some(file)) = (arguments.check, &arguments.config) {
         check(file)
+    } else if let Some(socket) = &arguments.vm_launcher {
+        start_log(&arguments.log)
+            .and_then(|()| vm_launcher::serve(arguments, socket))
+            .map_err(Stopped::Host)
     } else {
         start_log(&arguments.log).map_err(Stopped::Host).and_then(|()| serve_host(arguments))
     };

@@ -34,3 +34,4 @@ pub mod server;
 pub mod socket_files;
 pub mod tcp_api;
 pub mod unix_socket;
+pub mod vm_launcher;
