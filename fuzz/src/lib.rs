@@ -18,6 +18,7 @@ pub mod nbd_client;
 pub mod nbd_disk;
 pub mod nbd_oracle;
 pub mod packed_oracle;
+pub mod qmp_oracle;
 pub mod ring_oracle;
 pub mod vhd_oracle;
 pub mod vhdx_oracle;

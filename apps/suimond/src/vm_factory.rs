@@ -13,6 +13,8 @@ use suimon_ports::{
 };
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 
+use crate::notify::notify;
+
 /// The launcher's socket is beside the API's.
 const LAUNCHER_SOCKET: &str = "launcher.sock";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -72,6 +74,8 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
         ends_unneeded,
     };
     let launcher = Launcher::open(&spec).context("--vm-launcher")?;
+    notify("READY=1");
+    tracing::info!(socket = %socket.display(), "VMs can be started");
     launcher.serve().context("--vm-launcher")
 }
 

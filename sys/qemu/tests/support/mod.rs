@@ -223,6 +223,17 @@ impl Notices {
         while self.receiver.recv_timeout(LIMIT).expect("a notice") != *wanted {}
     }
 
+    /// Whether this one comes within a while; others may come before.
+    pub(crate) fn has_come(&self, wanted: &VmNotice) -> bool {
+        let while_ = Duration::from_millis(500);
+        while let Ok(notice) = self.receiver.recv_timeout(while_) {
+            if notice == *wanted {
+                return true;
+            }
+        }
+        false
+    }
+
     /// How it ended; others may come before.
     pub(crate) fn wait_end(&self) -> (bool, String) {
         loop {

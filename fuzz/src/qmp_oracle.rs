@@ -1,0 +1,103 @@
+//! What any QEMU's bytes may make of the reader of QMP.
+//!
+//! The input is all that QEMU sends. It is read whole, byte by byte, and in pieces of odd length;
+//! what comes of it is held against the same lines, cut here and read one by one.
+
+use serde_json::Value;
+use suimon_qmp::{
+    LINE_BYTES_MAX, Message, ReadError, ReadErrorKind, Reader, chardevs, cpu_count, cpu_slots,
+    is_kvm_enabled, qom_properties, run_state,
+};
+
+/// What an input came to, so that seeds can be known to lead somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Messages of each kind.
+    pub greetings: usize,
+    pub returns: usize,
+    pub errors: usize,
+    pub events: usize,
+    /// Whether the reader gave up.
+    pub was_cut: bool,
+}
+
+/// Reads the input, and judges all that comes of it.
+///
+/// # Panics
+/// A promise is broken.
+pub fn check(input: &[u8]) -> Outcome {
+    let whole = read(input, usize::MAX);
+    for pieces in [1, 7] {
+        assert_eq!(read(input, pieces), whole, "the same bytes in pieces of {pieces}");
+    }
+    let (messages, error) = whole;
+    judge(input, &messages, error.as_ref());
+    let mut outcome = Outcome { was_cut: error.is_some(), ..Outcome::default() };
+    for message in &messages {
+        match message {
+            Message::Greeting(_) => outcome.greetings += 1,
+            Message::Return { value, .. } => {
+                outcome.returns += 1;
+                read_answers(value);
+            }
+            Message::Error { .. } => outcome.errors += 1,
+            Message::Event(_) => outcome.events += 1,
+        }
+    }
+    outcome
+}
+
+fn read(input: &[u8], piece: usize) -> (Vec<Message>, Option<ReadError>) {
+    let mut reader = Reader::new();
+    let mut messages = Vec::new();
+    for bytes in input.chunks(piece.min(input.len().max(1))) {
+        reader.handle_bytes(bytes);
+        loop {
+            match reader.poll_message() {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => break,
+                Err(error) => {
+                    assert_eq!(reader.poll_message(), Err(error.clone()), "an error stays");
+                    return (messages, Some(error));
+                }
+            }
+        }
+    }
+    (messages, None)
+}
+
+/// Each whole line that is no blank one is a message, up to the first that cannot be one.
+fn judge(input: &[u8], messages: &[Message], error: Option<&ReadError>) {
+    let mut offset = 0;
+    let mut expected = messages.iter();
+    for line in input.split_inclusive(|byte| *byte == b'\n') {
+        let is_whole = line.ends_with(b"\n");
+        let fails = error.is_some_and(|error| error.offset == offset as u64);
+        if line.len() > LINE_BYTES_MAX || (!is_whole && line.len() == LINE_BYTES_MAX) {
+            assert!(fails && error.unwrap().kind == ReadErrorKind::TooLong);
+            break;
+        }
+        if !is_whole {
+            break;
+        }
+        let text = line.trim_ascii();
+        if !text.is_empty() {
+            let object = serde_json::from_slice::<Value>(text).ok();
+            let keys = ["QMP", "event", "return", "error"];
+            let is_one =
+                object.is_some_and(|value| keys.iter().any(|key| value.get(key).is_some()));
+            if fails {
+                break;
+            }
+            assert!(is_one, "what is no QMP was read at {offset}");
+            assert!(expected.next().is_some(), "the message at {offset} is missing");
+        }
+        offset += line.len();
+    }
+    assert!(expected.next().is_none(), "a message that nobody sent");
+}
+
+fn read_answers(value: &Value) {
+    let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));
+    let _ = (chardevs(value), qom_properties(value));
+}
