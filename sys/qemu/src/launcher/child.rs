@@ -57,8 +57,8 @@ pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
             libc::umask(0o077);
             checked(libc::fchdir(folder).into())?;
         }
-        limit(libc::RLIMIT_CORE as u32, 0)?;
-        limit(libc::RLIMIT_NOFILE as u32, FILES_MAX)?;
+        limit(libc::RLIMIT_CORE, 0)?;
+        limit(libc::RLIMIT_NOFILE, FILES_MAX)?;
         for descriptor in &inherited {
             // SAFETY: changes a flag of a descriptor of this process.
             checked(unsafe { libc::fcntl(*descriptor, libc::F_SETFD, 0) }.into())?;
