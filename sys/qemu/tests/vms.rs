@@ -170,7 +170,7 @@ fn another_daemon_finds_a_vm_again() {
     assert!(is_running(identity.process));
 
     let host = site.host();
-    assert_eq!(host.list().unwrap(), [identity.clone()]);
+    assert_eq!(host.list().unwrap(), std::slice::from_ref(&identity));
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
     assert_eq!(vm.identity(), identity);
@@ -208,7 +208,7 @@ fn a_vm_outlives_its_launcher() {
 
     site.start_launcher(None);
     let host = site.host();
-    assert_eq!(host.list().unwrap(), [identity.clone()]);
+    assert_eq!(host.list().unwrap(), std::slice::from_ref(&identity));
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
     vm.tell(&VmCommand::Resume).unwrap();
