@@ -71,21 +71,7 @@ mod tests {
     use super::*;
 
     fn vm(name: &str) -> VmStatus {
-        let config = VmConfig::new(name.parse().unwrap(), ByteSize::new(1 << 30));
-        VmStatus {
-            config,
-            state: VmState::Stopped,
-            reason: None,
-            waits_for_start: Vec::new(),
-            process: None,
-            user: None,
-            uptime_s: None,
-            accelerator: None,
-            cpus: None,
-            nics: Vec::new(),
-            disks: Vec::new(),
-            qemu_version: None,
-        }
+        VmStatus::stopped(VmConfig::new(name.parse().unwrap(), ByteSize::new(1 << 30)))
     }
 
     #[test]

@@ -71,6 +71,26 @@ pub struct VmStatus {
     pub qemu_version: Option<String>,
 }
 
+impl VmStatus {
+    /// A VM that does not run.
+    pub const fn stopped(config: VmConfig) -> Self {
+        Self {
+            config,
+            state: VmState::Stopped,
+            reason: None,
+            waits_for_start: Vec::new(),
+            process: None,
+            user: None,
+            uptime_s: None,
+            accelerator: None,
+            cpus: None,
+            nics: Vec::new(),
+            disks: Vec::new(),
+            qemu_version: None,
+        }
+    }
+}
+
 impl core::fmt::Display for VmState {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {

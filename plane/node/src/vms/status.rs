@@ -1,6 +1,6 @@
 //! What is observed of VMs.
 
-use suimon_contract::{ApiError, Kind, VmAccelerator, VmConfig, VmState, VmStatus};
+use suimon_contract::{ApiError, Kind, VmAccelerator, VmConfig, VmStatus};
 use suimon_ports as ports;
 
 use super::VmEntry;
@@ -26,20 +26,7 @@ impl Shared {
     }
 
     fn vm_status(&self, config: &VmConfig) -> VmStatus {
-        let mut status = VmStatus {
-            config: config.clone(),
-            state: VmState::Stopped,
-            reason: None,
-            waits_for_start: Vec::new(),
-            process: None,
-            user: None,
-            uptime_s: None,
-            accelerator: None,
-            cpus: None,
-            nics: Vec::new(),
-            disks: Vec::new(),
-            qemu_version: None,
-        };
+        let mut status = VmStatus::stopped(config.clone());
         let Some(entry) = self.vms.find(&config.name) else { return status };
         let view = entry.view();
         status.state = view.state;
