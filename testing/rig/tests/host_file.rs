@@ -86,12 +86,13 @@ const WRONG: &[(&str, &str, u32, &str, &str)] = &[
         "nic/a",
         "netns",
     ),
+    ("VM without memory", "[[vm]]\nname = \"a\"\n", 1, "vm/a", "memory_bytes"),
     (
-        "missing socket",
-        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n",
-        4,
-        "nic/a",
-        "socket",
+        "VM with a NIC that is a TAP",
+        "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"a\"\nswitch = \"lan\"\nbackend = \"tap\"\n[[vm]]\nname = \"v\"\nmemory_bytes = \"1 GiB\"\nnics = [\"a\"]\n",
+        11,
+        "vm/v",
+        "nics",
     ),
     (
         "two NICs on one socket",
