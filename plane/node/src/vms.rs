@@ -16,12 +16,15 @@
 
 mod driver;
 mod entry;
+mod finding;
+mod freezing;
 mod inbox;
 mod plugging;
 mod records;
 mod spec;
 mod status;
 mod steps;
+mod stopping;
 mod texts;
 mod work;
 
