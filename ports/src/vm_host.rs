@@ -171,6 +171,9 @@ pub struct VmFacts {
     pub cpus: u16,
     /// QEMU's version, like `7.2.22`.
     pub qemu_version: String,
+    /// Whether its emulated NICs connect again to a socket that was closed. Those of others are
+    /// cut off from then on until they are unplugged and plugged in again.
+    pub reconnects_streams: bool,
 }
 
 /// A device that is plugged into a VM and taken away, by its name.

@@ -235,6 +235,24 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
                 ],
             );
         }
+        NicBackend::Legacy => {
+            only_for(
+                "tap",
+                &[
+                    ("device", nic.device.is_some()),
+                    ("netns", nic.netns.is_some()),
+                    ("kernel_path", nic.kernel_path),
+                ],
+            );
+            only_for(
+                "vhost-user",
+                &[
+                    ("mode", nic.mode.is_some()),
+                    ("queues", nic.queues != 1),
+                    ("offload", !nic.offload.is_default()),
+                ],
+            );
+        }
         NicBackend::Tap => {
             only_for(
                 "vhost-user",

@@ -19,6 +19,7 @@ mod entry;
 mod inbox;
 mod plugging;
 mod records;
+mod replugging;
 mod spec;
 mod status;
 mod steps;

@@ -201,6 +201,7 @@ impl Vm for FakeVm {
             accelerator: VmAccelerator::Tcg,
             cpus: guest.map_or(0, |guest| guest.cpus),
             qemu_version: "7.2".to_owned(),
+            reconnects_streams: false,
         }
     }
 

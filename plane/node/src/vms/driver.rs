@@ -206,6 +206,7 @@ impl Driver {
             Ok(vm) => {
                 self.append(texts::found(&self.entry, &identity));
                 self.take_over(vm.into(), stored);
+                self.replug_cut_off();
             }
             Err(VmError { kind: VmErrorKind::Gone, .. }) => {
                 self.has_ended(false, "it ended while no daemon was there to see it");

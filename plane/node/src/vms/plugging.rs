@@ -114,7 +114,7 @@ impl Driver {
     }
 
     /// Told once, and so from the VM's next start on.
-    fn refuse(&self, run: &mut Run, what: &str, error: &VmError) {
+    pub(super) fn refuse(&self, run: &mut Run, what: &str, error: &VmError) {
         if run.refused.insert(what.to_owned()) {
             self.append(texts::refused(&self.entry, what, &error.text));
         }
