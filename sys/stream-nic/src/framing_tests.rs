@@ -53,26 +53,6 @@ proptest! {
     ) {
         prop_assert_eq!(read(&stream(&frames), &pieces), (frames, None));
     }
-
-    #[test]
-    fn any_bytes_are_frames_or_an_error(
-        bytes in prop::collection::vec(any::<u8>(), 0..4096),
-        pieces in prop::collection::vec(1_usize..100, 1..8),
-    ) {
-        let whole = read(&bytes, &[usize::MAX]);
-        prop_assert_eq!(&read(&bytes, &pieces), &whole);
-        let (frames, error) = whole;
-        let taken = stream(&frames);
-        prop_assert!(bytes.starts_with(&taken));
-        let left = &bytes[taken.len()..];
-        let length = left.first_chunk().map(|length| u32::from_be_bytes(*length));
-        match (length, error) {
-            (Some(0), error) => prop_assert_eq!(error, Some(FramingError::Empty)),
-            (Some(bytes), Some(error)) => prop_assert_eq!(error, FramingError::TooLong { bytes }),
-            (Some(length), None) => prop_assert!(left.len() < 4 + length as usize),
-            (None, error) => prop_assert_eq!(error, None),
-        }
-    }
 }
 
 #[test]
