@@ -244,14 +244,16 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
                     ("kernel_path", nic.kernel_path),
                 ],
             );
-            only_for(
-                "vhost-user",
-                &[
-                    ("mode", nic.mode.is_some()),
-                    ("queues", nic.queues != 1),
-                    ("offload", !nic.offload.is_default()),
-                ],
-            );
+            let not_here = [
+                ("mode", nic.mode.is_some()),
+                ("queues", nic.queues != 1),
+                ("offload", !nic.offload.is_default()),
+            ];
+            for (key, _) in not_here.iter().filter(|(_, present)| *present) {
+                let text = "a legacy NIC has one queue pair, no offloads, and we listen; remove it \
+                            or set backend = \"vhost-user\"";
+                findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+            }
         }
         NicBackend::Tap => {
             only_for(

@@ -75,4 +75,6 @@ impl Vms {
 }
 
 #[cfg(test)]
+mod legacy_tests;
+#[cfg(test)]
 mod tests;

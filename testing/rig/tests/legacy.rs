@@ -2,6 +2,7 @@
 //! stores, through deaths of the daemon.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -151,6 +152,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         let driver = guest.run(&format!("readlink /sys/bus/pci/devices/{slot}/driver")).unwrap();
         assert!(driver.ends_with(bus), "{device}: {place}: {driver}");
     }
+    only_its_vm_reaches(&site, "ide");
     let process = site.vm()["process"].clone();
     // Each block is written with its number on both disks, and an error ends the loop.
     let writer = "(n=0; while for d in sda sdb; do echo $n | dd of=/dev/$d bs=4096 \
@@ -180,9 +182,16 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     comes_and_goes_with_a_start(&site);
 }
 
+/// The socket of an emulated disk is for the daemon's user and the VM's group.
+fn only_its_vm_reaches(site: &Site, disk: &str) {
+    let socket = fs::metadata(format!("{}/old/d-{disk}", site.vms.folder())).unwrap();
+    let group = site.vm()["user"].as_u64().unwrap();
+    assert_eq!((socket.mode() & 0o777, u64::from(socket.gid()), socket.uid()), (0o660, group, 0));
+}
+
 /// A maximum is one of an emulated disk as of any other.
 fn limits_hold(site: &Site, guest: &mut HostedGuest) {
-    site.daemon.ok(&["disk", "set", "ide", "--qos.max-iops", "20"]).unwrap();
+    site.daemon.ok(&["disk", "set", "ide", "--qos-max-iops", "20"]).unwrap();
     let began = Instant::now();
     guest.run("dd if=/dev/zero of=/dev/sda bs=4096 count=100 oflag=direct").unwrap();
     let took = began.elapsed();
