@@ -157,7 +157,8 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     // Each block is written with its number on both disks, and an error ends the loop.
     let writer = "(n=0; while for d in sda sdb; do echo $n | dd of=/dev/$d bs=4096 \
                   seek=$n conv=sync,fsync 2>/dev/null || exit 1; done; do \
-                  n=$((n + 1)); echo $n >/tmp/written; done; touch /tmp/failed) &";
+                  n=$((n + 1)); echo $n >/tmp/written; [ -e /tmp/stop ] && exit 0; done; \
+                  touch /tmp/failed) &";
     guest.run(writer).unwrap();
     until("the guest to write", PATIENCE, || {
         Ok(guest.run_any("[ -s /tmp/written ]", PATIENCE)?.is_ok())
@@ -174,7 +175,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     }
     guest.run("[ ! -e /tmp/failed ]").unwrap();
     // All that was said to be written since the first block, each block once.
-    let verify = "kill %1; sleep 1; m=$(cat /tmp/written); echo 3 >/proc/sys/vm/drop_caches; \
+    let verify = "touch /tmp/stop; sleep 2; m=$(cat /tmp/written); echo 3 >/proc/sys/vm/drop_caches; \
                   seq 0 $((m - 1)) >/tmp/all; for d in sda sdb; do dd if=/dev/$d bs=4096 count=$m \
                   2>/dev/null | tr -d '\\0' | cmp - /tmp/all || exit 1; done; echo $m";
     let output = guest.run_any(verify, PATIENCE).unwrap();
