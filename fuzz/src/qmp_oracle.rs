@@ -5,8 +5,10 @@
 
 use serde_json::Value;
 use suimon_qmp::{
-    LINE_BYTES_MAX, Message, ReadError, ReadErrorKind, Reader, chardevs, cpu_count, cpu_slots,
-    is_kvm_enabled, qom_properties, run_state,
+    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, LINE_BYTES_MAX, Message, ReadError,
+    ReadErrorKind, Reader, agent_count, agent_host_name, agent_interfaces, agent_is_frozen,
+    agent_system, agent_version, chardevs, cpu_count, cpu_slots, is_kvm_enabled, qom_properties,
+    run_state,
 };
 
 /// What an input came to, so that seeds can be known to lead somewhere.
@@ -30,6 +32,7 @@ pub fn check(input: &[u8]) -> Outcome {
     for pieces in [1, 7] {
         assert_eq!(read(input, pieces), whole, "the same bytes in pieces of {pieces}");
     }
+    read_agent(input);
     let (messages, error) = whole;
     judge(input, &messages, error.as_ref());
     let mut outcome = Outcome { was_cut: error.is_some(), ..Outcome::default() };
@@ -64,6 +67,22 @@ fn read(input: &[u8], piece: usize) -> (Vec<Message>, Option<ReadError>) {
         }
     }
     (messages, None)
+}
+
+/// The same bytes from an agent in a guest, behind the answer that it begins with.
+fn read_agent(input: &[u8]) {
+    let command = AgentCommand::Info;
+    let mut reader = AgentReader::new();
+    reader.handle_bytes(&[&b"\xff"[..], input].concat());
+    while let Ok(Some(value)) = reader.poll_answer(command) {
+        let texts = [agent_version(&value), agent_host_name(&value), agent_system(&value).name];
+        let names = agent_interfaces(&value).into_iter().map(|found| Some(found.name));
+        for text in texts.into_iter().chain(names).flatten() {
+            assert!(text.chars().count() <= AGENT_TEXT_CHARS_MAX, "{text:?} is too long");
+            assert!(!text.chars().any(char::is_control), "{text:?} is not fit to be shown");
+        }
+        let _ = (agent_is_frozen(&value), agent_count(command, &value));
+    }
 }
 
 /// Each whole line that is no blank one is a message, up to the first that cannot be one.

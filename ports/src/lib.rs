@@ -87,6 +87,7 @@ pub use store_files::{
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
 pub use vm_host::{
-    Vm, VmAccelerator, VmBoot, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind,
-    VmFacts, VmHost, VmIdentity, VmNicKind, VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
+    GuestFacts, GuestInterface, GuestSystem, Vm, VmAccelerator, VmBoot, VmCommand, VmDevice,
+    VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
+    VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };

@@ -1,5 +1,6 @@
 //! VMs: how they are started, found again, told things, and heard of.
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -174,6 +175,49 @@ pub struct VmFacts {
     /// Whether its emulated NICs connect again to a socket that was closed. Those of others are
     /// cut off from then on until they are unplugged and plugged in again.
     pub reconnects_streams: bool,
+    /// Whether an agent in the guest has opened the line that is kept for it.
+    pub has_agent: bool,
+    /// The user that its process runs as: that of its description, or the launcher's own if that
+    /// may take on no other. `None` if the process cannot be looked at.
+    pub user: Option<u32>,
+}
+
+/// What the agent in a guest tells of it. It is the guest's word: fit to be shown, not to be relied
+/// on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestFacts {
+    /// The agent's version.
+    pub agent_version: Option<String>,
+    /// The guest's name.
+    pub host_name: Option<String>,
+    /// What it runs.
+    pub system: GuestSystem,
+    /// Its network interfaces.
+    pub interfaces: Vec<GuestInterface>,
+    /// Whether writes to its file systems are held.
+    pub is_frozen: bool,
+}
+
+/// A guest's system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestSystem {
+    /// What it calls itself, like `Debian GNU/Linux 12 (bookworm)`.
+    pub name: Option<String>,
+    /// Its kernel, like `6.1.0-28-amd64`.
+    pub kernel: Option<String>,
+    /// What the guest takes the CPU for, like `x86_64`.
+    pub machine: Option<String>,
+}
+
+/// A network interface of a guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestInterface {
+    /// Its name in the guest.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: Option<MacAddr>,
+    /// Its IP addresses, and the lengths of their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
 }
 
 /// A device that is plugged into a VM and taken away, by its name.
@@ -229,6 +273,12 @@ pub enum VmCommand {
     Reset,
     /// Press its power button (ACPI).
     PowerButton,
+    /// Have the guest's agent turn it off.
+    ShutDown,
+    /// Have the guest's agent write what waits, and hold writes to file systems from then on.
+    Freeze,
+    /// Have the guest's agent let them be written again.
+    Thaw,
     /// End at once, as if its plug was pulled.
     Quit,
     /// Give it another NIC.
@@ -286,6 +336,12 @@ pub trait Vm: Send + Sync {
     /// # Errors
     /// It refuses, does not answer, or is gone.
     fn tell(&self, command: &VmCommand) -> Result<(), VmError>;
+
+    /// Asks the agent in its guest what it tells of it, which takes some seconds at most.
+    ///
+    /// # Errors
+    /// It has none, or that does not answer.
+    fn guest(&self) -> Result<GuestFacts, VmError>;
 
     /// A connection to its serial console: what the guest writes can be read, and what is
     /// written the guest reads. One at a time.

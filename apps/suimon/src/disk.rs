@@ -1,16 +1,15 @@
 //! `disk`: what can be done to a disk and its file.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Args, Subcommand};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use suimon_contract::{
-    ByteSize, ConvertDiskRequest, DiskConfig, DiskFormat, DiskKind, Name, SnapshotDiskRequest,
-    StoreFile,
+    ByteSize, ConvertDiskRequest, DiskConfig, DiskFormat, DiskKind, Name, StoreFile,
 };
 
+use crate::choices::one_of;
 use crate::cli::ChangeFlags;
 use crate::disk_export::ExportFlags;
+use crate::disk_snapshot::SnapshotFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::{await_end, finish};
@@ -51,10 +50,10 @@ pub(crate) struct ResizeFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WorkFlags {
     /// The disk.
-    name: Name,
+    pub(crate) name: Name,
     /// Do not wait until it is done.
     #[arg(long)]
-    no_wait: bool,
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -71,22 +70,6 @@ pub(crate) struct ConvertFlags {
     kind: Option<DiskKind>,
 }
 
-#[derive(Clone, Debug, Args)]
-pub(crate) struct SnapshotFlags {
-    #[command(flatten)]
-    work: WorkFlags,
-    /// The new file, relative to the store's path.
-    file: StoreFile,
-}
-
-/// Reads one of these words as the contract writes it.
-fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    words: &'static [&'static str],
-) -> ValueParser {
-    let read = |word: String| serde_json::from_value::<T>(Value::from(word));
-    PossibleValuesParser::new(words).try_map(read).into()
-}
-
 impl OwnVerb for OwnDiskVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = &context.client;
@@ -100,10 +83,7 @@ impl OwnVerb for OwnDiskVerb {
                 let request = ConvertDiskRequest { file, format, kind };
                 (client.convert_disk(&work.name, &request).await, work.no_wait)
             }
-            Self::Snapshot(SnapshotFlags { work, file }) => {
-                let request = SnapshotDiskRequest { file };
-                (client.snapshot_disk(&work.name, &request).await, work.no_wait)
-            }
+            Self::Snapshot(flags) => return flags.run(context).await,
         };
         await_end(context, operation?, no_wait).await
     }

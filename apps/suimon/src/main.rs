@@ -10,9 +10,11 @@
 
 mod apply;
 mod capture;
+mod choices;
 mod cli;
 mod disk;
 mod disk_export;
+mod disk_snapshot;
 mod disk_tables;
 mod event;
 mod exit;
@@ -54,7 +56,11 @@ fn main() -> ExitCode {
             Ok(runtime) => runtime,
             Err(error) => return exit::Failure::from(error).report(json),
         };
-    match runtime.block_on(cli.run()) {
+    let result = runtime.block_on(cli.run());
+    // A thread that reads the terminal cannot be told to stop, and would keep the program until
+    // somebody types.
+    runtime.shutdown_background();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
     }

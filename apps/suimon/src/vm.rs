@@ -1,12 +1,17 @@
 //! `vm`: what can be done with a VM.
 
 use clap::{Args, Subcommand};
-use suimon_contract::{Name, STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopVmRequest, VmConfig};
+use suimon_contract::{
+    FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, Name, STOP_SECONDS_DEFAULT,
+    STOP_SECONDS_MAX, StopBy, StopVmRequest, VmConfig,
+};
 
+use crate::choices::one_of;
 use crate::exit::Failure;
 use crate::output::{Context, print};
 use crate::progress::await_end;
 use crate::resource::{Named, OwnVerb, ResourceVerb};
+use crate::vm_tables::guest_text;
 
 /// Verbs of `vm`.
 pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
@@ -16,7 +21,8 @@ pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
 pub(crate) enum OwnVmVerb {
     /// Start a VM.
     Start(TellFlags),
-    /// Ask a VM's guest to turn itself off (ACPI), and wait until it has.
+    /// Ask a VM's guest to turn itself off, through its agent or by its power button, and wait
+    /// until it has.
     Stop(StopFlags),
     /// End a VM at once, as if its plug was pulled.
     Kill(TellFlags),
@@ -26,6 +32,12 @@ pub(crate) enum OwnVmVerb {
     Resume(TellFlags),
     /// Start a VM anew, as a reset button does.
     Reset(TellFlags),
+    /// Have the agent in a VM's guest write what waits and hold writes to file systems.
+    Freeze(FreezeFlags),
+    /// Have it let file systems be written again.
+    Thaw(TellFlags),
+    /// Show what the agent in a VM's guest tells: its system, name and addresses.
+    Guest(Named),
     /// Use a VM's serial console in this terminal; Ctrl-] leaves it.
     Console(Named),
     /// Print the elements of a libvirt domain that has a VM's NICs and disks.
@@ -56,6 +68,25 @@ pub(crate) struct StopFlags {
     /// End the VM if its guest has not turned itself off by then.
     #[arg(long)]
     force: bool,
+    /// How the guest is asked: through its agent if it has one, else by its power button; or in
+    /// this way only.
+    #[arg(long, value_name = "WAY", default_value = "auto",
+        value_parser = one_of::<StopBy>(&["auto", "power-button", "agent"]))]
+    by: StopBy,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FreezeFlags {
+    #[command(flatten)]
+    tell: TellFlags,
+    /// After how long they are thawed if nobody did.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = FREEZE_SECONDS_DEFAULT,
+        value_parser = clap::value_parser!(u64).range(1..=FREEZE_SECONDS_MAX)
+    )]
+    seconds: u64,
 }
 
 impl OwnVerb for OwnVmVerb {
@@ -64,16 +95,27 @@ impl OwnVerb for OwnVmVerb {
         let (operation, no_wait) = match self {
             Self::Console(Named { name }) => return crate::vm_console::run(context, &name).await,
             Self::Xml(Named { name }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
+            Self::Guest(Named { name }) => return guest(context, &name).await,
+            Self::Freeze(FreezeFlags { tell, seconds }) => {
+                let request = FreezeVmRequest { seconds };
+                (client.freeze_vm(&tell.name, &request).await, tell.no_wait)
+            }
+            Self::Thaw(tell) => (client.thaw_vm(&tell.name).await, tell.no_wait),
             Self::Start(tell) => (client.start_vm(&tell.name).await, tell.no_wait),
             Self::Kill(tell) => (client.kill_vm(&tell.name).await, tell.no_wait),
             Self::Pause(tell) => (client.pause_vm(&tell.name).await, tell.no_wait),
             Self::Resume(tell) => (client.resume_vm(&tell.name).await, tell.no_wait),
             Self::Reset(tell) => (client.reset_vm(&tell.name).await, tell.no_wait),
-            Self::Stop(StopFlags { tell, seconds, force }) => {
-                let request = StopVmRequest { seconds, force };
+            Self::Stop(StopFlags { tell, seconds, force, by }) => {
+                let request = StopVmRequest { seconds, force, by };
                 (client.stop_vm(&tell.name, &request).await, tell.no_wait)
             }
         };
         await_end(context, operation?, no_wait).await
     }
+}
+
+async fn guest(context: &Context, vm: &Name) -> Result<(), Failure> {
+    let guest = context.client.vm_guest(vm).await?;
+    Ok(context.show(&guest, guest_text)?)
 }

@@ -1,6 +1,6 @@
 //! VMs as a table and in detail.
 
-use suimon_contract::{Name, VmConfig, VmStatus};
+use suimon_contract::{Name, VmConfig, VmGuest, VmStatus};
 
 use crate::lines::{Lines, word};
 use crate::resource_tables::Shown;
@@ -44,6 +44,7 @@ impl Shown for VmConfig {
             lines.add("CPUs now", or_dash(one.cpus));
             lines.add("NICs now", names(&one.nics));
             lines.add("disks now", names(&one.disks));
+            lines.add("guest agent", agent(one));
         }
         if !one.waits_for_start.is_empty() {
             lines.add("at its next start", one.waits_for_start.join(", "));
@@ -59,6 +60,40 @@ fn state(vm: &VmStatus) -> String {
     }
 }
 
+fn agent(vm: &VmStatus) -> String {
+    match (vm.agent, vm.frozen_s) {
+        (_, Some(0)) => "file systems may be frozen, and are being thawed".to_owned(),
+        (_, Some(left)) => format!("file systems are frozen for {left} s more at most"),
+        (Some(true), None) => "there".to_owned(),
+        (_, None) => "none".to_owned(),
+    }
+}
+
+/// What the agent in a guest tells.
+pub(crate) fn guest_text(guest: &VmGuest) -> String {
+    let mut lines = Lines::default();
+    lines.add("name", or_dash(guest.host_name.as_ref()));
+    lines.add("system", or_dash(guest.system.as_ref()));
+    lines.add("kernel", or_dash(guest.kernel.as_ref()));
+    lines.add("machine", or_dash(guest.machine.as_ref()));
+    lines.add("agent", or_dash(guest.agent_version.as_ref()));
+    if guest.frozen {
+        lines.add("file systems", "frozen; an agent tells little meanwhile");
+    }
+    if guest.interfaces.is_empty() {
+        return lines.text();
+    }
+    let mut table = Table::new(&["INTERFACE", "MAC", "ADDRESSES"]);
+    for interface in &guest.interfaces {
+        table.row([
+            interface.name.clone(),
+            or_dash(interface.mac),
+            or_dash((!interface.addresses.is_empty()).then(|| interface.addresses.join(", "))),
+        ]);
+    }
+    format!("{}{}", lines.text(), table.render())
+}
+
 fn names(names: &[Name]) -> String {
     let names: Vec<_> = names.iter().map(Name::as_str).collect();
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
@@ -66,7 +101,7 @@ fn names(names: &[Name]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use suimon_contract::{ByteSize, VmAccelerator, VmState};
+    use suimon_contract::{ByteSize, VmAccelerator, VmGuestInterface, VmState};
 
     use super::*;
 
@@ -87,10 +122,29 @@ mod tests {
         web.nics = web.config.nics.clone();
         web.qemu_version = Some("7.2.22".to_owned());
         web.waits_for_start = vec!["memory_bytes".to_owned(), "nic/more".to_owned()];
+        web.agent = Some(true);
+        web.frozen_s = Some(12);
         let mut failed = vm("failed");
         failed.reason = Some("it was killed by signal 9".to_owned());
         let shown = VmConfig::details(&web);
         insta::assert_snapshot!(shown);
         insta::assert_snapshot!(VmConfig::table(&[web, failed]).render());
+    }
+
+    #[test]
+    fn what_a_guest_tells_is_shown() {
+        let address = ("192.0.2.7".parse().unwrap(), 24);
+        let mac = Some("52:54:00:78:00:01".parse().unwrap());
+        let guest = VmGuest {
+            host_name: Some("web".to_owned()),
+            system: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+            interfaces: vec![
+                VmGuestInterface::new("eth0".to_owned(), mac, &[address]),
+                VmGuestInterface::new("eth1".to_owned(), None, &[]),
+            ],
+            frozen: true,
+            ..VmGuest::default()
+        };
+        insta::assert_snapshot!(guest_text(&guest));
     }
 }

@@ -5,7 +5,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use suimon_contract::{Name, Operation, StopVmRequest, VmConfig};
+use suimon_contract::{FreezeVmRequest, Name, Operation, StopVmRequest, VmConfig, VmGuest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
@@ -48,6 +48,25 @@ impl Client {
     /// Starts the VM anew, as a reset button does.
     pub async fn reset_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
         self.tell_vm(vm, "reset", None).await
+    }
+
+    /// Has the guest's agent hold writes to file systems.
+    pub async fn freeze_vm(
+        &self,
+        vm: &Name,
+        request: &FreezeVmRequest,
+    ) -> Result<Operation, ClientError> {
+        self.tell_vm(vm, "freeze", Some(body(request)?)).await
+    }
+
+    /// Has the guest's agent let file systems be written again.
+    pub async fn thaw_vm(&self, vm: &Name) -> Result<Operation, ClientError> {
+        self.tell_vm(vm, "thaw", None).await
+    }
+
+    /// What the agent in the guest tells.
+    pub async fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ClientError> {
+        transport::json(self.socket(), Call::get(format!("{}/guest", item::<VmConfig>(vm)))).await
     }
 
     /// The VM's NICs and disks as elements of a libvirt domain.

@@ -246,6 +246,12 @@ catalogue! {
         "A NIC, disk or CPU could not be plugged into a VM that runs, or taken away; it is so from its next start on.";
     7021 VmPanicked "vm_panicked" Error
         "A VM's guest has told of its panic and stands still.";
+    7022 VmFrozen "vm_frozen" Info
+        "The agent of a VM's guest holds writes to the guest's file systems.";
+    7023 VmThawed "vm_thawed" Info
+        "A VM's guest writes to its file systems again; the fields say whether that was asked for.";
+    7024 VmNotThawed "vm_not_thawed" Error
+        "A VM's guest holds writes to its file systems and could not be told to go on; it is tried again.";
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@
 //! | `/1.0/vms` | the same verbs with [`VmConfig`] |
 //! | `POST /1.0/vms/{name}/start`, `…/kill`, `…/pause`, `…/resume`, `…/reset` | do so |
 //! | `POST /1.0/vms/{name}/stop` | [`StopVmRequest`]: ask its guest to turn itself off |
+//! | `POST /1.0/vms/{name}/freeze`, `…/thaw` | [`FreezeVmRequest`]: its guest's agent holds writes to file systems, and lets them go on |
+//! | `GET /1.0/vms/{name}/guest` | [`VmGuest`]: what its guest's agent tells |
 //! | `GET /1.0/vms/{name}/console` | its serial console: with `Upgrade: suimon-console` the bytes of both directions, as they are |
 //! | `GET /1.0/vms/{name}/libvirt` | the elements of a libvirt domain that give a VM these NICs and disks |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
@@ -124,7 +126,9 @@ mod uplink_fits;
 mod validate;
 mod vm_config;
 mod vm_fits;
+mod vm_guest;
 mod vm_keys;
+mod vm_request;
 mod vm_status;
 mod vmq_config;
 mod vmq_fits;
@@ -168,8 +172,7 @@ pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};
 pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
-    MeasureStoreRequest, MoveQueueRequest, STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX,
-    SnapshotDiskRequest, StopVmRequest,
+    MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
 };
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
@@ -191,6 +194,11 @@ pub use top_disk::TopDisk;
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};
 pub use validate::validate;
 pub use vm_config::{VM_DEVICES_MAX, VM_FOLDER_DEFAULT, VmAccelerator, VmConfig, VmFirmware};
+pub use vm_guest::{VmGuest, VmGuestInterface};
+pub use vm_request::{
+    FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, STOP_SECONDS_DEFAULT,
+    STOP_SECONDS_MAX, StopBy, StopVmRequest,
+};
 pub use vm_status::{VmState, VmStatus};
 pub use vmq_config::{VmqConfig, VmqMode};
 pub use vmq_status::{VmqProcessorStatus, VmqQueueStatus, VmqStatus};

@@ -23,7 +23,10 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
     let (mut ide, mut sata) = (0, 0);
     for (index, disk) in disks.enumerate() {
         let Some(disk) = disk else { continue };
-        if let Some(socket) = config.emulated_disk_socket(disk) {
+        if let Some(of_vm) = config.emulated_disk_socket(disk) {
+            // Libvirt's QEMU is let in where the disk says so, and in the VM's folder is not.
+            let own = disk.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
+            let socket = own.unwrap_or(of_vm);
             let place = if disk.controller == DiskController::Ide { &mut ide } else { &mut sata };
             emulated_disk(&mut xml, disk, &socket, (*place, index + 1));
             *place += 1;
@@ -178,6 +181,7 @@ name = "data"
 store = "fast"
 format = "vhdx"
 controller = "sata"
+nbd.socket = "/run/nbd.sock"
 [[vm]]
 name = "web"
 memory_bytes = "1 GiB"

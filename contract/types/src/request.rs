@@ -51,29 +51,6 @@ pub struct SnapshotDiskRequest {
     pub file: StoreFile,
 }
 
-/// Seconds that a guest is given to turn itself off unless told otherwise.
-pub const STOP_SECONDS_DEFAULT: u64 = 60;
-/// And at most.
-pub const STOP_SECONDS_MAX: u64 = 3600;
-
-/// `POST /1.0/vms/{name}/stop`: the VM's guest is asked to turn itself off. The body may be
-/// absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct StopVmRequest {
-    /// Seconds that it is given, 1 to 3600.
-    #[schema(minimum = 1, maximum = 3600)]
-    pub seconds: u64,
-    /// Whether it is ended then, as if its plug was pulled.
-    pub force: bool,
-}
-
-impl Default for StopVmRequest {
-    fn default() -> Self {
-        Self { seconds: STOP_SECONDS_DEFAULT, force: false }
-    }
-}
-
 /// Seconds for which each pattern is measured unless told otherwise.
 pub const MEASURE_SECONDS_DEFAULT: u64 = 10;
 /// And at most.

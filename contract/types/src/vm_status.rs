@@ -69,6 +69,13 @@ pub struct VmStatus {
     /// QEMU's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qemu_version: Option<String>,
+    /// Whether an agent in the guest is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<bool>,
+    /// Seconds until the guest's file systems, which are frozen, are thawed; 0 if that is being
+    /// tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen_s: Option<u64>,
 }
 
 impl VmStatus {
@@ -87,6 +94,8 @@ impl VmStatus {
             nics: Vec::new(),
             disks: Vec::new(),
             qemu_version: None,
+            agent: None,
+            frozen_s: None,
         }
     }
 }

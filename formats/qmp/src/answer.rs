@@ -111,6 +111,9 @@ pub struct Chardev {
     pub id: String,
     /// What it is connected to, in QEMU's words.
     pub place: String,
+    /// Whether the device in front of it is in use: of a port of the serial bus, whether the
+    /// guest has opened it.
+    pub is_front_open: bool,
 }
 
 impl Chardev {
@@ -127,7 +130,8 @@ impl Chardev {
 pub fn chardevs(value: &Value) -> Result<Vec<Chardev>, AnswerError> {
     let chardev = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);
-        Some(Chardev { id: text("label")?, place: text("filename")? })
+        let is_front_open = item.get("frontend-open").and_then(Value::as_bool).unwrap_or(false);
+        Some(Chardev { id: text("label")?, place: text("filename")?, is_front_open })
     };
     list(value, chardev).ok_or(AnswerError { command: "query-chardev" })
 }

@@ -41,6 +41,13 @@ pub enum Event {
         /// What QEMU did then, in its word, like `pause`.
         action: String,
     },
+    /// The guest has opened or closed a port of its serial bus.
+    PortChanged {
+        /// The port's id; empty if it has none.
+        id: String,
+        /// Whether it is open now.
+        is_open: bool,
+    },
     /// Any other.
     Other {
         /// Its name.
@@ -71,6 +78,10 @@ impl Event {
                 Self::DeviceUnplugRefused { device: text("device").map(str::to_owned) }
             }
             "GUEST_PANICKED" => Self::GuestPanicked { action: owned("action") },
+            "VSERPORT_CHANGE" => {
+                let is_open = data.get("open").and_then(Value::as_bool).unwrap_or(false);
+                Self::PortChanged { id: owned("id"), is_open }
+            }
             _ => Self::Other { name: name.to_owned() },
         }
     }

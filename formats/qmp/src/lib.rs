@@ -12,6 +12,8 @@
 //! - What came is handed to [`Reader::handle_bytes`] in whatever pieces it came, and
 //!   [`Reader::poll_message`] gives the messages.
 //!
+//! The agent in a guest speaks the same way, with less ([`AgentCommand`], [`AgentReader`]).
+//!
 //! What it does not do: it reads and writes no socket, keeps no time, and knows nothing of which
 //! commands are under way.
 //!
@@ -23,15 +25,22 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod agent;
 mod answer;
 mod chardev;
 mod command;
 mod device;
 mod event;
+mod lines;
 mod message;
 mod reader;
 mod version;
 
+pub use agent::{
+    AGENT_ADDRESSES_MAX, AGENT_INTERFACES_MAX, AGENT_LINE_BYTES_MAX, AGENT_TEXT_CHARS_MAX,
+    AgentCommand, AgentError, AgentInterface, AgentReader, AgentSystem, agent_count,
+    agent_host_name, agent_interfaces, agent_is_frozen, agent_system, agent_version,
+};
 pub use answer::{
     AnswerError, Chardev, CpuSlot, QomProperty, RunState, chardevs, cpu_count, cpu_slots,
     is_kvm_enabled, qom_properties, run_state,

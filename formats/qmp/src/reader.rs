@@ -3,6 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::lines::{Lines, TooLong};
 use crate::message::Message;
 
 /// Bytes of the longest line, its end included. QEMU's longest answers here, lists of properties
@@ -36,13 +37,7 @@ pub enum ReadErrorKind {
 /// Takes what came and gives messages.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
-    /// What came of lines that were not handed out, behind `taken` bytes that were.
-    bytes: Vec<u8>,
-    taken: usize,
-    /// Bytes from `taken` on that hold no end of a line.
-    searched: usize,
-    /// Bytes that were handed out.
-    offset: u64,
+    lines: Lines,
     error: Option<ReadError>,
 }
 
@@ -56,9 +51,7 @@ impl Reader {
     /// is that, and at most one line.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         if self.error.is_none() {
-            self.bytes.drain(..self.taken);
-            self.taken = 0;
-            self.bytes.extend_from_slice(bytes);
+            self.lines.handle_bytes(bytes);
         }
     }
 
@@ -70,36 +63,24 @@ impl Reader {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        let polled = self.next_message();
-        polled.map_err(|kind| {
-            let error = ReadError { offset: self.offset, kind };
+        self.next_message().inspect_err(|error| {
             self.error = Some(error.clone());
-            (self.bytes, self.taken, self.searched) = (Vec::new(), 0, 0);
-            error
+            self.lines = Lines::default();
         })
     }
 
-    fn next_message(&mut self) -> Result<Option<Message>, ReadErrorKind> {
+    fn next_message(&mut self) -> Result<Option<Message>, ReadError> {
         loop {
-            let rest = self.bytes.get(self.taken..).unwrap_or_default();
-            let unseen = rest.get(self.searched..).unwrap_or_default();
-            let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
-                self.searched = rest.len();
-                let is_too_long = rest.len() >= LINE_BYTES_MAX;
-                return if is_too_long { Err(ReadErrorKind::TooLong) } else { Ok(None) };
-            };
-            let length = self.searched + end + 1;
-            let line = rest.get(..length).unwrap_or_default();
-            if length > LINE_BYTES_MAX {
-                return Err(ReadErrorKind::TooLong);
-            }
-            let line = line.trim_ascii();
-            let message = if line.is_empty() { None } else { Some(read(line)?) };
-            self.taken += length;
-            self.offset += length as u64;
-            self.searched = 0;
-            if message.is_some() {
-                return Ok(message);
+            let offset = self.lines.offset();
+            let line = self.lines.poll_line(LINE_BYTES_MAX);
+            let line =
+                line.map_err(|TooLong| ReadError { offset, kind: ReadErrorKind::TooLong })?;
+            match line {
+                None => return Ok(None),
+                Some((_, [])) => {}
+                Some((offset, line)) => {
+                    return read(line).map(Some).map_err(|kind| ReadError { offset, kind });
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use suimon_contract::{
     AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
     MeasureStoreRequest, Name, NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus,
     QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot,
-    UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
+    UplinkStatus, VmGuest, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
 };
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -418,6 +418,14 @@ impl Node {
     /// There is no such VM, it does not run, or somebody has its console.
     pub fn vm_console(&self, vm: &Name) -> Result<OwnedFd, ApiError> {
         self.shared.vm_console(vm)
+    }
+
+    /// What the agent in a VM's guest tells, asked now: it may take some seconds.
+    ///
+    /// # Errors
+    /// There is no such VM, it does not run, or no agent answers in its guest.
+    pub fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ApiError> {
+        self.shared.vm_guest(vm)
     }
 
     /// What every disk in service is entitled to, wants and gets.

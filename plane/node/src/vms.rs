@@ -16,6 +16,8 @@
 
 mod driver;
 mod entry;
+mod finding;
+mod freezing;
 mod inbox;
 mod plugging;
 mod records;
@@ -23,6 +25,7 @@ mod replugging;
 mod spec;
 mod status;
 mod steps;
+mod stopping;
 mod texts;
 mod work;
 
@@ -74,7 +77,5 @@ impl Vms {
     }
 }
 
-#[cfg(test)]
-mod legacy_tests;
 #[cfg(test)]
 mod tests;

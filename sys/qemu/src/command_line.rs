@@ -6,6 +6,7 @@
 use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmSpec};
 use suimon_qmp::{BlockNode, Device, chardev_words};
 
+use crate::agent::{AGENT_PORT, AGENT_PORT_NAME};
 use crate::devices::{Attachment, Backend, Machine, port_id, text};
 use crate::spec_check::PORTS;
 
@@ -18,6 +19,15 @@ pub(crate) struct Inherited {
     pub(crate) console: i32,
     /// What the guest writes there is kept here.
     pub(crate) console_log: i32,
+    /// The socket on which the line to the guest's agent listens.
+    pub(crate) agent: i32,
+}
+
+impl Inherited {
+    /// All of them.
+    pub(crate) const fn all(self) -> [i32; 4] {
+        [self.monitor, self.console, self.console_log, self.agent]
+    }
 }
 
 /// The firmware's variables, in the VM's folder, in which QEMU is started.
@@ -106,13 +116,17 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
 }
 
 fn add_lines(words: &mut Words, inherited: Inherited) {
-    let Inherited { monitor, console, console_log } = inherited;
+    let Inherited { monitor, console, console_log, agent } = inherited;
     words.add("-chardev", format!("socket,id=qmp,fd={monitor},server=on,wait=off"));
     words.add("-mon", "chardev=qmp,mode=control");
     words.add("-add-fd", format!("fd={console_log},set=1"));
     let log = "logfile=/dev/fdset/1,logappend=on";
     words.add("-chardev", format!("socket,id=console,fd={console},server=on,wait=off,{log}"));
     words.add("-serial", "chardev:console");
+    words.add("-chardev", format!("socket,id={AGENT_PORT},fd={agent},server=on,wait=off"));
+    words.device(&Device::new("virtio-serial-pci").with("id", "serial"));
+    let port = Device::new("virtserialport").with("id", AGENT_PORT).with("bus", "serial.0");
+    words.device(&port.with("chardev", AGENT_PORT).with("name", AGENT_PORT_NAME));
 }
 
 fn add_boot(words: &mut Words, boot: &VmBoot) {

@@ -49,7 +49,7 @@ fn spec() -> VmSpec {
 
 fn words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
     check(spec).unwrap();
-    let inherited = Inherited { monitor: 10, console: 11, console_log: 12 };
+    let inherited = Inherited { monitor: 10, console: 11, console_log: 12, agent: 13 };
     command_line(spec, Machine { version, accelerator }, inherited)
 }
 

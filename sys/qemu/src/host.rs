@@ -15,10 +15,14 @@ use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
     VmRunState, VmSpec,
 };
-use suimon_qmp::{AnswerError, Command, Greeting, RunState, cpu_count, is_kvm_enabled, run_state};
+use suimon_qmp::{
+    AnswerError, Command, Greeting, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
+};
 
+use crate::agent::AGENT_PORT;
 use crate::client::{Heard, LauncherClient, Watch};
 use crate::devices::Machine;
+use crate::process_facts;
 use crate::session::{Session, SessionParts, Shared};
 use crate::spec_check::check;
 use crate::vm::{QemuVm, accelerator};
@@ -96,9 +100,11 @@ impl QemuHost {
         Ok(QemuVm {
             identity: identity.clone(),
             machine,
+            user: process_facts::user(identity.process),
             session,
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
             plugging: Mutex::new(()),
+            talking: Mutex::new(()),
         })
     }
 
@@ -136,12 +142,15 @@ fn negotiate(
     let state = run_state(&shared.ask(&Command::QueryStatus)?).map_err(nonsense)?;
     let is_kvm = is_kvm_enabled(&shared.ask(&Command::QueryKvm)?).map_err(nonsense)?;
     let cpus = cpu_count(&shared.ask(&Command::QueryCpusFast)?).map_err(nonsense)?;
-    shared.set_state(match state {
+    let chardevs = chardevs(&shared.ask(&Command::QueryChardev)?).map_err(nonsense)?;
+    let agent = chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
+    let state = match state {
         RunState::Running => VmRunState::Running,
         RunState::GuestPanicked => VmRunState::Panicked,
         RunState::Shutdown => VmRunState::Off,
         RunState::Paused | RunState::Prelaunch | RunState::Other(_) => VmRunState::Paused,
-    });
+    };
+    shared.set_known(state, agent.is_some_and(|agent| agent.is_front_open));
     if let Some(begin) = begin {
         shared.ask(&begin)?;
     }

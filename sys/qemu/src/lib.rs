@@ -24,10 +24,12 @@
 //! - What runs as a VM has a user of its own, no capability, and may not write into its folder.
 //! - A process is named by its number and the time of its start, and ended through a descriptor
 //!   of that process: never another one that got the number.
-//! - What a QEMU says is bounded in length and pace, and affects its own VM only.
+//! - What a QEMU says, and the agent in its guest, is bounded in length and pace, and affects its
+//!   own VM only.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod agent;
 mod client;
 mod command_line;
 mod devices;

@@ -1,6 +1,7 @@
 //! What `/proc` says of processes.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 /// When a process was started, in clock ticks since the machine was (`proc(5)`, field 22 of
 /// `stat`); nothing if there is none, or only what its parent has not heard of yet.
@@ -16,9 +17,21 @@ pub(crate) fn started(process: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
+/// The user that a process runs as (`proc(5)`: its folder is that user's).
+pub(crate) fn user(process: u32) -> Option<u32> {
+    fs::metadata(format!("/proc/{process}")).ok().map(|found| found.uid())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::started;
+    use super::{started, user};
+
+    #[test]
+    fn a_process_has_a_user() {
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(user(std::process::id()), Some(own));
+        assert_eq!(user(5_000_000), None);
+    }
 
     #[test]
     fn a_process_has_a_time_and_nobody_has_none() {

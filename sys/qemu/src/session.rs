@@ -14,6 +14,7 @@ use serde_json::Value;
 use suimon_ports::{ThreadStart, VmError, VmErrorKind, VmNotice, VmObserver, VmRunState};
 use suimon_qmp::{Command, Event, Greeting, Message, Reader};
 
+use crate::agent::AGENT_PORT;
 use crate::client::{Heard, Watch};
 use crate::pace::Pace;
 use crate::peer::wait_readable;
@@ -40,6 +41,8 @@ enum Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) state: VmRunState,
+    /// Whether an agent in the guest has opened its port.
+    pub(crate) has_agent: bool,
     /// Why the machine was turned off, in QEMU's word.
     off_because: Option<String>,
     /// How it has ended.
@@ -114,9 +117,11 @@ impl Shared {
         lock(&self.known).clone()
     }
 
-    /// Sets the state that QEMU was asked for, before events tell of changes.
-    pub(crate) fn set_state(&self, state: VmRunState) {
-        lock(&self.known).state = state;
+    /// Sets what QEMU was asked for. That an agent came meanwhile an event may have told already.
+    pub(crate) fn set_known(&self, state: VmRunState, has_agent: bool) {
+        let mut known = lock(&self.known);
+        known.state = state;
+        known.has_agent |= has_agent;
     }
 
     /// Waits until the process has ended and that was told.
@@ -159,7 +164,8 @@ impl Session {
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start } = parts;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
-        let known = Known { state: VmRunState::Paused, off_because: None, ended: None };
+        let known =
+            Known { state: VmRunState::Paused, has_agent: false, off_because: None, ended: None };
         let shared = Arc::new(Shared {
             name: name.to_owned(),
             stream,
@@ -334,7 +340,13 @@ impl Reading {
             Event::DeviceUnplugRefused { device } => {
                 tracing::warn!(vm = self.shared.name, ?device, "the guest keeps a device");
             }
-            Event::DeviceDeleted { .. } | Event::Powerdown | Event::Other { .. } => {}
+            Event::PortChanged { id, is_open } if id == AGENT_PORT => {
+                lock(&self.shared.known).has_agent = is_open;
+            }
+            Event::PortChanged { .. }
+            | Event::DeviceDeleted { .. }
+            | Event::Powerdown
+            | Event::Other { .. } => {}
         }
     }
 

@@ -2,16 +2,18 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts,
-    VmIdentity, VmNicSpec, VmRunState,
+    GuestFacts, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError,
+    VmErrorKind, VmFacts, VmIdentity, VmNicSpec, VmRunState,
 };
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots, qom_properties};
 
+use crate::agent;
 use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
 use crate::host::connect_in;
 use crate::session::{ANSWER_LIMIT, Session, Shared};
@@ -27,10 +29,13 @@ const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) struct QemuVm {
     pub(crate) identity: VmIdentity,
     pub(crate) machine: Machine,
+    pub(crate) user: Option<u32>,
     pub(crate) session: Session,
     pub(crate) cpus: AtomicU16,
     /// Held by who plugs something, or takes the console.
     pub(crate) plugging: Mutex<()>,
+    /// Held by who talks with the guest's agent.
+    pub(crate) talking: Mutex<()>,
 }
 
 fn refused(text: impl Into<String>) -> VmError {
@@ -174,6 +179,17 @@ impl QemuVm {
         Ok(())
     }
 
+    /// Talks with the guest's agent, one at a time: QEMU lets one in.
+    fn with_agent<T>(&self, talk: fn(&Path) -> Result<T, VmError>) -> Result<T, VmError> {
+        if !self.shared().known().has_agent {
+            let text = "no agent runs in the guest; install it there (on Debian the package \
+                        qemu-guest-agent)";
+            return Err(refused(text));
+        }
+        let _talking = self.talking.lock().unwrap_or_else(PoisonError::into_inner);
+        talk(&self.identity.folder)
+    }
+
     fn console_chardev(&self) -> Result<Chardev, VmError> {
         let chardevs = chardevs(&self.ask(&Command::QueryChardev)?).map_err(nonsense)?;
         let console = chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
@@ -182,7 +198,7 @@ impl QemuVm {
 }
 
 /// QEMU would wait for a socket that is not there, and do nothing else.
-fn check_socket(path: &std::path::Path) -> Result<(), VmError> {
+fn check_socket(path: &Path) -> Result<(), VmError> {
     use std::os::unix::fs::FileTypeExt;
     let is_there = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_there {
@@ -205,6 +221,8 @@ impl Vm for QemuVm {
             cpus: self.cpus.load(Ordering::Relaxed),
             qemu_version: version.to_string(),
             reconnects_streams: Reconnect::of_stream(version) != Reconnect::Never,
+            has_agent: self.shared().known().has_agent,
+            user: self.user,
         }
     }
 
@@ -214,6 +232,9 @@ impl Vm for QemuVm {
             VmCommand::Resume => self.do_it(&Command::Cont),
             VmCommand::Reset => self.reset(),
             VmCommand::PowerButton => self.do_it(&Command::SystemPowerdown),
+            VmCommand::ShutDown => self.with_agent(agent::shut_down),
+            VmCommand::Freeze => self.with_agent(agent::freeze).map(drop),
+            VmCommand::Thaw => self.with_agent(agent::thaw).map(drop),
             VmCommand::Quit => self.quit(),
             VmCommand::PlugNic(nic) => self.plug_nic(nic),
             VmCommand::Unplug(VmDevice::Nic(name)) => self.unplug(nic_id(name)),
@@ -221,6 +242,10 @@ impl Vm for QemuVm {
             VmCommand::Unplug(VmDevice::Disk(name)) => self.unplug(disk_id(name)),
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
         }
+    }
+
+    fn guest(&self) -> Result<GuestFacts, VmError> {
+        self.with_agent(agent::guest_facts)
     }
 
     fn console(&self) -> Result<OwnedFd, VmError> {

@@ -2,13 +2,16 @@
 
 use std::os::fd::OwnedFd;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use suimon_contract::{
-    ApiError, ErrorBody, ErrorCode, Kind, Operation, StopVmRequest, VmConfig, libvirt_elements,
+    ApiError, ErrorBody, ErrorCode, FreezeVmRequest, Kind, Operation, StopVmRequest, VmConfig,
+    VmGuest, libvirt_elements,
 };
 use suimon_node::VmWork;
 use tokio::net::UnixStream;
@@ -34,6 +37,9 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(pause))
         .routes(routes!(resume))
         .routes(routes!(reset))
+        .routes(routes!(freeze))
+        .routes(routes!(thaw))
+        .routes(routes!(guest))
         .routes(routes!(console))
         .routes(routes!(libvirt))
 }
@@ -49,7 +55,8 @@ async fn start(
     begin(&state, &name, VmWork::Start).await
 }
 
-/// Presses the VM's power button, and waits until its guest has turned itself off.
+/// Asks the VM's guest to turn itself off, through its agent or by its power button, and waits
+/// until it has.
 #[utoipa::path(post, path = "/1.0/vms/{name}/stop", tag = "vms",
     operation_id = "stop_vm", params(("name" = String, Path)), request_body = StopVmRequest,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -58,8 +65,7 @@ async fn stop(
     InPath(name): InPath<String>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    let asked = if body.is_empty() { StopVmRequest::default() } else { request(&body)? };
-    begin(&state, &name, VmWork::Stop(asked)).await
+    begin(&state, &name, VmWork::Stop(asked(&body)?)).await
 }
 
 /// Ends the VM at once, as if its plug was pulled.
@@ -106,9 +112,49 @@ async fn reset(
     begin(&state, &name, VmWork::Reset).await
 }
 
+/// Has the guest's agent write what waits and hold writes to file systems.
+#[utoipa::path(post, path = "/1.0/vms/{name}/freeze", tag = "vms",
+    operation_id = "freeze_vm", params(("name" = String, Path)), request_body = FreezeVmRequest,
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn freeze(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Freeze(asked(&body)?)).await
+}
+
+/// Has the guest's agent let file systems be written again.
+#[utoipa::path(post, path = "/1.0/vms/{name}/thaw", tag = "vms",
+    operation_id = "thaw_vm", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn thaw(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, VmWork::Thaw).await
+}
+
+/// What is asked for, or what is usual if the body is empty.
+fn asked<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failure> {
+    if body.is_empty() { Ok(T::default()) } else { Ok(request(body)?) }
+}
+
 async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, Failure> {
     let name = name_in_path::<VmConfig>(name)?;
     state.ask(move |node| node.work_on_vm(&name, work)).await.map(accepted)
+}
+
+/// What the agent in the VM's guest tells of it, asked now. It may take some seconds.
+#[utoipa::path(get, path = "/1.0/vms/{name}/guest", tag = "vms",
+    operation_id = "vm_guest", params(("name" = String, Path)),
+    responses((status = OK, body = VmGuest), (status = "4XX", body = ErrorBody)))]
+async fn guest(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Json<VmGuest>, Failure> {
+    let name = name_in_path::<VmConfig>(&name)?;
+    state.ask(move |node| node.vm_guest(&name)).await.map(Json)
 }
 
 /// The VM's serial console: with `Upgrade: suimon-console` the connection carries the bytes of

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use suimon_ports::{
-    Vm, VmAccelerator, VmBoot, VmCommand, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity,
-    VmNotice, VmObserver, VmRunState, VmSpec,
+    GuestFacts, Vm, VmAccelerator, VmBoot, VmCommand, VmError, VmErrorKind, VmFacts, VmHost,
+    VmIdentity, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 
 use crate::VmParts;
@@ -23,8 +23,10 @@ struct World {
     running: BTreeMap<String, Guest>,
     processes: u32,
     told: Vec<String>,
-    /// The next call of this kind fails so.
+    /// The next call of this kind fails so, or each.
     refusal: Option<(&'static str, VmError)>,
+    refuses_all: bool,
+    has_agent: bool,
 }
 
 struct Guest {
@@ -48,9 +50,22 @@ impl FakeVms {
         world.folders.clear();
     }
 
-    /// The next `probe`, `prepare`, `start`, `adopt` or `tell` fails.
+    /// The next `probe`, `prepare`, `start`, `adopt`, `running`, `kill`, `guest` or `tell` fails.
     pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
-        self.world().refusal = Some((call, VmError::new(kind, text)));
+        let mut world = self.world();
+        world.refusal = Some((call, VmError::new(kind, text)));
+        world.refuses_all = false;
+    }
+
+    /// Each one fails, until another call is refused.
+    pub(crate) fn refuse_all(&self, call: &'static str, kind: VmErrorKind, text: &str) {
+        self.refuse(call, kind, text);
+        self.world().refuses_all = true;
+    }
+
+    /// Agents come up in all guests.
+    pub(crate) fn have_agents(&self) {
+        self.world().has_agent = true;
     }
 
     pub(crate) fn running(&self) -> Vec<String> {
@@ -93,10 +108,12 @@ impl FakeVms {
     }
 
     fn check(&self, call: &'static str) -> Result<(), VmError> {
-        match self.world().refusal.take_if(|(of, _)| *of == call) {
-            Some((_, error)) => Err(error),
-            None => Ok(()),
+        let mut world = self.world();
+        let refusal = world.refusal.clone().filter(|(of, _)| *of == call);
+        if !world.refuses_all && refusal.is_some() {
+            world.refusal = None;
         }
+        refusal.map_or(Ok(()), |(_, error)| Err(error))
     }
 
     fn handle(&self, name: &str) -> Box<dyn Vm> {
@@ -119,6 +136,7 @@ impl VmHost for FakeVms {
     }
 
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+        self.check("running")?;
         Ok(self.world().running.iter().map(|(name, guest)| identity(name, guest)).collect())
     }
 
@@ -165,6 +183,7 @@ impl VmHost for FakeVms {
     }
 
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
+        self.check("kill")?;
         self.world().running.remove(&identity.name).map(drop).ok_or_else(gone)
     }
 
@@ -202,6 +221,8 @@ impl Vm for FakeVm {
             cpus: guest.map_or(0, |guest| guest.cpus),
             qemu_version: "7.2".to_owned(),
             reconnects_streams: false,
+            has_agent: world.has_agent,
+            user: guest.map(|guest| guest.spec.user),
         }
     }
 
@@ -232,6 +253,11 @@ impl Vm for FakeVm {
             observer.handle_notice(notice);
         }
         Ok(())
+    }
+
+    fn guest(&self) -> Result<GuestFacts, VmError> {
+        self.host.check("guest")?;
+        Ok(GuestFacts { host_name: Some("web".to_owned()), ..GuestFacts::default() })
     }
 
     fn console(&self) -> Result<OwnedFd, VmError> {

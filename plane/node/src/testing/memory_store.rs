@@ -42,6 +42,11 @@ impl MemoryStore {
         Self { inner: Arc::new(Mutex::new(Inner { entries, ..Inner::default() })) }
     }
 
+    /// How often something was written since it was armed.
+    pub(crate) fn commits(&self) -> usize {
+        self.lock().commits
+    }
+
     pub(crate) fn keys(&self, table: &str) -> Vec<String> {
         let inner = self.lock();
         inner.entries.keys().filter(|(t, _)| t == table).map(|(_, key)| key.clone()).collect()

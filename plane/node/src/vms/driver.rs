@@ -1,27 +1,26 @@
 //! The thread that talks to one VM.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, StopVmRequest, VmConfig, VmState};
-use suimon_ports::{
-    StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState,
-};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, VmConfig, VmState};
+use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmRunState};
 
 use super::VmEntry;
 use super::entry::RunView;
+use super::finding::Lost;
+use super::freezing::Frozen;
 use super::inbox::{Ear, Heard, Message, News};
 use super::records::{StoredRun, StoredVm, save_vm};
 use super::spec::{boot, vm_spec};
+use super::stopping::Stopping;
 use super::texts;
 use super::work::VmWork;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
-/// A VM that does not answer is asked again so often.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// Resets are told at most this often: a guest decides how often there is one.
 const RESETS_EVERY: Duration = Duration::from_secs(10);
 
@@ -45,29 +44,22 @@ pub(super) struct Run {
     pub(super) stored: StoredRun,
     /// Devices that the guest was asked to let go of.
     pub(super) leaving: BTreeSet<VmDevice>,
-    /// Devices and CPUs that it could not be given or could not be freed of; not tried again.
+    /// Of these, the ones that nobody is connected to and that it is to have anew, and why.
+    pub(super) cut_off: BTreeMap<VmDevice, VmError>,
+    /// Devices and CPUs that it could not be given or could not be freed of when that was last
+    /// tried, which is at each change of what is desired.
     pub(super) refused: BTreeSet<String>,
-}
-
-/// A VM that does not answer.
-pub(super) struct Lost {
-    pub(super) stored: StoredRun,
-    pub(super) identity: VmIdentity,
-    ask_at: Instant,
-}
-
-/// A guest that was asked to turn itself off.
-pub(super) struct Stopping {
-    operation: Option<OperationHandle>,
-    until: Instant,
-    request: StopVmRequest,
+    /// Whether `stored` is what the state store has.
+    pub(super) is_written: bool,
+    /// Whether its guest's file systems are frozen.
+    pub(super) frozen: Option<Frozen>,
 }
 
 impl Driver {
     /// Drives the VM until it is told to leave it.
-    pub(super) fn drive(mut self, left: Option<(StoredRun, Option<VmIdentity>)>) {
-        if let Some((stored, identity)) = left {
-            self.find_again(stored, identity);
+    pub(super) fn drive(mut self, left: Option<StoredRun>) {
+        if let Some(stored) = left {
+            self.find_again(stored);
         }
         loop {
             match self.entry.inbox.take(self.deadline()) {
@@ -85,18 +77,18 @@ impl Driver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
+        let stopping = self.stopping.as_ref().map(Stopping::deadline);
         let lost = self.lost.as_ref().map(|lost| lost.ask_at);
-        stopping.into_iter().chain(lost).min()
+        let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
+        stopping.into_iter().chain(lost).chain(frozen).min()
     }
 
     fn handle_time(&mut self) {
         let now = Instant::now();
-        if self.stopping.as_ref().is_some_and(|stopping| stopping.until <= now) {
-            self.give_up_stopping();
-        }
+        self.look_at_stopping(now);
+        self.look_at_freeze(now);
         if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
-            self.find_again(lost.stored, Some(lost.identity));
+            self.find_again(lost.stored);
         }
     }
 
@@ -111,20 +103,24 @@ impl Driver {
             VmWork::Resume => self.tell(&VmCommand::Resume),
             VmWork::Reset => self.tell(&VmCommand::Reset),
             VmWork::Kill => self.kill(),
-            VmWork::Stop(_) => self.tell(&VmCommand::PowerButton),
+            VmWork::Stop(request) => self.ask_to_stop(request.by),
+            VmWork::Freeze(request) => self.freeze(request),
+            VmWork::Thaw => self.thaw(),
         });
-        if let (VmWork::Stop(request), Ok(())) = (work, &done) {
-            let until = Instant::now() + Duration::from_secs(request.seconds);
-            if let Some(operation) = &operation {
-                operation.step_aside();
-                operation.progress(0, 1, "wait until the guest has turned itself off");
+        match (work, operation) {
+            (VmWork::Stop(request), operation) if done.is_ok() => {
+                self.begin_stopping(request, operation);
             }
-            self.entry.view().state = VmState::Stopping;
-            self.stopping = Some(Stopping { operation, until, request });
-            return;
+            (_, Some(operation)) => operation.end(&done),
+            (_, None) => self.tell_not_done(state, &done),
         }
-        if let Some(operation) = operation {
-            operation.end(&done);
+    }
+
+    /// What the configuration wanted and was not done, where nobody waits for an answer.
+    fn tell_not_done(&self, state: VmState, done: &Result<(), ApiError>) {
+        // A start that was tried has told itself, and what runs needs none.
+        if let (VmState::Lost, Err(error)) = (state, done) {
+            self.append(texts::not_started(&self.entry, &error.message));
         }
     }
 
@@ -160,6 +156,7 @@ impl Driver {
             nics: vm.nics.iter().cloned().collect(),
             disks: vm.disks.iter().cloned().collect(),
             as_started: vm,
+            is_frozen: false,
         };
         host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
         host.probe(&spec).map_err(|error| self.told(&error))?;
@@ -174,76 +171,38 @@ impl Driver {
         let vm: Arc<dyn Vm> = host.start(&spec, ear).map_err(|error| self.told(&error))?.into();
         let identity = vm.identity();
         stored.process = Some((identity.process, identity.started));
-        self.save(Some(&stored));
+        let is_written = self.save(Some(&stored));
         self.append(texts::started(&self.entry, &identity, &vm.facts()));
-        self.take_over(vm, stored);
+        self.take_over(vm, stored, is_written);
         Ok(())
     }
 
     /// A VM runs and answers.
-    fn take_over(&mut self, vm: Arc<dyn Vm>, stored: StoredRun) {
+    pub(super) fn take_over(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
         let state = vm.facts().state;
-        let (leaving, refused) = (BTreeSet::new(), BTreeSet::new());
-        self.run = Some(Run { vm, stored, leaving, refused });
+        let (leaving, cut_off, refused) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
+        self.run = Some(Run { vm, stored, leaving, cut_off, refused, is_written, frozen });
         self.publish(in_words(state));
         // What was asked for while it was being started, or while no daemon was there.
         self.look();
     }
 
-    /// Finds a VM again that another daemon has started, or this one, and that did not answer.
-    fn find_again(&mut self, stored: StoredRun, identity: Option<VmIdentity>) {
-        let Some(identity) = identity else {
-            return self.has_ended(
-                false,
-                "it is not there any more; the host was started anew, \
-                                          or the daemon was killed while it started the VM",
-            );
-        };
-        self.runs += 1;
-        let ear: Arc<dyn VmObserver> = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
-        let adopted = self.shared.vms.parts.host.adopt(&identity, ear);
-        match adopted {
-            Ok(vm) => {
-                self.append(texts::found(&self.entry, &identity));
-                self.take_over(vm.into(), stored);
-                self.replug_cut_off();
-            }
-            Err(VmError { kind: VmErrorKind::Gone, .. }) => {
-                self.has_ended(false, "it ended while no daemon was there to see it");
-            }
-            Err(error) => {
-                let mut view = self.entry.view();
-                let is_told = view.state == VmState::Lost && view.reason.is_some();
-                (view.state, view.reason) = (VmState::Lost, Some(error.text.clone()));
-                drop(view);
-                if !is_told {
-                    self.append(texts::lost(&self.entry, &error.text));
-                }
-                self.lost = Some(Lost { stored, identity, ask_at: Instant::now() + ASK_AGAIN });
-            }
-        }
-    }
-
-    fn tell(&mut self, command: &VmCommand) -> Result<(), ApiError> {
+    pub(super) fn tell(&mut self, command: &VmCommand) -> Result<(), ApiError> {
         let Some(run) = &self.run else {
             return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
         };
         run.vm.tell(command).map_err(|error| self.told(&error))
     }
 
-    fn kill(&mut self) -> Result<(), ApiError> {
-        if let Some(run) = &self.run {
-            let killed = self.shared.vms.parts.host.kill(&run.vm.identity());
-            match killed {
-                Ok(()) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {}
-                Err(error) => return Err(self.told(&error)),
-            }
-            self.has_ended(true, "it was killed on request");
-            return Ok(());
-        }
-        // It does not answer, but its process can be ended all the same.
-        let Some(lost) = &self.lost else { return Ok(()) };
-        let killed = self.shared.vms.parts.host.kill(&lost.identity);
+    /// Ends the VM's process, also if it does not answer.
+    pub(super) fn kill(&mut self) -> Result<(), ApiError> {
+        let identity = match (&self.run, &self.lost) {
+            (Some(run), _) => Some(run.vm.identity()),
+            (None, Some(lost)) => self.identity_of(&lost.stored).map_err(|e| self.told(&e))?,
+            (None, None) => return Ok(()),
+        };
+        let killed = identity.map_or(Ok(()), |vm| self.shared.vms.parts.host.kill(&vm));
         match killed {
             Ok(()) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {
                 self.lost = None;
@@ -251,33 +210,6 @@ impl Driver {
                 Ok(())
             }
             Err(error) => Err(self.told(&error)),
-        }
-    }
-
-    /// The guest has not turned itself off in time.
-    fn give_up_stopping(&mut self) {
-        let Some(stopping) = self.stopping.take() else { return };
-        if stopping.request.force {
-            // The end of the operation comes with that of the VM.
-            self.stopping = Some(stopping);
-            if let Err(error) = self.kill() {
-                self.end_stopping(&Err(error));
-            }
-            return;
-        }
-        let text = format!(
-            "the guest has not turned itself off in {} s, and goes on; `suimon vm kill {}` ends it",
-            stopping.request.seconds, self.entry.name
-        );
-        let error = self.error(ErrorCode::HostError, &text);
-        self.publish(VmState::Running);
-        self.stopping = Some(stopping);
-        self.end_stopping(&Err(error));
-    }
-
-    fn end_stopping(&mut self, result: &Result<(), ApiError>) {
-        if let Some(operation) = self.stopping.take().and_then(|stopping| stopping.operation) {
-            operation.end(result);
         }
     }
 
@@ -289,6 +221,8 @@ impl Driver {
             return self.has_ended(is_orderly, &reason);
         }
         if news.is_reset {
+            // The guest that was frozen is not there any more.
+            self.end_freeze(false);
             let now = Instant::now();
             let is_due = self.reset_told.is_none_or(|told| now - told >= RESETS_EVERY);
             if is_due {
@@ -323,7 +257,7 @@ impl Driver {
     }
 
     /// The VM's process is gone.
-    fn has_ended(&mut self, is_orderly: bool, reason: &str) {
+    pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
         self.run = None;
         let mut view = self.entry.view();
@@ -354,6 +288,20 @@ impl Driver {
         saved.is_ok()
     }
 
+    /// Writes down what is known of the VM that runs, if it does.
+    pub(super) fn save_run(&mut self) {
+        let is_written = self.run.as_ref().is_some_and(|run| self.save(Some(&run.stored)));
+        if let Some(run) = &mut self.run {
+            run.is_written = is_written;
+        }
+    }
+
+    /// Tells what is known of it; its state is as it was.
+    pub(super) fn publish_again(&self) {
+        let state = self.entry.view().state;
+        self.publish(state);
+    }
+
     /// Tells everybody what is known of the VM that runs.
     pub(super) fn publish(&self, state: VmState) {
         let running = self.run.as_ref().map(|run| {
@@ -365,9 +313,11 @@ impl Driver {
                 accelerator: super::status::accelerator(facts.accelerator),
                 cpus: facts.cpus,
                 qemu_version: facts.qemu_version,
+                user: facts.user,
                 nics: run.stored.nics.clone(),
                 disks: run.stored.disks.clone(),
                 refused: run.refused.clone(),
+                frozen_until: run.frozen.map(|frozen| frozen.until),
                 vm: run.vm.clone(),
             }
         });
@@ -381,12 +331,12 @@ impl Driver {
         self.shared.events.append(vec![draft]);
     }
 
-    fn error(&self, code: ErrorCode, text: &str) -> ApiError {
+    pub(super) fn error(&self, code: ErrorCode, text: &str) -> ApiError {
         ApiError::new(code, text).about(self.entry.label())
     }
 
     /// A VM's refusal in the API's words.
-    fn told(&self, error: &VmError) -> ApiError {
+    pub(super) fn told(&self, error: &VmError) -> ApiError {
         let code = match error.kind {
             VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
             VmErrorKind::Running | VmErrorKind::Gone => ErrorCode::Conflict,
@@ -397,7 +347,7 @@ impl Driver {
 }
 
 /// What a VM does, in the API's words.
-const fn in_words(state: VmRunState) -> VmState {
+pub(super) const fn in_words(state: VmRunState) -> VmState {
     match state {
         VmRunState::Running => VmState::Running,
         VmRunState::Paused => VmState::Paused,

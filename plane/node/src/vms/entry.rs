@@ -1,14 +1,14 @@
 //! One VM: its inbox, and what is known of it. Written by its driver only.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use suimon_contract::{Name, VmAccelerator, VmConfig, VmState};
 use suimon_ports::Vm;
 
 use super::inbox::Inbox;
-use std::sync::Arc;
 
 /// See the module.
 pub(crate) struct VmEntry {
@@ -33,6 +33,7 @@ pub(crate) struct VmView {
 #[derive(Clone)]
 pub(crate) struct RunView {
     pub(crate) process: u32,
+    pub(crate) user: Option<u32>,
     pub(crate) started_unix_ms: u64,
     pub(crate) as_started: VmConfig,
     pub(crate) accelerator: VmAccelerator,
@@ -42,6 +43,8 @@ pub(crate) struct RunView {
     pub(crate) disks: BTreeSet<Name>,
     /// Devices and CPUs that it could not be given or be freed of.
     pub(crate) refused: BTreeSet<String>,
+    /// Until when its guest's file systems are frozen, if they are.
+    pub(crate) frozen_until: Option<Instant>,
     /// For its console, which is asked for beside the driver.
     pub(crate) vm: Arc<dyn Vm>,
 }

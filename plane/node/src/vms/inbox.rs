@@ -1,7 +1,7 @@
 //! What a VM's driver is told.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use suimon_contract::VM_DEVICES_MAX;
@@ -115,7 +115,7 @@ impl Inbox {
 
 /// Hears of one run of a VM.
 pub(crate) struct Ear {
-    pub(crate) entry: std::sync::Arc<super::VmEntry>,
+    pub(crate) entry: Arc<super::VmEntry>,
     pub(crate) run: u64,
 }
 

@@ -6,6 +6,7 @@ use suimon_contract::{HostConfig, Name};
 use suimon_ports::{VmCommand, VmDevice, VmError};
 
 use super::driver::{Driver, Run};
+use super::replugging::still_cut_off;
 use super::spec::{disk_spec, nic_spec};
 use super::texts;
 
@@ -41,49 +42,42 @@ impl Device {
     }
 }
 
+/// What a VM could not be given or be freed of, and why.
+pub(super) type Refusals = Vec<(String, VmError)>;
+
 impl Driver {
     /// Gives a VM that runs what is desired of NICs, disks and CPUs, and takes away what is not.
     pub(super) fn look(&mut self) {
         let Some(mut run) = self.run.take() else { return };
         let desired = self.shared.desired();
         if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {
+            let before = run.stored.clone();
             let nics: BTreeSet<Name> = vm.nics.iter().cloned().collect();
             let disks: BTreeSet<Name> = vm.disks.iter().cloned().collect();
+            let mut refusals = Vec::new();
             for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
-                self.take_away(&mut run, device, wanted);
-                self.give(&mut run, &desired.config, device, wanted);
+                refusals.extend(take_away(&mut run, device, wanted));
+                refusals.extend(self.give(&mut run, &desired.config, device, wanted));
             }
-            self.set_cpus(&mut run, vm.cpus);
+            refusals.extend(self.set_cpus(&run, vm.cpus));
+            refusals.extend(still_cut_off(&run));
+            self.tell_refusals(&mut run, refusals);
+            if run.stored != before || !run.is_written {
+                run.is_written = self.save(Some(&run.stored));
+            }
         }
-        self.save(Some(&run.stored));
         self.run = Some(run);
-        let state = self.entry.view().state;
-        self.publish(state);
-    }
-
-    fn take_away(&mut self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) {
-        let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
-        for name in gone {
-            let what = device.named(&name);
-            if run.leaving.contains(&what) {
-                continue;
-            }
-            match run.vm.tell(&VmCommand::Unplug(what.clone())) {
-                Ok(()) => {
-                    run.leaving.insert(what);
-                }
-                Err(error) => self.refuse(run, &what.to_string(), &error),
-            }
-        }
+        self.publish_again();
     }
 
     fn give(
-        &mut self,
+        &self,
         run: &mut Run,
         config: &HostConfig,
         device: Device,
         wanted: &BTreeSet<Name>,
-    ) {
+    ) -> Refusals {
+        let mut refusals = Vec::new();
         let new: Vec<Name> = wanted.difference(device.plugged(run)).cloned().collect();
         for name in new {
             let what = device.named(&name).to_string();
@@ -91,32 +85,35 @@ impl Driver {
             match run.vm.tell(&command) {
                 Ok(()) => {
                     device.plugged(run).insert(name);
-                    run.refused.remove(&what);
                     self.append(texts::plugged(&self.entry, &what));
                 }
-                Err(error) => self.refuse(run, &what, &error),
+                Err(error) => refusals.push((what, error)),
             }
         }
+        refusals
     }
 
-    fn set_cpus(&mut self, run: &mut Run, wanted: u16) {
+    fn set_cpus(&self, run: &Run, wanted: u16) -> Option<(String, VmError)> {
         if run.vm.facts().cpus == wanted {
-            run.refused.remove("cpus");
-            return;
+            return None;
         }
         match run.vm.tell(&VmCommand::SetCpus(wanted)) {
             Ok(()) => {
-                run.refused.remove("cpus");
                 self.append(texts::cpus(&self.entry, wanted));
+                None
             }
-            Err(error) => self.refuse(run, "cpus", &error),
+            Err(error) => Some(("cpus".to_owned(), error)),
         }
     }
 
-    /// Told once, and so from the VM's next start on.
-    pub(super) fn refuse(&self, run: &mut Run, what: &str, error: &VmError) {
-        if run.refused.insert(what.to_owned()) {
-            self.append(texts::refused(&self.entry, what, &error.text));
+    /// Tells what was not refused before as well.
+    fn tell_refusals(&self, run: &mut Run, refusals: Refusals) {
+        let before = std::mem::take(&mut run.refused);
+        for (what, error) in refusals {
+            if !before.contains(&what) {
+                self.append(texts::refused(&self.entry, &what, &error.text));
+            }
+            run.refused.insert(what);
         }
     }
 
@@ -125,18 +122,37 @@ impl Driver {
         let Some(mut run) = self.run.take() else { return };
         // A guest may let go of what it was not asked for: then it is not plugged in either.
         run.leaving.remove(device);
+        run.cut_off.remove(device);
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
             VmDevice::Disk(name) => (Device::Disk, name),
         };
         let name = name.parse::<Name>();
         if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
-            let what = device.to_string();
-            run.refused.remove(&what);
-            self.append(texts::unplugged(&self.entry, &what));
+            self.append(texts::unplugged(&self.entry, &device.to_string()));
+            run.is_written = false;
         }
         self.run = Some(run);
         // One of the same name may have been wanted again meanwhile.
         self.look();
     }
+}
+
+/// Asks the guest to let go of what is not wanted any more.
+fn take_away(run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
+    let mut refusals = Vec::new();
+    let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
+    for name in gone {
+        let what = device.named(&name);
+        if run.leaving.contains(&what) {
+            continue;
+        }
+        match run.vm.tell(&VmCommand::Unplug(what.clone())) {
+            Ok(()) => {
+                run.leaving.insert(what);
+            }
+            Err(error) => refusals.push((what.to_string(), error)),
+        }
+    }
+    refusals
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, VmConfig};
-use suimon_ports::{StateStore, StoreError, VmIdentity};
+use suimon_ports::{StateStore, StoreError};
 
 use crate::records::{StoreChange, decode, encode, scan_all};
 
@@ -36,19 +36,9 @@ pub(crate) struct StoredRun {
     pub(crate) as_started: VmConfig,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
-}
-
-impl StoredRun {
-    /// By what it is found again, with what is known to run.
-    pub(super) fn identity(&self, name: &Name, running: &[VmIdentity]) -> Option<VmIdentity> {
-        let told = running.iter().find(|vm| vm.name == name.as_str() && vm.folder == self.folder);
-        let recorded = || {
-            let (process, started) = self.process?;
-            let folder = self.folder.clone();
-            Some(VmIdentity { name: name.to_string(), folder, process, started })
-        };
-        recorded().or_else(|| told.cloned())
-    }
+    /// Whether its guest's file systems may be frozen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_frozen: bool,
 }
 
 /// All VMs that are recorded.

@@ -1,9 +1,10 @@
 //! What is observed of VMs.
 
+use std::time::Instant;
+
 use suimon_contract::{ApiError, Kind, VmAccelerator, VmConfig, VmStatus};
 use suimon_ports as ports;
 
-use super::VmEntry;
 use super::entry::RunView;
 use crate::edit::not_found;
 use crate::shared::Shared;
@@ -32,23 +33,26 @@ impl Shared {
         status.state = view.state;
         status.reason.clone_from(&view.reason);
         if let Some(run) = &view.running {
-            self.add_run(&mut status, &entry, run);
+            self.add_run(&mut status, run);
         }
         status
     }
 
-    fn add_run(&self, status: &mut VmStatus, entry: &VmEntry, run: &RunView) {
+    fn add_run(&self, status: &mut VmStatus, run: &RunView) {
         let ms = (self.clock)().saturating_sub(run.started_unix_ms);
         status.waits_for_start = waits_for_start(&run.as_started, &status.config);
         status.waits_for_start.extend(run.refused.iter().cloned());
         status.process = Some(run.process);
-        status.user = Some(entry.user);
+        status.user = run.user;
         status.uptime_s = Some(ms / 1000);
         status.accelerator = Some(run.accelerator);
         status.cpus = Some(run.cpus);
         status.nics = run.nics.iter().cloned().collect();
         status.disks = run.disks.iter().cloned().collect();
         status.qemu_version = Some(run.qemu_version.clone());
+        status.agent = Some(run.vm.facts().has_agent);
+        let left = |until: Instant| until.saturating_duration_since(Instant::now()).as_secs();
+        status.frozen_s = run.frozen_until.map(left);
     }
 }
 

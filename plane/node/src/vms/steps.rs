@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
-use suimon_ports::{StoreError, VmError};
+use suimon_ports::StoreError;
 
 use super::VmEntry;
 use super::driver::Driver;
@@ -75,11 +75,7 @@ impl Controller {
         (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))
     }
 
-    fn start_driver(
-        &self,
-        entry: &Arc<VmEntry>,
-        left: Option<(StoredRun, Option<suimon_ports::VmIdentity>)>,
-    ) -> std::io::Result<()> {
+    fn start_driver(&self, entry: &Arc<VmEntry>, left: Option<StoredRun>) -> std::io::Result<()> {
         let driver = Driver {
             shared: self.shared.clone(),
             store: self.store.clone(),
@@ -163,18 +159,8 @@ impl Controller {
     ) -> Result<(), StoreError> {
         let boot = self.shared.vms.parts.boot_id.clone();
         let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
-        let has_runs = left.iter().any(|(_, run)| run.is_some());
-        let running = if has_runs { self.shared.vms.parts.host.running() } else { Ok(Vec::new()) };
-        let running = running.unwrap_or_else(|error: VmError| {
-            tracing::warn!(%error, "it is not known which VMs run beside those recorded");
-            Vec::new()
-        });
-        for (entry, run) in left {
+        for (entry, left) in left {
             let is_wanted = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
-            let left = run.map(|run| {
-                let identity = run.identity(&entry.name, &running);
-                (run, identity)
-            });
             if left.is_some() {
                 entry.view().state = suimon_contract::VmState::Lost;
             }

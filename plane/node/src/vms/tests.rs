@@ -4,8 +4,13 @@ use suimon_contract::{
 use suimon_ports::{VmDevice, VmErrorKind, VmNotice, VmRunState};
 
 use super::VmWork;
-use crate::testing::{Harness, PATIENCE, host, name, wait_until};
+use crate::testing::{Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
+
+mod finding;
+mod freezing;
+mod legacy;
+mod stopping;
 
 fn config() -> HostConfig {
     host(
@@ -84,7 +89,8 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
     well(&harness, VmWork::Reset);
     wait_until("it is told", || !harness.events(EventKind::VmReset.id()).is_empty());
 
-    let stop = VmWork::Stop(StopVmRequest { seconds: 60, force: false });
+    let stop =
+        VmWork::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
     let operation = harness.node.work_on_vm(&name("web"), stop).unwrap();
     wait_until("the guest was asked", || state(&harness) == VmState::Stopping);
     let is_orderly = true;
@@ -101,15 +107,20 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
 fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
     let harness = harness();
     well(&harness, VmWork::Start);
-    let gently = VmWork::Stop(StopVmRequest { seconds: 1, force: false });
+    let gently =
+        VmWork::Stop(StopVmRequest { seconds: 1, force: false, ..StopVmRequest::default() });
     let operation = work(&harness, gently);
     assert_eq!(operation.state, OperationState::Failed);
     assert!(operation.error.unwrap().message.contains("suimon vm kill web"));
     assert_eq!(state(&harness), VmState::Running);
-    well(&harness, VmWork::Stop(StopVmRequest { seconds: 1, force: true }));
+    well(
+        &harness,
+        VmWork::Stop(StopVmRequest { seconds: 1, force: true, ..StopVmRequest::default() }),
+    );
     assert_eq!(state(&harness), VmState::Stopped);
     assert!(harness.vms.running().is_empty());
-    let absurd = VmWork::Stop(StopVmRequest { seconds: 0, force: false });
+    let absurd =
+        VmWork::Stop(StopVmRequest { seconds: 0, force: false, ..StopVmRequest::default() });
     let error = harness.node.work_on_vm(&name("web"), absurd).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
 }
@@ -187,6 +198,53 @@ fn nics_and_cpus_change_while_it_runs() {
     assert!(refused()[0].text.contains("no slot left"));
     let waits = || harness.node.vm("web").unwrap().waits_for_start;
     wait_until("it is seen", || waits() == ["memory_bytes", "nic/more"]);
+    // What is not wanted any more waits for nothing.
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    wait_until("it is seen", || waits() == ["memory_bytes"]);
+    assert_eq!(refused().len(), 1, "told once");
+}
+
+#[test]
+fn what_was_refused_is_tried_again_at_a_change_and_told_once() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    harness.vms.refuse_all("tell", VmErrorKind::Refused, "the machine has no slot left");
+    patch(&harness, r#"{"nics": ["web", "more"]}"#);
+    let waits = || harness.node.vm("web").unwrap().waits_for_start;
+    wait_until("it is refused", || waits() == ["nic/more"]);
+    patch(&harness, r#"{"cpus": 2}"#);
+    wait_until("it is refused", || waits() == ["cpus", "nic/more"]);
+    harness.vms.refuse("none", VmErrorKind::Refused, "");
+    patch(&harness, r#"{"autostart": true}"#);
+    wait_until("nothing waits", || waits().is_empty());
+    assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
+    let refused = harness.events(EventKind::VmDeviceRefused.id());
+    assert_eq!(refused.len(), 2, "{refused:?}");
+}
+
+#[test]
+fn a_change_that_is_no_vms_writes_nothing_of_it() {
+    let harness = harness();
+    harness.apply_well(&config());
+    let commits = || {
+        harness.store.arm(StoreFailure::Refuse(usize::MAX));
+        let edit = Edit::Nic(ResourceEdit::Patch(name("more"), br#"{"mtu": 9000}"#.to_vec()));
+        let before = harness.node.vm("web").unwrap();
+        assert_eq!(harness.change(edit).state, OperationState::Succeeded);
+        let edit = Edit::Nic(ResourceEdit::Patch(name("more"), br#"{"mtu": 1500}"#.to_vec()));
+        assert_eq!(harness.change(edit).state, OperationState::Succeeded);
+        // The driver has looked when it has done what it is told after that.
+        if before.state == VmState::Running {
+            well(&harness, VmWork::Reset);
+        }
+        harness.store.commits()
+    };
+    let stopped = commits();
+    well(&harness, VmWork::Start);
+    wait_until("it is told", || !harness.events(EventKind::VmStarted.id()).is_empty());
+    let running = commits();
+    // The reset is an event, which is written.
+    assert!(running <= stopped + 1, "{running} beside {stopped}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(super) fn started(entry: &VmEntry, identity: &VmIdentity, facts: &VmFacts) -
     let text = format!("The VM was started; {by} runs it.");
     Draft::new(EventKind::VmStarted, entry.label(), text)
         .with("process", identity.process)
-        .with("user", entry.user)
+        .with("user", facts.user.unwrap_or(entry.user))
         .with("cpus", facts.cpus)
         .with("qemu_version", &facts.qemu_version)
 }
@@ -35,7 +35,7 @@ pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Dr
     let draft = |kind, text: &str| Some(Draft::new(kind, entry.label(), text));
     match (before, now) {
         (_, VmState::Paused) => draft(EventKind::VmPaused, "The VM's CPUs stand still."),
-        (VmState::Paused, VmState::Running) => {
+        (VmState::Paused, VmState::Running | VmState::Stopping) => {
             draft(EventKind::VmResumed, "The VM's CPUs run again.")
         }
         (_, VmState::Panicked) => {
@@ -79,4 +79,27 @@ pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
     Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
         .with("device", what)
         .with("reason", reason)
+}
+
+pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> Draft {
+    let text = format!("The guest's file systems are frozen, for {seconds} s at most.");
+    Draft::new(EventKind::VmFrozen, entry.label(), text).with("seconds", seconds)
+}
+
+pub(super) fn thawed(entry: &VmEntry, is_asked_for: bool) -> Draft {
+    let text = if is_asked_for {
+        "The guest's file systems are thawed."
+    } else {
+        "The guest's file systems are thawed; nobody had asked for it in time."
+    };
+    Draft::new(EventKind::VmThawed, entry.label(), text).with("asked_for", is_asked_for)
+}
+
+pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
+    let text = format!(
+        "The guest's file systems may be frozen, and could not be thawed: {reason}. That is tried \
+         again; `suimon vm reset {}` starts the guest anew.",
+        entry.name
+    );
+    Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
 }

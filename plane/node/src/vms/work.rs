@@ -3,9 +3,10 @@
 use std::os::fd::OwnedFd;
 
 use suimon_contract::{
-    ApiError, DiskController, ErrorCode, HostConfig, Kind, Name, STOP_SECONDS_MAX, StopVmRequest,
-    VmState,
+    ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, FreezeVmRequest, HostConfig, Kind,
+    Name, STOP_SECONDS_MAX, StopVmRequest, VmGuest, VmGuestInterface, VmState,
 };
+use suimon_ports::{GuestInterface, Vm, VmError};
 
 use super::inbox::Message;
 use crate::edit::not_found;
@@ -27,6 +28,10 @@ pub enum VmWork {
     Resume,
     /// Start it anew, as a reset button does.
     Reset,
+    /// Have its guest's agent hold writes to file systems.
+    Freeze(FreezeVmRequest),
+    /// Have its guest's agent let them go on.
+    Thaw,
 }
 
 impl VmWork {
@@ -40,6 +45,8 @@ impl VmWork {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Reset => "reset",
+            Self::Freeze(_) => "freeze",
+            Self::Thaw => "thaw",
         }
     }
 
@@ -51,7 +58,7 @@ impl VmWork {
         let command = |verb: &str| format!("`suimon vm {verb} {name}`");
         let text = match (self, state) {
             (Self::Start, VmState::Stopped)
-            | (Self::Stop(_), VmState::Running)
+            | (Self::Stop(_) | Self::Freeze(_) | Self::Thaw, VmState::Running)
             | (Self::Pause, VmState::Running | VmState::Stopping)
             | (Self::Resume, VmState::Paused)
             | (Self::Reset, VmState::Running | VmState::Stopping | VmState::Panicked) => {
@@ -59,6 +66,9 @@ impl VmWork {
             }
             (Self::Kill, state) if state != VmState::Stopped && state != VmState::Starting => {
                 return Ok(());
+            }
+            (_, VmState::Lost) => {
+                format!("the VM does not answer; {} ends it", command("kill"))
             }
             (Self::Start, VmState::Paused) => {
                 format!("the VM runs and is paused; {} lets it go on", command("resume"))
@@ -69,20 +79,19 @@ impl VmWork {
             (_, VmState::Stopped) => {
                 format!("the VM does not run; {} starts it", command("start"))
             }
-            (_, VmState::Lost) => {
-                format!("the VM does not answer; {} ends it", command("kill"))
-            }
             (Self::Stop(_), VmState::Stopping) => {
                 format!("the guest was asked already; {} ends it at once", command("kill"))
             }
             (Self::Stop(_), VmState::Panicked) => {
                 format!("the guest has told of its panic; {} ends it", command("kill"))
             }
-            (Self::Stop(_) | Self::Reset, VmState::Paused) => format!(
-                "the VM is paused and hears nothing; {} lets it go on, {} ends it",
-                command("resume"),
-                command("kill")
-            ),
+            (Self::Stop(_) | Self::Reset | Self::Freeze(_) | Self::Thaw, VmState::Paused) => {
+                format!(
+                    "the VM is paused and hears nothing; {} lets it go on, {} ends it",
+                    command("resume"),
+                    command("kill")
+                )
+            }
             (_, state) => format!("the VM is {state}"),
         };
         Err(ApiError::new(ErrorCode::Conflict, text).about(format!("vm/{name}")))
@@ -96,15 +105,15 @@ impl Shared {
     /// There is no such VM, or it does not fit what it does.
     pub(crate) fn check_vm_work(&self, name: &Name, work: VmWork) -> Result<(), ApiError> {
         let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
-        if let VmWork::Stop(request) = work {
-            if !(1..=STOP_SECONDS_MAX).contains(&request.seconds) {
-                let text = format!(
-                    "must be a whole number from 1 to {STOP_SECONDS_MAX}, not {}",
-                    request.seconds
-                );
-                let error = ApiError::new(ErrorCode::InvalidValue, text);
-                return Err(error.about(entry.label()).field("seconds"));
-            }
+        let seconds = match work {
+            VmWork::Stop(request) => Some((request.seconds, STOP_SECONDS_MAX)),
+            VmWork::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
+            _ => None,
+        };
+        if let Some((seconds, most)) = seconds.filter(|(s, most)| !(1..=*most).contains(s)) {
+            let text = format!("must be a whole number from 1 to {most}, not {seconds}");
+            let error = ApiError::new(ErrorCode::InvalidValue, text);
+            return Err(error.about(entry.label()).field("seconds"));
         }
         let state = entry.view().state;
         work.check(name, state)
@@ -196,13 +205,41 @@ impl Shared {
     /// # Errors
     /// There is no such VM, it does not run, or somebody has its console.
     pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
+        self.ask_vm(name, |vm| vm.console())
+    }
+
+    /// What the agent in a VM's guest tells.
+    ///
+    /// # Errors
+    /// There is no such VM, it does not run, or no agent answers in its guest.
+    pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
+        let facts = self.ask_vm(name, |vm| vm.guest())?;
+        let interfaces = facts.interfaces.into_iter();
+        let interface = |of: GuestInterface| VmGuestInterface::new(of.name, of.mac, &of.addresses);
+        Ok(VmGuest {
+            agent_version: facts.agent_version,
+            host_name: facts.host_name,
+            system: facts.system.name,
+            kernel: facts.system.kernel,
+            machine: facts.system.machine,
+            interfaces: interfaces.map(interface).collect(),
+            frozen: facts.is_frozen,
+        })
+    }
+
+    /// Asks a VM that runs beside its driver.
+    fn ask_vm<T>(
+        &self,
+        name: &Name,
+        ask: impl FnOnce(&dyn Vm) -> Result<T, VmError>,
+    ) -> Result<T, ApiError> {
         let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
         let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
         let Some(vm) = vm else {
             let text = format!("the VM does not run; `suimon vm start {name}` starts it");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
-        let console = vm.console();
-        console.map_err(|error| ApiError::new(ErrorCode::Conflict, error.text).about(entry.label()))
+        let told = ask(vm.as_ref());
+        told.map_err(|error| ApiError::new(ErrorCode::Conflict, error.text).about(entry.label()))
     }
 }

@@ -8,6 +8,7 @@ use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 use super::folder::{Folder, Root};
 use super::launched::{Launched, RECORD};
 use super::{control_group, logs};
+use crate::agent::AGENT_SOCKET;
 use crate::host::MONITOR_SOCKET;
 use crate::vm::CONSOLE_SOCKET;
 
@@ -82,7 +83,7 @@ impl Registry {
 
 /// Removes what a VM's process leaves; its logs and its firmware's variables stay.
 pub(crate) fn clean(folder: &Folder, vm: &str) {
-    for name in [MONITOR_SOCKET, CONSOLE_SOCKET, RECORD] {
+    for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, RECORD] {
         if let Err(error) = folder.forget(name) {
             tracing::warn!(vm, name, %error, "it was not removed");
         }

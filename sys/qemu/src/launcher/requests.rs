@@ -27,9 +27,22 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
             );
             Err(VmError::new(VmErrorKind::Host, text))
         };
-        if send_message(client, &answer.unwrap_or_else(Answer::from)).is_err() {
+        let answer = answer.unwrap_or_else(Answer::from);
+        if send_message(client, &answer).is_err() {
+            give_up(starter, &answer);
             return;
         }
+    }
+}
+
+/// Nobody has heard the answer. A VM that was started runs without anybody who knows of it: a daemon
+/// that has taken the dead one's place may have asked before it was there.
+fn give_up(starter: &Starter, answer: &Answer) {
+    let Answer::Started(started) = answer else { return };
+    let vm = started.identity.name.as_str();
+    tracing::warn!(vm, "who wanted the VM is gone: it is ended again");
+    if let Err(error) = kill(starter, &started.identity) {
+        tracing::error!(vm, %error, "a VM that nobody knows of runs on");
     }
 }
 

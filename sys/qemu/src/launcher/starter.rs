@@ -16,6 +16,7 @@ use super::qemu::Qemu;
 use super::registry::{Registry, Vms, clean};
 use super::user::{Rights, open_as};
 use super::{checks, control_group};
+use crate::agent::AGENT_SOCKET;
 use crate::command_line::{Inherited, VARIABLES, command_line};
 use crate::devices::Machine;
 use crate::host::MONITOR_SOCKET;
@@ -85,6 +86,7 @@ impl Starter {
         self.copy_variables(spec, &folder)?;
         let monitor = folder.listen(MONITOR_SOCKET).map_err(in_folder)?;
         let console = folder.listen(CONSOLE_SOCKET).map_err(in_folder)?;
+        let agent = folder.listen(AGENT_SOCKET).map_err(in_folder)?;
         let log = folder.log(QEMU_LOG).map_err(in_folder)?;
         let console_log = folder.log(CONSOLE_LOG).map_err(in_folder)?;
         let group = control_group::make(&spec.name);
@@ -95,6 +97,7 @@ impl Starter {
             monitor: monitor.as_raw_fd(),
             console: console.as_raw_fd(),
             console_log: console_log.as_raw_fd(),
+            agent: agent.as_raw_fd(),
         };
         let is_kvm = machine.accelerator == VmAccelerator::Kvm;
         let child = spawn(&ChildSpec {
@@ -106,7 +109,7 @@ impl Starter {
             folder: folder.as_fd(),
             log: log.as_fd(),
             control_group: group.as_ref().ok().map(AsFd::as_fd),
-            inherited: &[inherited.monitor, inherited.console, inherited.console_log],
+            inherited: &inherited.all(),
         });
         let mut child = child.map_err(|error| {
             clean(&folder, &spec.name);

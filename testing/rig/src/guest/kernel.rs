@@ -40,7 +40,7 @@ const MODULES: &[&str] = &["virtio_pci", "virtio_net", "virtio-rng", "8021q"];
 
 /// Modules that a guest may load later, each with what it depends on.
 const MODULES_ON_DEMAND: &[&str] =
-    &["bonding", "virtio_blk", "ata_piix", "sd_mod", "nbd", "button", "evdev"];
+    &["bonding", "virtio_blk", "virtio_console", "ata_piix", "sd_mod", "nbd", "button", "evdev"];
 
 /// A module's file name and its content, uncompressed.
 pub(crate) type Module = (String, Vec<u8>);

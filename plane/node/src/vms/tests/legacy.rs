@@ -3,7 +3,7 @@
 use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, VmState};
 use suimon_ports::{VmDevice, VmDiskKind, VmNicKind, VmNotice};
 
-use super::VmWork;
+use super::super::VmWork;
 use crate::testing::{Harness, PATIENCE, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
 

@@ -1,0 +1,88 @@
+//! `disk snapshot`: what a disk has now is kept, as its guest would want to find it.
+
+use clap::Args;
+use suimon_contract::{
+    FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, Name, OperationState,
+    SnapshotDiskRequest, StoreFile, VmConfig,
+};
+
+use crate::disk::WorkFlags;
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::progress::{await_end, watch};
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SnapshotFlags {
+    #[command(flatten)]
+    work: WorkFlags,
+    /// The new file, relative to the store's path.
+    file: StoreFile,
+    /// Have the agent in the guest of the VM that has the disk write what waits, and hold writes
+    /// until the snapshot is taken: it is then what the guest's file systems are, not what they
+    /// would be after a loss of power.
+    #[arg(long, conflicts_with = "no_wait")]
+    freeze: bool,
+    /// With `--freeze`: after how long the guest goes on if nobody told it to.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "freeze",
+        default_value_t = FREEZE_SECONDS_DEFAULT,
+        value_parser = clap::value_parser!(u64).range(1..=FREEZE_SECONDS_MAX)
+    )]
+    freeze_seconds: u64,
+}
+
+impl SnapshotFlags {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        if !self.freeze {
+            return self.take(context).await;
+        }
+        let vm = self.vm(context).await?;
+        let request = FreezeVmRequest { seconds: self.freeze_seconds };
+        let frozen = watch(context, context.client.freeze_vm(&vm, &request).await?).await?;
+        if frozen.state != OperationState::Succeeded {
+            return Err(Failure::Operation(Box::new(frozen)));
+        }
+        let taken = self.take(context).await;
+        let was_frozen = context.client.show::<VmConfig>(&vm).await.map(|vm| vm.frozen_s);
+        let thawed = match context.client.thaw_vm(&vm).await {
+            Ok(operation) => watch(context, operation).await,
+            Err(error) => Err(error.into()),
+        };
+        taken?;
+        let thawed = thawed?;
+        if thawed.state != OperationState::Succeeded {
+            return Err(Failure::Operation(Box::new(thawed)));
+        }
+        if was_frozen?.is_none_or(|left| left == 0) {
+            let text = format!(
+                "the guest went on after {} s, before the snapshot was taken: the snapshot is what \
+                 a loss of power would leave; take another with more --freeze-seconds",
+                self.freeze_seconds
+            );
+            return Err(Failure::Usage(text));
+        }
+        Ok(())
+    }
+
+    async fn take(&self, context: &Context) -> Result<(), Failure> {
+        let request = SnapshotDiskRequest { file: self.file.clone() };
+        let operation = context.client.snapshot_disk(&self.work.name, &request).await?;
+        await_end(context, operation, self.work.no_wait).await
+    }
+
+    /// The VM that has the disk now.
+    async fn vm(&self, context: &Context) -> Result<Name, Failure> {
+        let vms = context.client.list::<VmConfig>().await?;
+        let vm = vms.into_iter().find(|vm| vm.disks.contains(&self.work.name));
+        vm.map(|vm| vm.config.name).ok_or_else(|| {
+            let disk = &self.work.name;
+            let text = format!(
+                "no VM that runs has the disk {disk}: there is no guest to be frozen; leave out \
+                 --freeze"
+            );
+            Failure::Usage(text)
+        })
+    }
+}

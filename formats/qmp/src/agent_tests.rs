@@ -1,0 +1,127 @@
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn answers(command: AgentCommand, pieces: &[&[u8]]) -> Vec<Result<Value, AgentError>> {
+    let mut reader = AgentReader::new();
+    let mut answers = Vec::new();
+    for piece in pieces {
+        reader.handle_bytes(piece);
+        loop {
+            match reader.poll_answer(command) {
+                Ok(None) => break,
+                Ok(Some(value)) => answers.push(Ok(value)),
+                Err(error) => {
+                    answers.push(Err(error));
+                    break;
+                }
+            }
+        }
+    }
+    answers
+}
+
+#[test]
+fn what_was_left_by_somebody_else_is_passed_over() {
+    let left = b"{\"return\": {\"version\": \"1\"}}\n\xff{\"return\": 1}\n\xff{\"return\": 7}\n";
+    assert_eq!(answers(AgentCommand::Sync(7), &[left]), [Ok(json!(7))]);
+    let pieces: Vec<&[u8]> = left.chunks(5).collect();
+    let answers = answers(AgentCommand::Sync(7), &pieces);
+    assert_eq!(answers.last(), Some(&Ok(json!(7))));
+}
+
+#[test]
+fn commands_are_lines_and_a_sync_clears_the_agents_ear() {
+    let sync = AgentCommand::Sync(7).bytes();
+    assert_eq!(sync[0], 0xff);
+    let command: Value = serde_json::from_slice(&sync[1..]).unwrap();
+    assert_eq!(command, json!({ "execute": "guest-sync-delimited", "arguments": { "id": 7 } }));
+    assert_eq!(AgentCommand::Thaw.bytes(), b"{\"execute\":\"guest-fsfreeze-thaw\"}\n");
+}
+
+#[test]
+fn a_refusal_and_nonsense_are_told_apart() {
+    let refusal =
+        b"\xff{\"error\": {\"class\": \"CommandNotFound\", \"desc\": \"no \\u001b[2J\"}}\n";
+    let text = "no \u{fffd}[2J".to_owned();
+    let command = "guest-fsfreeze-freeze";
+    assert_eq!(
+        answers(AgentCommand::Freeze, &[refusal]),
+        [Err(AgentError::Refused { command, text })]
+    );
+    for line in ["{}", "[]", "x", "{\"return\""] {
+        let bytes = format!("{line}\n");
+        let said = answers(AgentCommand::Freeze, &[b"\xff", bytes.as_bytes()]);
+        assert!(matches!(said[..], [Err(AgentError::Nonsense { .. })]), "{line}: {said:?}");
+    }
+    let long = vec![b' '; AGENT_LINE_BYTES_MAX];
+    assert!(answers(AgentCommand::Freeze, &[b"\xff", &long])[0].is_err());
+}
+
+#[test]
+fn interfaces_that_make_no_sense_are_left_out() {
+    let said = json!([
+        { "name": "lo", "ip-addresses": [
+            { "ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8 },
+            { "ip-address": "127.0.0.1", "prefix": 33 },
+            { "ip-address": "here", "prefix": 8 },
+        ] },
+        { "name": "eth0", "hardware-address": "52:54:00:78:00:01", "ip-addresses": [
+            { "ip-address": "fe80::1", "ip-address-type": "ipv6", "prefix": 64 },
+        ] },
+        { "name": "eth1", "hardware-address": "52:54:00:78:00:01:02" },
+        { "hardware-address": "52:54:00:78:00:01" },
+        7,
+    ]);
+    let local: IpAddr = "127.0.0.1".parse().unwrap();
+    let link: IpAddr = "fe80::1".parse().unwrap();
+    let found = agent_interfaces(&said);
+    let shown: Vec<_> =
+        found.iter().map(|i| (i.name.as_str(), i.mac.is_some(), i.addresses.as_slice())).collect();
+    assert_eq!(
+        shown,
+        [("lo", false, &[(local, 8)][..]), ("eth0", true, &[(link, 64)]), ("eth1", false, &[])]
+    );
+    assert!(agent_interfaces(&json!({})).is_empty());
+    let many: Vec<Value> = (0..1000).map(|n| json!({ "name": format!("e{n}") })).collect();
+    assert_eq!(agent_interfaces(&json!(many)).len(), AGENT_INTERFACES_MAX);
+}
+
+#[test]
+fn texts_of_a_guest_are_fit_to_be_shown() {
+    let system = agent_system(&json!({ "pretty-name": "a\u{1b}]0;x\u{7}\u{202e}b", "machine": 7 }));
+    assert_eq!(system.name.as_deref(), Some("a\u{fffd}]0;x\u{fffd}\u{fffd}b"));
+    assert_eq!((system.kernel, system.machine), (None, None));
+    let long = agent_host_name(&json!({ "host-name": "x".repeat(1000) })).unwrap();
+    assert_eq!(long.len(), AGENT_TEXT_CHARS_MAX);
+    assert_eq!(agent_is_frozen(&json!("frozen")), Ok(true));
+    assert!(agent_is_frozen(&json!("warm")).is_err());
+    assert_eq!(agent_count(AgentCommand::Thaw, &json!(2)), Ok(2));
+    assert!(agent_count(AgentCommand::Thaw, &json!(-1)).is_err());
+}
+
+proptest! {
+    /// Whatever a guest sends: no panic, and the pieces it comes in change nothing.
+    #[test]
+    fn any_bytes_give_answers_or_errors(
+        bytes in prop::collection::vec(
+            prop_oneof![any::<u8>(), Just(b'\n'), Just(b'{'), Just(b'"'), Just(b'}')], 0..200),
+        cuts in prop::collection::vec(0_usize..200, 0..8),
+    ) {
+        let whole = [b"\xff".as_slice(), &bytes.iter().map(|b| b & 0x7f).collect::<Vec<_>>()].concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < whole.len()).collect();
+        cuts.extend([0, whole.len()]);
+        cuts.sort_unstable();
+        let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
+        let at_once = answers(AgentCommand::Info, &[&whole]);
+        let until = at_once.iter().position(Result::is_err).map_or(at_once.len(), |at| at + 1);
+        let in_pieces = answers(AgentCommand::Info, &pieces);
+        prop_assert_eq!(&at_once[..until], &in_pieces[..until.min(in_pieces.len())]);
+        for value in at_once.into_iter().flatten() {
+            let _ = (agent_version(&value), agent_system(&value), agent_interfaces(&value));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A VM that runs, or did, and of which this daemon holds nothing yet.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::VmState;
+use suimon_ports::{VmError, VmErrorKind, VmIdentity, VmObserver};
+
+use super::driver::Driver;
+use super::inbox::Ear;
+use super::records::StoredRun;
+use super::texts;
+
+/// A VM that does not answer is asked again so often.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// A VM that does not answer, or of which it cannot be told whether it runs.
+pub(super) struct Lost {
+    pub(super) stored: StoredRun,
+    pub(super) ask_at: Instant,
+}
+
+impl Driver {
+    /// Finds a VM again that another daemon has started, or this one, and that did not answer.
+    pub(super) fn find_again(&mut self, stored: StoredRun) {
+        self.runs += 1;
+        let ear: Arc<dyn VmObserver> = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
+        let adopted = self.identity_of(&stored).and_then(|identity| {
+            let Some(identity) = identity else {
+                let text = "the daemon was killed while it started it";
+                return Err(VmError::new(VmErrorKind::Gone, text));
+            };
+            let vm = self.shared.vms.parts.host.adopt(&identity, ear);
+            vm.map(|vm| (vm, identity)).map_err(|error| match error.kind {
+                VmErrorKind::Gone => {
+                    let text = "it ended while no daemon was there to see it";
+                    VmError::new(VmErrorKind::Gone, text)
+                }
+                _ => error,
+            })
+        });
+        match adopted {
+            Ok((vm, identity)) => {
+                self.append(texts::found(&self.entry, &identity));
+                let process = Some((identity.process, identity.started));
+                let is_written = stored.process == process;
+                self.take_over(vm.into(), StoredRun { process, ..stored }, is_written);
+                self.replug_cut_off();
+            }
+            Err(error) if error.kind == VmErrorKind::Gone => self.has_ended(false, &error.text),
+            Err(error) => self.lose(stored, error),
+        }
+    }
+
+    /// By what a VM is found again; `None` if it does not run.
+    ///
+    /// # Errors
+    /// It is not recorded, and what runs cannot be told.
+    pub(super) fn identity_of(&self, stored: &StoredRun) -> Result<Option<VmIdentity>, VmError> {
+        let name = self.entry.name.as_str();
+        if let Some((process, started)) = stored.process {
+            let folder = stored.folder.clone();
+            return Ok(Some(VmIdentity { name: name.to_owned(), folder, process, started }));
+        }
+        let running = self.shared.vms.parts.host.running()?;
+        Ok(running.into_iter().find(|vm| vm.name == name && vm.folder == stored.folder))
+    }
+
+    fn lose(&mut self, stored: StoredRun, error: VmError) {
+        let mut view = self.entry.view();
+        let is_told = view.state == VmState::Lost && view.reason.is_some();
+        view.state = VmState::Lost;
+        let reason = view.reason.insert(error.text).clone();
+        drop(view);
+        if !is_told {
+            self.append(texts::lost(&self.entry, &reason));
+        }
+        self.lost = Some(Lost { stored, ask_at: Instant::now() + ASK_AGAIN });
+    }
+}

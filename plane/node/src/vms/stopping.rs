@@ -1,0 +1,102 @@
+//! A guest that was asked to turn itself off, until it has, or until nobody waits any more.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, StopBy, StopVmRequest, VmState};
+use suimon_ports::VmCommand;
+
+use super::driver::{Driver, in_words};
+use crate::operations::OperationHandle;
+
+/// Whether somebody has cancelled the operation is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// See the module.
+pub(super) struct Stopping {
+    operation: Option<OperationHandle>,
+    until: Instant,
+    request: StopVmRequest,
+}
+
+impl Stopping {
+    /// When it is to be looked at.
+    pub(super) fn deadline(&self) -> Instant {
+        match &self.operation {
+            Some(_) => self.until.min(Instant::now() + LOOK_EVERY),
+            None => self.until,
+        }
+    }
+}
+
+impl Driver {
+    /// Asks the guest to turn itself off.
+    pub(super) fn ask_to_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
+        let has_agent = self.run.as_ref().is_some_and(|run| run.vm.facts().has_agent);
+        match by {
+            StopBy::Agent => return self.tell(&VmCommand::ShutDown),
+            StopBy::Auto if has_agent => match self.tell(&VmCommand::ShutDown) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    tracing::info!(vm = %self.entry.name, %error, "its power button is pressed");
+                }
+            },
+            StopBy::Auto | StopBy::PowerButton => {}
+        }
+        self.tell(&VmCommand::PowerButton)
+    }
+
+    /// The guest was asked.
+    pub(super) fn begin_stopping(
+        &mut self,
+        request: StopVmRequest,
+        operation: Option<OperationHandle>,
+    ) {
+        if let Some(operation) = &operation {
+            operation.progress(0, 1, "wait until the guest has turned itself off");
+        }
+        let until = Instant::now() + Duration::from_secs(request.seconds);
+        self.stopping = Some(Stopping { operation, until, request });
+        self.publish(VmState::Stopping);
+    }
+
+    /// Whether it is given up: it was cancelled, or its time is over.
+    pub(super) fn look_at_stopping(&mut self, now: Instant) {
+        let Some(stopping) = &self.stopping else { return };
+        let request = stopping.request;
+        if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {
+            let text = "nobody waits for the guest to turn itself off any more; it was asked to, \
+                        and may still do so";
+            return self.go_on(self.error(ErrorCode::Cancelled, text));
+        }
+        if stopping.until > now {
+            return;
+        }
+        if request.force {
+            // With the VM's end comes that of the operation.
+            if let Err(error) = self.kill() {
+                self.go_on(error);
+            }
+            return;
+        }
+        let text = format!(
+            "the guest has not turned itself off in {} s, and goes on; `suimon vm kill {}` ends it",
+            request.seconds, self.entry.name
+        );
+        self.go_on(self.error(ErrorCode::HostError, &text));
+    }
+
+    fn go_on(&mut self, error: ApiError) {
+        if let Some(run) = &self.run {
+            let state = in_words(run.vm.facts().state);
+            self.publish(state);
+        }
+        self.end_stopping(&Err(error));
+    }
+
+    /// It has ended, or is given up.
+    pub(super) fn end_stopping(&mut self, result: &Result<(), ApiError>) {
+        if let Some(operation) = self.stopping.take().and_then(|stopping| stopping.operation) {
+            operation.end(result);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use suimon_contract::{EventKind, VmState};
+use suimon_ports::{StateStore, VmErrorKind};
+
+use super::super::records::{VMS, load_vms, save_vm};
+use super::{VmWork, harness, patch, refusal, state, well};
+use crate::testing::{FakeVms, Harness, MemoryStore, wait_until};
+
+/// What a daemon leaves that was killed when it had told the launcher to start the VM.
+fn forget_process(store: &MemoryStore) {
+    let (name, mut vm) = load_vms(store).unwrap().remove(0);
+    vm.run.as_mut().unwrap().process = None;
+    let change = save_vm(&name, &vm).unwrap();
+    store.commit(&[change]).unwrap();
+}
+
+fn killed_while_starting() -> (Harness, FakeVms, MemoryStore) {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let (vms, store) = (harness.vms.clone(), harness.store.surviving());
+    forget_process(&store);
+    vms.forget_observers();
+    (harness, vms, store)
+}
+
+#[test]
+fn a_vm_whose_process_was_not_written_down_is_found_by_its_name() {
+    let (before, vms, store) = killed_while_starting();
+    let (_, devices) = before.kill();
+    let harness = Harness::with_vms(store, devices, vms);
+    wait_until("it was found", || state(&harness) == VmState::Running);
+    wait_until("it is written down", || {
+        let stored = String::from_utf8(harness.store.read(VMS, "web").unwrap().unwrap()).unwrap();
+        stored.contains("process")
+    });
+}
+
+#[test]
+fn a_vm_is_not_given_up_because_nobody_can_tell_what_runs() {
+    let (before, vms, store) = killed_while_starting();
+    let (_, devices) = before.kill();
+    vms.refuse_all("running", VmErrorKind::Host, "the launcher of VMs is not there");
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    wait_until("it is lost", || harness.events(EventKind::VmLost.id()).len() == 1);
+    assert_eq!(state(&harness), VmState::Lost);
+    assert!(refusal(&harness, VmWork::Start).contains("does not answer"));
+    vms.refuse("none", VmErrorKind::Host, "");
+    wait_until("it was found", || state(&harness) == VmState::Running);
+    assert_eq!(harness.events(EventKind::VmFound.id()).len(), 1);
+    assert!(harness.events(EventKind::VmFailed.id()).is_empty());
+}
+
+#[test]
+fn a_vm_that_was_never_started_is_told() {
+    let (before, vms, store) = killed_while_starting();
+    let (_, devices) = before.kill();
+    vms.reboot("");
+    let harness = Harness::with_vms(store, devices, vms);
+    wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
+    let reason = harness.node.vm("web").unwrap().reason.unwrap();
+    assert_eq!(reason, "the daemon was killed while it started it");
+}
+
+#[test]
+fn a_vm_that_is_to_start_with_the_host_and_does_not_answer_is_told() {
+    let first = harness();
+    patch(&first, r#"{"autostart": true}"#);
+    well(&first, VmWork::Start);
+    let vms = first.vms.clone();
+    vms.forget_observers();
+    let (store, devices) = first.kill();
+    store.commit(&[("host", "boot".to_owned(), Some(b"earlier".to_vec()))]).unwrap();
+    vms.refuse_all("adopt", VmErrorKind::Silent, "it has not answered in 10 s");
+    let harness = Harness::with_vms(store, devices, vms);
+    let failed = || harness.events(EventKind::VmFailed.id());
+    wait_until("it is told", || failed().len() == 1);
+    assert!(failed()[0].text.contains("suimon vm kill web"), "{:?}", failed());
+    assert_eq!(harness.node.vm("web").unwrap().state, VmState::Lost);
+}

@@ -1,0 +1,119 @@
+use suimon_contract::{ErrorCode, EventKind, FreezeVmRequest, OperationState, StopVmRequest};
+use suimon_ports::{VmErrorKind, VmNotice};
+
+use super::{VmWork, harness, refusal, well, work};
+use crate::testing::{Harness, name, wait_until};
+
+const FREEZE: VmWork = VmWork::Freeze(FreezeVmRequest { seconds: 600 });
+
+fn frozen(harness: &Harness) -> bool {
+    harness.node.vm("web").unwrap().frozen_s.is_some()
+}
+
+#[test]
+fn a_guest_is_frozen_and_thawed() {
+    let harness = harness();
+    assert!(refusal(&harness, FREEZE).contains("suimon vm start web"));
+    well(&harness, VmWork::Start);
+    well(&harness, FREEZE);
+    assert!(harness.node.vm("web").unwrap().frozen_s.unwrap() > 590);
+    let again = work(&harness, FREEZE).error.unwrap();
+    assert!(again.message.contains("suimon vm thaw web"), "{again}");
+    well(&harness, VmWork::Thaw);
+    assert!(!frozen(&harness));
+    assert_eq!(harness.vms.told(), ["web Freeze", "web Thaw"]);
+    assert_eq!(harness.events(EventKind::VmFrozen.id()).len(), 1);
+    let thawed = harness.events(EventKind::VmThawed.id());
+    assert_eq!(thawed.len(), 1);
+    let too_long = VmWork::Freeze(FreezeVmRequest { seconds: 601 });
+    let error = harness.node.work_on_vm(&name("web"), too_long).unwrap_err();
+    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
+}
+
+#[test]
+fn nobody_has_to_thaw_a_guest() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    well(&harness, VmWork::Freeze(FreezeVmRequest { seconds: 1 }));
+    wait_until("it is thawed", || !frozen(&harness));
+    assert!(harness.events(EventKind::VmThawed.id())[0].text.contains("nobody had asked"));
+    // One that is started anew is another guest.
+    well(&harness, FREEZE);
+    harness.vms.guest("web", VmNotice::Reset);
+    wait_until("it is not frozen", || !frozen(&harness));
+    assert_eq!(harness.vms.told().last().unwrap(), "web Freeze");
+}
+
+#[test]
+fn the_next_daemon_thaws_what_this_one_has_frozen() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    well(&harness, FREEZE);
+    let vms = harness.vms.clone();
+    vms.forget_observers();
+    let (store, devices) = harness.kill();
+    vms.refuse("tell", VmErrorKind::Silent, "the guest's agent does not answer");
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    wait_until("it is told", || harness.events(EventKind::VmNotThawed.id()).len() == 1);
+    assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|left| left <= 5), Some(true));
+    // And tried again.
+    wait_until("it is thawed", || !frozen(&harness));
+    assert_eq!(vms.told().last().unwrap(), "web Thaw");
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    wait_until("it was found", || !harness.events(EventKind::VmFound.id()).is_empty());
+    assert!(!frozen(&harness));
+}
+
+#[test]
+fn a_freeze_that_fails_leaves_nothing_frozen() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    harness.vms.refuse("tell", VmErrorKind::Refused, "no agent runs in the guest");
+    let operation = work(&harness, FREEZE);
+    assert_eq!(operation.error.unwrap().message, "no agent runs in the guest");
+    assert!(!frozen(&harness) && harness.vms.told().is_empty());
+    // One that was not answered may have been heard.
+    harness.vms.refuse("tell", VmErrorKind::Silent, "it does not answer");
+    assert_eq!(work(&harness, FREEZE).state, OperationState::Failed);
+    wait_until("it is thawed", || harness.vms.told() == ["web Thaw"]);
+    assert!(harness.events(EventKind::VmFrozen.id()).is_empty());
+}
+
+#[test]
+fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    harness.vms.have_agents();
+    let by = |by| VmWork::Stop(StopVmRequest { seconds: 1, by, ..StopVmRequest::default() });
+    for (way, told) in [
+        (suimon_contract::StopBy::Auto, "web ShutDown"),
+        (suimon_contract::StopBy::Agent, "web ShutDown"),
+        (suimon_contract::StopBy::PowerButton, "web PowerButton"),
+    ] {
+        assert_eq!(work(&harness, by(way)).state, OperationState::Failed);
+        assert_eq!(harness.vms.told().last().unwrap(), told);
+    }
+    // An agent that does not do it is not all there is.
+    harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
+    work(&harness, by(suimon_contract::StopBy::Auto));
+    assert_eq!(harness.vms.told().last().unwrap(), "web PowerButton");
+    harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
+    let operation = work(&harness, by(suimon_contract::StopBy::Agent));
+    assert_eq!(operation.error.unwrap().message, "not allowed");
+}
+
+#[test]
+fn a_guest_tells_of_itself() {
+    let harness = harness();
+    assert!(harness.node.vm_guest(&name("web")).unwrap_err().message.contains("does not run"));
+    well(&harness, VmWork::Start);
+    let guest = harness.node.vm_guest(&name("web")).unwrap();
+    assert_eq!(guest.host_name.as_deref(), Some("web"));
+    harness.vms.refuse("guest", VmErrorKind::Refused, "no agent runs in the guest");
+    let error = harness.node.vm_guest(&name("web")).unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::Conflict, "no agent runs in the guest")
+    );
+}

@@ -1,0 +1,115 @@
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::thread::JoinHandle;
+
+use super::*;
+
+/// A guest whose agent is this.
+fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir, JoinHandle<()>) {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
+    let thread = std::thread::spawn(move || {
+        agent(listener.accept().unwrap().0);
+    });
+    (folder, thread)
+}
+
+fn line(client: &mut UnixStream) -> Option<Value> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        if client.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        match byte[0] {
+            b'\n' => return serde_json::from_slice(&line).ok(),
+            0xff => {}
+            byte => line.push(byte),
+        }
+    }
+}
+
+/// An agent that repeats the number and answers commands so.
+fn honest(mut client: UnixStream, answer: impl Fn(&str) -> Option<&'static str>) {
+    while let Some(command) = line(&mut client) {
+        let name = command["execute"].as_str().unwrap();
+        if name == "guest-sync-delimited" {
+            let id = &command["arguments"]["id"];
+            // What somebody was told before comes first.
+            client.write_all(b"{\"return\": 7}\n\xff").unwrap();
+            client.write_all(format!("{{\"return\": {id}}}\n").as_bytes()).unwrap();
+        } else if let Some(text) = answer(name) {
+            client.write_all(text.as_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_agent_tells_what_it_knows() {
+    let (folder, thread) = guest(|client| {
+        honest(client, |command| {
+            Some(match command {
+                "guest-info" => "{\"return\": {\"version\": \"7.2.22\"}}\n",
+                "guest-fsfreeze-status" => "{\"return\": \"frozen\"}\n",
+                "guest-get-host-name" => "{\"return\": {\"host-name\": \"web\"}}\n",
+                _ => "{\"error\": {\"class\": \"GenericError\", \"desc\": \"disabled\"}}\n",
+            })
+        });
+    });
+    let facts = guest_facts(folder.path()).unwrap();
+    let expected = GuestFacts {
+        agent_version: Some("7.2.22".to_owned()),
+        host_name: Some("web".to_owned()),
+        is_frozen: true,
+        ..GuestFacts::default()
+    };
+    assert_eq!(facts, expected);
+    thread.join().unwrap();
+}
+
+#[test]
+fn freezing_counts_and_turning_off_needs_no_answer() {
+    let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
+    assert_eq!(freeze(folder.path()).unwrap(), 3);
+    let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
+    assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Refused);
+    let (folder, _) = guest(|client| honest(client, |_| None));
+    shut_down(folder.path()).unwrap();
+    let (folder, _) = guest(|client| {
+        honest(client, |_| Some("{\"error\": {\"desc\": \"not allowed\"}}\n"));
+    });
+    assert!(shut_down(folder.path()).unwrap_err().text.contains("not allowed"));
+}
+
+/// Whatever a guest does, who asks has an answer in the time that was set.
+#[test]
+fn a_guest_cannot_keep_who_asks() {
+    let began = Instant::now();
+    let limit = Duration::from_millis(300);
+    // It says nothing; it says other numbers without end; it says a line without end, slowly.
+    let silent = guest(|mut client| while line(&mut client).is_some() {});
+    let strange = guest(|mut client| while client.write_all(b"\xff{\"return\": 1}\n").is_ok() {});
+    let slow = guest(|mut client| {
+        while client.write_all(b"\xff ").is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    for (folder, _) in [silent, strange, slow] {
+        let error = Conversation::begin(folder.path(), limit).unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
+    }
+    let (folder, _) = guest(|mut client| {
+        let endless = vec![b'x'; 1 << 20];
+        let _ = client.write_all(b"\xff").and_then(|()| client.write_all(&endless));
+    });
+    let error = Conversation::begin(folder.path(), limit).unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_vm_without_the_line_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = guest_facts(folder.path()).unwrap_err();
+    assert!(error.text.contains("next start"), "{error}");
+}

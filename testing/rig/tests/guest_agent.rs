@@ -1,0 +1,165 @@
+//! The agent in a real guest, QEMU's own: what it tells, how it turns the guest off, and that a
+//! snapshot with its help is what the guest's file systems are.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Daemon, HostedGuest, HostedVms, Rig, run, system_program, until};
+
+const GUEST: &str = "10.79.0.9/24";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts the agent on the port that has its name, and gives it the program by which it turns a
+/// guest off.
+const START_AGENT: &str = "mkdir -p /sbin /var/log; \
+    printf '#!/bin/sh\\npoweroff -f\\n' >/sbin/shutdown; chmod +x /sbin/shutdown; \
+    port=$(grep -lx org.qemu.guest_agent.0 /sys/class/virtio-ports/*/name); \
+    qemu-ga -m virtio-serial -p /dev/$(basename $(dirname $port)) -t /tmp -f /tmp/agent.pid \
+    -l /tmp/agent.log >/dev/null 2>&1 &";
+
+/// A host with a VM that has a NIC, a disk and an agent.
+struct Site {
+    daemon: Daemon,
+    vms: HostedVms,
+    rig: Rig,
+}
+
+impl Site {
+    fn new() -> Self {
+        let rig = Rig::new().unwrap();
+        let programs = ["qemu-ga", "mkfs.ext4"].map(|name| system_program(name).unwrap());
+        let vms = HostedVms::with(&rig, &programs).unwrap();
+        let store = rig.path("store");
+        fs::create_dir_all(&store).unwrap();
+        let text = format!(
+            "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
+             [[store]]\nname = \"s\"\npath = \"{store}\"\n[[nic]]\nname = \"web\"\n\
+             switch = \"lan\"\nbackend = \"vhost-user\"\nmac = \"52:54:00:79:00:01\"\n\
+             [[disk]]\nname = \"web\"\nstore = \"s\"\nformat = \"vhdx\"\nsize_bytes = 67108864\n\
+             nbd = {{ socket = \"{}\" }}\n{}",
+            vms.folder(),
+            rig.path("nbd.sock"),
+            vms.table("web", "nics = [\"web\"]\ndisks = [\"web\"]")
+        );
+        let daemon = Daemon::start(&rig, &text).unwrap();
+        Self { daemon, vms, rig }
+    }
+
+    fn show(&self) -> Value {
+        self.daemon.json(&["vm", "show", "web"]).unwrap()
+    }
+
+    /// What a command says that is to fail.
+    fn refusal(&self, words: &[&str]) -> String {
+        let output = self.daemon.cli(words).unwrap();
+        assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+        output.stderr
+    }
+
+    /// A guest with an agent, and an ext4 on its disk at `/mnt`.
+    fn start(&self) -> HostedGuest {
+        let mut guest = self.vms.start(&self.daemon, "web").unwrap();
+        guest.load("virtio_blk", "").unwrap();
+        assert_eq!(self.show()["agent"], false);
+        assert!(self.refusal(&["vm", "guest", "web"]).contains("qemu-guest-agent"));
+        guest.load("virtio_console", "").unwrap();
+        guest.run(START_AGENT).unwrap();
+        until("the agent to be there", PATIENCE, || Ok(self.show()["agent"] == true)).unwrap();
+        guest.run("mkfs.ext4 -q /dev/vda && mkdir /mnt && mount -t ext4 /dev/vda /mnt").unwrap();
+        guest
+    }
+}
+
+/// What `dumpe2fs` says of the file system in a file.
+fn file_system(raw: &str) -> String {
+    run(&["dumpe2fs", "-h", raw]).unwrap()
+}
+
+#[test]
+fn an_agent_tells_of_its_guest_and_turns_it_off() {
+    let site = Site::new();
+    let mut guest = site.start();
+    guest.address("eth0", GUEST).unwrap();
+    guest.run("hostname web-guest").unwrap();
+    let told = site.daemon.json(&["vm", "guest", "web"]).unwrap();
+    assert_eq!(told["host_name"], "web-guest");
+    assert_eq!(told["kernel"], guest.run("uname -r").unwrap());
+    let interfaces = told["interfaces"].as_array().unwrap();
+    let nic = interfaces.iter().find(|found| found["name"] == "eth0").unwrap();
+    assert_eq!(nic["mac"], "52:54:00:79:00:01");
+    assert!(nic["addresses"].as_array().unwrap().contains(&GUEST.into()), "{nic}");
+    let shown = site.daemon.ok(&["vm", "guest", "web"]).unwrap();
+    assert!(shown.contains("web-guest") && shown.contains(GUEST), "{shown}");
+
+    // Without modules for its power button, this guest hears its agent only.
+    site.daemon.ok(&["vm", "stop", "web", "--by", "agent", "--seconds", "60"]).unwrap();
+    assert_eq!(site.show()["state"], "stopped");
+    assert_eq!(site.show()["reason"], Value::Null, "it is as it should be");
+}
+
+#[test]
+fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
+    let mut site = Site::new();
+    let mut guest = site.start();
+    let write = |guest: &mut HostedGuest| {
+        guest
+            .run("rm -f /tmp/done; (echo x >/mnt/new; sync; touch /tmp/done) >/dev/null &")
+            .unwrap();
+    };
+    let wrote =
+        |guest: &mut HostedGuest| guest.run_any("[ -e /tmp/done ]", PATIENCE).unwrap().is_ok();
+    site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
+    assert!(site.show()["frozen_s"].as_u64().unwrap() > 500);
+    let told = site.daemon.json(&["vm", "guest", "web"]).unwrap();
+    assert_eq!(told["frozen"], true);
+    write(&mut guest);
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(!wrote(&mut guest), "a guest that is frozen has written");
+    site.daemon.ok(&["vm", "thaw", "web"]).unwrap();
+    until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
+
+    // Nobody is there to thaw it in time: the next daemon does.
+    site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
+    write(&mut guest);
+    site.daemon.kill();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!wrote(&mut guest));
+    site.daemon.restart(&site.rig).unwrap();
+    until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
+    until("that to be shown", PATIENCE, || Ok(site.show()["frozen_s"].is_null())).unwrap();
+
+    // And by itself.
+    site.daemon.ok(&["vm", "freeze", "web", "--seconds", "1"]).unwrap();
+    write(&mut guest);
+    until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
+}
+
+#[test]
+fn a_snapshot_of_a_guest_that_was_frozen_needs_no_recovery() {
+    let site = Site::new();
+    let mut guest = site.start();
+    // A file system in use says of itself that it would have to be recovered.
+    guest.run("sync").unwrap();
+    let raw = site.rig.path("raw");
+    let uri = format!("nbd+unix:///web?socket={}", site.rig.path("nbd.sock"));
+    run(&["nbdcopy", &uri, &raw]).unwrap();
+    assert!(file_system(&raw).contains("needs_recovery"), "{}", file_system(&raw));
+    // Written and not yet on the disk, as a guest's writes are for half a minute.
+    guest.run("sync; echo kept >/mnt/file").unwrap();
+    site.daemon.ok(&["disk", "snapshot", "web", "second.vhdx", "--freeze"]).unwrap();
+    assert!(site.show()["frozen_s"].is_null());
+    let snapshot = site.rig.path("store/web.vhdx");
+    run(&["qemu-img", "convert", "-U", "-f", "vhdx", "-O", "raw", &snapshot, &raw]).unwrap();
+    let frozen = file_system(&raw);
+    assert!(!frozen.contains("needs_recovery"), "{frozen}");
+    assert_eq!(run(&["debugfs", "-R", "cat /file", &raw]).unwrap().trim(), "kept");
+    run(&["e2fsck", "-fn", &raw]).unwrap();
+    // The guest goes on with the new file.
+    guest.run("echo more >/mnt/more; sync").unwrap();
+    let error = site.refusal(&["disk", "snapshot", "web", "third.vhdx", "--freeze", "--no-wait"]);
+    assert!(error.contains("cannot be used with"), "{error}");
+    site.daemon.ok(&["vm", "kill", "web"]).unwrap();
+    let error = site.refusal(&["disk", "snapshot", "web", "third.vhdx", "--freeze"]);
+    assert!(error.contains("no VM that runs has the disk web"), "{error}");
+}

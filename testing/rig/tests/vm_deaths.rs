@@ -1,0 +1,153 @@
+//! A VM outlives its daemon: killed again and again while the guest writes to its disk and sends
+//! over its NIC, nothing of either is lost. `SUIMON_VM_DEATHS` says how often; 10 if it is not set.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use suimon_rig::{Daemon, HostedGuest, HostedVms, Process, Rig, run, until};
+
+const HOST: &str = "10.77.0.254";
+const GUEST: &str = "10.77.0.9";
+const PATIENCE: Duration = Duration::from_secs(60);
+const KILLS: usize = 10;
+/// Blocks that the guest writes again and again.
+const BLOCKS: u64 = 1024;
+
+/// A host with a VM whose NIC the host reaches, and with a disk.
+struct Site {
+    daemon: Daemon,
+    vms: HostedVms,
+    device: String,
+    rig: Rig,
+}
+
+impl Drop for Site {
+    /// The host's NIC on the switch outlives the daemon.
+    fn drop(&mut self) {
+        let _ = run(&["ip", "link", "delete", &self.device]);
+    }
+}
+
+impl Site {
+    fn new() -> Self {
+        let rig = Rig::new().unwrap();
+        let vms = HostedVms::new(&rig).unwrap();
+        let (device, store) = (rig.device("v"), rig.path("store"));
+        fs::create_dir_all(&store).unwrap();
+        let text = format!(
+            "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"internal\"\n\
+             host_device = \"{device}\"\n[[store]]\nname = \"s\"\npath = \"{store}\"\n\
+             [[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
+             [[disk]]\nname = \"web\"\nstore = \"s\"\nformat = \"vhdx\"\nsize_bytes = \"64 MiB\"\n{}",
+            vms.folder(),
+            vms.table("web", "nics = [\"web\"]\ndisks = [\"web\"]")
+        );
+        let daemon = Daemon::start(&rig, &text).unwrap();
+        let site = Self { daemon, vms, device, rig };
+        // Routes to single addresses, so that no network of the machine is hidden.
+        run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &site.device]).unwrap();
+        run(&["ip", "route", "add", &format!("{GUEST}/32"), "dev", &site.device]).unwrap();
+        site
+    }
+
+    fn show(&self) -> Value {
+        self.daemon.json(&["vm", "show", "web"]).unwrap()
+    }
+
+    /// Bytes that the host has received of the guest.
+    fn received(&self) -> u64 {
+        let path = format!("/sys/class/net/{}/statistics/rx_bytes", self.device);
+        fs::read_to_string(path).unwrap().trim().parse().unwrap()
+    }
+}
+
+/// Has the guest write blocks, each with its number, until it is told to stop or an error comes.
+fn begin_writing(guest: &mut HostedGuest) {
+    let writer = format!(
+        "(n=0; while [ ! -e /tmp/stop ]; do echo $n | dd of=/dev/vda bs=4096 seek=$((n % {BLOCKS})) \
+         conv=sync,fsync 2>/dev/null || {{ touch /tmp/failed; break; }}; n=$((n + 1)); \
+         echo $n >/tmp/new; mv /tmp/new /tmp/written; done; touch /tmp/ended) &"
+    );
+    guest.run(&writer).unwrap();
+    until("the guest to write", PATIENCE, || Ok(written(guest) > 0)).unwrap();
+}
+
+fn written(guest: &mut HostedGuest) -> u64 {
+    let said = guest.run_any("cat /tmp/written", PATIENCE).unwrap().stdout;
+    said.trim().parse().unwrap_or(0)
+}
+
+/// Each block has the last number that was written to it.
+fn verify(guest: &mut HostedGuest) -> u64 {
+    guest.run("touch /tmp/stop").unwrap();
+    until("the guest to have ended", PATIENCE, || {
+        Ok(guest.run_any("[ -e /tmp/ended ]", PATIENCE)?.is_ok())
+    })
+    .unwrap();
+    guest.run("[ ! -e /tmp/failed ]").unwrap();
+    let count = written(guest);
+    // Read from the disk, not from what the guest remembers.
+    let read = format!(
+        "echo 3 >/proc/sys/vm/drop_caches; dd if=/dev/vda bs=4096 count={BLOCKS} 2>/dev/null | \
+         tr -s '\\0' '\\n'"
+    );
+    let found = guest.run(&read).unwrap();
+    let found: Vec<u64> = found.lines().filter_map(|line| line.trim().parse().ok()).collect();
+    let last = |block: u64| block + (count - 1 - block) / BLOCKS * BLOCKS;
+    let expected: Vec<u64> = (0..BLOCKS.min(count)).map(last).collect();
+    assert_eq!(found, expected, "{count} blocks were written");
+    count
+}
+
+#[test]
+fn a_guest_writes_and_sends_while_its_daemons_die() {
+    let mut site = Site::new();
+    let kills = std::env::var("SUIMON_VM_DEATHS").map_or(KILLS, |text| text.parse().unwrap());
+    let mut guest = site.vms.start(&site.daemon, "web").unwrap();
+    guest.load("virtio_blk", "").unwrap();
+    guest.address("eth0", &format!("{GUEST}/24")).unwrap();
+    assert!(guest.reaches(HOST).unwrap());
+    let process = site.show()["process"].clone();
+    let _server = Process::start(&site.rig, "iperf3", &["iperf3", "-s", "-1", "-B", HOST]).unwrap();
+    let sender =
+        format!("(sleep 1; iperf3 -c {HOST} -t 3600 -b 20M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
+    guest.run(&sender).unwrap();
+    begin_writing(&mut guest);
+    let before = site.received();
+    until("the guest to send", PATIENCE, || Ok(site.received() > before + 1_000_000)).unwrap();
+
+    let (mut nic, mut disk) = (Vec::new(), Vec::new());
+    for _ in 0..kills {
+        let count = written(&mut guest);
+        site.daemon.kill();
+        let (died, received) = (Instant::now(), site.received());
+        site.daemon.restart(&site.rig).unwrap();
+        // More than a segment that is sent again: the stream goes on.
+        until("the guest to send on", PATIENCE, || Ok(site.received() > received + 100_000))
+            .unwrap();
+        nic.push(died.elapsed());
+        until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1)).unwrap();
+        disk.push(died.elapsed());
+        assert_eq!(site.show()["process"], process);
+    }
+    let count = verify(&mut guest);
+    let cut = guest.run_any("[ -e /tmp/cut ]", PATIENCE).unwrap();
+    assert!(!cut.is_ok(), "the connection broke: {}", guest.run("cat /tmp/iperf3").unwrap());
+    assert_eq!(site.daemon.json(&["vm", "show", "web"]).unwrap()["state"], "running");
+    for (what, pauses) in [("NIC", &mut nic), ("disk", &mut disk)] {
+        pauses.sort_unstable();
+        let (median, longest) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
+        eprintln!(
+            "{what}: from a daemon's death to more of it: median {median:?}, longest {longest:?}"
+        );
+    }
+    eprintln!("{kills} deaths, {count} blocks written, all as written last");
+
+    // A daemon that is stopped in order leaves it as well.
+    site.daemon.stop().unwrap();
+    site.daemon.restart(&site.rig).unwrap();
+    until("the VM to be found", PATIENCE, || Ok(site.show()["state"] == "running")).unwrap();
+    assert_eq!(site.show()["process"], process);
+    assert!(guest.reaches(HOST).unwrap());
+}
