@@ -54,6 +54,18 @@ pub struct VhostUserPromise {
     pub queue_pairs: u16,
 }
 
+/// A NIC that a VM's QEMU emulates and whose frames come over a stream socket, on which we
+/// listen: each behind its length in 4 bytes, big-endian.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSpec {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// The address that the guest's NIC has, as far as it is ours to say.
+    pub mac: Option<MacAddr>,
+    /// Largest IP packet, 68 to 9216 bytes.
+    pub mtu: u16,
+}
+
 /// A TAP device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapSpec {
@@ -106,8 +118,10 @@ pub struct UplinkSpec {
 /// What a port stands on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortSpec {
-    /// A VM's NIC.
+    /// A VM's NIC over vhost-user.
     VhostUser(VhostUserSpec),
+    /// A NIC that a VM's QEMU emulates.
+    Stream(StreamSpec),
     /// A TAP device: a light guest's NIC, or the host NIC of an internal switch.
     Tap(TapSpec),
     /// An uplink.

@@ -50,8 +50,8 @@ pub use control_socket::{
 };
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
-    PortObserver, PortSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode, VhostUserPromise,
-    VhostUserSpec, XdpHook, XdpState,
+    PortObserver, PortSpec, StreamSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
+    VhostUserPromise, VhostUserSpec, XdpHook, XdpState,
 };
 pub use disk_device::{
     DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, ExportedDisk,

@@ -172,6 +172,9 @@ pub struct VmFacts {
     pub cpus: u16,
     /// QEMU's version, like `7.2.22`.
     pub qemu_version: String,
+    /// Whether its emulated NICs connect again to a socket that was closed. Those of others are
+    /// cut off from then on until they are unplugged and plugged in again.
+    pub reconnects_streams: bool,
     /// Whether an agent in the guest has opened the line that is kept for it.
     pub has_agent: bool,
     /// The user that its process runs as: that of its description, or the launcher's own if that

@@ -70,6 +70,8 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-client", "suimon-contract"),
     ("suimon-vhost-user", "suimon-ring"),
     ("suimon-vhost-user", "suimon-uring"),
+    ("suimon-vhost-user", "suimon-unix-socket"),
+    ("suimon-stream-nic", "suimon-unix-socket"),
     ("suimon-ring", "suimon-uring"),
     ("suimon-nbd-server", "suimon-uring"),
     ("suimon-node", "suimon-storage"),

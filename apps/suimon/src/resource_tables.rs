@@ -156,6 +156,7 @@ impl Shown for NicConfig {
 fn backend(nic: &NicConfig) -> String {
     match (nic.backend, nic.device_name(), &nic.netns) {
         (NicBackend::VhostUser, ..) => "vhost-user".to_owned(),
+        (NicBackend::Legacy, ..) => "legacy".to_owned(),
         (NicBackend::Tap, Some(device), Some(netns)) => format!("tap {device} in {netns}"),
         (NicBackend::Tap, device, _) => format!("tap {}", device.unwrap_or_default()),
     }

@@ -11,9 +11,10 @@ use suimon_ports::{
     LinkFacts, MemberDevices, PortDevice, PortObserver, PortSpec, QueueHost, ThreadStart,
 };
 use suimon_quantity::PortId;
+use suimon_stream_nic::StreamNic;
 use suimon_vhost_user::VhostUserNic;
 
-/// The devices of this host: vhost-user sockets, TAPs and packet sockets.
+/// The devices of this host: vhost-user and stream sockets, TAPs and packet sockets.
 pub struct HostDevices {
     net: NetDevices,
     /// Confines the threads that read what front-ends say.
@@ -36,6 +37,7 @@ impl DeviceFactory for HostDevices {
     fn probe(&self, spec: &PortSpec) -> Result<(), DeviceError> {
         match spec {
             PortSpec::VhostUser(spec) => VhostUserNic::probe(spec),
+            PortSpec::Stream(spec) => StreamNic::probe(spec),
             PortSpec::Tap(spec) => self.net.probe_tap(spec),
             PortSpec::Uplink(spec) => self.net.probe_uplink(spec),
         }
@@ -53,6 +55,10 @@ impl DeviceFactory for HostDevices {
                 let on_start = &self.on_front_end_start;
                 Ok(Box::new(VhostUserNic::open_with(port, spec, queues, observer, on_start)?))
             }
+            PortSpec::Stream(spec) => {
+                let on_start = &self.on_front_end_start;
+                Ok(Box::new(StreamNic::open(port, spec, queues, observer, on_start)?))
+            }
             PortSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
             PortSpec::Uplink(spec) => self.net.open_uplink(port, spec, queues, observer),
         }
@@ -61,7 +67,7 @@ impl DeviceFactory for HostDevices {
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         match spec {
             PortSpec::Uplink(spec) => self.net.uplink_features(spec),
-            PortSpec::VhostUser(_) | PortSpec::Tap(_) => Ok(None),
+            PortSpec::VhostUser(_) | PortSpec::Stream(_) | PortSpec::Tap(_) => Ok(None),
         }
     }
 

@@ -123,6 +123,9 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
         if let Some(vhost_user) = config.vhost_user_of_disk(disk) {
             claim(Claim::Socket(vhost_user.socket), "vhost_user.socket");
         }
+        if let Some(socket) = config.emulated_disk_socket(disk) {
+            claim(Claim::Socket(socket), "controller");
+        }
         let Some(nbd) = &disk.nbd else { continue };
         let socket = nbd.socket.clone().map(|path| (Claim::Socket(path), "nbd.socket"));
         let listener = nbd.listen.map(|address| (Claim::Listener(address), "nbd.listen"));

@@ -200,6 +200,9 @@ pub enum NicBackend {
     VhostUser,
     /// A TAP device.
     Tap,
+    /// An Intel 82574L (e1000e) that a VM's QEMU emulates, for guests without drivers for
+    /// virtio.
+    Legacy,
 }
 
 /// Who listens on a vhost-user socket.
@@ -222,8 +225,8 @@ pub struct NicConfig {
     pub switch: Name,
     /// What it stands on.
     pub backend: NicBackend,
-    /// vhost-user: path of the Unix socket; one in the folder of the NIC's VM if absent. A NIC
-    /// without a socket that no VM has is not connected.
+    /// vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if
+    /// absent. A NIC without a socket that no VM has is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,
@@ -292,7 +295,15 @@ impl NicConfig {
     pub fn device_name(&self) -> Option<&str> {
         match self.backend {
             NicBackend::Tap => Some(self.device.as_deref().unwrap_or(self.name.as_str())),
-            NicBackend::VhostUser => None,
+            NicBackend::VhostUser | NicBackend::Legacy => None,
+        }
+    }
+
+    /// Whether it stands on a Unix socket.
+    pub const fn has_socket(&self) -> bool {
+        match self.backend {
+            NicBackend::VhostUser | NicBackend::Legacy => true,
+            NicBackend::Tap => false,
         }
     }
 
@@ -300,7 +311,7 @@ impl NicConfig {
     pub fn socket_mode(&self) -> Option<SocketMode> {
         match self.backend {
             NicBackend::VhostUser => Some(self.mode.unwrap_or(SocketMode::Server)),
-            NicBackend::Tap => None,
+            NicBackend::Tap | NicBackend::Legacy => None,
         }
     }
 }

@@ -89,6 +89,55 @@ pub enum DiskKind {
     Differencing,
 }
 
+/// On what a VM finds a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskController {
+    /// A virtio disk.
+    #[default]
+    Virtio,
+    /// An IDE controller that QEMU emulates, for guests without drivers for virtio.
+    Ide,
+    /// A SATA controller (AHCI) that QEMU emulates, likewise.
+    Sata,
+}
+
+impl DiskController {
+    /// Whether QEMU emulates it, and has the disk as an NBD client.
+    pub const fn is_emulated(self) -> bool {
+        match self {
+            Self::Virtio => false,
+            Self::Ide | Self::Sata => true,
+        }
+    }
+
+    /// Disks that one VM can have on it; `None` if only the VM's slots bound them.
+    pub const fn disks_max(self) -> Option<usize> {
+        match self {
+            Self::Virtio => None,
+            // Two channels with two disks each.
+            Self::Ide => Some(4),
+            // Of the machine's six ports one has the CD drive.
+            Self::Sata => Some(5),
+        }
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+    const fn is_default(&self) -> bool {
+        matches!(self, Self::Virtio)
+    }
+}
+
+impl core::fmt::Display for DiskController {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Virtio => "virtio",
+            Self::Ide => "IDE",
+            Self::Sata => "SATA",
+        })
+    }
+}
+
 /// `[[disk]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -139,6 +188,10 @@ pub struct DiskConfig {
     /// Limits of its own.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub qos: DiskQos,
+    /// On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and
+    /// needs neither `vhost_user` nor `nbd` for it.
+    #[serde(default, skip_serializing_if = "DiskController::is_default")]
+    pub controller: DiskController,
     /// The VM that it is attached to as a virtio disk; not attached so if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_user: Option<DiskVhostUser>,
@@ -165,6 +218,7 @@ impl DiskConfig {
             block_bytes: None,
             qos_policy: None,
             qos: DiskQos::NONE,
+            controller: DiskController::Virtio,
             vhost_user: None,
             nbd: None,
         }

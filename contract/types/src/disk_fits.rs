@@ -35,6 +35,7 @@ pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Find
     size_fits(place, disk, findings);
     block_fits(place, disk, findings);
     limits_of_disk_fit(place, disk, findings);
+    controller_fits(place, disk, findings);
     nbd_fits(place, disk, findings);
 }
 
@@ -180,6 +181,26 @@ fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
             "block_bytes",
             format!("{block} is not a power of two from {least} to {most}; give one that is"),
         ));
+    }
+}
+
+/// What a disk cannot be that QEMU emulates.
+fn controller_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    let controller = disk.controller;
+    if !controller.is_emulated() {
+        return;
+    }
+    let of_virtio = [
+        ("vhost_user", disk.vhost_user.is_some(), "is attached otherwise"),
+        ("read_only", disk.read_only, "can be written in QEMU"),
+        ("logical_sector", disk.logical_sector != 512, "has sectors of 512 bytes in QEMU"),
+    ];
+    for (key, _, what) in of_virtio.iter().filter(|(_, present, _)| *present) {
+        let text = format!(
+            "a disk on {controller} {what}; remove it or set controller = \
+             \"virtio\""
+        );
+        findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
     }
 }
 

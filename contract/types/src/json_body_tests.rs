@@ -128,7 +128,7 @@ fn apply_takes_toml_or_json_but_not_both() {
     );
     assert_eq!(
         shown(parse_apply(br#"{"toml":"[[nic]]\nname=3","file":"h.toml"}"#))[1],
-        "h.toml:1: nic[0]: backend: missing; set it to one of `vhost-user`, `tap`"
+        "h.toml:1: nic[0]: backend: missing; set it to one of `vhost-user`, `tap`, `legacy`"
     );
     assert_eq!(
         shown(parse_apply(br#"{"config":{"nic":[{"name":"a","switch":"lan","backend":"tap"}]}}"#)),

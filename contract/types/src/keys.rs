@@ -245,7 +245,7 @@ const TEAM: &[Key] = &[
 const NIC: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("switch", Form::Name, Effect::Live),
-    required("backend", Form::OneOf(&["vhost-user", "tap"]), Effect::Replace),
+    required("backend", Form::OneOf(&["vhost-user", "tap", "legacy"]), Effect::Replace),
     optional("socket", Form::UnixSocketPath, Effect::Replace),
     optional("mode", Form::OneOf(&["server", "client"]), Effect::Replace),
     optional("device", Form::Device, Effect::Replace),

@@ -143,7 +143,9 @@ pub use config::{
     SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
-pub use disk_config::{DiskConfig, DiskFormat, DiskKind, DiskVhostUser, StoreConfig};
+pub use disk_config::{
+    DiskConfig, DiskController, DiskFormat, DiskKind, DiskVhostUser, StoreConfig,
+};
 pub use disk_status::{
     DiskCounters, DiskNbdClient, DiskNbdStatus, DiskRequestCounters, DiskStatus,
     DiskVhostUserStatus, NbdWay, StorageState, StoreStatus,

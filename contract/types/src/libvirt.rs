@@ -5,7 +5,7 @@
 use core::fmt::Write;
 use std::path::Path;
 
-use crate::{HostConfig, SocketMode, VmConfig};
+use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, SocketMode, VmConfig};
 
 /// The elements `memoryBacking` and `devices` of a domain that has the VM's NICs and disks.
 /// Our sockets are where QEMU connects, and connects again after a daemon's death.
@@ -18,19 +18,35 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
     xml.push_str(
         "  <source type='memfd'/>\n  <access mode='shared'/>\n</memoryBacking>\n<devices>\n",
     );
-    for (index, name) in vm.disks.iter().enumerate() {
-        let disk = config.disks.iter().find(|disk| disk.name == *name);
-        let Some(of) = disk.and_then(|disk| config.vhost_user_of_disk(disk)) else { continue };
+    let disks = vm.disks.iter().map(|name| config.disks.iter().find(|disk| disk.name == *name));
+    // Places on an emulated controller follow from the letter.
+    let (mut ide, mut sata) = (0, 0);
+    for (index, disk) in disks.enumerate() {
+        let Some(disk) = disk else { continue };
+        if let Some(of_vm) = config.emulated_disk_socket(disk) {
+            // Libvirt's QEMU is let in where the disk says so, and in the VM's folder is not.
+            let own = disk.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
+            let socket = own.unwrap_or(of_vm);
+            let place = if disk.controller == DiskController::Ide { &mut ide } else { &mut sata };
+            emulated_disk(&mut xml, disk, &socket, (*place, index + 1));
+            *place += 1;
+            continue;
+        }
+        let Some(of) = config.vhost_user_of_disk(disk) else { continue };
         xml.push_str("  <disk type='vhostuser' device='disk'>\n");
         line(&mut xml, 4, &format!("<driver name='qemu' type='raw' queues='{}'/>", of.queues));
         source(&mut xml, "", &of.socket);
-        line(&mut xml, 4, &format!("<target dev='{}' bus='virtio'/>", target(index)));
+        line(&mut xml, 4, &format!("<target dev='vd{}' bus='virtio'/>", letter(index)));
         line(&mut xml, 4, &format!("<boot order='{}'/>", index + 1));
         xml.push_str("  </disk>\n");
     }
     for name in &vm.nics {
         let Some(nic) = config.nics.iter().find(|nic| nic.name == *name) else { continue };
         let Some(socket) = config.socket_of_nic(nic) else { continue };
+        if nic.backend == NicBackend::Legacy {
+            legacy_nic(&mut xml, nic, &socket);
+            continue;
+        }
         xml.push_str("  <interface type='vhostuser'>\n");
         if let Some(mac) = nic.mac {
             line(&mut xml, 4, &format!("<mac address='{mac}'/>"));
@@ -61,10 +77,51 @@ fn source(xml: &mut String, mode: &str, socket: &Path) {
     line(xml, 4, "</source>");
 }
 
-/// `vda`, `vdb`, …; a VM has 16 disks at most.
-fn target(index: usize) -> String {
+/// A disk that QEMU emulates and has over NBD ("network" disks in `formatdomain.html`). It waits
+/// for a daemon as long as QEMU does that the daemon starts.
+fn emulated_disk(
+    xml: &mut String,
+    disk: &DiskConfig,
+    socket: &Path,
+    (place, order): (usize, usize),
+) {
+    let (letters, bus) = match disk.controller {
+        DiskController::Ide => ("hd", "ide"),
+        DiskController::Sata | DiskController::Virtio => ("sd", "sata"),
+    };
+    let path = escaped(&socket.to_string_lossy());
+    xml.push_str("  <disk type='network' device='disk'>\n");
+    line(xml, 4, "<driver name='qemu' type='raw'/>");
+    line(xml, 4, &format!("<source protocol='nbd' name='{}'>", disk.name));
+    line(xml, 6, &format!("<host transport='unix' socket='{path}'/>"));
+    line(xml, 6, "<reconnect delay='600'/>");
+    line(xml, 4, "</source>");
+    line(xml, 4, &format!("<target dev='{letters}{}' bus='{bus}'/>", letter(place)));
+    line(xml, 4, &format!("<serial>{}</serial>", escaped(&disk.effective_serial())));
+    line(xml, 4, &format!("<boot order='{order}'/>"));
+    xml.push_str("  </disk>\n");
+}
+
+/// libvirt has no element for a NIC on a stream socket, but takes QEMU's own words.
+fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path) {
+    // In QEMU's lists two commas stand for one; two hyphens would end the comment.
+    let path = socket.to_string_lossy().replace(',', ",,");
+    let mac = nic.mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
+    let words = format!(
+        "netdev stream,id={0},server=off,addr.type=unix,addr.path={path} and \
+         device e1000e,netdev={0}{mac}",
+        nic.name
+    );
+    let words = escaped(&words).replace("--", "- -");
+    xml.push_str("  <!-- libvirt has no element for a NIC on a stream socket. In the namespace\n");
+    xml.push_str("       qemu:commandline, with one hyphen before the first word of each:\n");
+    line(xml, 7, &format!("{words} -->"));
+}
+
+/// `a`, `b`, …; a VM has 16 disks at most.
+fn letter(index: usize) -> char {
     let letter = u8::try_from(index).ok().and_then(|index| b'a'.checked_add(index));
-    format!("vd{}", char::from(letter.unwrap_or(b'z')))
+    char::from(letter.unwrap_or(b'z'))
 }
 
 fn escaped(text: &str) -> String {
@@ -102,6 +159,11 @@ name = "odd"
 switch = "lan"
 backend = "vhost-user"
 socket = "/run/it's<odd>&.sock"
+[[nic]]
+name = "old"
+switch = "lan"
+backend = "legacy"
+mac = "52:54:00:12:34:57"
 [[store]]
 name = "fast"
 path = "/srv/fast"
@@ -109,11 +171,22 @@ path = "/srv/fast"
 name = "web"
 store = "fast"
 format = "raw"
+[[disk]]
+name = "boot"
+store = "fast"
+format = "vhdx"
+controller = "ide"
+[[disk]]
+name = "data"
+store = "fast"
+format = "vhdx"
+controller = "sata"
+nbd.socket = "/run/nbd.sock"
 [[vm]]
 name = "web"
 memory_bytes = "1 GiB"
-nics = ["web", "odd"]
-disks = ["web"]
+nics = ["web", "odd", "old"]
+disks = ["web", "boot", "data"]
 "#;
         let config = parse_toml(text, None).unwrap();
         insta::assert_snapshot!(libvirt_elements(&config, &config.vms[0]));

@@ -65,6 +65,7 @@ pub(crate) const DISK: &[Key] = &[
     optional("block_bytes", BLOCK_BYTES, Effect::Live),
     optional("qos_policy", Form::Name, Effect::Live),
     optional("qos", Form::Table(Kind::DiskQos), Effect::Live),
+    optional("controller", Form::OneOf(&["virtio", "ide", "sata"]), Effect::Replace),
     optional("vhost_user", Form::Table(Kind::DiskVhostUser), Effect::Replace),
     optional("nbd", Form::Table(Kind::DiskNbd), Effect::Live),
 ];

@@ -235,6 +235,26 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
                 ],
             );
         }
+        NicBackend::Legacy => {
+            only_for(
+                "tap",
+                &[
+                    ("device", nic.device.is_some()),
+                    ("netns", nic.netns.is_some()),
+                    ("kernel_path", nic.kernel_path),
+                ],
+            );
+            let not_here = [
+                ("mode", nic.mode.is_some()),
+                ("queues", nic.queues != 1),
+                ("offload", !nic.offload.is_default()),
+            ];
+            for (key, _) in not_here.iter().filter(|(_, present)| *present) {
+                let text = "a legacy NIC has one queue pair, no offloads, and we listen; remove it \
+                            or set backend = \"vhost-user\"";
+                findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
+            }
+        }
         NicBackend::Tap => {
             only_for(
                 "vhost-user",

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ByteSize, DiskConfig, DiskVhostUser, HostConfig, HostSection, Name, NicBackend, NicConfig,
-    SocketMode,
+    ByteSize, DiskConfig, DiskVhostUser, HostConfig, HostSection, Name, NicConfig, SocketMode,
 };
 
 /// Where folders of VMs are unless told otherwise.
@@ -157,9 +156,10 @@ impl HostConfig {
         self.vms.iter().find(|vm| vm.disks.contains(disk))
     }
 
-    /// Where the socket of a vhost-user NIC is: where it says, or in the folder of its VM.
+    /// Where the socket of a NIC is that stands on one: where it says, or in the folder of its
+    /// VM.
     pub fn socket_of_nic(&self, nic: &NicConfig) -> Option<PathBuf> {
-        if nic.backend != NicBackend::VhostUser {
+        if !nic.has_socket() {
             return None;
         }
         let of_vm = || Some(self.vm_of_nic(&nic.name)?.nic_socket(&self.host, &nic.name));
@@ -168,17 +168,27 @@ impl HostConfig {
 
     /// Whether a NIC has anything that it stands on: a TAP device, a socket, or a VM.
     pub fn is_connected(&self, nic: &NicConfig) -> bool {
-        nic.backend != NicBackend::VhostUser || self.socket_of_nic(nic).is_some()
+        !nic.has_socket() || self.socket_of_nic(nic).is_some()
     }
 
     /// By what a VM has a disk over vhost-user: what it says, or a socket in the folder of its
     /// VM.
     pub fn vhost_user_of_disk(&self, disk: &DiskConfig) -> Option<DiskVhostUser> {
         let of_vm = || {
+            if disk.controller.is_emulated() {
+                return None;
+            }
             let socket = self.vm_of_disk(&disk.name)?.disk_socket(&self.host, &disk.name);
             Some(DiskVhostUser { socket, mode: SocketMode::Server, queues: 1 })
         };
         disk.vhost_user.clone().or_else(of_vm)
+    }
+
+    /// The socket in the folder of its VM by which the VM's QEMU has a disk whose controller it
+    /// emulates, as an NBD client.
+    pub fn emulated_disk_socket(&self, disk: &DiskConfig) -> Option<PathBuf> {
+        let vm = self.vm_of_disk(&disk.name).filter(|_| disk.controller.is_emulated())?;
+        Some(vm.disk_socket(&self.host, &disk.name))
     }
 
     /// The same with everything written that NICs and disks take from their VMs.

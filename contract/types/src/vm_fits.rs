@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::finding::{Finding, Place};
 use crate::vm_config::VM_DEVICES_MAX;
 use crate::{
-    DiskConfig, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig, SocketMode,
-    VmConfig,
+    DiskConfig, DiskController, ErrorCode, Form, HostConfig, Kind, Name, NicBackend, NicConfig,
+    SocketMode, VmConfig,
 };
 
 /// What is wrong between the keys of one VM.
@@ -53,6 +53,7 @@ pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding
     }
     for (index, vm) in config.vms.iter().enumerate() {
         let place = Place::new(Kind::Vm, index);
+        controllers_fit(place, config, vm, findings);
         for nic in config.nics.iter().filter(|nic| vm.nics.contains(&nic.name)) {
             nic_fits_vm(place, nic, findings);
         }
@@ -78,18 +79,38 @@ fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let name = &nic.name;
     let text = match (nic.backend, nic.socket_mode()) {
         (NicBackend::Tap, _) => format!(
-            "`{name}` is a TAP device, which no VM can have; set its backend = \"vhost-user\""
+            "`{name}` is a TAP device, which no VM can have; set its backend = \"vhost-user\" or \
+             \"legacy\""
         ),
         (NicBackend::VhostUser, Some(SocketMode::Client)) => format!(
             "`{name}` connects to a VM that somebody else starts; set its mode = \"server\" or \
              remove it there"
         ),
-        (NicBackend::VhostUser, _) => return,
+        (NicBackend::VhostUser | NicBackend::Legacy, _) => return,
     };
     findings.push(place.finding(ErrorCode::Conflict, "nics", text));
 }
 
+/// A controller has so many places.
+fn controllers_fit(place: Place, config: &HostConfig, vm: &VmConfig, findings: &mut Vec<Finding>) {
+    for controller in [DiskController::Ide, DiskController::Sata] {
+        let is_on =
+            |disk: &&DiskConfig| disk.controller == controller && vm.disks.contains(&disk.name);
+        let (count, most) = (config.disks.iter().filter(is_on).count(), controller.disks_max());
+        if let Some(most) = most.filter(|most| count > *most) {
+            let text = format!(
+                "{count} of them are on {controller}, which has room for {most}; \
+                 set controller = \"virtio\" of some"
+            );
+            findings.push(place.finding(ErrorCode::InvalidValue, "disks", text));
+        }
+    }
+}
+
 fn disk_fits_vm(place: Place, config: &HostConfig, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+    if let Some(socket) = config.emulated_disk_socket(disk) {
+        path_fits(place, "disks", &socket, findings);
+    }
     let Some(vhost_user) = config.vhost_user_of_disk(disk) else { return };
     if vhost_user.mode == SocketMode::Client {
         let text = format!(

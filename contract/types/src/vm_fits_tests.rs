@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use crate::{ApiError, HostConfig, Plan, parse_toml, to_toml};
 
 const AROUND: &str = r#"
@@ -60,6 +62,36 @@ fn nics_and_disks_of_a_vm_need_no_socket() {
     assert_eq!(full.disks[0].vhost_user, None);
 }
 
+/// A legacy NIC with what only others have.
+const OLD_NIC: &str = "[[nic]]\nname = \"old\"\nswitch = \"lan\"\nbackend = \"legacy\"\nqueues = 2\n\
+                       netns = \"a\"\nmode = \"client\"\noffload.segmentation = false\n";
+
+/// So many disks on this controller, with these keys.
+fn emulated(controller: &str, count: usize, keys: &str) -> String {
+    let disk = |number| {
+        format!(
+            "[[disk]]\nname = \"d{number}\"\nstore = \"fast\"\nformat = \"raw\"\n\
+             controller = \"{controller}\"\n{keys}\n"
+        )
+    };
+    (0..count).map(disk).collect()
+}
+
+#[test]
+fn emulated_devices_have_sockets_in_the_folder_of_their_vm() {
+    let legacy = "[[nic]]\nname = \"old\"\nswitch = \"lan\"\nbackend = \"legacy\"\n";
+    let text = vm("disks = [\"d0\"]").replace("[\"web\"]", "[\"old\"]");
+    let config = read(&format!("{legacy}{}{text}", emulated("ide", 1, ""))).unwrap();
+    let full = config.with_sockets_of_vms();
+    let nic = full.nics.iter().find(|nic| nic.name.as_str() == "old").unwrap();
+    assert_eq!(nic.socket.as_deref(), Some(Path::new("/run/suimon/vms/web/n-old")));
+    let disk = full.disks.iter().find(|disk| disk.name.as_str() == "d0").unwrap();
+    assert_eq!(disk.vhost_user, None);
+    let socket = config.emulated_disk_socket(disk);
+    assert_eq!(socket.as_deref(), Some(Path::new("/run/suimon/vms/web/d-d0")));
+    assert_eq!(parse_toml(&to_toml(&config), None).unwrap(), config);
+}
+
 #[test]
 fn what_does_not_fit_is_told() {
     let long = "x".repeat(63);
@@ -72,6 +104,15 @@ fn what_does_not_fit_is_told() {
         vm("disks = [\"web\", \"web\"]"),
         vm("disks = [\"wab\"]"),
         vm("disks = []"),
+        vm("").replace("nics = [\"web\"]", "nics = [\"old\"]"),
+        format!("{OLD_NIC}{}", vm("")),
+        format!(
+            "{}{}",
+            emulated("ide", 5, ""),
+            vm("disks = [\"d0\", \"d1\", \"d2\", \"d3\", \"d4\"]")
+        ),
+        emulated("sata", 1, "read_only = true\nlogical_sector = 4096"),
+        emulated("ide", 1, "[disk.vhost_user]\nsocket = \"/run/d\""),
         vm("firmware = \"efi\"\naccelerator = \"hvf\""),
         vm("").replace("1 GiB", "1 MiB"),
         vm("").replace("1 GiB", "1025 KiB"),

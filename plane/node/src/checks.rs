@@ -136,7 +136,11 @@ impl Shared {
 
 /// Whether the device is a socket that we listen on.
 fn listens(spec: &PortSpec) -> bool {
-    matches!(spec, PortSpec::VhostUser(spec) if spec.mode == VhostUserMode::Server)
+    match spec {
+        PortSpec::VhostUser(spec) => spec.mode == VhostUserMode::Server,
+        PortSpec::Stream(_) => true,
+        PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
+    }
 }
 
 /// The devices that the change opens or changes, and uplinks that are changed

@@ -81,9 +81,14 @@ impl Controller {
         {
             let state = port.lock();
             // A VM's NIC tells of its rings' faults itself, and stays open for the
-            // guest to start anew.
-            let tells_itself = matches!(state.spec, PortSpec::VhostUser(_));
-            if state.device.is_none() || (tells_itself && fault.kind == FaultKind::Hostile) {
+            // guest to start anew. One on a stream tells of every end of a connection, and
+            // stays open for the next.
+            let tells_itself = match state.spec {
+                PortSpec::VhostUser(_) => fault.kind == FaultKind::Hostile,
+                PortSpec::Stream(_) => true,
+                PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
+            };
+            if state.device.is_none() || tells_itself {
                 return;
             }
         }

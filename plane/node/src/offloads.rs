@@ -52,7 +52,7 @@ fn guest_offloads(
                     Reason::SwitchedOff { .. } | Reason::Needs { .. } => {
                         backend == NicBackend::VhostUser
                     }
-                    _ => !is_connected(device),
+                    _ => !is_connected(device) && backend != NicBackend::Legacy,
                 };
             all.push(OffloadStatus {
                 name: name(PortKind::Nic, side, finding.capability),
@@ -79,6 +79,10 @@ fn nic_finding(
     device: &DeviceStatus,
     backend: NicBackend,
 ) -> (bool, OffloadDoer, String) {
+    if finding.reason == Reason::NotNegotiated && backend == NicBackend::Legacy {
+        let by = in_words(doer(PortKind::Nic, side, finding));
+        return (false, by, "a legacy NIC's stream has frames alone".to_owned());
+    }
     if finding.reason == Reason::NotNegotiated && !is_connected(device) {
         return (false, OffloadDoer::Nobody, "nothing is connected".to_owned());
     }

@@ -115,7 +115,7 @@ impl Port {
 /// What the absence of the other side is called.
 fn absent(spec: &PortSpec) -> &'static str {
     match spec {
-        PortSpec::VhostUser(_) => "no VM is connected to the socket",
+        PortSpec::VhostUser(_) | PortSpec::Stream(_) => "no VM is connected to the socket",
         PortSpec::Tap(_) => "nobody has brought the device up",
         PortSpec::Uplink(_) => "no carrier",
     }

@@ -21,6 +21,7 @@ mod freezing;
 mod inbox;
 mod plugging;
 mod records;
+mod replugging;
 mod spec;
 mod status;
 mod steps;

@@ -8,7 +8,9 @@ use suimon_contract::{
     TeamConfig, UplinkConfig, UplinkDriver,
 };
 use suimon_ports as ports;
-use suimon_ports::{OffloadSwitches, PortSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{
+    OffloadSwitches, PortSpec, StreamSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserSpec,
+};
 
 use crate::PortKey;
 
@@ -69,6 +71,11 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
             mtu: nic.mtu,
             offload: offload_switches(&nic.offload),
             promise: ports::VhostUserPromise::default(),
+        }),
+        NicBackend::Legacy => PortSpec::Stream(StreamSpec {
+            socket: nic.socket.clone().unwrap_or_default(),
+            mac: nic.mac,
+            mtu: nic.mtu,
         }),
         NicBackend::Tap => PortSpec::Tap(TapSpec {
             device: nic.device_name().unwrap_or_default().to_owned(),
@@ -155,6 +162,7 @@ pub(crate) struct Tap {
 pub(crate) fn claim(spec: &PortSpec) -> Claim {
     match spec {
         PortSpec::VhostUser(spec) => Claim::Socket(clean(&spec.socket)),
+        PortSpec::Stream(spec) => Claim::Socket(clean(&spec.socket)),
         PortSpec::Tap(spec) => {
             Claim::Device(Tap { netns: spec.netns.clone(), device: spec.device.clone() })
         }
@@ -169,7 +177,7 @@ pub(crate) fn tap_of(spec: &PortSpec) -> Option<Tap> {
         PortSpec::Uplink(spec) if spec.driver == ports::UplinkDriver::Tap => {
             Some(Tap { netns: None, device: spec.device.clone() })
         }
-        PortSpec::Uplink(_) | PortSpec::VhostUser(_) => None,
+        PortSpec::Uplink(_) | PortSpec::VhostUser(_) | PortSpec::Stream(_) => None,
     }
 }
 
@@ -179,6 +187,7 @@ pub(crate) fn socket_of(spec: &PortSpec) -> Option<PathBuf> {
         PortSpec::VhostUser(spec) if spec.mode == VhostUserMode::Server => {
             Some(clean(&spec.socket))
         }
+        PortSpec::Stream(spec) => Some(clean(&spec.socket)),
         PortSpec::VhostUser(_) | PortSpec::Tap(_) | PortSpec::Uplink(_) => None,
     }
 }

@@ -11,7 +11,7 @@ use suimon_ports::{
     GuestFacts, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError,
     VmErrorKind, VmFacts, VmIdentity, VmNicSpec, VmRunState,
 };
-use suimon_qmp::{Chardev, Command, Device, chardevs, cpu_slots, qom_properties};
+use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots, qom_properties};
 
 use crate::agent;
 use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
@@ -220,6 +220,7 @@ impl Vm for QemuVm {
             accelerator,
             cpus: self.cpus.load(Ordering::Relaxed),
             qemu_version: version.to_string(),
+            reconnects_streams: Reconnect::of_stream(version) != Reconnect::Never,
             has_agent: self.shared().known().has_agent,
             user: self.user,
         }

@@ -11,7 +11,7 @@ use suimon_ring::{DiskFacts, DiskShape, RingFeatures, SECTOR_BYTES, SERIAL_BYTES
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::control::{Changing, DiskSubject, Subject};
-use crate::endpoint;
+use crate::door;
 use crate::features::Offer;
 use crate::model::DiskModel;
 use crate::served::Served;
@@ -86,7 +86,7 @@ impl VhostUserDisk {
     /// What `open` would say.
     pub fn probe(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         check(spec)?;
-        endpoint::probe(&spec.socket, spec.mode)
+        door::probe(&spec.socket, spec.mode)
     }
 
     /// How it looks now.

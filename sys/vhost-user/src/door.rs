@@ -15,8 +15,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_ports::{DeviceError, VhostUserMode};
+use suimon_unix_socket::{Listener, connect_to, probe_connecting, probe_listening};
 
-use crate::endpoint::{self, Listener};
 use crate::model::DeviceName;
 
 /// Who may wait at the door; the one who waited longest makes room for another.
@@ -99,12 +100,23 @@ impl Door {
     }
 }
 
+/// Looks whether a device's socket could be opened, without changing anything.
+///
+/// # Errors
+/// What opening it would say.
+pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceError> {
+    match mode {
+        VhostUserMode::Server => probe_listening(socket),
+        VhostUserMode::Client => probe_connecting(socket),
+    }
+}
+
 /// Makes a connection for each request, however long that takes.
 fn reach(path: &Path, requests: &Receiver<()>, made: &SyncSender<OwnedFd>, stop: &OwnedFd) {
     while requests.recv().is_ok() {
         let mut retry_ms = RETRY_MS_MIN;
         let socket = loop {
-            if let Ok(socket) = endpoint::connect_to(path) {
+            if let Ok(socket) = connect_to(path) {
                 break socket;
             }
             if !pause(stop, retry_ms) {

@@ -4,8 +4,7 @@
 //! - `message`: bytes and descriptors to typed messages and back.
 //! - `device`: what each message does to the device's rings, without a socket;
 //!   [`Model`]: what is different between a NIC and a disk.
-//! - `endpoint`, `door`, `connection`: the socket, who comes in, and one front-end
-//!   on it.
+//! - `door`, `connection`: who comes in by the socket, and one front-end on it.
 //! - `control`: the thread that serves it; `pace`: how fast it may speak; `served`: both,
 //!   while a device is open.
 //! - [`VhostUserNic`]: a NIC with its control thread, a
@@ -55,7 +54,6 @@ mod device;
 mod disk;
 mod disk_config;
 mod door;
-mod endpoint;
 mod fault;
 mod features;
 mod memory_table;

@@ -10,7 +10,7 @@ use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
 use crate::control::{Changing, NicSubject, Subject};
-use crate::endpoint;
+use crate::door;
 use crate::features::{Offer, egress_allowed};
 use crate::served::Served;
 
@@ -77,7 +77,7 @@ impl VhostUserNic {
     /// What `open` would say.
     pub fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         check(spec)?;
-        endpoint::probe(&spec.socket, spec.mode)
+        door::probe(&spec.socket, spec.mode)
     }
 }
 

@@ -8,10 +8,10 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_ports::{DeviceError, DeviceErrorKind, ThreadStart, VhostUserMode};
+use suimon_unix_socket::{Listener, SocketFile};
 
 use crate::control::{Changing, Shared, Subject};
 use crate::door::Door;
-use crate::endpoint::{Listener, SocketFile};
 use crate::model::DeviceName;
 
 /// A device that is served. Dropping it takes its queues back, closes the connection and

@@ -43,6 +43,14 @@ pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
     unix.into_iter().chain(tcp).collect()
 }
 
+/// The server by which a VM's QEMU has a disk whose controller it emulates. The socket is in the
+/// VM's folder, where files are of the VM's group; whoever is neither of that nor the daemon is
+/// not let in.
+fn emulated_spec(wanted: &WantedDisk) -> Option<NbdServerSpec> {
+    let socket = wanted.emulated.clone()?;
+    Some(NbdServerSpec::Unix { socket, access: NbdUnixAccess::default() })
+}
+
 fn places(nbd: Option<&DiskNbd>) -> Vec<NbdPlace> {
     nbd.map(server_specs).unwrap_or_default().iter().map(NbdServerSpec::place).collect()
 }
@@ -99,15 +107,16 @@ fn connection(client: NbdClient) -> DiskNbdClient {
 }
 
 impl Controller {
-    /// Offers a disk in service to NBD clients, if that is wanted.
+    /// Offers a disk in service to NBD clients, if that is wanted, the QEMU of its VM among them.
     pub(crate) fn offer_nbd(
         &self,
         entry: &DiskEntry,
         wanted: &WantedDisk,
         shape: Shape,
     ) -> Result<(), ApiError> {
-        let Some(nbd) = &wanted.config.nbd else { return Ok(()) };
-        for spec in server_specs(nbd) {
+        let own = wanted.config.nbd.as_ref().map(server_specs).unwrap_or_default();
+        let own = own.into_iter().map(|spec| (spec, "nbd"));
+        for (spec, key) in own.chain(emulated_spec(wanted).map(|spec| (spec, "controller"))) {
             let exported = ExportedDisk {
                 name: entry.name.to_string(),
                 bytes: shape.size,
@@ -116,12 +125,19 @@ impl Controller {
             };
             let exports = &self.shared.disks.exports;
             let offered = exports.offer(&spec, entry.id, exported, &self.devices.notices);
-            offered.map_err(|error| offer_error(entry, "nbd", &error))?;
+            offered.map_err(|error| offer_error(entry, key, &error))?;
         }
         Ok(())
     }
 
-    /// Offers a disk nowhere any more.
+    /// Offers a disk to its VM's QEMU no more.
+    pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, wanted: &WantedDisk) {
+        if let Some(spec) = emulated_spec(wanted) {
+            self.shared.disks.exports.withdraw(&spec.place(), entry.name.as_str());
+        }
+    }
+
+    /// Offers a disk nowhere any more but to its VM's QEMU.
     pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, wanted: &WantedDisk) {
         for place in places(wanted.config.nbd.as_ref()) {
             self.shared.disks.exports.withdraw(&place, entry.name.as_str());
@@ -129,7 +145,7 @@ impl Controller {
     }
 
     /// Offers a disk in service as it is wanted now. Where it is wanted nowhere its clients
-    /// are cut off.
+    /// are cut off; its VM's QEMU, if it is one of them, comes again.
     pub(crate) fn change_nbd(
         &self,
         entry: &DiskEntry,

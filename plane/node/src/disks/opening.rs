@@ -240,6 +240,7 @@ impl Controller {
 
     fn take(&self, entry: &DiskEntry, wanted: &WantedDisk) -> Option<DiskSpec> {
         self.withdraw_nbd(entry, wanted);
+        self.withdraw_emulated(entry, wanted);
         match self.shared.disks.parts.plane.take_disk(entry.id) {
             Ok(spec) => Some(spec),
             Err(error) => {

@@ -205,7 +205,8 @@ impl Shared {
             uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
             processor: view.map(|view| view.processor.0),
             vhost_user,
-            nbd: config.nbd.as_ref().map(|_| self.disks.nbd_status(config.name.as_str(), clients)),
+            nbd: (config.nbd.is_some() || state.wanted.emulated.is_some())
+                .then(|| self.disks.nbd_status(config.name.as_str(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
         }

@@ -17,6 +17,9 @@ use crate::wanted::{Claim, clean};
 pub(crate) struct WantedDisk {
     pub(crate) config: DiskConfig,
     pub(crate) store: StoreConfig,
+    /// The socket by which its VM's QEMU has it as an NBD client, if that emulates the disk's
+    /// controller.
+    pub(crate) emulated: Option<PathBuf>,
 }
 
 pub(crate) type WantedDisks = BTreeMap<Name, WantedDisk>;
@@ -27,7 +30,8 @@ pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
     let wanted = config.disks.iter().filter_map(|disk| {
         let store = store(&disk.store)?.clone();
-        Some((disk.name.clone(), WantedDisk { config: disk.clone(), store }))
+        let emulated = config.emulated_disk_socket(disk);
+        Some((disk.name.clone(), WantedDisk { config: disk.clone(), store, emulated }))
     });
     wanted.collect()
 }
@@ -70,8 +74,10 @@ impl WantedDisk {
             Some(file) => self.store.path.join(file.as_str()),
             None => self.store.path.clone(),
         };
-        let socket = self.config.vhost_user.as_ref().map(|of| Claim::Socket(clean(&of.socket)));
-        std::iter::once(Claim::File(clean(&file))).chain(socket).collect()
+        let vhost_user = self.config.vhost_user.as_ref().map(|of| &of.socket);
+        let sockets = vhost_user.into_iter().chain(&self.emulated);
+        let sockets = sockets.map(|socket| Claim::Socket(clean(socket)));
+        std::iter::once(Claim::File(clean(&file))).chain(sockets).collect()
     }
 
     /// The socket on which it is offered to NBD clients, perhaps with other disks.
@@ -82,7 +88,7 @@ impl WantedDisk {
     /// The socket files that opening it makes.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let nbd = self.config.nbd.as_ref().and_then(|of| of.socket.clone());
-        self.vhost_user_socket().into_iter().chain(nbd).collect()
+        self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulated.clone()).collect()
     }
 
     fn vhost_user_socket(&self) -> Option<PathBuf> {

@@ -220,6 +220,7 @@ impl Vm for FakeVm {
             accelerator: VmAccelerator::Tcg,
             cpus: guest.map_or(0, |guest| guest.cpus),
             qemu_version: "7.2".to_owned(),
+            reconnects_streams: false,
             has_agent: world.has_agent,
             user: guest.map(|guest| guest.spec.user),
         }

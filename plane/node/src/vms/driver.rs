@@ -1,6 +1,6 @@
 //! The thread that talks to one VM.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ pub(super) struct Run {
     pub(super) stored: StoredRun,
     /// Devices that the guest was asked to let go of.
     pub(super) leaving: BTreeSet<VmDevice>,
+    /// Of these, the ones that nobody is connected to and that it is to have anew, and why.
+    pub(super) cut_off: BTreeMap<VmDevice, VmError>,
     /// Devices and CPUs that it could not be given or could not be freed of when that was last
     /// tried, which is at each change of what is desired.
     pub(super) refused: BTreeSet<String>,
@@ -178,9 +180,9 @@ impl Driver {
     /// A VM runs and answers.
     pub(super) fn take_over(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
         let state = vm.facts().state;
-        let (leaving, refused) = (BTreeSet::new(), BTreeSet::new());
+        let (leaving, cut_off, refused) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
-        self.run = Some(Run { vm, stored, leaving, refused, is_written, frozen });
+        self.run = Some(Run { vm, stored, leaving, cut_off, refused, is_written, frozen });
         self.publish(in_words(state));
         // What was asked for while it was being started, or while no daemon was there.
         self.look();

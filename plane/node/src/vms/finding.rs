@@ -45,6 +45,7 @@ impl Driver {
                 let process = Some((identity.process, identity.started));
                 let is_written = stored.process == process;
                 self.take_over(vm.into(), StoredRun { process, ..stored }, is_written);
+                self.replug_cut_off();
             }
             Err(error) if error.kind == VmErrorKind::Gone => self.has_ended(false, &error.text),
             Err(error) => self.lose(stored, error),

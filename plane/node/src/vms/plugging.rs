@@ -6,6 +6,7 @@ use suimon_contract::{HostConfig, Name};
 use suimon_ports::{VmCommand, VmDevice, VmError};
 
 use super::driver::{Driver, Run};
+use super::replugging::still_cut_off;
 use super::spec::{disk_spec, nic_spec};
 use super::texts;
 
@@ -42,7 +43,7 @@ impl Device {
 }
 
 /// What a VM could not be given or be freed of, and why.
-type Refusals = Vec<(String, VmError)>;
+pub(super) type Refusals = Vec<(String, VmError)>;
 
 impl Driver {
     /// Gives a VM that runs what is desired of NICs, disks and CPUs, and takes away what is not.
@@ -59,6 +60,7 @@ impl Driver {
                 refusals.extend(self.give(&mut run, &desired.config, device, wanted));
             }
             refusals.extend(self.set_cpus(&run, vm.cpus));
+            refusals.extend(still_cut_off(&run));
             self.tell_refusals(&mut run, refusals);
             if run.stored != before || !run.is_written {
                 run.is_written = self.save(Some(&run.stored));
@@ -120,6 +122,7 @@ impl Driver {
         let Some(mut run) = self.run.take() else { return };
         // A guest may let go of what it was not asked for: then it is not plugged in either.
         run.leaving.remove(device);
+        run.cut_off.remove(device);
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
             VmDevice::Disk(name) => (Device::Disk, name),

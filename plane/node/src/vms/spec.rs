@@ -1,7 +1,8 @@
 //! A VM as it is to be started, from what is desired.
 
 use suimon_contract::{
-    ByteSize, DiskConfig, HostConfig, Name, NicConfig, VmAccelerator, VmConfig, VmFirmware,
+    ByteSize, DiskConfig, DiskController, HostConfig, Name, NicBackend, NicConfig, VmAccelerator,
+    VmConfig, VmFirmware,
 };
 use suimon_ports::{
     self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmHost, VmNicKind, VmNicSpec, VmSpec,
@@ -52,7 +53,10 @@ pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
     let nic: &NicConfig = config.nics.iter().find(|nic| nic.name == *name)?;
     Some(VmNicSpec {
         name: nic.name.to_string(),
-        kind: VmNicKind::Virtio,
+        kind: match nic.backend {
+            NicBackend::Legacy => VmNicKind::Legacy,
+            NicBackend::VhostUser | NicBackend::Tap => VmNicKind::Virtio,
+        },
         socket: config.socket_of_nic(nic)?,
         queue_pairs: nic.queues,
         mac: nic.mac,
@@ -62,10 +66,17 @@ pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
 /// A disk as its VM is given it.
 pub(super) fn disk_spec(config: &HostConfig, name: &Name) -> Option<VmDiskSpec> {
     let disk: &DiskConfig = config.disks.iter().find(|disk| disk.name == *name)?;
-    let vhost_user = config.vhost_user_of_disk(disk)?;
+    let kind = match disk.controller {
+        DiskController::Virtio => {
+            let vhost_user = config.vhost_user_of_disk(disk)?;
+            VmDiskKind::Virtio { socket: vhost_user.socket, queues: vhost_user.queues }
+        }
+        DiskController::Ide => VmDiskKind::Ide { socket: config.emulated_disk_socket(disk)? },
+        DiskController::Sata => VmDiskKind::Sata { socket: config.emulated_disk_socket(disk)? },
+    };
     Some(VmDiskSpec {
         name: disk.name.to_string(),
-        kind: VmDiskKind::Virtio { socket: vhost_user.socket, queues: vhost_user.queues },
+        kind,
         is_read_only: disk.read_only,
         serial: disk.effective_serial(),
     })

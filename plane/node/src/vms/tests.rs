@@ -9,6 +9,7 @@ use crate::{Edit, ResourceEdit};
 
 mod finding;
 mod freezing;
+mod legacy;
 mod stopping;
 
 fn config() -> HostConfig {

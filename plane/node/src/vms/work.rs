@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use suimon_contract::{
-    ApiError, ErrorCode, FREEZE_SECONDS_MAX, FreezeVmRequest, HostConfig, Kind, Name,
-    STOP_SECONDS_MAX, StopVmRequest, VmGuest, VmGuestInterface, VmState,
+    ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, FreezeVmRequest, HostConfig, Kind,
+    Name, STOP_SECONDS_MAX, StopVmRequest, VmGuest, VmGuestInterface, VmState,
 };
 use suimon_ports::{GuestInterface, Vm, VmError};
 
@@ -142,6 +142,7 @@ impl Shared {
             is_there.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
         });
         let mut errors: Vec<ApiError> = errors.collect();
+        errors.extend(self.check_plugged(from, to));
         if from.host.effective_vm_folder() != to.host.effective_vm_folder() {
             errors.extend(self.running_vm().map(|vm| {
                 let text = format!(
@@ -150,6 +151,45 @@ impl Shared {
                 );
                 ApiError::new(ErrorCode::InUse, text).about("host").field("vm_folder")
             }));
+        }
+        errors
+    }
+
+    /// What a VM that runs is plugged into and cannot become another or be taken away: a NIC or
+    /// disk is not emulated from one moment to the next, and what is on a controller of old stays
+    /// there.
+    fn check_plugged(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
+        let mut errors = Vec::new();
+        for vm in &to.vms {
+            let Some(entry) = self.vms.find(&vm.name) else { continue };
+            let Some(run) = entry.view().running.clone() else { continue };
+            let stop = format!("stop {} before, with `suimon vm stop {}`", entry.label(), vm.name);
+            for name in run.nics.iter().filter(|name| vm.nics.contains(name)) {
+                let backend = |config: &HostConfig| {
+                    config.nics.iter().find(|nic| nic.name == *name).map(|nic| nic.backend)
+                };
+                if backend(from) != backend(to) {
+                    let text = format!("the NIC is plugged into a VM that runs; {stop}");
+                    let error = ApiError::new(ErrorCode::InUse, text);
+                    errors.push(error.about(format!("nic/{name}")).field("backend"));
+                }
+            }
+            for name in &run.disks {
+                let controller = |config: &HostConfig| {
+                    let disk = config.disks.iter().find(|disk| disk.name == *name);
+                    disk.map(|disk| disk.controller)
+                };
+                let (before, after) = (controller(from), controller(to));
+                let is_emulated = before.is_some_and(DiskController::is_emulated);
+                let field = match vm.disks.contains(name) {
+                    true if before != after => "controller",
+                    false if is_emulated => "disks",
+                    _ => continue,
+                };
+                let text = format!("disk/{name} is plugged into a VM that runs; {stop}");
+                let about = if field == "disks" { entry.label() } else { format!("disk/{name}") };
+                errors.push(ApiError::new(ErrorCode::InUse, text).about(about).field(field));
+            }
         }
         errors
     }

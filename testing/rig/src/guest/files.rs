@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::command::run;
 use crate::guest::archive::Archive;
-use crate::guest::kernel::{self, Kernel, Module};
+use crate::guest::kernel::{self, Flavour, Kernel, Module};
 use crate::programs::system_program;
 use crate::rig::Rig;
 
@@ -36,16 +36,34 @@ pub struct GuestFiles {
 /// # Errors
 /// The kernel package cannot be downloaded, or a program is not installed.
 pub fn guest_files() -> Result<GuestFiles> {
-    static FILES: OnceLock<Result<GuestFiles, String>> = OnceLock::new();
-    FILES
-        .get_or_init(|| make().map_err(|error| format!("{error:#}")))
+    static FILES: Files = OnceLock::new();
+    files_of(Flavour::Cloud, &FILES)
+}
+
+/// The files of a guest that has no use for virtio: its kernel drives what QEMU emulates.
+///
+/// # Errors
+/// As [`guest_files`].
+pub(crate) fn machine_files() -> Result<GuestFiles> {
+    static FILES: Files = OnceLock::new();
+    files_of(Flavour::Machine, &FILES)
+}
+
+type Files = OnceLock<Result<GuestFiles, String>>;
+
+fn files_of(flavour: Flavour, files: &'static Files) -> Result<GuestFiles> {
+    files
+        .get_or_init(|| make(flavour).map_err(|error| format!("{error:#}")))
         .clone()
         .map_err(|error| anyhow!("cannot make the guest's files: {error}"))
 }
 
-fn make() -> Result<GuestFiles> {
+fn make(flavour: Flavour) -> Result<GuestFiles> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
-    let folder = target.join(FORMAT);
+    let folder = match flavour {
+        Flavour::Cloud => target.join(FORMAT),
+        Flavour::Machine => target.join(format!("{FORMAT}-machine")),
+    };
     let files =
         GuestFiles { kernel: folder.join("vmlinuz"), initramfs: folder.join("initramfs.cpio") };
     if files.kernel.is_file() && files.initramfs.is_file() {
@@ -54,7 +72,7 @@ fn make() -> Result<GuestFiles> {
     fs::create_dir_all(&target)?;
     // Made aside and renamed, so that a half-made folder is never used.
     let work = tempfile::Builder::new().prefix("making-").tempdir_in(&target)?;
-    let kernel = kernel::unpack(work.path())?;
+    let kernel = kernel::unpack(flavour, work.path())?;
     let made = work.path().join("made");
     fs::create_dir(&made)?;
     fs::copy(&kernel.image, made.join("vmlinuz"))?;
@@ -95,8 +113,7 @@ fn initramfs(kernel: &Kernel) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// A program is not there.
-pub(crate) fn initramfs_with(rig: &Rig, programs: &[PathBuf]) -> Result<PathBuf> {
-    let plain = guest_files()?.initramfs;
+pub(crate) fn initramfs_with(rig: &Rig, plain: PathBuf, programs: &[PathBuf]) -> Result<PathBuf> {
     if programs.is_empty() {
         return Ok(plain);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::channel::Channel;
-use super::files::{guest_files, initramfs_with};
+use super::files::{GuestFiles, guest_files, initramfs_with, machine_files};
 use super::shell::GuestShell;
 use crate::daemon::Daemon;
 use crate::rig::Rig;
@@ -42,8 +42,21 @@ impl HostedVms {
     /// # Errors
     /// A program is not there, or the guest's files cannot be made.
     pub fn with(rig: &Rig, programs: &[PathBuf]) -> Result<Self> {
-        let kernel = guest_files()?.kernel;
-        let initramfs = initramfs_with(rig, programs)?;
+        Self::of(rig, guest_files()?, programs)
+    }
+
+    /// The same for guests without drivers for virtio that matter: their kernel has those of the
+    /// machines that QEMU emulates.
+    ///
+    /// # Errors
+    /// The guest's files cannot be made.
+    pub fn of_machines(rig: &Rig) -> Result<Self> {
+        Self::of(rig, machine_files()?, &[])
+    }
+
+    fn of(rig: &Rig, files: GuestFiles, programs: &[PathBuf]) -> Result<Self> {
+        let GuestFiles { kernel, initramfs } = files;
+        let initramfs = initramfs_with(rig, initramfs, programs)?;
         // VMs run as users of their own, who have to get through.
         fs::set_permissions(rig.folder(), fs::Permissions::from_mode(0o755))?;
         let put = |from: &Path, name: &str| -> Result<String> {

@@ -8,8 +8,32 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::run;
 
-/// The package that always depends on the newest kernel made for VMs.
-const META_PACKAGE: &str = "linux-image-cloud-amd64";
+/// A kernel of Debian's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    /// Made for VMs: with drivers for virtio, and few others.
+    Cloud,
+    /// Made for machines, also such as QEMU emulates.
+    Machine,
+}
+
+impl Flavour {
+    /// The package that always depends on the newest.
+    const fn meta_package(self) -> &'static str {
+        match self {
+            Self::Cloud => "linux-image-cloud-amd64",
+            Self::Machine => "linux-image-amd64",
+        }
+    }
+
+    /// Modules that its guest may load later beside those of all.
+    const fn modules_on_demand(self) -> &'static [&'static str] {
+        match self {
+            Self::Cloud => &[],
+            Self::Machine => &["e1000e", "ahci"],
+        }
+    }
+}
 
 /// Modules the guest needs, dependencies aside.
 const MODULES: &[&str] = &["virtio_pci", "virtio_net", "virtio-rng", "8021q"];
@@ -32,8 +56,8 @@ pub(crate) struct Kernel {
 }
 
 /// Downloads the kernel package with apt and unpacks it below `folder`.
-pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
-    let package = newest_package()?;
+pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
+    let package = newest_package(flavour)?;
     let status = Command::new("timeout")
         .args(["300", "apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", &package])
         .current_dir(folder)
@@ -63,15 +87,17 @@ pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
     let modules = modules_in_order(&folder, MODULES)?;
     let on_demand = MODULES_ON_DEMAND
         .iter()
+        .chain(flavour.modules_on_demand())
         .map(|module| modules_in_order(&folder, &[module]))
         .collect::<Result<_>>()?;
     Ok(Kernel { image, modules, on_demand })
 }
 
 /// The real package behind the one that always names the newest.
-fn newest_package() -> Result<String> {
-    let shown = run(&["apt-cache", "show", "--no-all-versions", META_PACKAGE])
-        .context("no kernel for VMs in the package lists; run `apt-get update` and try again")?;
+fn newest_package(flavour: Flavour) -> Result<String> {
+    let meta_package = flavour.meta_package();
+    let shown = run(&["apt-cache", "show", "--no-all-versions", meta_package])
+        .context("no kernel in the package lists; run `apt-get update` and try again")?;
     shown
         .lines()
         .filter_map(|line| line.strip_prefix("Depends: "))
@@ -79,7 +105,7 @@ fn newest_package() -> Result<String> {
         .filter_map(|dependency| dependency.split_whitespace().next())
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .with_context(|| format!("{META_PACKAGE} depends on no kernel"))
+        .with_context(|| format!("{meta_package} depends on no kernel"))
 }
 
 /// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first. What a

@@ -143,7 +143,7 @@ impl Guest {
     ) -> Result<Self> {
         let line = rig.path(&rig.unique("serial"));
         let monitor = rig.path(&rig.unique("monitor"));
-        let initramfs = initramfs_with(rig, &spec.programs)?;
+        let initramfs = initramfs_with(rig, guest_files()?.initramfs, &spec.programs)?;
         let mut words = command_line(spec, accelerator, console, &line, &initramfs)?;
         words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
         words.extend_from_slice(extra);

@@ -1,4 +1,20 @@
-//! The Unix socket: listening on it, or connecting to it.
+//! Unix sockets by which VMs reach their devices: listening on one, or connecting to it.
+//!
+//! - [`Listener`], [`SocketFile`]: a socket on which we listen, and its file.
+//! - [`connect_to`]: a socket on which the VM's side listens.
+//! - [`probe_listening`], [`probe_connecting`]: whether either could be done.
+//!
+//! What it does not do: nothing is read or written here, and nobody is let in or kept out but by
+//! the socket's mode.
+//!
+//! Lifecycle: a path is looked at, then bound; whoever listens needs no file any more, and the
+//! file goes when [`SocketFile`] does.
+//!
+//! Invariants
+//! - A file that somebody listens on, or that is no socket, is never replaced or removed.
+//! - Nothing here waits: sockets do not block.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::fs;
 use std::io;
@@ -10,22 +26,22 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     socket_with,
 };
-use suimon_ports::{DeviceError, DeviceErrorKind, VhostUserMode};
+use suimon_ports::{DeviceError, DeviceErrorKind};
 
 /// Owner and group may connect: the VM runs under another user of one group.
 const SOCKET_MODE: u32 = 0o660;
-/// Front-ends that may wait to be accepted or turned away.
+/// Connections that may wait to be accepted or turned away.
 const BACKLOG: i32 = 4;
 
 /// A listening socket.
-pub(crate) struct Listener {
+pub struct Listener {
     socket: OwnedFd,
 }
 
 /// The file of a listening socket. It is removed when this is dropped, unless
 /// somebody replaced it. Apart from the socket, because the thread that listens can
 /// reach no file.
-pub(crate) struct SocketFile {
+pub struct SocketFile {
     path: PathBuf,
     /// Device and inode of the file we made.
     file: Option<(u64, u64)>,
@@ -36,7 +52,7 @@ impl Listener {
     ///
     /// # Errors
     /// Somebody listens there, or something else lies there, or the host refuses.
-    pub(crate) fn bind(path: &Path) -> Result<(Self, SocketFile), DeviceError> {
+    pub fn bind(path: &Path) -> Result<(Self, SocketFile), DeviceError> {
         clear_path(path, true)?;
         let failed = |action: &'static str| move |error: io::Error| refused(path, action, &error);
         let address = address(path)?;
@@ -52,11 +68,11 @@ impl Listener {
         Ok((listener, file))
     }
 
-    /// A front-end that waits, if there is one.
+    /// Somebody who waits to come in, if there is anybody.
     ///
     /// # Errors
     /// What the system call said; there is no reason to stop listening.
-    pub(crate) fn accept(&self) -> io::Result<Option<OwnedFd>> {
+    pub fn accept(&self) -> io::Result<Option<OwnedFd>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match accept_with(&self.socket, flags) {
             Ok(socket) => Ok(Some(socket)),
@@ -82,27 +98,33 @@ impl Drop for SocketFile {
     }
 }
 
-/// Connects to a front-end that listens on `path`.
+/// Connects to whoever listens on `path`.
 ///
 /// # Errors
 /// What the system call said: nobody listens yet, in most cases.
-pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
+pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let socket = new_socket()?;
     connect(&socket, &address)?;
     Ok(socket)
 }
 
-/// Looks whether a device's socket could be opened, without changing anything.
+/// Looks whether [`Listener::bind`] could succeed, without changing anything.
 ///
 /// # Errors
-/// What opening it would say.
-pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceError> {
-    address(socket)?;
-    match mode {
-        VhostUserMode::Server => clear_path(socket, false),
-        VhostUserMode::Client => check_directory(socket),
-    }
+/// What it would say.
+pub fn probe_listening(path: &Path) -> Result<(), DeviceError> {
+    address(path)?;
+    clear_path(path, false)
+}
+
+/// Looks whether somebody could listen on `path`, whether or not somebody does.
+///
+/// # Errors
+/// It is no path of a socket, or its directory is not there.
+pub fn probe_connecting(path: &Path) -> Result<(), DeviceError> {
+    address(path)?;
+    check_directory(path)
 }
 
 /// Sees to it that `path` can be bound: its directory exists, nothing lies there
@@ -194,5 +216,4 @@ fn refused(path: &Path, action: &str, error: &io::Error) -> DeviceError {
 }
 
 #[cfg(test)]
-#[path = "endpoint_tests.rs"]
 mod tests;

@@ -8,13 +8,11 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let path = directory.path().join("nic.sock");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    probe(&path, VhostUserMode::Server).unwrap();
+    probe_listening(&path).unwrap();
     assert!(path.exists(), "looking changes nothing");
     let listener = Listener::bind(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
-    for error in
-        [probe(&path, VhostUserMode::Server).unwrap_err(), Listener::bind(&path).err().unwrap()]
-    {
+    for error in [probe_listening(&path).unwrap_err(), Listener::bind(&path).err().unwrap()] {
         assert_eq!((error.kind, error.field), (DeviceErrorKind::Busy, "socket"));
         assert!(error.detail.contains("another process listens"), "{error}");
     }
@@ -36,7 +34,7 @@ fn a_socket_that_somebody_replaced_is_left_alone() {
 #[test]
 fn impossible_paths_are_explained() {
     let directory = tempfile::tempdir().unwrap();
-    let kind = |path: &Path| probe(path, VhostUserMode::Server).unwrap_err().kind;
+    let kind = |path: &Path| probe_listening(path).unwrap_err().kind;
     assert_eq!(kind(&directory.path().join("none/nic.sock")), DeviceErrorKind::Missing);
     assert_eq!(kind(&directory.path().join("x".repeat(120))), DeviceErrorKind::Unsupported);
     let file = directory.path().join("file");

@@ -1,0 +1,77 @@
+//! What any QEMU's bytes may make of the reader of frames in a stream.
+//!
+//! The input is the stream. It is read whole, byte by byte, and in pieces of odd length; what comes
+//! of it is held against a walk from length to length.
+
+use suimon_stream_nic::framing::{FramingError, Reader};
+
+/// What QEMU's `net/net.h` says of the longest frame, in its own words.
+const NET_BUFSIZE: usize = 4096 + 65_536;
+
+/// What an input came to, so that seeds can be known to lead somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whole frames.
+    pub frames: usize,
+    /// Whether a length ended the stream.
+    pub was_cut: bool,
+}
+
+/// Reads the input, and judges all that comes of it.
+///
+/// # Panics
+/// A promise is broken.
+pub fn check(input: &[u8]) -> Outcome {
+    let (expected, was_cut) = walk(input);
+    for pieces in [usize::MAX, 1, 7, 1500] {
+        let (frames, error) = read(input, pieces);
+        assert!(frames == expected, "frames in pieces of {pieces}");
+        assert_eq!(error.is_some(), was_cut, "in pieces of {pieces}");
+    }
+    Outcome { frames: expected.len(), was_cut }
+}
+
+fn walk(input: &[u8]) -> (Vec<&[u8]>, bool) {
+    let (mut frames, mut at) = (Vec::new(), 0);
+    while at + 4 <= input.len() {
+        let length = input[at..at + 4].iter().fold(0_usize, |sum, byte| sum * 256 + *byte as usize);
+        if length == 0 || length > NET_BUFSIZE {
+            return (frames, true);
+        }
+        if at + 4 + length > input.len() {
+            break;
+        }
+        frames.push(&input[at + 4..at + 4 + length]);
+        at += 4 + length;
+    }
+    (frames, false)
+}
+
+fn read(input: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<FramingError>) {
+    let mut reader = Reader::new();
+    let (mut frames, mut left) = (Vec::new(), input);
+    loop {
+        let is_ready = reader.is_ready();
+        let frame = reader.next_frame().map(|frame| frame.map(<[u8]>::to_vec));
+        assert_eq!(is_ready, !matches!(frame, Ok(None)), "it is said whether there is something");
+        match frame {
+            Ok(Some(frame)) => frames.push(frame),
+            Ok(None) => {
+                let space = reader.space_mut();
+                assert!(!space.is_empty(), "there is room for what is missing");
+                let bytes = piece.min(space.len()).min(left.len());
+                if bytes == 0 {
+                    return (frames, None);
+                }
+                let (now, later) = left.split_at(bytes);
+                space[..bytes].copy_from_slice(now);
+                reader.advance(bytes);
+                left = later;
+            }
+            Err(error) => {
+                assert_eq!(reader.next_frame(), Err(error), "an error stays");
+                return (frames, Some(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! NICs that were cut off when the daemon before this one ended.
+//!
+//! An emulated NIC of a QEMU before 8.0 does not connect again. It is unplugged and plugged in
+//! again: the guest sees that its cable and its card were pulled, which is the least that helps.
+
+use suimon_contract::{Name, NicBackend};
+use suimon_ports::{VmCommand, VmDevice, VmError, VmErrorKind};
+
+use super::driver::{Driver, Run};
+use super::plugging::Refusals;
+
+impl Driver {
+    /// Has the guest let go of the NICs that do not connect again. As soon as it has they are
+    /// given to it again, as all that is desired; until then they are told to wait.
+    pub(super) fn replug_cut_off(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        let facts = run.vm.facts();
+        if facts.reconnects_streams {
+            return;
+        }
+        let desired = self.shared.desired();
+        let is_emulated = |name: &&Name| {
+            let of_name = desired.config.nics.iter().find(|nic| nic.name == **name);
+            of_name.is_some_and(|nic| nic.backend == NicBackend::Legacy)
+        };
+        let cut_off: Vec<Name> = run.stored.nics.iter().filter(is_emulated).cloned().collect();
+        if cut_off.is_empty() {
+            return;
+        }
+        for name in cut_off {
+            let device = VmDevice::Nic(name.to_string());
+            let told = run.vm.tell(&VmCommand::Unplug(device.clone()));
+            let why = told.err().unwrap_or_else(|| {
+                let text = format!(
+                    "QEMU {} does not connect a legacy NIC again after the daemon was replaced; \
+                     it is plugged in anew as soon as the guest lets go of it",
+                    facts.qemu_version
+                );
+                VmError::new(VmErrorKind::Refused, text)
+            });
+            run.leaving.insert(device.clone());
+            run.cut_off.insert(device, why);
+        }
+        self.look();
+    }
+}
+
+/// NICs that the guest still has and that nobody is connected to, and why.
+pub(super) fn still_cut_off(run: &Run) -> Refusals {
+    run.cut_off.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
+}

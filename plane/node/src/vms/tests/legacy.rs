@@ -1,0 +1,120 @@
+//! What QEMU emulates for guests without drivers for virtio.
+
+use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, VmState};
+use suimon_ports::{VmDevice, VmDiskKind, VmNicKind, VmNotice};
+
+use super::super::VmWork;
+use crate::testing::{Harness, PATIENCE, host, name, wait_until};
+use crate::{Edit, ResourceEdit};
+
+const SOCKET: &str = "/run/suimon/vms/web/d-boot";
+
+fn config(disks: &str) -> HostConfig {
+    host(&format!(
+        r#"
+[[switch]]
+name = "lan"
+kind = "private"
+[[nic]]
+name = "old"
+switch = "lan"
+backend = "legacy"
+[[nic]]
+name = "new"
+switch = "lan"
+backend = "vhost-user"
+{disks}
+memory_bytes = "1 GiB"
+nics = ["old", "new"]
+"#
+    ))
+}
+
+fn with_disk() -> HostConfig {
+    let disk = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n[[disk]]\nname = \"boot\"\n\
+                store = \"fast\"\nformat = \"raw\"\nsize_bytes = 1048576\ncontroller = \"ide\"\n\
+                [disk.nbd]\nsocket = \"/run/nbd.sock\"\n[[vm]]\nname = \"web\"\ndisks = [\"boot\"]";
+    config(disk)
+}
+
+fn start(harness: &Harness) {
+    let operation = harness.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+}
+
+fn offered(harness: &Harness) -> Vec<String> {
+    harness.disks.sockets().1.keys().map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn a_vm_has_emulated_devices_by_sockets_in_its_folder() {
+    let harness = Harness::with_store();
+    harness.apply_well(&with_disk());
+    assert_eq!(offered(&harness), ["/run/nbd.sock", SOCKET]);
+    start(&harness);
+    let spec = harness.vms.spec("web");
+    assert_eq!(spec.disks[0].kind, VmDiskKind::Ide { socket: SOCKET.into() });
+    let kinds: Vec<_> = spec.nics.iter().map(|nic| (nic.name.as_str(), nic.kind)).collect();
+    assert_eq!(kinds, [("old", VmNicKind::Legacy), ("new", VmNicKind::Virtio)]);
+
+    // Others lose it, and its VM does not.
+    let mut after = with_disk();
+    after.disks[0].nbd = None;
+    harness.apply_well(&after);
+    assert_eq!(offered(&harness), [SOCKET]);
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() {
+    let harness = Harness::with_store();
+    harness.apply_well(&with_disk());
+    start(&harness);
+    let refused = |change: &dyn Fn(&mut HostConfig)| {
+        let mut after = with_disk();
+        change(&mut after);
+        let error = harness.node.submit(Edit::Apply(Box::new(after))).unwrap_err().remove(0);
+        assert!(error.message.contains("suimon vm stop web"), "{error}");
+        assert_eq!(error.code, ErrorCode::InUse);
+        error.field.unwrap()
+    };
+    assert_eq!(refused(&|to| to.vms[0].disks.clear()), "disks");
+    assert_eq!(refused(&|to| to.disks[0].controller = Default::default()), "controller");
+    assert_eq!(refused(&|to| to.nics[0].backend = to.nics[1].backend), "backend");
+    assert_eq!(refused(&|to| to.nics[1].backend = to.nics[0].backend), "backend");
+    let mut after = with_disk();
+    after.vms[0].nics.remove(0);
+    harness.apply_well(&after);
+    let kill = harness.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
+    harness.node.wait_operation(kill.id, PATIENCE).unwrap();
+    after.vms[0].disks.clear();
+    harness.apply_well(&after);
+    assert_eq!(offered(&harness), ["/run/nbd.sock"]);
+}
+
+#[test]
+fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
+    let harness = Harness::new();
+    harness.apply_well(&config("[[vm]]\nname = \"web\""));
+    start(&harness);
+    let vms = harness.vms.clone();
+    vms.forget_observers();
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    let told = || harness.events(EventKind::VmDeviceRefused.id());
+    wait_until("it is told", || told().len() == 1);
+    assert!(told()[0].text.contains("nic/old") && told()[0].text.contains("7.2"), "{:?}", told());
+    assert_eq!(vms.told(), ["web unplug nic/old"]);
+    let status = || harness.node.vm("web").unwrap();
+    wait_until("it is shown", || status().waits_for_start == ["nic/old"]);
+    // A change of something else does not plug it in while the guest has it.
+    let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
+    assert_eq!(harness.change(patch).state, OperationState::Succeeded);
+    assert_eq!(vms.told().len(), 1);
+
+    vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("old".to_owned())));
+    wait_until("it is there again", || status().waits_for_start.is_empty());
+    assert_eq!(vms.told()[1..], ["web plug nic old /run/suimon/vms/web/n-old"]);
+    assert_eq!((status().state, status().nics.len()), (VmState::Running, 2));
+}

@@ -1,0 +1,183 @@
+//! Both directions of a connection, as the switch drives them.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads};
+use suimon_ports::{FrameSink, FrameSource, PortFault, Sent, Wakeup};
+
+use crate::framing::{LENGTH_BYTES, Reader};
+use crate::session::{End, Session};
+
+/// Bytes that are collected before they are sent, whether or not more frames come: some 40
+/// usual frames, and never less than the longest.
+const COLLECTED_BYTES_MAX: usize = 128 * 1024;
+
+/// The shortest frame on a wire, without its checksum (IEEE 802.3, 4A.2.3.2.4). Emulated NICs
+/// expect it, and shorter ones grow to it as they would on a wire.
+const WIRE_BYTES_MIN: usize = 60;
+
+/// Frames that the guest sent.
+pub(crate) struct StreamSource {
+    session: Arc<Session>,
+    reader: Reader,
+    malformed: u64,
+}
+
+/// Frames to the guest.
+pub(crate) struct StreamSink {
+    session: Arc<Session>,
+    collected: Vec<u8>,
+}
+
+/// How often the socket is read for one batch: a frame may come in small pieces.
+const READS_MAX: usize = 8;
+
+/// What reading once more brought.
+enum Read {
+    Something,
+    Nothing,
+}
+
+impl StreamSource {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
+        Self { session, reader: Reader::new(), malformed: 0 }
+    }
+
+    /// Takes what was received into the batch, `looks` frames at most. Whether the batch or the
+    /// looks were used up.
+    fn take(&mut self, batch: &mut FrameBatch, looks: &mut usize) -> Result<bool, PortFault> {
+        while *looks > 0 {
+            let Some(frame) = batch.spare() else { return Ok(true) };
+            let bytes = match self.reader.next_frame() {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(false),
+                Err(error) => return Err(self.session.finish(End::Framing(error))),
+            };
+            *looks -= 1;
+            let room = frame.space_mut().get_mut(..bytes.len());
+            if let Some(room) = room {
+                room.copy_from_slice(bytes);
+                frame.set_len(bytes.len());
+                if frame.admit_plain().is_ok() {
+                    batch.commit();
+                    continue;
+                }
+            }
+            self.malformed += 1;
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self) -> Result<Read, PortFault> {
+        let flags = RecvFlags::DONTWAIT;
+        match recv(&self.session.socket, self.reader.space_mut(), flags) {
+            Ok((_, 0)) => Err(self.session.finish(End::Left)),
+            Ok((_, bytes)) => {
+                self.reader.advance(bytes);
+                Ok(Read::Something)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Nothing),
+            Err(errno) => Err(self.session.finish(End::of_call("read", errno))),
+        }
+    }
+}
+
+impl FrameSource for StreamSource {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+        let before = batch.len();
+        // Bounds the work too: frames that are not admitted leave room.
+        let mut looks = BATCH_FRAMES_MAX;
+        for _ in 0..READS_MAX {
+            if self.take(batch, &mut looks)? {
+                break;
+            }
+            if let Read::Nothing = self.read()? {
+                break;
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    fn arm(&mut self) -> Wakeup {
+        // The descriptor tells of what the socket has, and not of what was read already.
+        if self.reader.is_ready() { Wakeup::Pending } else { Wakeup::Armed }
+    }
+
+    fn disarm(&mut self) {}
+
+    fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.session.socket.as_fd()
+    }
+
+    fn is_polled_by_fd(&self) -> bool {
+        true
+    }
+
+    fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+impl StreamSink {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
+        Self { session, collected: Vec::with_capacity(COLLECTED_BYTES_MAX) }
+    }
+
+    fn send(&mut self) -> Result<(), PortFault> {
+        if self.collected.is_empty() {
+            return Ok(());
+        }
+        self.session.send(&mut self.collected)
+    }
+
+    /// Whether nothing that was begun waits to be sent.
+    fn is_clear(&self) -> Result<bool, PortFault> {
+        if !self.session.is_stalled() {
+            return Ok(true);
+        }
+        self.session.send_rest()?;
+        Ok(!self.session.is_stalled())
+    }
+}
+
+impl FrameSink for StreamSink {
+    fn transmit(&mut self, frame: &Frame) -> Result<Sent, PortFault> {
+        if !self.is_clear()? {
+            return Ok(Sent::Full);
+        }
+        let wire = frame.wire();
+        let bytes = wire.wire_len();
+        let padded = bytes.max(WIRE_BYTES_MIN);
+        if self.collected.len() + LENGTH_BYTES + padded > COLLECTED_BYTES_MAX {
+            self.send()?;
+            if self.session.is_stalled() {
+                return Ok(Sent::Full);
+            }
+        }
+        // No frame of the switch has 4 GiB.
+        let length = u32::try_from(padded).unwrap_or(u32::MAX).to_be_bytes();
+        self.collected.extend_from_slice(&length);
+        self.collected.extend_from_slice(wire.front);
+        if let Some(tag) = &wire.tag {
+            self.collected.extend_from_slice(tag);
+        }
+        self.collected.extend_from_slice(wire.rest);
+        self.collected.resize(self.collected.len() + padded - bytes, 0);
+        Ok(Sent::Accepted)
+    }
+
+    fn flush(&mut self) -> Result<(), PortFault> {
+        self.send()
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::NONE
+    }
+}
+
+#[cfg(test)]
+#[path = "queues_tests.rs"]
+mod tests;

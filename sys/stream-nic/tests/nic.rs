@@ -1,0 +1,231 @@
+//! The NIC against whoever connects: QEMUs one after the other, such that break the protocol, and
+//! its owner who changes and closes it.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use suimon_frame::{Frame, FrameBatch};
+use suimon_ports::{
+    DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortFault,
+    PortObserver, PortSpec, QueueHost, Sent, StreamSpec, ThreadStart,
+};
+use suimon_quantity::{Direction, PortId, QueueId};
+use suimon_stream_nic::StreamNic;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The switch: queues as they come, driven by the test.
+#[derive(Default)]
+struct Rack {
+    sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
+    sinks: Mutex<BTreeMap<QueueId, Box<dyn FrameSink>>>,
+}
+
+impl QueueHost for Rack {
+    fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
+        self.sources.lock().unwrap().insert(id, source);
+    }
+
+    fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
+        self.sinks.lock().unwrap().insert(id, sink);
+    }
+
+    fn detach(&self, id: QueueId) {
+        self.sources.lock().unwrap().remove(&id);
+        self.sinks.lock().unwrap().remove(&id);
+    }
+
+    fn detach_port(&self, _: PortId) {
+        self.sources.lock().unwrap().clear();
+        self.sinks.lock().unwrap().clear();
+    }
+}
+
+impl Rack {
+    fn receive(&self) -> (usize, Option<PortFault>) {
+        let id = QueueId { port: PortId(7), direction: Direction::Ingress, index: 0 };
+        let mut sources = self.sources.lock().unwrap();
+        let Some(source) = sources.get_mut(&id) else { return (0, None) };
+        let mut batch = FrameBatch::new();
+        match source.receive(&mut batch) {
+            Ok(count) => (count, None),
+            Err(fault) => {
+                sources.remove(&id);
+                (batch.len(), Some(fault))
+            }
+        }
+    }
+
+    fn send(&self, frame: &[u8]) -> Sent {
+        let id = QueueId { port: PortId(7), direction: Direction::Egress, index: 0 };
+        let mut sinks = self.sinks.lock().unwrap();
+        let sink = sinks.get_mut(&id).unwrap();
+        let mut filled = Frame::new(0);
+        filled.fill(frame);
+        filled.admit_plain().unwrap();
+        let sent = sink.transmit(&filled).unwrap();
+        sink.flush().unwrap();
+        sent
+    }
+}
+
+struct Ear(Sender<DeviceNotice>);
+
+impl PortObserver for Ear {
+    fn handle_notice(&self, port: PortId, notice: DeviceNotice) {
+        assert_eq!(port, PortId(7));
+        self.0.send(notice).unwrap();
+    }
+}
+
+/// A NIC, the switch it is on, and what it tells.
+struct Bench {
+    nic: StreamNic,
+    rack: Arc<Rack>,
+    notices: Receiver<DeviceNotice>,
+    spec: StreamSpec,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("n-old");
+        let spec = StreamSpec { socket, mac: None, mtu: 1500 };
+        StreamNic::probe(&spec).unwrap();
+        let rack = Arc::new(Rack::default());
+        let (ear, notices) = channel();
+        let nothing: ThreadStart = Arc::new(|| Ok(()));
+        let (host, observer) = (Arc::clone(&rack), Arc::new(Ear(ear)));
+        let nic = StreamNic::open(PortId(7), &spec, host, observer, &nothing).unwrap();
+        Self { nic, rack, notices, spec, _folder: folder }
+    }
+
+    fn connect(&self) -> UnixStream {
+        let qemu = UnixStream::connect(&self.spec.socket).unwrap();
+        qemu.set_read_timeout(Some(LIMIT)).unwrap();
+        qemu
+    }
+
+    fn heard(&self) -> DeviceNotice {
+        self.notices.recv_timeout(LIMIT).unwrap()
+    }
+
+    /// Receives until frames or a fault come.
+    fn receive(&self) -> (usize, Option<PortFault>) {
+        let until = Instant::now() + LIMIT;
+        while Instant::now() < until {
+            let received = self.rack.receive();
+            if received.0 > 0 || received.1.is_some() {
+                return received;
+            }
+            std::thread::yield_now();
+        }
+        panic!("nothing came");
+    }
+}
+
+fn framed(bytes: &[u8]) -> Vec<u8> {
+    [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat()
+}
+
+#[test]
+fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
+    let bench = Bench::new();
+    assert!(!bench.nic.status().link_up);
+    for number in [1, 2] {
+        let mut qemu = bench.connect();
+        assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+        assert_eq!((bench.nic.status().link_up, bench.nic.status().queue_pairs), (true, 1));
+        qemu.write_all(&framed(&[number; 60])).unwrap();
+        assert_eq!(bench.receive().0, 1);
+        assert_eq!(bench.rack.send(&[number; 60]), Sent::Accepted);
+        let mut seen = [0; 64];
+        qemu.read_exact(&mut seen).unwrap();
+        assert_eq!(seen[..], framed(&[number; 60]));
+        drop(qemu);
+        assert_eq!(bench.receive().1.unwrap().kind, FaultKind::Gone);
+        let reason = "QEMU has left".to_owned();
+        assert_eq!(bench.heard(), DeviceNotice::LinkDown { reason });
+        assert!(!bench.nic.status().link_up);
+    }
+}
+
+#[test]
+fn who_breaks_the_protocol_is_cut_off_and_another_one_is_served() {
+    let bench = Bench::new();
+    let mut hostile = bench.connect();
+    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    hostile.write_all(&[0xff; 64]).unwrap();
+    let fault = bench.receive().1.unwrap();
+    assert_eq!(fault.kind, FaultKind::Hostile);
+    let DeviceNotice::Violation { detail } = bench.heard() else { panic!("no violation") };
+    assert!(detail.contains("4294967295") && detail.contains("69632"), "{detail}");
+    assert!(matches!(bench.heard(), DeviceNotice::LinkDown { .. }));
+    assert_eq!(hostile.read(&mut [0; 1]).unwrap_or(0), 0, "its connection is closed");
+    let _good = bench.connect();
+    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+}
+
+#[test]
+fn a_second_qemu_is_turned_away_and_follows_one_that_has_left() {
+    let bench = Bench::new();
+    let mut first = bench.connect();
+    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    let mut second = bench.connect();
+    assert_eq!(second.read(&mut [0; 1]).unwrap(), 0, "it is turned away");
+    first.write_all(&framed(&[1; 60])).unwrap();
+    assert_eq!(bench.receive().0, 1, "the first one notices nothing");
+    // Its queue is not looked at, as that of a port whose bandwidth is used up.
+    drop(first);
+    let _third = bench.connect();
+    assert!(matches!(bench.heard(), DeviceNotice::LinkDown { .. }));
+    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+}
+
+#[test]
+fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
+    let bench = Bench::new();
+    let mut qemu = bench.connect();
+    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    let mut accepted = 0;
+    while bench.rack.send(&[accepted as u8; 9000]) == Sent::Accepted {
+        accepted += 1;
+        assert!(accepted < 10_000, "a socket has room for so much?");
+    }
+    // Nobody sends any more: what was begun is finished by the NIC itself.
+    for number in 0..accepted {
+        let mut seen = vec![0; 9004];
+        qemu.read_exact(&mut seen).unwrap();
+        assert!(seen == framed(&[number as u8; 9000]), "frame {number} of {accepted}");
+    }
+    let until = Instant::now() + LIMIT;
+    while bench.rack.send(&[1; 60]) == Sent::Full {
+        assert!(Instant::now() < until, "there is room again");
+    }
+}
+
+#[test]
+fn its_owner_changes_and_closes_it() {
+    let mut bench = Bench::new();
+    let mut qemu = bench.connect();
+    assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+    let changed = StreamSpec { mtu: 9000, ..bench.spec.clone() };
+    assert!(bench.nic.change(&PortSpec::Stream(changed.clone())).unwrap());
+    assert_eq!((bench.nic.status().mtu, bench.nic.status().link_up), (9000, true));
+    let long = StreamSpec { mtu: 9217, ..changed.clone() };
+    let error = bench.nic.change(&PortSpec::Stream(long)).unwrap_err();
+    assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "mtu"));
+    let elsewhere = StreamSpec { socket: PathBuf::from("/nowhere/n-old"), ..changed };
+    assert_eq!(StreamNic::probe(&elsewhere).unwrap_err().kind, DeviceErrorKind::Missing);
+    assert!(!bench.nic.change(&PortSpec::Stream(elsewhere)).unwrap());
+    let (socket, rack) = (bench.spec.socket.clone(), Arc::clone(&bench.rack));
+    drop(bench.nic);
+    assert_eq!(qemu.read(&mut [0; 1]).unwrap_or(0), 0, "the connection is closed");
+    assert!(!socket.exists() && rack.sources.lock().unwrap().is_empty());
+}
