@@ -283,6 +283,8 @@ impl Controller {
             before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
         let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
         self.shared.set_desired(to.state);
+        let after = self.shared.desired();
+        self.change_power(&before.config, &after.config);
         self.delete_vms(&gone, &before.config);
         self.tell_vms();
     }

@@ -70,7 +70,8 @@ impl EnergyMeter {
             Some(at) => u64::try_from(now.since(at).as_nanos()).unwrap_or(u64::MAX),
             None => u64::MAX,
         };
-        if elapsed_ns < APART_MIN_NS {
+        let is_nothing = readings.is_empty() && self.zones.is_empty();
+        if elapsed_ns < APART_MIN_NS || is_nothing {
             return;
         }
         self.read_at = Some(now);

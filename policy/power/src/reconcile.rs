@@ -20,9 +20,17 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether a value is what we made of the setting.
-    fn is_ours(&self, value: &str) -> bool {
-        self.written == value || self.found.as_deref() == Some(value)
+    /// Whether a value is what we made of the setting. Whoever died before it read again
+    /// cannot know what the driver made of it.
+    fn is_ours(&self, id: SettingId, value: &str) -> bool {
+        let is_unread = self.found.is_none() && id.is_rounded() && value != self.before;
+        self.written == value || self.found.as_deref() == Some(value) || is_unread
+    }
+
+    /// Whether a setting with this record is as `wanted`, now that it reads `now`: a driver
+    /// takes the nearest frequency that it has.
+    pub fn has_made(&self, id: SettingId, wanted: &str, now: &str) -> bool {
+        self.written == wanted && self.is_ours(id, now)
     }
 }
 
@@ -90,8 +98,8 @@ pub fn reconcile(
             }
             (None, _, None) => {}
             (Some(now), Some(value), record) => {
-                let may_assert = asserts(assert, machine, id);
-                outcome.want(id, value, now, record, may_assert);
+                let over = writes_over(assert, machine, id);
+                outcome.want((id, value), now, record, over);
             }
             (Some(now), None, Some(record)) => outcome.restore(id, now, record),
             (Some(_), None, None) => {}
@@ -101,11 +109,21 @@ pub fn reconcile(
     outcome
 }
 
-/// Whether a change by somebody else is written over.
-fn asserts(assert: &Assert, machine: &Machine, id: SettingId) -> bool {
-    match assert {
+/// What becomes of a change by somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// It is left alone.
+    Left,
+    /// It is written over, and is what comes back.
+    ComesBack,
+    /// It is written over and forgotten: it is nobody's wish but what a driver begins with.
+    Forgotten,
+}
+
+fn writes_over(assert: &Assert, machine: &Machine, id: SettingId) -> Over {
+    let is_of_them = match assert {
         Assert::Nothing => false,
-        Assert::All => true,
+        Assert::All => return Over::ComesBack,
         Assert::Cpus(cpus) => match id {
             SettingId::Turbo(_) => false,
             SettingId::Idle { cpu, .. } => cpus.contains(&cpu),
@@ -117,17 +135,17 @@ fn asserts(assert: &Assert, machine: &Machine, id: SettingId) -> bool {
                 .policy(policy)
                 .is_some_and(|policy| policy.cpus.iter().any(|cpu| cpus.contains(cpu))),
         },
-    }
+    };
+    if is_of_them { Over::Forgotten } else { Over::Left }
 }
 
 impl Reconciliation {
     fn want(
         &mut self,
-        id: SettingId,
-        value: &str,
+        (id, value): (SettingId, &str),
         now: String,
         record: Option<&Record>,
-        may_assert: bool,
+        over: Over,
     ) {
         let Some(record) = record else {
             if now != value {
@@ -135,16 +153,15 @@ impl Reconciliation {
             }
             return;
         };
-        let is_same_wish = record.written == value;
-        if now == value || (is_same_wish && record.is_ours(&now)) {
+        if now == value && now == record.before {
+            // As it was and as it is to be: there is nothing to come back.
+        } else if now == value || record.has_made(id, value, &now) {
             let found = Some(now);
             self.records.insert(id, Record { written: value.to_owned(), found, ..record.clone() });
-        } else if record.is_ours(&now) || now == record.before {
-            // Another plan, or a write that was not reached.
+        } else if record.is_ours(id, &now) || now == record.before || over == Over::Forgotten {
+            // Another plan, a write that was not reached, or a CPU that begins anew.
             self.write(id, value, record.before.clone());
-        } else if may_assert {
-            // What was there before us is what is there now. A CPU that comes back begins
-            // anew with what its driver likes: that is nobody's wish.
+        } else if over == Over::ComesBack {
             self.write(id, value, now);
         } else {
             self.foreign.push(foreign(id, record, now));
@@ -162,9 +179,7 @@ impl Reconciliation {
         if now == record.before {
             return;
         }
-        // Whoever died before it read again cannot know what the driver made of it.
-        let is_unread = record.found.is_none() && id.is_rounded();
-        if record.is_ours(&now) || is_unread {
+        if record.is_ours(id, &now) {
             self.records.insert(id, record.clone());
             self.writes.push(Wanted { id, value: record.before.clone() });
             self.restored.insert(id);

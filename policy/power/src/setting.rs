@@ -70,8 +70,7 @@ impl SettingId {
     /// The setting's file below the root of sysfs
     /// (Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst).
     pub fn file(self) -> String {
-        let of_policy =
-            |policy: u16, file: &str| format!("{CPUS}cpufreq/policy{policy}/{file}");
+        let of_policy = |policy: u16, file: &str| format!("{CPUS}cpufreq/policy{policy}/{file}");
         match self {
             Self::Turbo(TurboFile::NoTurbo) => format!("{CPUS}intel_pstate/no_turbo"),
             Self::Turbo(TurboFile::Boost) => format!("{CPUS}cpufreq/boost"),

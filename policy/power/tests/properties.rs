@@ -17,8 +17,7 @@ fn words(all: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
 }
 
 fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
-    const DRIVERS: [&str; 4] =
-        ["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate-epp"];
+    const DRIVERS: [&str; 4] = ["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate-epp"];
     let driver = prop::sample::select(&DRIVERS[..]);
     let khz = (400u32..2000, 2000u32..5000, 0u32..100, 0u32..100);
     let preferences = prop::option::of(words(&PREFERENCES));
@@ -48,16 +47,22 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     let cpus = prop::collection::vec((prop::bool::weighted(0.9), states), 1..6);
     (prop::collection::vec(any_policy(), 0..3), turbo, cpus).prop_map(
         |(mut policies, turbo, cpus)| {
-            let cpus: Vec<Cpu> = (0..).zip(cpus).map(|(number, (online, states))| Cpu {
-                number,
-                online,
-                idle_states: (0..).zip(states).map(|(number, (latency_us, disabled))| IdleState {
+            let cpus: Vec<Cpu> = (0..)
+                .zip(cpus)
+                .map(|(number, (online, states))| Cpu {
                     number,
-                    name: format!("C{number}"),
-                    latency_us,
-                    disabled,
-                }).collect(),
-            }).collect();
+                    online,
+                    idle_states: (0..)
+                        .zip(states)
+                        .map(|(number, (latency_us, disabled))| IdleState {
+                            number,
+                            name: format!("C{number}"),
+                            latency_us,
+                            disabled,
+                        })
+                        .collect(),
+                })
+                .collect();
             let count = policies.len().max(1);
             for (at, policy) in policies.iter_mut().enumerate() {
                 policy.number = u16::try_from(at).unwrap();
@@ -94,7 +99,10 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
 
 /// Does what the kernel does with a write; refuses what it would.
 fn write(machine: &mut Machine, of: &Wanted) {
-    let flag = || { assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}"); of.value == "1" };
+    let flag = || {
+        assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}");
+        of.value == "1"
+    };
     let khz = || of.value.parse::<u32>().unwrap();
     match of.id {
         SettingId::Turbo(file) => {
@@ -106,8 +114,11 @@ fn write(machine: &mut Machine, of: &Wanted) {
             let state = cpu.idle_states.iter_mut().find(|known| known.number == state).unwrap();
             state.disabled = flag();
         }
-        SettingId::Boost(number) | SettingId::Governor(number) | SettingId::Preference(number)
-        | SettingId::FrequencyMax(number) | SettingId::FrequencyMin(number) => {
+        SettingId::Boost(number)
+        | SettingId::Governor(number)
+        | SettingId::Preference(number)
+        | SettingId::FrequencyMax(number)
+        | SettingId::FrequencyMin(number) => {
             let policy =
                 machine.policies.iter_mut().find(|policy| policy.number == number).unwrap();
             match of.id {

@@ -149,7 +149,8 @@ impl Vmq {
         if self.spec.mode == VmqMode::Static {
             return Stays::Assigned;
         }
-        let is_hot = self.loads().get(&queue.at).is_some_and(|load| load.smaller() > self.spec.water.high);
+        let is_hot =
+            self.loads().get(&queue.at).is_some_and(|load| load.smaller() > self.spec.water.high);
         if is_hot {
             return self.stays_at_hot(id, queue, now);
         }
@@ -223,9 +224,9 @@ impl Stays {
                  other since; one more may be in {:.1} s",
                 left.as_secs_f32()
             ),
-            Self::Momentary => format!(
-                "the processor is above {high}, but usually is not, and was now and then"
-            ),
+            Self::Momentary => {
+                format!("the processor is above {high}, but usually is not, and was now and then")
+            }
             Self::AllowanceUsedUp { left } => format!(
                 "the processor is above {high}, but moves are used up; there is one more in \
                  {:.1} s",

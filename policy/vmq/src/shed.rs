@@ -167,7 +167,8 @@ impl Vmq {
         let saturated = loads.get(&queue.at).is_some_and(|load| view.is_saturated(*load));
         let item = draft.items_at(queue.at).into_iter().find(|item| item.queue == id);
         item.is_some_and(|item| {
-            item.load >= SHED_MIN && better_place(&draft, &item, saturated, self.spec.water).is_some()
+            item.load >= SHED_MIN
+                && better_place(&draft, &item, saturated, self.spec.water).is_some()
         })
     }
 
@@ -246,10 +247,9 @@ impl Vmq {
         let needed = before - shed_to;
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= needed);
         let others = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
-        solving
-            .into_iter()
-            .chain(others)
-            .find_map(|item| better_place(draft, item, saturated, self.spec.water).map(|to| (*item, to)))
+        solving.into_iter().chain(others).find_map(|item| {
+            better_place(draft, item, saturated, self.spec.water).map(|to| (*item, to))
+        })
     }
 
     pub(crate) fn is_way_back_paid(&self, queue: QueueId) -> bool {

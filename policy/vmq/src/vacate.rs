@@ -121,7 +121,8 @@ impl Vmq {
         let mut moves = Vec::new();
         let leaving = draft.items_astray(stays);
         for item in leaving.iter().filter(|item| item.may_move) {
-            let Some(step) = anywhere(&draft, item, self.spec.water.fit()).and_then(|to| draft.shift(item.queue, to))
+            let Some(step) = anywhere(&draft, item, self.spec.water.fit())
+                .and_then(|to| draft.shift(item.queue, to))
             else {
                 continue;
             };

@@ -19,10 +19,8 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
     let node = prop::option::weighted(0.3, 0u16..3);
     let parks = prop::bool::weighted(0.8);
     let marks = prop_oneof![2 => Just((85, 30)), 1 => (50u32..=95, 0u32..=20)];
-    let marks = marks.prop_map(|(high, low)| WaterMarks {
-        high: Load::percent(high),
-        low: Load::percent(low),
-    });
+    let marks = marks
+        .prop_map(|(high, low)| WaterMarks { high: Load::percent(high), low: Load::percent(low) });
     let places = (number(), 0u16..9, number(), node);
     (prop::bool::weighted(0.9), mode, places, marks, parks).prop_map(
         |(enabled, mode, places, water, parking)| {
@@ -225,7 +223,9 @@ proptest! {
         high in prop::collection::vec(0.0f64..200.0, 1..20),
         low_percent in 0.0f64..25.0,
     ) {
-        let spec = VmqSpec { enabled: true, mode: VmqMode::Dynamic, ..spec };
+        let water = WaterMarks::default();
+        let spec =
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water, ..spec };
         prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
         let mut host = Host::new(spec, there, high.len());
         host.wanted.clone_from(&high);
@@ -236,6 +236,25 @@ proptest! {
         prop_assert_eq!(host.used().len(), 1);
         host.run(Duration::from_secs(60));
         prop_assert!(host.last_move(ended).unwrap_or_default() < Duration::from_secs(10));
+    }
+
+    /// Where processors are not to park, queues stay where load has brought them.
+    #[test]
+    fn without_parking_nothing_is_packed(
+        there in any_processors(),
+        spec in any_spec(),
+        high in prop::collection::vec(0.0f64..200.0, 1..20),
+    ) {
+        let spec =
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: false, ..spec };
+        prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
+        let mut host = Host::new(spec, there, high.len());
+        host.wanted.clone_from(&high);
+        host.run(Duration::from_secs(20));
+        let used = host.used();
+        host.wanted.fill(1.0);
+        host.run(Duration::from_secs(300));
+        prop_assert_eq!(host.used(), used);
     }
 
     /// Whatever is said to have been measured, and whenever: no panic, no move to nowhere,

@@ -207,8 +207,12 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
     let settings: Vec<Wanted> =
         decide(&spec, &machine).into_iter().flat_map(|target| target.settings).collect();
     let todo = reconcile(&settings, &machine, &Records::new(), &Assert::All);
-    println!("{} CPUs, {} policies, {} idle states to forbid", machine.cpus.len(),
-        machine.policies.len(), todo.writes.len());
+    println!(
+        "{} CPUs, {} policies, {} idle states to forbid",
+        machine.cpus.len(),
+        machine.policies.len(),
+        todo.writes.len()
+    );
     for one in &todo.writes {
         match files.write(one.id, &one.value) {
             Ok(()) => assert_eq!(files.machine().value(one.id).as_ref(), Some(&one.value)),
