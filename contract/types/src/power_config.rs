@@ -44,8 +44,6 @@ impl fmt::Display for PowerPlanName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnergyPreference {
-    /// What the CPU began with.
-    Default,
     /// Performance, whatever it takes.
     Performance,
     /// Rather performance.
@@ -60,7 +58,6 @@ impl EnergyPreference {
     /// As it is written, by Linux, too.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Default => "default",
             Self::Performance => "performance",
             Self::BalancePerformance => "balance_performance",
             Self::BalancePower => "balance_power",

@@ -15,7 +15,7 @@ pub(crate) const POWER: &[Key] = &[
     optional("governor", Form::Name, Effect::Live),
     optional(
         "energy_preference",
-        Form::OneOf(&["default", "performance", "balance_performance", "balance_power", "power"]),
+        Form::OneOf(&["performance", "balance_performance", "balance_power", "power"]),
         Effect::Live,
     ),
     optional("performance_percent_min", Form::Number { least: 0, most: 100 }, Effect::Live),

@@ -1,6 +1,6 @@
 //! The node's power: what the control thread does with it, and what others read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,14 +71,22 @@ impl Shared {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
         let machine = self.power.lock().keeper.host.machine();
         let targets = decide(&spec_of(power), &machine);
-        let lacking = targets.iter().filter_map(|target| {
-            Some(format!("{}: {}", target.kind.as_str(), target.why_not.as_ref()?))
-        });
-        // Many CPUs lack the same.
-        let lacking: BTreeSet<String> = lacking.collect();
+        // Many CPUs lack the same, and many settings for the same reason.
+        let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for target in &targets {
+            if let Some(why) = &target.why_not {
+                lacking.entry(why.to_string()).or_default().insert(target.kind.as_str());
+            }
+        }
         for step in plan.steps.iter_mut().filter(|step| step.resource == "power") {
             if !lacking.is_empty() {
-                let all: Vec<String> = lacking.iter().cloned().collect();
+                let all: Vec<String> = lacking
+                    .iter()
+                    .map(|(why, kinds)| {
+                        let kinds: Vec<&str> = kinds.iter().copied().collect();
+                        format!("{}, because {why}", kinds.join(", "))
+                    })
+                    .collect();
                 step.note = Some(format!("not to be had here: {}", all.join("; ")));
             }
         }
