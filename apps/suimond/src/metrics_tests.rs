@@ -151,6 +151,11 @@ fn teams_members_and_vmq_are_measured() {
         "suimon_vmq_processor_queues{uplink=\"both\",processor=\"0\"} 1.0",
         "suimon_vmq_processor_queues{uplink=\"both\",processor=\"1\"} 0.0",
         "suimon_queue_moves_total{queue=\"web/rx/0\"} 5",
+        "suimon_power_plan_in_effect{plan=\"balanced\"} 0.0",
+        "suimon_power_settings{state=\"in_effect\"} 2.0",
+        "suimon_power_settings{state=\"lacking\"} 1.0",
+        "suimon_power_energy_joules_total{zone=\"intel-rapl:0\",name=\"package-0\"} 2.5",
+        "suimon_power_watts{zone=\"intel-rapl:0\",name=\"package-0\"} 42.5",
     ] {
         assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
     }

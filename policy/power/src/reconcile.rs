@@ -101,7 +101,13 @@ pub fn reconcile(
                 let over = writes_over(assert, machine, id);
                 outcome.want((id, value), now, record, over);
             }
-            (Some(now), None, Some(record)) => outcome.restore(id, now, record),
+            (Some(now), None, Some(record)) => {
+                let over = match writes_over(assert, machine, id) {
+                    Over::Forgotten => Over::Forgotten,
+                    Over::Left | Over::ComesBack => Over::Left,
+                };
+                outcome.restore(id, now, record, over);
+            }
             (Some(_), None, None) => {}
         }
     }
@@ -175,11 +181,11 @@ impl Reconciliation {
         self.writes.push(Wanted { id, value: written });
     }
 
-    fn restore(&mut self, id: SettingId, now: String, record: &Record) {
+    fn restore(&mut self, id: SettingId, now: String, record: &Record, over: Over) {
         if now == record.before {
             return;
         }
-        if record.is_ours(id, &now) {
+        if record.is_ours(id, &now) || over == Over::Forgotten {
             self.records.insert(id, record.clone());
             self.writes.push(Wanted { id, value: record.before.clone() });
             self.restored.insert(id);

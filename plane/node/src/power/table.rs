@@ -11,6 +11,7 @@ use suimon_power::{Assert, EnergyMeter, decide};
 use super::keeper::{Keeper, Settled};
 use super::spec::{data_plane, spec_of};
 use super::told;
+use crate::Edit;
 use crate::control::Controller;
 use crate::events::Draft;
 use crate::shared::Shared;
@@ -154,9 +155,10 @@ impl Controller {
         Ok(())
     }
 
-    /// The user has set a plan, or none.
-    pub(crate) fn change_power(&mut self, before: &HostConfig, after: &HostConfig) {
-        if before.power != after.power {
+    /// The user has set a plan, or none; or the same again, which takes over what others have
+    /// changed.
+    pub(crate) fn change_power(&mut self, edit: &Edit, before: &HostConfig, after: &HostConfig) {
+        if before.power != after.power || matches!(edit, Edit::Power(_)) {
             let drafts = self.shared.settle_power(after.power.as_ref(), &Assert::All);
             self.drafts.extend(drafts);
         }
@@ -164,13 +166,14 @@ impl Controller {
 
     /// CPUs that come online are given what the plan asks for.
     pub(crate) fn watch_cpus(&mut self) {
-        let config = self.shared.desired().config.clone();
+        let desired = self.shared.desired();
+        let power = desired.config.power.as_ref();
         let came = {
             let mut inner = self.shared.power.lock();
             let now = Instant::now();
             let every = inner.look_every;
             let is_due = |at: Instant| now.duration_since(at) >= every;
-            let is_used = config.power.is_some() || !inner.keeper.records.is_empty();
+            let is_used = power.is_some() || !inner.keeper.records.is_empty();
             if !is_used || !inner.looked_at.is_none_or(is_due) {
                 return;
             }
@@ -179,7 +182,7 @@ impl Controller {
         };
         let Some(came) = came else { return };
         self.drafts.push(told::cpus_changed(&self.shared.power.lock().online, &came));
-        let drafts = self.shared.settle_power(config.power.as_ref(), &Assert::Cpus(came));
+        let drafts = self.shared.settle_power(power, &Assert::Cpus(came));
         self.drafts.extend(drafts);
     }
 

@@ -158,7 +158,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
     let why = status.settings.iter().find_map(|of| of.why_not.clone()).unwrap();
     assert!(why.contains("somebody else changed it"), "{why}");
     // Whoever sets a plan again means it.
-    harness.change(patch(r#"{"turbo": true}"#));
+    harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(governors(&power), ["performance", "performance"]);
     power.lock().machine.policies[0].governor = Some("schedutil".to_owned());
     harness.change(Edit::Power(PowerEdit::Delete));
@@ -183,6 +183,18 @@ fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they
     // What was there before the plan is not what the driver began with.
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(governors(&power), ["ondemand", "ondemand"]);
+
+    // The plan goes while a CPU is away.
+    harness.change(put(PowerPlanName::HighPerformance));
+    let seen = harness.events(EventKind::PowerCpusChanged.id()).len();
+    power.set_online(1, false);
+    wait_until("the CPU is seen to be gone", || {
+        harness.events(EventKind::PowerCpusChanged.id()).len() > seen
+    });
+    harness.change(Edit::Power(PowerEdit::Delete));
+    assert!(!harness.store.keys("power").is_empty(), "it is not forgotten");
+    power.set_online(1, true);
+    wait_until("it is put back", || governors(&power) == ["ondemand", "ondemand"]);
 }
 
 #[test]
