@@ -18,6 +18,7 @@
 //! - [`StoreFiles`]: the files of a store, in which images lie.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
+//! - [`PowerHost`]: frequencies, idle states and energy counters of the host's CPUs.
 //! - [`VmHost`], [`Vm`]: starts VMs, finds them again, and tells them things.
 //!
 //! Nothing here does anything; there is no state and no lifecycle but that of
@@ -33,6 +34,7 @@ mod file_name;
 mod kernel_path;
 mod link_facts;
 mod nbd_server;
+mod power;
 mod processor;
 mod processor_work;
 mod queue;
@@ -73,6 +75,7 @@ pub use nbd_server::{
     NbdClient, NbdClientWay, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
     NbdUnixAccess,
 };
+pub use power::{PowerError, PowerHost};
 pub use processor::{
     CpuPlace, Placement, ProcessorBody, ProcessorJoin, ProcessorRuntime, ThreadStart, Wait, Waker,
 };

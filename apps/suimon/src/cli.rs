@@ -16,6 +16,7 @@ use crate::host::HostVerb;
 use crate::offload::OffloadVerb;
 use crate::operation::OperationVerb;
 use crate::output::Context;
+use crate::power::PowerVerb;
 use crate::qos::QosVerb;
 use crate::queue::{ProcessorVerb, QueueVerb};
 use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
@@ -82,6 +83,9 @@ enum Noun {
     /// VMs: started, stopped, and what they have.
     #[command(subcommand)]
     Vm(Box<VmVerb>),
+    /// The host's power plan, what of it is in effect, and energy.
+    #[command(subcommand)]
+    Power(PowerVerb),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -100,7 +104,7 @@ enum Noun {
     Export,
     /// Check a host file without a daemon.
     Check(CheckFlags),
-    /// Show live rates of NICs, uplinks, disks and processors.
+    /// Show live rates of NICs, uplinks, disks and processors, watts and work per watt.
     Top(TopFlags),
     /// Print a completion script for a shell.
     Completions(CompletionsFlags),
@@ -153,6 +157,7 @@ impl Cli {
             Noun::Disk(verb) => verb.run(context).await,
             Noun::Qos(verb) => verb.run(context).await,
             Noun::Vm(verb) => verb.run(context).await,
+            Noun::Power(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

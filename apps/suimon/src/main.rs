@@ -25,6 +25,8 @@ mod lines;
 mod offload;
 mod operation;
 mod output;
+mod power;
+mod power_tables;
 mod progress;
 mod qos;
 mod qos_set;

@@ -55,7 +55,7 @@ fn host_file() -> String {
          where the VM learns the value when it connects; *at start* waits until the daemon starts \
          next.\n\n",
     );
-    for kind in [Kind::Host, Kind::Api].into_iter().chain(Kind::RESOURCES) {
+    for kind in [Kind::Host, Kind::Api, Kind::Power].into_iter().chain(Kind::RESOURCES) {
         let header = match kind.is_resource() {
             true => format!("[[{}]]", kind.word()),
             false => format!("[{}]", kind.word()),
@@ -149,6 +149,7 @@ mod tests {
         let tables = [
             Kind::Host,
             Kind::Api,
+            Kind::Power,
             Kind::Offload,
             Kind::Vmq,
             Kind::DiskQos,

@@ -37,7 +37,8 @@ pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure>
     Ok(table)
 }
 
-fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
+/// Reads one.
+pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
     let Some((name, word)) = text.split_once('=') else {
         let only_flags = kind.keys().iter().all(|key| key.form == Form::Flag);
         let forms = if only_flags { "KEY=on, KEY=off" } else { "KEY=VALUE" };

@@ -1,6 +1,7 @@
 //! `top`: live rates of NICs, uplinks, disks and processors, and where processors' time goes.
 
 mod disk_rates;
+mod power_rates;
 mod rates;
 mod screen;
 mod text;

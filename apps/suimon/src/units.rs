@@ -44,6 +44,12 @@ pub(crate) fn percent(ppm: u32) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
+/// `42.3 W`, from milliwatts.
+pub(crate) fn watts(milliwatts: u64) -> String {
+    let tenths = milliwatts.saturating_add(50) / 100;
+    format!("{}.{} W", tenths / 10, tenths % 10)
+}
+
 /// `10.0 Gbit/s`, from megabits per second.
 pub(crate) fn speed(mbps: u64) -> String {
     bit_rate(mbps.saturating_mul(1_000_000))

@@ -55,6 +55,15 @@ pub struct Arguments {
     #[arg(long, requires = "vm_launcher")]
     pub vm_launcher_ends: bool,
 
+    /// Where sysfs is: CPUs' frequencies, idle states and energy counters are below it.
+    #[arg(long, value_name = "DIR", default_value = "/sys")]
+    pub sysfs: PathBuf,
+
+    /// Only put back what a daemon that was killed has changed of CPUs for its power plan. For
+    /// the service manager, when no daemon runs.
+    #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher"])]
+    pub restore_power: bool,
+
     /// Only print the API's OpenAPI document.
     #[arg(long)]
     pub print_openapi: bool,

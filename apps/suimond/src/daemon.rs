@@ -12,6 +12,7 @@ use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, HostSection, locate_errors, parse_toml};
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
+use suimon_power_files::PowerFiles;
 use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
@@ -27,6 +28,7 @@ use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
 use crate::host_file;
 use crate::notify::notify;
+use crate::power_restoration::restore;
 use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
@@ -64,6 +66,8 @@ impl From<Vec<ApiError>> for Stopped {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let result = if arguments.print_openapi {
         print_openapi()
+    } else if arguments.restore_power {
+        restore(arguments).map_err(Stopped::Host)
     } else if let (true, Some(file)) = (arguments.check, &arguments.config) {
         check(file)
     } else if let Some(socket) = &arguments.vm_launcher {
@@ -162,6 +166,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         members: devices,
         disks: host_disks(storage, &confinement),
         vms: launcher.parts(&confinement),
+        power: Arc::new(PowerFiles::new(&arguments.sysfs)),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),

@@ -30,6 +30,7 @@ pub mod metrics;
 mod nbd_listener;
 pub mod notify;
 pub mod pcapng;
+mod power_restoration;
 pub mod server;
 pub mod socket_files;
 pub mod tcp_api;

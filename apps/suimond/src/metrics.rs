@@ -5,6 +5,7 @@
 //! the number of series is bounded by the configuration.
 
 mod disks;
+mod power;
 mod teams;
 mod text_format;
 mod vmq;
@@ -19,8 +20,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
-    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus,
-    QueueStatus, StoreStatus, TeamStatus, VmStatus, VmqStatus,
+    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PortCounters, PowerStatus,
+    ProcessorStatus, QueueStatus, StoreStatus, TeamStatus, VmStatus, VmqStatus,
 };
 use suimon_node::Node;
 
@@ -39,6 +40,7 @@ pub struct Readings {
     stores: Vec<StoreStatus>,
     disks: Vec<DiskStatus>,
     vms: Vec<VmStatus>,
+    power: PowerStatus,
 }
 
 /// One NIC, uplink, team or host NIC.
@@ -100,6 +102,7 @@ impl Readings {
             stores: node.stores(),
             disks: node.disks(),
             vms: node.vms(),
+            power: node.power(),
         }
     }
 }
@@ -165,6 +168,7 @@ impl Collector for Readings {
         self.encode_teams(&mut encoder)?;
         self.encode_vmq(&mut encoder)?;
         self.encode_disks(&mut encoder)?;
+        self.encode_power(&mut encoder)?;
         self.encode_vms(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }

@@ -42,7 +42,23 @@ fn readings() -> Readings {
             "load_ppm": 125_000, "age_s": 1, "why": "", "stays": "",
         }],
     });
+    let power = read(json!({
+        "config": {"plan": "balanced"}, "effect": "partial",
+        "settings": [
+            {"cpus": [0], "setting": "governor", "wanted": "schedutil", "in_effect": true},
+            {"cpus": [1], "setting": "governor", "wanted": "schedutil", "in_effect": true},
+            {"cpus": [], "setting": "turbo", "wanted": "off", "in_effect": false},
+        ],
+        "data_plane": {"parking": true, "poll_us": 50, "vmq_high_percent": 85, "vmq_low_percent": 30},
+        "cpus": [], "changed": [],
+        "energy": {"zones": [
+            {"zone": "intel-rapl:0", "name": "package-0", "energy_uj": 2_500_000,
+             "milliwatts": 42_500, "counted": true},
+            {"zone": "intel-rapl:0:0", "name": "core", "energy_uj": 1, "counted": false},
+        ]},
+    }));
     Readings {
+        power,
         host: read(json!({
             "name": "h", "version": "0", "uptime_s": 1, "revision": 1, "switches": 1,
             "uplinks": 3, "teams": 1, "nics": 1,
@@ -135,6 +151,11 @@ fn teams_members_and_vmq_are_measured() {
         "suimon_vmq_processor_queues{uplink=\"both\",processor=\"0\"} 1.0",
         "suimon_vmq_processor_queues{uplink=\"both\",processor=\"1\"} 0.0",
         "suimon_queue_moves_total{queue=\"web/rx/0\"} 5",
+        "suimon_power_plan_in_effect{plan=\"balanced\"} 0.0",
+        "suimon_power_settings{state=\"in_effect\"} 2.0",
+        "suimon_power_settings{state=\"lacking\"} 1.0",
+        "suimon_power_energy_joules_total{zone=\"intel-rapl:0\",name=\"package-0\"} 2.5",
+        "suimon_power_watts{zone=\"intel-rapl:0\",name=\"package-0\"} 42.5",
     ] {
         assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
     }

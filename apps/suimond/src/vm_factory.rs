@@ -19,6 +19,11 @@ use crate::notify::notify;
 const LAUNCHER_SOCKET: &str = "launcher.sock";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
+/// Which start of the host this is.
+pub(crate) fn boot_id() -> String {
+    std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned()
+}
+
 /// A launcher that is there, or why there is none.
 pub(crate) struct FoundLauncher {
     socket: PathBuf,
@@ -32,7 +37,7 @@ impl FoundLauncher {
     pub(crate) fn find_or_start(api_socket: &Path, folder: &Path) -> Self {
         let socket = api_socket.with_file_name(LAUNCHER_SOCKET);
         let result = Self::start(&socket, folder);
-        let boot_id = std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
+        let boot_id = boot_id();
         Self { socket, result, boot_id }
     }
 

@@ -24,6 +24,7 @@ const ENDPOINTS: &[&str] = &[
     "/1.0/teams/{name}",
     "/1.0/vmq",
     "/1.0/vmq/{uplink}",
+    "/1.0/power",
     "/1.0/nics",
     "/1.0/nics/{name}",
     "/1.0/nics/{name}/capture",
@@ -223,6 +224,7 @@ fn resource_error_cases() -> Vec<ErrorCase> {
         (Method::POST, "/1.0/nics", WEB.into(), 409, "already_exists", Some("name")),
         (
             Method::POST,
+            "/1.0/power",
             "/1.0/nics",
             WEB.replace("web0", "web1").replace("web\"", "x\"").replace("lan", "wan"),
             422,

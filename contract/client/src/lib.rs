@@ -20,6 +20,7 @@
 mod client;
 mod disks;
 mod error;
+mod power;
 mod resources;
 mod stores;
 mod stream;

@@ -100,7 +100,7 @@ impl Client {
         self.change(Method::POST, "/1.0/apply".to_owned(), Some(body(request)?), options).await
     }
 
-    async fn change(
+    pub(crate) async fn change(
         &self,
         method: Method,
         path: String,

@@ -9,7 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, Name, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
+    DiskConfig, Name, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig,
+    VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -21,6 +22,9 @@ pub struct HostConfig {
     /// The optional TCP listener of the API; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<ApiConfig>,
+    /// The host's power plan; absent means that CPUs are left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerConfig>,
     /// Switches.
     #[serde(rename = "switch", skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchConfig>,

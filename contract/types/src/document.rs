@@ -31,6 +31,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
     let config = HostConfig {
         host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
         api: reader.section(Kind::Api, root.remove("api")),
+        power: reader.section(Kind::Power, root.remove("power")),
         switches: reader.tables(Kind::Switch, root.remove("switch"), switch_fits),
         uplinks: reader.tables(Kind::Uplink, root.remove("uplink"), uplink_fits),
         teams: reader.tables(Kind::Team, root.remove("team"), team_fits),

@@ -6,7 +6,7 @@ macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
         /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-        /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM.
+        /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventKind {
@@ -252,6 +252,18 @@ catalogue! {
         "A VM's guest writes to its file systems again; the fields say whether that was asked for.";
     7024 VmNotThawed "vm_not_thawed" Error
         "A VM's guest holds writes to its file systems and could not be told to go on; it is tried again.";
+    8001 PowerPlanInEffect "power_plan_in_effect" Info
+        "The power plan that is wanted is in effect on all CPUs.";
+    8002 PowerPlanIncomplete "power_plan_incomplete" Warning
+        "Some of what the power plan asks for cannot be had; the fields say what and why. The data plane's share is in effect.";
+    8003 PowerRestored "power_restored" Info
+        "Settings of CPUs that the daemon had changed are as they were before.";
+    8004 PowerSettingLeft "power_setting_left" Warning
+        "Somebody else has changed a setting of CPUs since the daemon did; it is left as it is.";
+    8005 PowerRestoreFailed "power_restore_failed" Error
+        "A setting of CPUs that the daemon had changed could not be put back; it is tried again when CPUs come online or the daemon starts.";
+    8006 PowerCpusChanged "power_cpus_changed" Info
+        "CPUs came online or went offline; the power plan is applied to those that came.";
 }
 
 #[cfg(test)]

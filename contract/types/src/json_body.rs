@@ -11,9 +11,9 @@ use crate::finding::Place;
 use crate::json_tree::JsonTree;
 use crate::{
     ApiError, ApplyRequest, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind, Name, NicConfig,
-    NicStatus, QosPolicyConfig, QosPolicyStatus, StoreConfig, StoreStatus, SwitchConfig,
-    SwitchStatus, TeamConfig, TeamStatus, UplinkConfig, UplinkStatus, VmConfig, VmStatus,
-    locate_errors, parse_toml, shape,
+    NicStatus, PowerConfig, QosPolicyConfig, QosPolicyStatus, StoreConfig, StoreStatus,
+    SwitchConfig, SwitchStatus, TeamConfig, TeamStatus, UplinkConfig, UplinkStatus, VmConfig,
+    VmStatus, locate_errors, parse_toml, shape,
 };
 
 /// Largest body, in bytes.
@@ -111,6 +111,36 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
     read_resource(table)
+}
+
+/// Reads the body of `PUT /1.0/power`.
+///
+/// # Errors
+/// All that is wrong with its keys; never empty.
+pub fn parse_power(body: &[u8]) -> Result<PowerConfig, Vec<ApiError>> {
+    read_power(object(body)?)
+}
+
+/// Applies a JSON merge patch (RFC 7386) to `[power]`, which may not be there yet.
+///
+/// # Errors
+/// All that is wrong with the result; never empty.
+pub fn patch_power(
+    power: Option<&PowerConfig>,
+    patch: &[u8],
+) -> Result<PowerConfig, Vec<ApiError>> {
+    let patch = object(patch)?;
+    let mut table = match power.map(serde_json::to_value) {
+        Some(Ok(Value::Object(table))) => table,
+        _ => Map::new(),
+    };
+    merge(&mut table, patch, PATCH_DEPTH_MAX);
+    read_power(table)
+}
+
+fn read_power(table: Map<String, Value>) -> Result<PowerConfig, Vec<ApiError>> {
+    shape::read(Place::new(Kind::Power, 0), table)
+        .map_err(|findings| findings.into_iter().map(|found| found.into_error(None)).collect())
 }
 
 /// Reads the body of `POST /1.0/apply` and validates what it describes.

@@ -6,8 +6,8 @@ use utoipa::PartialSchema;
 
 use crate::{
     ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, NicConfig, OffloadConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmConfig, VmqConfig,
+    HostSection, Kind, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -17,6 +17,7 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::File => HostConfig::schema(),
         Kind::Host => HostSection::schema(),
         Kind::Api => ApiConfig::schema(),
+        Kind::Power => PowerConfig::schema(),
         Kind::Uplink => UplinkConfig::schema(),
         Kind::Team => TeamConfig::schema(),
         Kind::Switch => SwitchConfig::schema(),
@@ -73,6 +74,7 @@ mod tests {
             Kind::File,
             Kind::Host,
             Kind::Api,
+            Kind::Power,
             Kind::Offload,
             Kind::Vmq,
             Kind::DiskQos,

@@ -3,6 +3,7 @@
 //! the plans, the command line and the reference pages read.
 
 use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
+use crate::power_keys::POWER;
 use crate::storage_keys::{DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, QOS_POLICY, STORE};
 use crate::vm_keys::VM;
 use crate::{Form, TEAM_MEMBERS_MAX};
@@ -16,6 +17,8 @@ pub enum Kind {
     Host,
     /// `[api]`.
     Api,
+    /// `[power]`.
+    Power,
     /// `[[uplink]]`.
     Uplink,
     /// `[[team]]`.
@@ -108,6 +111,7 @@ impl Kind {
             Self::File => "file",
             Self::Host => "host",
             Self::Api => "api",
+            Self::Power => "power",
             Self::Switch => "switch",
             Self::Uplink => "uplink",
             Self::Team => "team",
@@ -130,6 +134,7 @@ impl Kind {
             Self::File => FILE,
             Self::Host => HOST,
             Self::Api => API,
+            Self::Power => POWER,
             Self::Switch => SWITCH,
             Self::Uplink => UPLINK,
             Self::Team => TEAM,
@@ -170,6 +175,7 @@ const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1
 const FILE: &[Key] = &[
     optional("host", Form::Table(Kind::Host), Effect::Live),
     optional("api", Form::Table(Kind::Api), Effect::NextStart),
+    optional("power", Form::Table(Kind::Power), Effect::Live),
     optional("switch", Form::Tables(Kind::Switch), Effect::Live),
     optional("uplink", Form::Tables(Kind::Uplink), Effect::Live),
     optional("team", Form::Tables(Kind::Team), Effect::Live),

@@ -6,8 +6,8 @@ use utoipa::openapi::schema::Schema;
 
 use crate::{
     ApiConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig, HostSection, Kind,
-    NicConfig, OffloadConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
-    VmqConfig,
+    NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VmqConfig,
 };
 
 fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
@@ -33,6 +33,7 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
     agrees::<HostConfig>(Kind::File);
     agrees::<HostSection>(Kind::Host);
     agrees::<ApiConfig>(Kind::Api);
+    agrees::<PowerConfig>(Kind::Power);
     agrees::<SwitchConfig>(Kind::Switch);
     agrees::<UplinkConfig>(Kind::Uplink);
     agrees::<TeamConfig>(Kind::Team);

@@ -44,6 +44,7 @@
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
 //! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
+//! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/power` | [`PowerStatus`]; want a [`PowerConfig`], change it, want none |
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | pcapng as it comes; `?snaplen=&max_frames=&max_bytes=`; the id of the operation that it is in `Suimon-Operation` |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
@@ -98,6 +99,10 @@ mod nbd_fits;
 mod offload_status;
 mod operation;
 mod plan;
+mod power_config;
+mod power_fits;
+mod power_keys;
+mod power_status;
 mod processor_stages;
 mod qos_config;
 mod qos_fits;
@@ -155,7 +160,8 @@ pub use event::{Event, Severity};
 pub use event_kinds::EventKind;
 pub use form::Form;
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_resource, patch_resource,
+    JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_power, parse_resource,
+    patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};
@@ -167,6 +173,11 @@ pub use nbd_config::DiskNbd;
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
+pub use power_config::{EnergyPreference, PowerConfig, PowerPlanName};
+pub use power_status::{
+    PowerChangedStatus, PowerCpuStatus, PowerDataPlaneStatus, PowerEffect, PowerEnergyStatus,
+    PowerSettingStatus, PowerStatus, PowerZoneStatus, TopPower,
+};
 pub use processor_stages::ProcessorStages;
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
 pub use qos_status::{QosDelivery, QosFlowStatus, QosPolicyStatus, StorePromises, WhatIfAnswer};

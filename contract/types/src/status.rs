@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, KernelPathStatus, Name, NicConfig, OffloadStatus,
-    ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, UplinkConfig, XdpStatus,
+    ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, TopPower, UplinkConfig, XdpStatus,
 };
 
 /// `GET /1.0`.
@@ -265,6 +265,9 @@ pub struct TopSnapshot {
     pub disks: Vec<TopDisk>,
     /// Processors, by number.
     pub processors: Vec<ProcessorStatus>,
+    /// Power and energy.
+    #[serde(default)]
+    pub power: TopPower,
 }
 
 /// What `suimon top` shows of a NIC or uplink.

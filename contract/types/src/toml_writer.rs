@@ -21,6 +21,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     if let Some(api) = &config.api {
         write_table(&mut out, Kind::Api, "[api]", &object(api));
     }
+    if let Some(power) = &config.power {
+        write_table(&mut out, Kind::Power, "[power]", &object(power));
+    }
     for uplink in &config.uplinks {
         write_table(&mut out, Kind::Uplink, "[[uplink]]", &object(uplink));
     }
@@ -60,6 +63,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Disk => r#"{"name":"a","store":"a","format":"raw"}"#,
         Kind::Vm => r#"{"name":"a","memory_bytes":16777216}"#,
         Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
+        Kind::Power => r#"{"plan":"custom"}"#,
         Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
         Kind::File | Kind::Host | Kind::Api => return None,
     };
@@ -75,6 +79,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::QosPolicy => filled_in::<crate::QosPolicyConfig>(minimal)?,
         Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
         Kind::Vm => filled_in::<crate::VmConfig>(minimal)?,
+        Kind::Power => filled_in::<crate::PowerConfig>(minimal)?,
         Kind::Vmq => filled_in::<crate::VmqConfig>(minimal)?,
         Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
         Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,

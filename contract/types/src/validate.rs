@@ -13,6 +13,7 @@ use crate::disk_fits::{
 };
 use crate::finding::{Finding, Place};
 use crate::nbd_fits::nbd_servers_agree;
+use crate::power_fits::power_fits;
 use crate::qos_fits::policy_fits;
 use crate::references::{names_are_unique, references_exist};
 use crate::team_fits::{lacp_members_have_links, members_have_one_mtu, team_fits};
@@ -110,6 +111,9 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     if let Some(api) = &config.api {
         findings.extend(shape_of(Place::new(Kind::Api, 0), api));
     }
+    if let Some(power) = &config.power {
+        findings.extend(shape_of(Place::new(Kind::Power, 0), power));
+    }
     findings.extend(shapes_of(Kind::Switch, &config.switches));
     findings.extend(shapes_of(Kind::Uplink, &config.uplinks));
     findings.extend(shapes_of(Kind::Team, &config.teams));
@@ -142,6 +146,7 @@ fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
 pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);
+    power_fits(config, &mut findings);
     names_are_unique(config, &mut findings);
     references_exist(config, &mut findings);
     nothing_is_claimed_twice(config, &mut findings);

@@ -87,6 +87,7 @@ impl Controller {
         let from = self.shared.desired();
         if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
             operation.set_plan(&Plan::default(), 0);
+            self.change_power(edit, &from.config, &from.config);
             return self.reload_files(edit);
         }
         let before = wanted_ports(&from.config);
@@ -106,7 +107,7 @@ impl Controller {
             });
         match result {
             Ok(()) => {
-                self.finish(candidate, &before);
+                self.finish(candidate, edit, &before);
                 // They could be read a moment ago.
                 if let Err(error) = self.reload_files(edit) {
                     tracing::error!(%error, "certificates were not read again");
@@ -268,7 +269,7 @@ impl Controller {
     }
 
     /// The change is made; nothing here can fail any more.
-    pub(crate) fn finish(&mut self, to: Candidate, before: &WantedPorts) {
+    pub(crate) fn finish(&mut self, to: Candidate, edit: &Edit, before: &WantedPorts) {
         for key in before.keys().filter(|key| !to.wanted.contains_key(key)) {
             if let Some(port) = self.shared.ports.remove(key) {
                 Devices::close(&port);
@@ -283,6 +284,8 @@ impl Controller {
             before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
         let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
         self.shared.set_desired(to.state);
+        let after = self.shared.desired();
+        self.change_power(edit, &before.config, &after.config);
         self.delete_vms(&gone, &before.config);
         self.tell_vms();
     }

@@ -67,7 +67,8 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let plan = Plan::between(&current.config, &config);
+        let mut plan = Plan::between(&current.config, &config);
+        self.note_power(&current.config, &config, &mut plan);
         let file_text = match edit {
             Edit::ApplyFile { text, .. } => Some(text.clone()),
             _ => current.file_text.clone(),

@@ -104,6 +104,7 @@ impl Controller {
             self.retry_disks();
             self.end_disk_jobs();
             self.end_measurements();
+            self.watch_cpus();
             let drafts = std::mem::take(&mut self.drafts);
             self.shared.events.append(drafts);
             if stop {
@@ -118,6 +119,7 @@ impl Controller {
         self.leave_vms();
         self.give_up_disk_jobs();
         self.give_up_measurements();
+        self.end_power();
         // Partners are told while frames still pass.
         self.teams.stop();
         for port in self.shared.ports.all() {
@@ -259,6 +261,7 @@ impl Controller {
     pub(crate) fn publish(&self, config: &HostConfig) -> Result<(), ApiError> {
         self.shared.publish_tables(config)?;
         self.shared.publish_kernel_paths(config);
+        self.shared.publish_power(config);
         self.shared.publish_vmqs(config);
         self.shared.publish_steering(config);
         Ok(())

@@ -1,8 +1,9 @@
 //! Changes of desired state, as they are asked for.
 
 use suimon_contract::{
-    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, QosPolicyConfig, Resource,
-    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_resource,
+    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, PowerConfig,
+    QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
+    patch_power, patch_resource,
 };
 
 /// A change of desired state.
@@ -21,6 +22,8 @@ pub enum Edit {
     /// Leave everything as it is, and read files that it names again: certificates, keys,
     /// users and groups of NBD servers.
     Reload,
+    /// Change the power plan.
+    Power(PowerEdit),
     /// Change one switch.
     Switch(ResourceEdit<SwitchConfig>),
     /// Change one uplink.
@@ -48,6 +51,17 @@ pub struct ChangeOptions {
     pub with_file: bool,
 }
 
+/// A change of the power plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PowerEdit {
+    /// Want this.
+    Put(PowerConfig),
+    /// Change its keys by this text of a JSON merge patch (RFC 7386).
+    Patch(Vec<u8>),
+    /// Want none; CPUs are as they were before.
+    Delete,
+}
+
 /// A change of one resource.
 #[derive(Clone, Debug)]
 pub enum ResourceEdit<T> {
@@ -68,6 +82,8 @@ impl Edit {
         match self {
             Self::Apply(_) | Self::ApplyFile { .. } => "apply".to_owned(),
             Self::Reload => "reload".to_owned(),
+            Self::Power(PowerEdit::Delete) => "power unset".to_owned(),
+            Self::Power(_) => "power set".to_owned(),
             Self::Switch(edit) => format!("switch {}", edit.verb()),
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
             Self::Team(edit) => format!("team {}", edit.verb()),
@@ -88,6 +104,7 @@ impl Edit {
     pub fn subject(&self) -> String {
         match self {
             Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload => "host".to_owned(),
+            Self::Power(_) => "power".to_owned(),
             Self::Switch(edit) => edit.subject(),
             Self::Uplink(edit) => edit.subject(),
             Self::Team(edit) => edit.subject(),
@@ -105,6 +122,7 @@ impl Edit {
         match self {
             Self::Reload => {}
             Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
+            Self::Power(edit) => config.power = edit.apply(config.power.as_ref())?,
             Self::Switch(edit) => edit.apply(&mut config)?,
             Self::Uplink(edit) => edit.apply(&mut config)?,
             Self::Team(edit) => edit.apply(&mut config)?,
@@ -115,6 +133,16 @@ impl Edit {
             Self::Vm(edit) => edit.apply(&mut config)?,
         }
         Ok(config)
+    }
+}
+
+impl PowerEdit {
+    fn apply(&self, power: Option<&PowerConfig>) -> Result<Option<PowerConfig>, Vec<ApiError>> {
+        match self {
+            Self::Put(to) => Ok(Some(to.clone())),
+            Self::Patch(patch) => patch_power(power, patch).map(Some),
+            Self::Delete => Ok(None),
+        }
     }
 }
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use suimon_contract::{
     AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
-    MeasureStoreRequest, Name, NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus,
-    QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot,
-    UplinkStatus, VmGuest, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
+    MeasureStoreRequest, Name, NicStatus, Operation, Plan, PowerStatus, ProcessorStatus,
+    QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus,
+    TopSnapshot, UplinkStatus, VmGuest, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    parse_toml,
 };
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
+use suimon_ports::{
+    CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, StateStore, StoreError,
+};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
@@ -20,6 +23,7 @@ use crate::capture::Capture;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
 use crate::events::{EventLog, EventPage};
+use crate::power::PowerTable;
 use crate::records::load_state;
 use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
@@ -64,6 +68,8 @@ pub struct NodeParts {
     pub disks: DiskParts,
     /// What VMs need.
     pub vms: VmParts,
+    /// The host's power settings.
+    pub power: Arc<dyn PowerHost>,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -114,6 +120,7 @@ impl Node {
             teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
             disks: parts.disks,
             vms: parts.vms,
+            power: PowerTable::load(parts.power, parts.store.clone(), parts.retry_first)?,
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,
@@ -462,6 +469,11 @@ impl Node {
     /// All processors.
     pub fn processors(&self) -> Vec<ProcessorStatus> {
         self.shared.processors()
+    }
+
+    /// Power: what is wanted, what is so, and energy. Reads the host's files.
+    pub fn power(&self) -> PowerStatus {
+        self.shared.power_status()
     }
 
     /// All counters at one time.

@@ -59,6 +59,9 @@ pub trait SwitchPlane: Send + Sync {
     /// Says where new queues of these ports start.
     fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>);
 
+    /// Says how long processors poll before they sleep.
+    fn set_patience(&self, patience: Duration);
+
     /// All queues.
     fn queues(&self) -> Vec<QueueView>;
 
@@ -145,6 +148,10 @@ impl SwitchPlane for DataPlane {
 
     fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
         Self::set_homes(self, homes);
+    }
+
+    fn set_patience(&self, patience: Duration) {
+        Self::set_patience(self, patience);
     }
 
     fn queues(&self) -> Vec<QueueView> {

@@ -12,6 +12,7 @@ use crate::events::EventLog;
 use crate::kernel_path::KernelPathPlan;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
+use crate::power::PowerTable;
 use crate::records::StoredState;
 use crate::steering::SteeringPlan;
 use crate::teams::Teams;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
     pub(crate) steering: SteeringPlan,
+    pub(crate) power: PowerTable,
     pub(crate) teams: Arc<Teams>,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
@@ -61,6 +63,7 @@ pub(crate) struct SharedParts {
     pub(crate) teams: Arc<Teams>,
     pub(crate) disks: DiskParts,
     pub(crate) vms: VmParts,
+    pub(crate) power: PowerTable,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,
@@ -90,6 +93,7 @@ impl Shared {
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),
             steering: SteeringPlan::default(),
+            power: parts.power,
             listener: parts.listener,
             started_unix_ms: (parts.clock)(),
             clock: parts.clock,

@@ -67,6 +67,7 @@ pub(crate) fn start_up(
         controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
     }
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+    controller.start_power(&state.config)?;
     let disks = wanted_disks(&state.config);
     let sockets = wanted_sockets(&disks);
     controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));

@@ -151,6 +151,7 @@ impl Shared {
             teams: config.teams.iter().map(|team| self.top_team(team, config)).collect(),
             disks: self.top_disks(),
             processors: self.processors(),
+            power: self.top_power(),
         };
         snapshot.nics.sort_by(|a, b| a.name.cmp(&b.name));
         snapshot.uplinks.sort_by(|a, b| a.name.cmp(&b.name));

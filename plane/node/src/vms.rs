@@ -36,6 +36,7 @@ use suimon_contract::Name;
 use suimon_ports::VmHost;
 
 pub(crate) use self::entry::VmEntry;
+pub(crate) use self::records::load_boot;
 pub use self::work::VmWork;
 
 /// What VMs need of the world.

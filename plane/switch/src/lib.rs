@@ -33,6 +33,7 @@ mod ledger;
 mod link;
 mod notice;
 mod owned;
+mod patience;
 mod plane;
 mod port_record;
 mod post;

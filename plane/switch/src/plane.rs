@@ -60,7 +60,8 @@ impl DataPlane {
         works: Arc<dyn ProcessorWorks>,
     ) -> io::Result<Self> {
         let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
-        let parts = ProcessorParts { runtime, works, notices: Notices::new() };
+        let parts =
+            ProcessorParts { runtime, works, notices: Notices::new(), patience: Arc::default() };
         let registry = Registry::start(&placements, &parts)?;
         Ok(Self(Arc::new(Inner { parts, registry: Mutex::new(registry) })))
     }
@@ -122,6 +123,12 @@ impl DataPlane {
     /// and of processors that do not run, at the one with the fewest queues.
     pub fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
         self.registry().homes = homes;
+    }
+
+    /// From now on processors poll their rings so long after the last frame before they
+    /// arm notifications and sleep; those that poll now notice when they next look.
+    pub fn set_patience(&self, patience: Duration) {
+        self.0.parts.patience.set(patience);
     }
 
     /// All queues, ascending.

@@ -1,7 +1,7 @@
 //! A processor: one pinned thread, its queues, and when it sleeps.
 //!
 //! ```text
-//! poll ──nothing for SPIN──► arm notifications ──still nothing──► sleep
+//! poll ──nothing for a while─► arm notifications ──still nothing──► sleep
 //!   ▲                              │ something came                  │
 //!   └──────────────────────────────┴────────────◄────────────────────┘
 //! ```
@@ -26,15 +26,12 @@ use crate::engine::Engine;
 use crate::link::{Link, Mail};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSource, Readiness, unwatchable};
+use crate::patience::Patience;
 use crate::published::Published;
 use crate::sources::Sources;
 use crate::stages::{Stage, StageClock};
 
 use self::commands::Next;
-
-/// A processor polls its rings this long after the last frame before it arms
-/// notifications: about what a wake-up costs both sides.
-const SPIN: Duration = Duration::from_micros(50);
 
 /// How long a busy processor goes on before it looks at descriptors, so that waiting
 /// queues are served while others are busy. A look is a system call; a round with
@@ -74,6 +71,7 @@ pub(crate) struct Processor {
     stages: StageClock,
     /// When descriptors were last looked at.
     looked: Time,
+    patience: Arc<Patience>,
 }
 
 impl Processor {
@@ -83,6 +81,7 @@ impl Processor {
         published: Arc<Published>,
         notices: Arc<Notices>,
         work: Box<dyn ProcessorWork>,
+        patience: Arc<Patience>,
     ) -> Self {
         let stages = StageClock::new(&*wait);
         let now = wait.now();
@@ -100,6 +99,7 @@ impl Processor {
             cpu_time_taken: now,
             stages,
             looked: now,
+            patience,
         }
     }
 
@@ -182,7 +182,7 @@ impl Processor {
 
     /// Whether a ring is polled that had something a moment ago.
     fn may_spin(&self) -> bool {
-        self.now.since(self.last_work) < SPIN
+        self.now.since(self.last_work) < self.patience.get()
             && (self.work.may_spin()
                 || self.sources.iter_active().any(|owned| {
                     owned.readiness == Readiness::Polling && !owned.source.is_polled_by_fd()

@@ -15,6 +15,7 @@ use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
 use crate::capture::CaptureTap;
 use crate::link::{Command, Latch, Link};
 use crate::notice::Notices;
+use crate::patience::Patience;
 use crate::plane::ANSWER_TIMEOUT;
 use crate::port_record::PortRecord;
 use crate::processor::Processor;
@@ -34,6 +35,7 @@ pub(crate) struct ProcessorParts {
     pub runtime: Arc<dyn ProcessorRuntime>,
     pub works: Arc<dyn ProcessorWorks>,
     pub notices: Arc<Notices>,
+    pub patience: Arc<Patience>,
 }
 
 /// A queue the switch was given.
@@ -271,7 +273,10 @@ impl Registry {
         let work = parts.works.begin(id, Arc::clone(&link) as Arc<dyn Waker>);
         let body = {
             let (link, notices) = (Arc::clone(&link), Arc::clone(&parts.notices));
-            Box::new(move |wait| Processor::new(link, wait, published, notices, work).run())
+            let patience = Arc::clone(&parts.patience);
+            Box::new(move |wait| {
+                Processor::new(link, wait, published, notices, work, patience).run();
+            })
         };
         let (waker, join) = parts.runtime.start(&format!("processor-{id}"), placement, body)?;
         link.set_waker(waker);

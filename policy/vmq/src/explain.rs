@@ -6,10 +6,9 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 
-use crate::marks::{FIT, HIGH};
 use crate::queue::Queue;
 use crate::spec::VmqMode;
-use crate::{Figures, Load, Reason, Vmq};
+use crate::{Figures, Load, Reason, Vmq, WaterMarks};
 
 /// How a queue came to where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +79,8 @@ pub enum Stays {
     /// The processor has room, and to empty it would fill another too much or gain
     /// nothing.
     Calm,
+    /// The processor has room, and none is to be emptied.
+    Unparked,
 }
 
 /// Why the queues of a NIC are where they are, and stay there.
@@ -110,6 +111,8 @@ pub struct QueueExplanation {
     pub other_load: Load,
     /// Why it stays.
     pub stays: Stays,
+    /// The water marks that this goes by.
+    pub water: WaterMarks,
 }
 
 impl Vmq {
@@ -132,6 +135,7 @@ impl Vmq {
             processor_load: self.loads().get(&queue.at).map_or(Load::ZERO, |load| load.mean()),
             other_load: seat.map_or(Load::ZERO, |seat| seat.other.mean()),
             stays: self.stays(id, queue, now),
+            water: self.spec.water,
         }
     }
 
@@ -145,7 +149,8 @@ impl Vmq {
         if self.spec.mode == VmqMode::Static {
             return Stays::Assigned;
         }
-        let is_hot = self.loads().get(&queue.at).is_some_and(|load| load.smaller() > HIGH);
+        let is_hot =
+            self.loads().get(&queue.at).is_some_and(|load| load.smaller() > self.spec.water.high);
         if is_hot {
             return self.stays_at_hot(id, queue, now);
         }
@@ -157,6 +162,7 @@ impl Vmq {
                 let at = at.max(self.allowance.ready_at(owed, now));
                 Stays::Packable { left: at.since(now) }
             }
+            None if !self.spec.parking => Stays::Unparked,
             None => Stays::Calm,
         }
     }
@@ -201,44 +207,44 @@ impl fmt::Display for Why {
     }
 }
 
-impl fmt::Display for Stays {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Stays {
+    /// In words that follow "it stays: ", where these are the water marks.
+    pub fn in_words(self, water: WaterMarks) -> String {
+        let (high, fit) = (water.high, water.fit());
         match self {
-            Self::OnItsWay => f.write_str("it is on its way there"),
-            Self::DefaultQueue => f.write_str("the default queue does not move"),
-            Self::Assigned => f.write_str("in static mode queues do not move"),
-            Self::Alone => write!(
-                f,
-                "the processor is above {HIGH}, but this queue is alone there and would make any \
+            Self::OnItsWay => "it is on its way there".to_owned(),
+            Self::DefaultQueue => "the default queue does not move".to_owned(),
+            Self::Assigned => "in static mode queues do not move".to_owned(),
+            Self::Alone => format!(
+                "the processor is above {high}, but this queue is alone there and would make any \
                  other as busy"
             ),
-            Self::Rests { left } => write!(
-                f,
-                "the processor is above {HIGH}, but queues were moved for this load, which is no \
+            Self::Rests { left } => format!(
+                "the processor is above {high}, but queues were moved for this load, which is no \
                  other since; one more may be in {:.1} s",
                 left.as_secs_f32()
             ),
             Self::Momentary => {
-                write!(f, "the processor is above {HIGH}, but usually is not, and was now and then")
+                format!("the processor is above {high}, but usually is not, and was now and then")
             }
-            Self::AllowanceUsedUp { left } => write!(
-                f,
-                "the processor is above {HIGH}, but moves are used up; there is one more in \
+            Self::AllowanceUsedUp { left } => format!(
+                "the processor is above {high}, but moves are used up; there is one more in \
                  {:.1} s",
                 left.as_secs_f32()
             ),
             Self::NoBetterPlace => {
-                write!(f, "the processor is above {HIGH}, but this queue has no better place")
+                format!("the processor is above {high}, but this queue has no better place")
             }
-            Self::Packable { left } => write!(
-                f,
+            Self::Packable { left } => format!(
                 "all queues of the processor fit elsewhere; they leave in {:.1} s if they still do",
                 left.as_secs_f32()
             ),
-            Self::Calm => write!(
-                f,
-                "the processor is not above {HIGH}, and its queues do not fit elsewhere below {FIT} \
+            Self::Calm => format!(
+                "the processor is not above {high}, and its queues do not fit elsewhere below {fit} \
                  or would free no processor"
+            ),
+            Self::Unparked => format!(
+                "the processor is not above {high}, and processors are not emptied to park them"
             ),
         }
     }
@@ -246,8 +252,8 @@ impl fmt::Display for Stays {
 
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, processor, for_time, why, load, processor_load, other_load, stays } =
-            self;
+        let Self { queue, processor, for_time, why, load, processor_load, other_load, .. } = self;
+        let stays = self.stays.in_words(self.water);
         write!(
             f,
             "{} queue {} takes {load} of processor {processor}, which is at {processor_load} \

@@ -74,5 +74,5 @@ pub use moves::{Figures, Move, Reason};
 pub use observe::Observed;
 pub use own_queue::{DEFAULT_QUEUE, own_queues};
 pub use seat_view::ProcessorView;
-pub use spec::{NicSpec, Processor, VmqMode, VmqSpec};
+pub use spec::{NicSpec, Processor, VmqMode, VmqSpec, WaterMarks};
 pub use vmq::{Added, Vmq};

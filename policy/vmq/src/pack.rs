@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_quantity::{ProcessorId, QueueId, Time};
 
 use crate::draft::Step;
-use crate::marks::{FIT, HOLD_BESIDE_HOT, LOW};
+use crate::marks::HOLD_BESIDE_HOT;
 use crate::vacate::vacate;
 use crate::{Load, Move, Reason, Vmq};
 
@@ -91,15 +91,19 @@ impl Vmq {
             now,
         );
         let mut emptyings = Vec::new();
+        if !self.spec.parking {
+            return emptyings;
+        }
+        let (low, fit) = (self.spec.water.low, self.spec.water.fit());
         for id in draft.used().into_iter().rev().filter(|id| is_wanted(*id)) {
             let Some(queues_load) = draft.seat(id).map(|seat| seat.own) else { continue };
             if draft.items_at(id).iter().any(|item| !item.may_move) {
                 continue;
             }
             let mut trial = draft.clone();
-            let place = |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, FIT);
+            let place = |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, fit);
             let Some(steps) = vacate(&mut trial, id, place) else { continue };
-            let is_low = |of: ProcessorId| draft.seat(of).is_some_and(|seat| seat.own <= LOW);
+            let is_low = |of: ProcessorId| draft.seat(of).is_some_and(|seat| seat.own <= low);
             // Two are made one only if there is little to do at either.
             if is_low(id) || steps.iter().all(|step| is_low(step.to)) {
                 draft = trial;

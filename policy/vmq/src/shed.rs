@@ -6,11 +6,11 @@ use suimon_quantity::{ProcessorId, QueueId, Time};
 
 use crate::draft::{Draft, Item};
 use crate::load::LastTwo;
-use crate::marks::{FIT, FOLLOWS, GAIN_MIN, HIGH, SATURATED, SATURATED_USUALLY, SHED_MIN, SHED_TO};
+use crate::marks::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
 use crate::queue::Queue;
 use crate::seat::Seat;
 use crate::vacate::vacate;
-use crate::{Load, Move, Reason, Vmq};
+use crate::{Load, Move, Reason, Vmq, WaterMarks};
 
 /// What shedding goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,11 @@ impl Vmq {
     pub(crate) fn note_heat(&mut self, now: Time) {
         let loads = self.loads();
         let mut is_any_hot = false;
+        let high = self.spec.water.high;
         for (id, seat) in &mut self.seats {
             let load = loads.get(id).copied().unwrap_or_default();
-            seat.note_heat(load.smaller() > HIGH, now);
-            is_any_hot |= load.larger() > HIGH && self.queues.values().any(|of| of.at == *id);
+            seat.note_heat(load.smaller() > high, now);
+            is_any_hot |= load.larger() > high && self.queues.values().any(|of| of.at == *id);
         }
         let all = |sum: LastTwo, queue: &Queue| sum.with(queue.load);
         let sum = self.queues.values().fold(LastTwo::default(), all);
@@ -69,8 +70,9 @@ impl Vmq {
     /// takes; otherwise one queue after a rest.
     pub(crate) fn shed(&mut self, now: Time) -> Vec<Move> {
         let loads = self.loads();
+        let high = self.spec.water.high;
         if self.alert.is_on(now) {
-            let round = Round { view: View::Latest, above: HIGH, anywhere: usize::MAX };
+            let round = Round { view: View::Latest, above: high, anywhere: usize::MAX };
             let shed = self.shed_in(round, &loads, |_| true, now);
             if !shed.is_empty() && self.alert.handle_shed(now) {
                 self.seats.values_mut().for_each(|seat| seat.hot_at = now);
@@ -78,7 +80,7 @@ impl Vmq {
             return shed;
         }
         if self.alert.is_followed(now) {
-            let round = Round { view: View::Usual, above: FOLLOWS, anywhere: 0 };
+            let round = Round { view: View::Usual, above: FOLLOWS.max(high), anywhere: 0 };
             return self.shed_in(round, &loads, |_| true, now);
         }
         if self.alert.rest_until() > now {
@@ -86,7 +88,7 @@ impl Vmq {
         }
         for view in [View::Latest, View::Usual] {
             let is_telling = |seat: &Seat| view == View::Usual || seat.is_newly_hot;
-            let round = Round { view, above: HIGH, anywhere: 1 };
+            let round = Round { view, above: high, anywhere: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
                 self.alert.handle_shed_after_rest(now);
@@ -117,7 +119,7 @@ impl Vmq {
         let mut moves = Vec::new();
         for (_, id) in hot {
             let other = self.seats.get(&id).map_or(Load::ZERO, |seat| round.view.heat(seat.other));
-            if other > HIGH {
+            if other > self.spec.water.high {
                 moves.extend(self.flee(&mut draft, id, other, now));
             } else {
                 let saturated = loads.get(&id).is_some_and(|load| round.view.is_saturated(*load));
@@ -165,7 +167,8 @@ impl Vmq {
         let saturated = loads.get(&queue.at).is_some_and(|load| view.is_saturated(*load));
         let item = draft.items_at(queue.at).into_iter().find(|item| item.queue == id);
         item.is_some_and(|item| {
-            item.load >= SHED_MIN && better_place(&draft, &item, saturated).is_some()
+            item.load >= SHED_MIN
+                && better_place(&draft, &item, saturated, self.spec.water).is_some()
         })
     }
 
@@ -178,9 +181,10 @@ impl Vmq {
                 trial.pin(item.queue);
             }
         }
+        let shed_to = self.spec.water.shed_to();
         let place = |draft: &Draft, item: &Item| {
             let candidates = [draft.emptiest(item), draft.fresh(item)];
-            let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= SHED_TO);
+            let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= shed_to);
             fitting.map(|(_, to)| to)
         };
         let Some(steps) = vacate(&mut trial, id, place) else { return Vec::new() };
@@ -210,7 +214,7 @@ impl Vmq {
     ) -> Vec<Move> {
         let mut moves = Vec::new();
         while let Some((item, to)) = self.relief(draft, id, saturated) {
-            if moves.len() >= anywhere && !has_room(draft, &item, to) {
+            if moves.len() >= anywhere && !has_room(draft, &item, to, self.spec.water) {
                 break;
             }
             // Once for each queue, so that there is an end.
@@ -234,18 +238,18 @@ impl Vmq {
         saturated: bool,
     ) -> Option<(Item, ProcessorId)> {
         let before = draft.seat(id)?.load();
-        if before <= SHED_TO {
+        let shed_to = self.spec.water.shed_to();
+        if before <= shed_to {
             return None;
         }
         let may_leave = |item: &&Item| item.may_move && self.is_known(item.queue);
         let items = draft.items_at(id);
-        let needed = before - SHED_TO;
+        let needed = before - shed_to;
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= needed);
         let others = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
-        solving
-            .into_iter()
-            .chain(others)
-            .find_map(|item| better_place(draft, item, saturated).map(|to| (*item, to)))
+        solving.into_iter().chain(others).find_map(|item| {
+            better_place(draft, item, saturated, self.spec.water).map(|to| (*item, to))
+        })
     }
 
     pub(crate) fn is_way_back_paid(&self, queue: QueueId) -> bool {
@@ -271,15 +275,20 @@ impl Vmq {
 /// processor is as full as this one was, or the queue gets more. The former must be so by
 /// what is expected and by what was measured, because what a saturated processor's queues
 /// want is not known.
-fn better_place(draft: &Draft, item: &Item, saturated: bool) -> Option<ProcessorId> {
+fn better_place(
+    draft: &Draft,
+    item: &Item,
+    saturated: bool,
+    water: WaterMarks,
+) -> Option<ProcessorId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
-        if after <= FIT {
+        if after <= water.fit() {
             return Some(id);
         }
     }
     let candidates = [draft.fresh(item), emptiest];
-    let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= SHED_TO);
+    let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= water.shed_to());
     if let Some((_, id)) = fitting {
         return Some(id);
     }
@@ -293,8 +302,8 @@ fn better_place(draft: &Draft, item: &Item, saturated: bool) -> Option<Processor
 }
 
 /// Whether there is room for what was measured of a queue.
-fn has_room(draft: &Draft, item: &Item, to: ProcessorId) -> bool {
-    draft.seat(to).is_some_and(|seat| seat.seen() + item.seen <= SHED_TO)
+fn has_room(draft: &Draft, item: &Item, to: ProcessorId, water: WaterMarks) -> bool {
+    draft.seat(to).is_some_and(|seat| seat.seen() + item.seen <= water.shed_to())
 }
 
 /// Where a queue that wants more than it gets gets most, all sharing alike with it, if that

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, ProcessorId};
 
-use crate::SpecError;
+use crate::marks::{FIT, HIGH, LOW, SHED_TO};
+use crate::{Load, SpecError};
 
 /// The largest weight of a NIC, Hyper-V's.
 pub(crate) const WEIGHT_MAX: u8 = 100;
@@ -37,6 +38,43 @@ pub struct VmqSpec {
     pub max_processor_number: Option<ProcessorId>,
     /// The only NUMA node whose processors may be used; `None`: any.
     pub numa_node: Option<u16>,
+    /// What counts as much and as little to do.
+    pub water: WaterMarks,
+    /// Whether under-used processors are emptied, so that they park.
+    pub parking: bool,
+}
+
+/// The water marks that dynamic placement goes by. Two more follow from the high one: queues
+/// are shed until a processor is 10 % below it, and processors are filled to 25 % below it
+/// where others are emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaterMarks {
+    /// A processor above this sheds.
+    pub high: Load,
+    /// A processor whose queues take no more than this is under-used.
+    pub low: Load,
+}
+
+impl WaterMarks {
+    /// What is below [`marks::HIGH`](crate::marks::HIGH) by `below` is below the high mark by
+    /// as much.
+    fn below(self, below: Load) -> Load {
+        self.high - below
+    }
+
+    pub(crate) fn shed_to(self) -> Load {
+        self.below(HIGH - SHED_TO)
+    }
+
+    pub(crate) fn fit(self) -> Load {
+        self.below(HIGH - FIT)
+    }
+}
+
+impl Default for WaterMarks {
+    fn default() -> Self {
+        Self { high: HIGH, low: LOW }
+    }
 }
 
 impl VmqSpec {
@@ -54,6 +92,8 @@ impl Default for VmqSpec {
             max_processors: Self::MAX_PROCESSORS_DEFAULT,
             max_processor_number: None,
             numa_node: None,
+            water: WaterMarks::default(),
+            parking: true,
         }
     }
 }

@@ -3,9 +3,8 @@
 use suimon_quantity::{ProcessorId, QueueId, Time};
 
 use crate::draft::{Draft, Item, Step};
-use crate::marks::FIT;
 use crate::spec::VmqMode;
-use crate::{Move, Reason, Vmq, Why};
+use crate::{Load, Move, Reason, Vmq, Why};
 
 /// Finds a place for all queues of a processor that may move, or for none. If all of them
 /// may, the processor no longer counts as used.
@@ -32,7 +31,8 @@ impl Vmq {
     /// The processor that a new queue starts on: the first in use that has room.
     pub(crate) fn home(&self) -> ProcessorId {
         let loads = self.loads();
-        let has_room = |id: &ProcessorId| loads.get(id).is_none_or(|load| load.mean() <= FIT);
+        let fit = self.spec.water.fit();
+        let has_room = |id: &ProcessorId| loads.get(id).is_none_or(|load| load.mean() <= fit);
         let draft = self.draft_of_means(Time::ZERO);
         let used = draft.used();
         if used.is_empty() {
@@ -121,7 +121,8 @@ impl Vmq {
         let mut moves = Vec::new();
         let leaving = draft.items_astray(stays);
         for item in leaving.iter().filter(|item| item.may_move) {
-            let Some(step) = anywhere(&draft, item).and_then(|to| draft.shift(item.queue, to))
+            let Some(step) = anywhere(&draft, item, self.spec.water.fit())
+                .and_then(|to| draft.shift(item.queue, to))
             else {
                 continue;
             };
@@ -137,10 +138,10 @@ impl Vmq {
 }
 
 /// The best place for a queue that cannot stay; none only if all are closed.
-fn anywhere(draft: &Draft, item: &Item) -> Option<ProcessorId> {
+fn anywhere(draft: &Draft, item: &Item, fit: Load) -> Option<ProcessorId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {
-        if after <= FIT {
+        if after <= fit {
             return Some(id);
         }
     }

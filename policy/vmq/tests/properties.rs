@@ -10,15 +10,21 @@ use proptest::prelude::*;
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
 use suimon_vmq::{
     Load, Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Reason, Vmq, VmqMode,
-    VmqSpec, marks,
+    VmqSpec, WaterMarks, marks,
 };
 
 fn any_spec() -> impl Strategy<Value = VmqSpec> {
     let mode = prop_oneof![1 => Just(VmqMode::Static), 3 => Just(VmqMode::Dynamic)];
     let number = || prop::option::weighted(0.3, (0u16..9).prop_map(ProcessorId));
     let node = prop::option::weighted(0.3, 0u16..3);
-    (prop::bool::weighted(0.9), mode, number(), 0u16..9, number(), node).prop_map(
-        |(enabled, mode, base_processor, max_processors, max_processor_number, numa_node)| {
+    let parks = prop::bool::weighted(0.8);
+    let marks = prop_oneof![2 => Just((85, 30)), 1 => (50u32..=95, 0u32..=20)];
+    let marks = marks
+        .prop_map(|(high, low)| WaterMarks { high: Load::percent(high), low: Load::percent(low) });
+    let places = (number(), 0u16..9, number(), node);
+    (prop::bool::weighted(0.9), mode, places, marks, parks).prop_map(
+        |(enabled, mode, places, water, parking)| {
+            let (base_processor, max_processors, max_processor_number, numa_node) = places;
             VmqSpec {
                 enabled,
                 mode,
@@ -26,6 +32,8 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
                 max_processors,
                 max_processor_number,
                 numa_node,
+                water,
+                parking,
             }
         },
     )
@@ -98,25 +106,28 @@ fn measurements(queues: &BTreeSet<QueueId>, there: &[Processor], percents: &[u8]
 }
 
 /// Why a move may be made, by the figures it comes with.
-fn check_cause(moved: &Move) -> Result<(), TestCaseError> {
+fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
+    let below = |below: u32| Load::from_ppm(spec.water.high.ppm() - below * 10_000);
+    let (shed_to, fit) = (below(10), below(25));
     prop_assert_ne!(moved.from, moved.to);
     let predicted = moved.predicted;
     match moved.reason {
         Reason::Overloaded { queue_load, saturated } => {
-            prop_assert!(predicted.from_before > marks::SHED_TO, "{:?}", moved);
+            prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
             // Unless it is not known what the queue wants, there is room or more of it.
-            let is_room = predicted.to_after <= marks::SHED_TO;
+            let is_room = predicted.to_after <= shed_to;
             let is_better = predicted.to_after + marks::GAIN_MIN <= predicted.from_before;
             prop_assert!(is_room || is_better || saturated, "{:?}", moved);
             prop_assert!(queue_load > Load::ZERO);
         }
         Reason::Crowded { other_load } => {
-            prop_assert!(other_load > marks::HIGH);
-            prop_assert!(predicted.to_after <= marks::SHED_TO, "{:?}", moved);
+            prop_assert!(other_load > spec.water.high);
+            prop_assert!(predicted.to_after <= shed_to, "{:?}", moved);
         }
         Reason::Underused { for_time, .. } => {
-            prop_assert!(predicted.to_after <= marks::FIT, "{:?}", moved);
+            prop_assert!(predicted.to_after <= fit, "{:?}", moved);
             prop_assert!(for_time >= marks::HOLD_MIN);
+            prop_assert!(spec.parking);
         }
         _ => {}
     }
@@ -172,7 +183,7 @@ proptest! {
             };
             let mut is_refused = false;
             for (at, moved) in moves.iter().enumerate() {
-                check_cause(moved)?;
+                check_cause(moved, &spec)?;
                 prop_assert!(before.contains(&(moved.queue, moved.from)), "{moved:?}");
                 // A queue cannot be left where nobody is.
                 is_refused = refuse == Some(at) && there.iter().any(|of| of.number == moved.from);
@@ -212,7 +223,9 @@ proptest! {
         high in prop::collection::vec(0.0f64..200.0, 1..20),
         low_percent in 0.0f64..25.0,
     ) {
-        let spec = VmqSpec { enabled: true, mode: VmqMode::Dynamic, ..spec };
+        let water = WaterMarks::default();
+        let spec =
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water, ..spec };
         prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
         let mut host = Host::new(spec, there, high.len());
         host.wanted.clone_from(&high);
@@ -223,6 +236,25 @@ proptest! {
         prop_assert_eq!(host.used().len(), 1);
         host.run(Duration::from_secs(60));
         prop_assert!(host.last_move(ended).unwrap_or_default() < Duration::from_secs(10));
+    }
+
+    /// Where processors are not to park, queues stay where load has brought them.
+    #[test]
+    fn without_parking_nothing_is_packed(
+        there in any_processors(),
+        spec in any_spec(),
+        high in prop::collection::vec(0.0f64..200.0, 1..20),
+    ) {
+        let spec =
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: false, ..spec };
+        prop_assume!(Vmq::new(spec.clone(), &there, Time::ZERO).is_ok());
+        let mut host = Host::new(spec, there, high.len());
+        host.wanted.clone_from(&high);
+        host.run(Duration::from_secs(20));
+        let used = host.used();
+        host.wanted.fill(1.0);
+        host.run(Duration::from_secs(300));
+        prop_assert_eq!(host.used(), used);
     }
 
     /// Whatever is said to have been measured, and whenever: no panic, no move to nowhere,

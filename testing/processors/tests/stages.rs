@@ -76,6 +76,29 @@ fn all_of_a_processors_time_is_told_once() {
 }
 
 #[test]
+fn a_processor_polls_for_as_long_as_it_is_told() {
+    for patience in [Duration::ZERO, Duration::from_millis(5)] {
+        let clock = Clock::default();
+        let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
+        plane.set_patience(patience);
+        let source = Timed {
+            frames: Endless::new(small_frame(0, 1)),
+            left: 10,
+            clock: clock.clone(),
+            receive_ns: RECEIVE_NS,
+            empty_ns: EMPTY_NS,
+        };
+        plane.attach_source(queue(0, Direction::Ingress), source.source());
+        let asleep =
+            until(&plane, "asleep", |processor| processor.batches == 10 && processor.asleep);
+        let polled = Duration::from_nanos(asleep.stages.ns(Stage::Poll));
+        let slack = Duration::from_micros(10);
+        assert!(polled + slack >= patience && polled <= patience + slack, "{polled:?}");
+        plane.stop();
+    }
+}
+
+#[test]
 fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
     let clock = Clock::default();
     let runtime = clock.runtime();

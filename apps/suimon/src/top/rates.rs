@@ -6,6 +6,7 @@ use suimon_contract::{
 };
 
 use crate::top::disk_rates::DiskRates;
+use crate::top::power_rates::PowerRates;
 
 /// What happened per second between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +25,8 @@ pub(crate) struct Rates {
     pub(crate) disks: Vec<DiskRates>,
     /// Processors, by number.
     pub(crate) processors: Vec<ProcessorRates>,
+    /// Power, and work by power.
+    pub(crate) power: PowerRates,
 }
 
 /// Of one team: what its members carry.
@@ -202,6 +205,8 @@ impl Rates {
             let earlier = before.disks.iter().find(|earlier| earlier.name == disk.name);
             DiskRates::between(interval, earlier.unwrap_or(disk), disk)
         });
+        let (processors, disks): (Vec<_>, Vec<_>) = (processors.collect(), disks.collect());
+        let power = PowerRates::between(&before.power, &after.power, &processors, &disks);
         let uplinks = ports(&before.uplinks, &after.uplinks);
         Self {
             time_unix_ms: after.time_unix_ms,
@@ -209,8 +214,9 @@ impl Rates {
             nics: ports(&before.nics, &after.nics),
             teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
             uplinks,
-            disks: disks.collect(),
-            processors: processors.collect(),
+            disks,
+            processors,
+            power,
         }
     }
 }
@@ -251,7 +257,7 @@ fn processor_rates(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use suimon_contract::{QosDelivery, StorageState, TopDisk};
+    use suimon_contract::{PowerEffect, QosDelivery, StorageState, TopDisk, TopPower};
 
     use super::*;
 
@@ -329,6 +335,13 @@ pub(super) mod tests {
             }],
             disks: vec![top_disk(ns / 1_000_000)],
             processors: vec![processor],
+            power: TopPower {
+                plan: Some("balanced".to_owned()),
+                effect: PowerEffect::Full,
+                energy_uj: Some(ns / 1000 * 42),
+                read_monotonic_ns: ns,
+                lacking: None,
+            },
         }
     }
 
@@ -350,6 +363,9 @@ pub(super) mod tests {
         assert_eq!(web.rx_drops_per_s, 125_000);
         assert_eq!(rates.nics[0].rx_frames_per_s, 0, "appeared meanwhile");
         assert_eq!(rates.processors[0].busy_permille, 750);
+        assert_eq!(rates.power.milliwatts, Some(42_000));
+        assert_eq!(rates.power.frames_per_s_per_watt, Some(178_571), "7.5 million by 42");
+        assert_eq!(rates.power.disk_requests_per_s_per_watt, Some(47), "2000 by 42");
         let shares = rates.processors[0].stages_permille;
         assert_eq!(shares.of("idle"), 250);
         assert_eq!(shares.of("copy_out"), 375);

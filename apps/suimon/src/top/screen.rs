@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn the_screen_holds_all_tables() {
         let view = showing(text::View::Rates);
-        insta::assert_snapshot!(drawn(118, 22, view));
+        insta::assert_snapshot!(drawn(118, 25, view));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use suimon_contract::Health;
 
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
+use crate::top::power_rates::PowerRates;
 use crate::top::rates::{PortRates, ProcessorRates, Rates, TeamRates};
 use crate::units;
 
@@ -43,6 +44,7 @@ pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
                 tables.push(("Disks", disks(&rates.disks)));
             }
             tables.push(processors_table);
+            tables.push(("Power", power(&rates.power)));
             tables
         }
         View::Stages => {
@@ -60,6 +62,21 @@ const fn word(health: Health) -> &'static str {
         Health::Down => "down",
         Health::Failed => "failed",
     }
+}
+
+/// One line: what is used, and done with it, or why that is not known.
+fn power(power: &PowerRates) -> Table {
+    let titles = ["PLAN", "IN EFFECT", ">WATTS", ">FRAMES/S PER W", ">REQUESTS/S PER W", "WHY NOT"];
+    let mut table = Table::new(&titles);
+    table.row([
+        power.plan.clone().unwrap_or_else(|| "none".to_owned()),
+        power.effect.as_str().to_owned(),
+        or_dash(power.milliwatts.map(units::watts)),
+        or_dash(power.frames_per_s_per_watt.map(units::count)),
+        or_dash(power.disk_requests_per_s_per_watt.map(units::count)),
+        power.lacking.clone().unwrap_or_default(),
+    ]);
+    table
 }
 
 /// Each team, and below it its members with their shares.

@@ -13,6 +13,7 @@ mod failure;
 mod host;
 mod lines;
 mod operations;
+mod power;
 mod qos;
 mod queues;
 mod resources;
@@ -60,6 +61,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(disk_jobs::router())
         .merge(resources::router::<VmConfig>())
         .merge(vms::router())
+        .merge(power::router())
         .merge(qos::router())
         .merge(vmq::router())
         .merge(queues::router())

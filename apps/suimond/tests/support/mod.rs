@@ -20,6 +20,7 @@ use suimon_ports::{
     KernelPathCounters, KernelPathTable, LinkFacts, MemberDevices, PortDevice, PortObserver,
     PortSpec, ProcessorRuntime, QueueHost, StateStore,
 };
+use suimon_power_files::PowerFiles;
 use suimon_quantity::PortId;
 use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
@@ -62,6 +63,7 @@ impl Server {
             members: Arc::new(Remembered),
             disks: host_disks(storage, &Confinement::off()),
             vms: no_vms("this is a test"),
+            power: Arc::new(PowerFiles::new(directory.path())),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

@@ -62,7 +62,7 @@ impl Controller {
         let mut is_committed = false;
         let done = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
         if is_committed {
-            self.finish(to, &before);
+            self.finish(to, &edit, &before);
         } else if let Err(error) = &done {
             self.tell_failure(&edit, error);
         }

@@ -1,11 +1,15 @@
 //! What a node's threads share, without the threads: tests do what they would.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_contract::ConfinementStatus;
 
-use super::{FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeVms, MemoryStore, cpu_places};
+use super::{
+    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeVms, MemoryStore, cpu_places,
+};
 use crate::events::EventLog;
+use crate::power::PowerTable;
 use crate::records::StoredState;
 use crate::shared::{Shared, SharedParts};
 use crate::teams::Teams;
@@ -28,6 +32,12 @@ pub(crate) fn bare_node(
         teams: Arc::new(Teams::new().unwrap()),
         disks: FakeDisks::default().parts(),
         vms: FakeVms::default().parts(),
+        power: PowerTable::load(
+            Arc::new(FakePower::default()),
+            store.clone(),
+            Duration::from_secs(1),
+        )
+        .unwrap(),
         socket_files: Arc::new(devices.clone()),
         events,
         listener,

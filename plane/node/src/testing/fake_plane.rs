@@ -35,6 +35,7 @@ struct Inner {
     processors: Vec<Option<ProcessorView>>,
     queues: BTreeMap<QueueId, QueueView>,
     homes: BTreeMap<PortId, ProcessorId>,
+    patience: Duration,
     refuse_moves: bool,
     late_moves: bool,
     counters: BTreeMap<PortId, PortCountersView>,
@@ -206,6 +207,10 @@ impl FakePlane {
         self.lock().topology.clone()
     }
 
+    pub(crate) fn patience(&self) -> Duration {
+        self.lock().patience
+    }
+
     pub(crate) fn placements(&self) -> Vec<Placement> {
         self.lock().placements.clone()
     }
@@ -293,6 +298,10 @@ impl SwitchPlane for FakePlane {
 
     fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>) {
         self.lock().homes = homes;
+    }
+
+    fn set_patience(&self, patience: Duration) {
+        self.lock().patience = patience;
     }
 
     fn queues(&self) -> Vec<QueueView> {

@@ -57,7 +57,7 @@ pub(super) struct Placing {
 impl Placing {
     /// Without queues.
     pub(super) fn new(plan: Plan, numbering: &Numbering, now: Time) -> Result<Self, SpecError> {
-        let mut vmq = Vmq::new(spec_of(&plan.config), &numbering.processors(), now)?;
+        let mut vmq = Vmq::new(spec_of(&plan.config, plan.share), &numbering.processors(), now)?;
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
@@ -76,7 +76,8 @@ impl Placing {
         numbering: &Numbering,
         now: Time,
     ) -> Result<(), SpecError> {
-        let moves = self.vmq.configure(spec_of(&plan.config), &numbering.processors(), now)?;
+        let moves =
+            self.vmq.configure(spec_of(&plan.config, plan.share), &numbering.processors(), now)?;
         self.tasks.extend(moves.into_iter().map(Task::Move));
         if plan.team != self.plan.team {
             self.vmq.forget_history(now);

@@ -6,11 +6,13 @@ use suimon_contract::{
     ApiError, ErrorCode, HostConfig, Name, NicConfig, TeamConfig, UplinkConfig, VmqConfig,
     VmqMode as ConfiguredMode,
 };
+use suimon_power::DataPlaneShare;
 use suimon_quantity::{PortId, ProcessorId, Time};
 use suimon_vmq::{NicSpec, SpecError, Vmq, VmqMode, VmqSpec};
 
 use crate::PortKey;
 use crate::plane::placements;
+use crate::power::{data_plane, water_marks};
 use crate::shared::Shared;
 use crate::topology::Ids;
 use crate::vmq::numbering::Numbering;
@@ -20,6 +22,8 @@ use crate::vmq::numbering::Numbering;
 pub(super) struct Plan {
     pub(super) uplink: Name,
     pub(super) config: VmqConfig,
+    /// What the power plan makes of the data plane.
+    pub(super) share: DataPlaneShare,
     /// The team without its VMQ, if it is one: if it changes, so does the load.
     pub(super) team: Option<TeamConfig>,
     /// Ports whose queues are placed, with the names of what they belong to.
@@ -46,6 +50,7 @@ impl Plan {
             Some(Self {
                 uplink: name.clone(),
                 config: vmq.clone(),
+                share: data_plane(config.power.as_ref()),
                 team: team.map(|team| TeamConfig { vmq: VmqConfig::default(), ..team.clone() }),
                 ports: ports.collect(),
             })
@@ -70,7 +75,7 @@ fn of_uplink(uplink: &UplinkConfig) -> (PortKey, NicSpec) {
 }
 
 /// A configuration as the policy has it.
-pub(super) fn spec_of(config: &VmqConfig) -> VmqSpec {
+pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneShare) -> VmqSpec {
     VmqSpec {
         enabled: config.enabled,
         mode: match config.mode {
@@ -81,6 +86,8 @@ pub(super) fn spec_of(config: &VmqConfig) -> VmqSpec {
         max_processors: config.max_processors,
         max_processor_number: config.max_processor_number.map(ProcessorId),
         numa_node: config.numa_node,
+        water: water_marks(share),
+        parking: share.parking,
     }
 }
 
@@ -89,8 +96,9 @@ impl Shared {
     pub(crate) fn check_vmqs(&self, config: &HostConfig) -> Vec<ApiError> {
         let placements = placements(&config.host);
         let processors = Numbering::of_placements(&placements, &self.cpu_places).processors();
+        let share = data_plane(config.power.as_ref());
         let check = |resource: String, vmq: &VmqConfig| {
-            let error = Vmq::new(spec_of(vmq), &processors, Time::ZERO).err()?;
+            let error = Vmq::new(spec_of(vmq, share), &processors, Time::ZERO).err()?;
             Some(refusal(&error).about(resource))
         };
         let in_team = |uplink: &UplinkConfig| {

@@ -92,6 +92,6 @@ fn queue_status(
         load_ppm: of.load.ppm(),
         age_s: of.for_time.as_secs(),
         why: in_plane(of.why, numbering).to_string(),
-        stays: of.stays.to_string(),
+        stays: of.stays.in_words(of.water),
     }
 }

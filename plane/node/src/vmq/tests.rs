@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use suimon_contract::Event;
+use suimon_contract::{Event, PowerConfig, PowerPlanName};
 use suimon_quantity::{Direction, ProcessorId, QueueId};
 
 use crate::testing::{Harness, host, wait_until};
@@ -54,6 +54,37 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     assert_eq!((status.processor, status.load_ppm), (0, 10_000), "{status:?}");
     assert!(!status.default_queue && status.why.contains("fitted elsewhere"), "{status:?}");
     assert_eq!(bench.events().iter().filter(|event| event.id == 5005).count(), 0);
+}
+
+#[test]
+fn marks_and_parking_are_the_power_plans() {
+    let with = |power: PowerConfig| {
+        let mut config = lan("0, 1, 2, 3", "", &NICS);
+        config.power = Some(power);
+        Bench::new(&config)
+    };
+    let names = ["a", "b", "c", "d"];
+    let balanced = PowerConfig::of(PowerPlanName::Balanced);
+    let mut bench = with(PowerConfig { parking: Some(false), ..balanced.clone() });
+    bench.run(8);
+    names.iter().for_each(|name| bench.want(name, 70));
+    bench.run(8);
+    let spread = bench.owners(names);
+    names.iter().for_each(|name| bench.want(name, 1));
+    bench.run(400);
+    assert_eq!(bench.owners(names), spread, "none is emptied: {:?}", bench.status());
+
+    // 60 % are too much for half, and not for what is usual.
+    for (power, used) in
+        [(balanced.clone(), 1), (PowerConfig { vmq_high_percent: Some(50), ..balanced }, 2)]
+    {
+        let mut bench = with(power);
+        bench.run(8);
+        ["a", "b"].iter().for_each(|name| bench.want(name, 30));
+        bench.run(8);
+        let owners: BTreeSet<u16> = bench.owners(names).into_iter().collect();
+        assert_eq!(owners.len(), used, "{:?}", bench.status());
+    }
 }
 
 #[test]

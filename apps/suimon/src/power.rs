@@ -1,0 +1,118 @@
+//! `power`: the host's power plan, what of it is in effect, and energy.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+use suimon_contract::{Kind, PowerConfig};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::power_tables::details;
+use crate::progress::finish;
+use crate::settings::{self, Setting};
+
+/// Verbs of `power`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum PowerVerb {
+    /// Show what is wanted of CPUs, what of it is so and why not, and what energy is used.
+    Show,
+    /// Want a power plan, or change keys of the one that is wanted.
+    Set(SetFlags),
+    /// Want none: CPUs are as they were before it.
+    Unset(ChangeFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetFlags {
+    #[arg(
+        value_name = "PLAN|KEY=VALUE|KEY=default",
+        required = true,
+        value_parser = setting_or_plan,
+        help = settings_help()
+    )]
+    settings: Vec<Setting>,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+/// A plan is written without its key.
+fn setting_or_plan(text: &str) -> Result<Setting, String> {
+    let parse = |text: &str| settings::parse(Kind::Power, text);
+    if text.contains('=') {
+        return parse(text);
+    }
+    parse(&format!("plan={text}")).map_err(|_| {
+        format!(
+            "`{text}` is no plan; give balanced, high-performance, power-saver or custom, and \
+             KEY=VALUE; the keys are {}",
+            settings::keys(Kind::Power)
+        )
+    })
+}
+
+fn settings_help() -> String {
+    format!(
+        "A plan (balanced, high-performance, power-saver, custom), and keys that are to be \
+         otherwise, such as turbo=on. With a plan, keys that are not given are the plan's; \
+         without one, only these keys change. The keys are {}",
+        settings::keys(Kind::Power)
+    )
+}
+
+impl PowerVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Show => Ok(context.show(&context.client.power().await?, details)?),
+            Self::Set(flags) => flags.run(context).await,
+            Self::Unset(change) => {
+                let outcome = context.client.delete_power(change.options()).await?;
+                finish(context, outcome, change).await
+            }
+        }
+    }
+}
+
+impl SetFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let table = settings::table(&self.settings)?;
+        let options = self.change.options();
+        let outcome = match whole(&table)? {
+            Some(power) => context.client.replace_power(&power, options).await?,
+            None => context.client.patch_power(&Value::Object(table), options).await?,
+        };
+        finish(context, outcome, self.change).await
+    }
+}
+
+/// The whole plan, if one is named.
+fn whole(table: &Map<String, Value>) -> Result<Option<PowerConfig>, Failure> {
+    if table.get("plan").is_none_or(Value::is_null) {
+        return Ok(None);
+    }
+    serde_json::from_value(Value::Object(table.clone()))
+        .map(Some)
+        .map_err(|error| Failure::Usage(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_replaces_and_keys_alone_change() {
+        let read = |words: &[&str]| {
+            let settings: Result<Vec<Setting>, String> =
+                words.iter().map(|word| setting_or_plan(word)).collect();
+            settings::table(&settings.unwrap()).unwrap()
+        };
+        let table = read(&["balanced", "turbo=on", "performance_percent_min=100"]);
+        let power = whole(&table).unwrap().unwrap();
+        assert_eq!(power.plan.as_str(), "balanced");
+        assert_eq!((power.turbo, power.performance_percent_min), (Some(true), Some(100)));
+        let table = read(&["turbo=default", "poll_us=7"]);
+        assert!(whole(&table).unwrap().is_none());
+        assert_eq!(table["turbo"], Value::Null);
+        assert!(setting_or_plan("fast").unwrap_err().contains("power-saver"));
+        assert!(setting_or_plan("poll_us=10001").unwrap_err().contains("10000"));
+    }
+}

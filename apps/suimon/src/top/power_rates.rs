@@ -1,0 +1,85 @@
+//! Power, and work by power, from two snapshots.
+
+use serde::Serialize;
+use suimon_contract::{PowerEffect, TopPower};
+
+use crate::top::disk_rates::DiskRates;
+use crate::top::rates::ProcessorRates;
+
+/// What the host uses, and does with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct PowerRates {
+    /// The plan that is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
+    /// How much of it was so when it was applied.
+    pub(crate) effect: PowerEffect,
+    /// What packages and memory took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) milliwatts: Option<u64>,
+    /// Frames a second that processors took from queues, for each watt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) frames_per_s_per_watt: Option<u64>,
+    /// Requests of disks a second, for each watt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) disk_requests_per_s_per_watt: Option<u64>,
+    /// Why power is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lacking: Option<String>,
+}
+
+impl PowerRates {
+    pub(super) fn between(
+        before: &TopPower,
+        after: &TopPower,
+        processors: &[ProcessorRates],
+        disks: &[DiskRates],
+    ) -> Self {
+        let milliwatts = milliwatts(before, after);
+        let frames = processors.iter().map(|processor| processor.frames_per_s);
+        let requests =
+            disks.iter().flat_map(|disk| [disk.reads_per_s, disk.writes_per_s, disk.others_per_s]);
+        let per_watt = |all: &mut dyn Iterator<Item = u64>| {
+            let sum = u128::from(all.fold(0_u64, u64::saturating_add));
+            u64::try_from((sum * 1000).checked_div(u128::from(milliwatts?))?).ok()
+        };
+        Self {
+            plan: after.plan.clone(),
+            effect: after.effect,
+            milliwatts,
+            frames_per_s_per_watt: per_watt(&mut frames.into_iter()),
+            disk_requests_per_s_per_watt: per_watt(&mut requests.into_iter()),
+            lacking: after.lacking.clone(),
+        }
+    }
+}
+
+/// By the time between both readings, which is not that between the snapshots.
+fn milliwatts(before: &TopPower, after: &TopPower) -> Option<u64> {
+    let used = after.energy_uj?.checked_sub(before.energy_uj?)?;
+    let ns = after.read_monotonic_ns.checked_sub(before.read_monotonic_ns)?;
+    // A microjoule a nanosecond is a thousand watts.
+    let milliwatts = (u128::from(used) * 1_000_000).checked_div(u128::from(ns))?;
+    u64::try_from(milliwatts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(energy_uj: Option<u64>, ns: u64) -> TopPower {
+        TopPower { energy_uj, read_monotonic_ns: ns, ..TopPower::default() }
+    }
+
+    #[test]
+    fn power_is_energy_by_time_or_is_not_known() {
+        let of = |before, after| milliwatts(&before, &after);
+        let joules = |joules: u64| Some(joules * 1_000_000);
+        let second = 1_000_000_000;
+        assert_eq!(of(reading(joules(5), 0), reading(joules(47), second)), Some(42_000));
+        assert_eq!(of(reading(joules(5), 0), reading(joules(47), 0)), None, "the same reading");
+        assert_eq!(of(reading(None, 0), reading(joules(47), second)), None);
+        assert_eq!(of(reading(joules(5), 0), reading(None, second)), None);
+        assert_eq!(of(reading(joules(5), 0), reading(joules(4), second)), None, "began anew");
+    }
+}

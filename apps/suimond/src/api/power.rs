@@ -1,0 +1,66 @@
+//! Endpoints of power.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use suimon_contract::{ErrorBody, Operation, Plan, PowerConfig, PowerStatus, parse_power};
+use suimon_node::{Edit, PowerEdit};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::changes::{ChangeParameters, change};
+use crate::api::failure::{Failure, Parameters};
+use crate::api::state::ApiState;
+
+/// The endpoints of power.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(show, put, patch, delete))
+}
+
+/// Power: what is wanted of CPUs, what of it is so and why not, and energy.
+#[utoipa::path(get, path = "/1.0/power", tag = "power", operation_id = "show_power",
+    responses((status = OK, body = PowerStatus)))]
+async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, Failure> {
+    state.read(|node| node.power()).await.map(Json)
+}
+
+/// Wants a power plan, and nothing of one before.
+#[utoipa::path(put, path = "/1.0/power", tag = "power", operation_id = "replace_power",
+    params(ChangeParameters), request_body = PowerConfig,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn put(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let power = parse_power(&body)?;
+    change(&state, Edit::Power(PowerEdit::Put(power)), parameters).await
+}
+
+/// Changes keys of the power plan by a JSON merge patch (RFC 7386).
+#[utoipa::path(patch, path = "/1.0/power", tag = "power", operation_id = "change_power",
+    params(ChangeParameters),
+    request_body(content = Object, content_type = "application/merge-patch+json"),
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn patch(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    change(&state, Edit::Power(PowerEdit::Patch(body.to_vec())), parameters).await
+}
+
+/// Wants no power plan; CPUs are as they were before it.
+#[utoipa::path(delete, path = "/1.0/power", tag = "power", operation_id = "delete_power",
+    params(ChangeParameters),
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn delete(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+) -> Result<Response, Failure> {
+    change(&state, Edit::Power(PowerEdit::Delete), parameters).await
+}

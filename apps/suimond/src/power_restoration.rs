@@ -1,0 +1,38 @@
+//! Puts power settings back for a daemon that cannot do it any more.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use suimon_node::restore_power;
+use suimon_ports::{PowerHost, StateStore};
+use suimon_power_files::PowerFiles;
+use suimon_store::FileStore;
+
+use crate::cli::Arguments;
+use crate::vm_factory::boot_id;
+
+/// Puts back what the state directory says was changed, and says what was done.
+///
+/// # Errors
+/// A daemon runs, the state directory cannot be read, or something could not be put back.
+pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
+    let state_dir = &arguments.state_dir;
+    if !state_dir.exists() {
+        println!("there is no {}, so nothing was changed", state_dir.display());
+        return Ok(());
+    }
+    let store = FileStore::open(state_dir)
+        .with_context(|| format!("--state-dir {}", state_dir.display()))
+        .context("settings of CPUs were not put back; a daemon that runs does so when it ends")?;
+    let store: Arc<dyn StateStore> = Arc::new(store);
+    let host: Arc<dyn PowerHost> = Arc::new(PowerFiles::new(&arguments.sysfs));
+    let done = restore_power(&store, &host, &boot_id())?;
+    println!("put back: {}", done.restored);
+    for left in &done.left {
+        println!("left alone: {left}");
+    }
+    if !done.failed.is_empty() {
+        bail!("not put back, and tried again later: {}", done.failed.join("; "));
+    }
+    Ok(())
+}

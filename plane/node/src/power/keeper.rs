@@ -1,0 +1,226 @@
+//! Carries out what a plan asks for, and remembers what was there before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use suimon_ports::{PowerHost, StateStore, StoreError};
+use suimon_power::{
+    Assert, Foreign, Machine, PowerSpec, Reconciliation, Records, SettingId, SettingKind, Wanted,
+    decide, reconcile,
+};
+
+use super::records;
+use crate::vms::load_boot;
+
+/// Turbo decides which frequencies there are: once for it, once for the others, once to see
+/// that nothing is left, and once more for a driver that changes its mind.
+const ROUNDS_MAX: usize = 4;
+
+/// Who writes settings.
+pub(super) struct Keeper {
+    pub(super) host: Arc<dyn PowerHost>,
+    store: Arc<dyn StateStore>,
+    pub(super) records: Records,
+    /// Why settings were refused the last time.
+    pub(super) refused: BTreeMap<SettingId, String>,
+    /// What others have changed and is wanted otherwise.
+    pub(super) foreign: BTreeMap<SettingId, Foreign>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// How many settings are as they were before.
+    pub(super) restored: usize,
+    /// Settings that others have changed, and that are left alone; told once.
+    pub(super) foreign: Vec<Foreign>,
+    /// Settings that could not be put back, and why.
+    pub(super) not_restored: Vec<(SettingId, String)>,
+    /// How many wait for their CPUs.
+    pub(super) waiting: usize,
+    /// Why nothing was written.
+    pub(super) not_kept: Option<String>,
+}
+
+/// What [`restore_power`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PowerRestoration {
+    /// How many settings are as they were before.
+    pub restored: usize,
+    /// What was left as somebody else has made it, in words.
+    pub left: Vec<String>,
+    /// What could not be put back, in words.
+    pub failed: Vec<String>,
+}
+
+/// Puts back what a daemon that is gone has changed and not put back, since the host was
+/// started as `boot_id` says.
+///
+/// # Errors
+/// The store is damaged or cannot be written; what could be read of it was put back.
+pub fn restore_power(
+    store: &Arc<dyn StateStore>,
+    host: &Arc<dyn PowerHost>,
+    boot_id: &str,
+) -> Result<PowerRestoration, StoreError> {
+    let mut keeper = Keeper::load(Arc::clone(host), Arc::clone(store))?;
+    keeper.forget_other_boots(boot_id)?;
+    let settled = keeper.settle(None, &Assert::Nothing);
+    if let Some(detail) = settled.not_kept {
+        return Err(StoreError { detail });
+    }
+    let left = settled.foreign.iter().map(left_in_words).collect();
+    let waits = keeper.records.keys().map(|id| {
+        let why = keeper.refused.get(id).map_or("its file is not there now", String::as_str);
+        format!("{id}: {why}")
+    });
+    Ok(PowerRestoration { restored: settled.restored, left, failed: waits.collect() })
+}
+
+/// What is to be said of a setting that is left alone.
+pub(super) fn left_in_words(foreign: &Foreign) -> String {
+    let Foreign { id, before, written, now } = foreign;
+    format!("{id} is {now}, which is neither what was written, {written}, nor {before} before that")
+}
+
+impl Keeper {
+    pub(super) fn load(
+        host: Arc<dyn PowerHost>,
+        store: Arc<dyn StateStore>,
+    ) -> Result<Self, StoreError> {
+        let records = records::load(store.as_ref())?;
+        Ok(Self { host, store, records, refused: BTreeMap::new(), foreign: BTreeMap::new() })
+    }
+
+    /// A host that was started anew has forgotten what was written.
+    pub(super) fn forget_other_boots(&mut self, boot_id: &str) -> Result<(), StoreError> {
+        if load_boot(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
+            self.keep(Records::new())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the host be as this plan asks, or as it was before.
+    pub(super) fn settle(&mut self, spec: Option<&PowerSpec>, assert: &Assert) -> Settled {
+        let mut settled = Settled::default();
+        self.refused.clear();
+        let told: BTreeSet<SettingId> = self.foreign.keys().copied().collect();
+        let mut machine = self.host.machine();
+        for round in 0..ROUNDS_MAX {
+            // What others had changed is written over once; what is otherwise afterwards is
+            // what the kernel made of it.
+            let assert = if round == 0 { assert } else { &Assert::Nothing };
+            let wanted = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
+            let mut todo = reconcile(&wanted, &machine, &self.records, assert);
+            todo.writes.retain(|of| !self.refused.contains_key(&of.id));
+            self.turbo_first(&mut todo);
+            if let Err(error) = self.keep(todo.records.clone()) {
+                settled.not_kept = Some(error.to_string());
+                break;
+            }
+            self.foreign = todo.foreign.iter().map(|of| (of.id, of.clone())).collect();
+            settled.waiting = todo.waiting.len();
+            settled.foreign.extend(todo.foreign.iter().cloned());
+            if todo.writes.is_empty() {
+                break;
+            }
+            machine = self.write_all(&todo, &machine, &mut settled);
+        }
+        settled.foreign.sort_by_key(|of| of.id);
+        settled.foreign.dedup_by_key(|of| of.id);
+        settled.foreign.retain(|of| !told.contains(&of.id));
+        self.drop_what_never_was(&machine);
+        settled
+    }
+
+    /// Where turbo is to be written, nothing else is in this round: the rest depends on it.
+    fn turbo_first(&self, todo: &mut Reconciliation) {
+        if !todo.writes.iter().any(is_turbo) {
+            return;
+        }
+        for of in todo.writes.iter().filter(|of| !is_turbo(of)) {
+            match self.records.get(&of.id) {
+                Some(record) => todo.records.insert(of.id, record.clone()),
+                None => todo.records.remove(&of.id),
+            };
+        }
+        todo.writes.retain(is_turbo);
+    }
+
+    /// Writes, reads again, and takes down what came of it.
+    fn write_all(
+        &mut self,
+        todo: &Reconciliation,
+        before: &Machine,
+        settled: &mut Settled,
+    ) -> Machine {
+        let is_of_turbo = todo.writes.iter().any(is_turbo);
+        let mut records = self.records.clone();
+        let mut written = BTreeSet::new();
+        for of in &todo.writes {
+            let is_back = todo.restored.contains(&of.id);
+            match self.host.write(of.id, &of.value) {
+                Ok(()) if is_back => {
+                    records.remove(&of.id);
+                    settled.restored += 1;
+                }
+                Ok(()) => {
+                    written.insert(of.id);
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    if is_back {
+                        settled.not_restored.push((of.id, why.clone()));
+                    }
+                    self.refused.insert(of.id, why);
+                }
+            }
+        }
+        let after = self.host.machine();
+        for (id, record) in &mut records {
+            let was_ours = before
+                .value(*id)
+                .is_some_and(|was| is_of_turbo && record.has_made(*id, &record.written, &was));
+            if written.contains(id) || was_ours {
+                record.found = after.value(*id).or(record.found.take());
+            }
+        }
+        if let Err(error) = self.keep(records) {
+            settled.not_kept = Some(error.to_string());
+        }
+        after
+    }
+
+    /// A refused setting that is as it was before has nothing to come back.
+    fn drop_what_never_was(&mut self, machine: &Machine) {
+        let mut records = self.records.clone();
+        records.retain(|id, record| {
+            !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.before)
+        });
+        if let Err(error) = self.keep(records) {
+            tracing::warn!(%error, "it is still recorded what a setting was that never changed");
+        }
+    }
+
+    fn keep(&mut self, records: Records) -> Result<(), StoreError> {
+        records::save(self.store.as_ref(), &self.records, &records)?;
+        self.records = records;
+        Ok(())
+    }
+
+    /// Whether a setting is as wanted.
+    pub(super) fn is_made(&self, of: &Wanted, now: Option<&String>) -> bool {
+        let Some(now) = now else { return false };
+        let record = self.records.get(&of.id);
+        *now == of.value || record.is_some_and(|record| record.has_made(of.id, &of.value, now))
+    }
+}
+
+fn is_turbo(of: &Wanted) -> bool {
+    of.id.kind() == SettingKind::Turbo
+}
+
+/// The settings that a plan asks for.
+fn settings(spec: &PowerSpec, machine: &Machine) -> Vec<Wanted> {
+    decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
+}

@@ -1,0 +1,37 @@
+//! What is remembered of settings: table `power` of the state store, by the setting's file.
+
+use suimon_ports::{StateStore, StoreError};
+use suimon_power::{Records, SettingId};
+
+use crate::records::{StoreChange, decode, encode, scan_all};
+
+const POWER: &str = "power";
+
+/// All of it. An entry that is no setting's is left where it is.
+pub(super) fn load(store: &dyn StateStore) -> Result<Records, StoreError> {
+    let mut records = Records::new();
+    scan_all(store, POWER, &mut |key, value| {
+        if let Some(id) = SettingId::from_file(key) {
+            records.insert(id, decode(POWER, key, value)?);
+        }
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Makes what is kept be `after`, where it was `before`; durable when it returns.
+pub(super) fn save(
+    store: &dyn StateStore,
+    before: &Records,
+    after: &Records,
+) -> Result<(), StoreError> {
+    let mut changes: Vec<StoreChange> = Vec::new();
+    for (id, record) in after {
+        if before.get(id) != Some(record) {
+            changes.push((POWER, id.file(), Some(encode(POWER, record)?)));
+        }
+    }
+    let gone = before.keys().filter(|id| !after.contains_key(id));
+    changes.extend(gone.map(|id| (POWER, id.file(), None)));
+    if changes.is_empty() { Ok(()) } else { store.commit(&changes) }
+}

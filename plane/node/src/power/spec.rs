@@ -1,0 +1,60 @@
+//! What a configuration asks of power.
+
+use std::time::Duration;
+
+use suimon_contract::{EnergyPreference, PowerConfig, PowerDataPlaneStatus, PowerPlanName};
+use suimon_power::{DataPlaneShare, PowerPlan, PowerSpec};
+use suimon_vmq::{Load, WaterMarks};
+
+/// A configuration as the policy has it.
+pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
+    PowerSpec {
+        plan: match config.plan {
+            PowerPlanName::Balanced => PowerPlan::Balanced,
+            PowerPlanName::HighPerformance => PowerPlan::HighPerformance,
+            PowerPlanName::PowerSaver => PowerPlan::PowerSaver,
+            PowerPlanName::Custom => PowerPlan::Custom,
+        },
+        governor: config.governor.as_ref().map(ToString::to_string),
+        energy_preference: config
+            .energy_preference
+            .map(EnergyPreference::as_str)
+            .map(str::to_owned),
+        performance_percent_min: config.performance_percent_min,
+        performance_percent_max: config.performance_percent_max,
+        turbo: config.turbo,
+        idle_state_max: config.idle_state_max.clone(),
+        idle_latency_us_max: config.idle_latency_us_max,
+        parking: config.parking,
+        poll_us: config.poll_us,
+        vmq_high_percent: config.vmq_high_percent,
+        vmq_low_percent: config.vmq_low_percent,
+    }
+}
+
+/// What the data plane does, with a plan or without.
+pub(crate) fn data_plane(config: Option<&PowerConfig>) -> DataPlaneShare {
+    config.map_or(DataPlaneShare::DEFAULT, |config| spec_of(config).data_plane())
+}
+
+/// The water marks as VMQ has them.
+pub(crate) fn water_marks(share: DataPlaneShare) -> WaterMarks {
+    WaterMarks {
+        high: Load::percent(u32::from(share.vmq_high_percent)),
+        low: Load::percent(u32::from(share.vmq_low_percent)),
+    }
+}
+
+/// The share in the API's words.
+pub(crate) fn share_status(share: DataPlaneShare) -> PowerDataPlaneStatus {
+    PowerDataPlaneStatus {
+        parking: share.parking,
+        poll_us: microseconds(share.poll),
+        vmq_high_percent: share.vmq_high_percent,
+        vmq_low_percent: share.vmq_low_percent,
+    }
+}
+
+fn microseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,190 @@
+//! How power stands.
+
+use suimon_contract::{
+    PowerChangedStatus, PowerConfig, PowerCpuStatus, PowerEffect, PowerEnergyStatus,
+    PowerSettingStatus, PowerStatus, PowerZoneStatus, TopPower,
+};
+use suimon_power::{Cpu, Machine, SettingId, SettingKind, Target, Wanted, Whom, decide};
+
+use super::keeper::left_in_words;
+use super::spec::{data_plane, share_status, spec_of};
+use super::table::Inner;
+use crate::shared::Shared;
+
+impl Shared {
+    /// All of it, read now.
+    pub(crate) fn power_status(&self) -> PowerStatus {
+        let config = self.desired().config.power.clone();
+        let mut inner = self.power.lock();
+        let machine = inner.keeper.host.machine();
+        let settings = config.as_ref().map(|power| inner.setting_statuses(power, &machine));
+        let settings = settings.unwrap_or_default();
+        PowerStatus {
+            effect: if config.is_some() { effect_of(&settings) } else { PowerEffect::Off },
+            data_plane: share_status(data_plane(config.as_ref())),
+            settings,
+            cpus: machine.cpus.iter().map(|cpu| cpu_status(cpu, &machine)).collect(),
+            changed: inner.changed(&machine),
+            energy: inner.read_energy(self.plane.now()),
+            config,
+        }
+    }
+
+    /// What `suimon top` shows: energy, and no settings.
+    pub(crate) fn top_power(&self) -> TopPower {
+        let plan = self.desired().config.power.as_ref().map(|power| power.plan.to_string());
+        let mut inner = self.power.lock();
+        let energy = inner.read_energy(self.plane.now());
+        let counted = energy.zones.iter().filter(|zone| zone.counted);
+        let sum = counted.fold(0_u64, |sum, zone| sum.saturating_add(zone.energy_uj));
+        TopPower {
+            plan,
+            effect: inner.effect,
+            energy_uj: energy.lacking.is_none().then_some(sum),
+            read_monotonic_ns: inner.meter.read_at().map_or(0, suimon_quantity::Time::as_ns),
+            lacking: energy.lacking,
+        }
+    }
+}
+
+/// How much of what is wanted is so.
+pub(super) fn effect_of(settings: &[PowerSettingStatus]) -> PowerEffect {
+    let made = settings.iter().filter(|setting| setting.in_effect).count();
+    match made {
+        all if all == settings.len() => PowerEffect::Full,
+        0 => PowerEffect::None,
+        _ => PowerEffect::Partial,
+    }
+}
+
+impl Inner {
+    /// Reads the counters, unless that was done a moment ago.
+    fn read_energy(&mut self, now: suimon_quantity::Time) -> PowerEnergyStatus {
+        let readings = self.keeper.host.energy();
+        self.meter.observe(now, &readings);
+        let zones: Vec<PowerZoneStatus> = self
+            .meter
+            .zones()
+            .into_iter()
+            .map(|zone| PowerZoneStatus {
+                zone: zone.zone,
+                name: zone.name,
+                energy_uj: zone.energy_uj,
+                milliwatts: zone.milliwatts,
+                counted: zone.is_counted,
+            })
+            .collect();
+        let counted: Option<Vec<u64>> =
+            zones.iter().filter(|zone| zone.counted).map(|zone| zone.milliwatts).collect();
+        let milliwatts = counted.filter(|all| !all.is_empty());
+        PowerEnergyStatus {
+            milliwatts: milliwatts.map(|all| all.into_iter().fold(0, u64::saturating_add)),
+            lacking: if readings.is_empty() { self.keeper.host.energy_lacks() } else { None },
+            zones,
+        }
+    }
+
+    /// What a plan asks for, one by one.
+    pub(super) fn setting_statuses(
+        &self,
+        power: &PowerConfig,
+        machine: &Machine,
+    ) -> Vec<PowerSettingStatus> {
+        let targets = decide(&spec_of(power), machine);
+        targets.iter().map(|target| self.setting_status(target, machine)).collect()
+    }
+
+    fn setting_status(&self, target: &Target, machine: &Machine) -> PowerSettingStatus {
+        let wrong = target.settings.iter().find(|of| {
+            let now = machine.value(of.id);
+            !self.keeper.is_made(of, now.as_ref())
+        });
+        let why_not = match (&target.why_not, wrong) {
+            (Some(why), _) => Some(why.to_string()),
+            (None, Some(of)) => Some(self.why_wrong(of)),
+            (None, None) => self.rounding(target, machine),
+        };
+        PowerSettingStatus {
+            cpus: match &target.whom {
+                Whom::Host => Vec::new(),
+                Whom::Cpus(cpus) => cpus.clone(),
+            },
+            setting: target.kind.as_str().to_owned(),
+            wanted: target.wanted.clone(),
+            in_effect: target.why_not.is_none() && wrong.is_none(),
+            now: now_in_words(target, machine),
+            why_not,
+        }
+    }
+
+    fn why_wrong(&self, of: &Wanted) -> String {
+        if let Some(why) = self.keeper.refused.get(&of.id) {
+            return why.clone();
+        }
+        if let Some(foreign) = self.keeper.foreign.get(&of.id) {
+            return format!("somebody else changed it: {}", left_in_words(foreign));
+        }
+        "somebody else changed it; `suimon power set` sets it again".to_owned()
+    }
+
+    /// What a driver made of a frequency.
+    fn rounding(&self, target: &Target, machine: &Machine) -> Option<String> {
+        let of = target.settings.first()?;
+        let now = machine.value(of.id)?;
+        let is_other = now != of.value;
+        is_other.then(|| format!("{now} kHz is the nearest that the driver has"))
+    }
+
+    fn changed(&self, machine: &Machine) -> Vec<PowerChangedStatus> {
+        let changed = self.keeper.records.iter().map(|(id, record)| PowerChangedStatus {
+            file: id.file(),
+            before: record.before.clone(),
+            written: record.written.clone(),
+            now: machine.value(*id),
+        });
+        changed.collect()
+    }
+}
+
+/// What the files of a target say, in words.
+fn now_in_words(target: &Target, machine: &Machine) -> Option<String> {
+    if let (SettingKind::IdleStates, Whom::Cpus(cpus)) = (target.kind, &target.whom) {
+        let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;
+        let allowed = allowed_states(cpu);
+        return (!cpu.idle_states.is_empty()).then(|| allowed.join(" "));
+    }
+    let id = target.settings.first()?.id;
+    let value = machine.value(id)?;
+    Some(match id {
+        SettingId::FrequencyMax(_) | SettingId::FrequencyMin(_) => {
+            let khz = value.parse::<u32>().unwrap_or_default();
+            format!("{} MHz", khz / 1000)
+        }
+        SettingId::Turbo(suimon_power::TurboFile::NoTurbo) => on_off(value == "0"),
+        SettingId::Turbo(_) | SettingId::Boost(_) => on_off(value == "1"),
+        _ => value,
+    })
+}
+
+fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
+}
+
+fn allowed_states(cpu: &Cpu) -> Vec<String> {
+    let allowed = cpu.idle_states.iter().filter(|state| !state.disabled);
+    allowed.map(|state| state.name.clone()).collect()
+}
+
+fn cpu_status(cpu: &Cpu, machine: &Machine) -> PowerCpuStatus {
+    let policy = machine.policies.iter().find(|policy| policy.cpus.contains(&cpu.number));
+    PowerCpuStatus {
+        cpu: cpu.number,
+        online: cpu.online,
+        driver: policy.map(|policy| policy.driver.clone()),
+        governor: policy.and_then(|policy| policy.governor.clone()),
+        energy_preference: policy.and_then(|policy| policy.preference.clone()),
+        khz_min: policy.and_then(|policy| policy.khz_min),
+        khz_max: policy.and_then(|policy| policy.khz_max),
+        idle_states: allowed_states(cpu),
+    }
+}

@@ -1,0 +1,194 @@
+//! The node's power: what the control thread does with it, and what others read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{HostConfig, Plan, PowerConfig, PowerEffect};
+use suimon_ports::{PowerHost, StateStore, StoreError};
+use suimon_power::{Assert, EnergyMeter, decide};
+
+use super::keeper::{Keeper, Settled};
+use super::spec::{data_plane, spec_of};
+use super::told;
+use crate::Edit;
+use crate::control::Controller;
+use crate::events::Draft;
+use crate::shared::Shared;
+
+/// It is looked whether CPUs came online or went offline, in one small file, so many times as
+/// rarely as a failed device is tried again at first.
+const CPUS_LOOKED_AT_RARELY: u32 = 5;
+
+/// Written by the control thread; read by whoever asks for status.
+pub(crate) struct PowerTable(Mutex<Inner>);
+
+pub(super) struct Inner {
+    pub(super) keeper: Keeper,
+    pub(super) meter: EnergyMeter,
+    /// How much was so when the plan was last applied.
+    pub(super) effect: PowerEffect,
+    /// What was told of that.
+    told: Option<Draft>,
+    /// CPUs that were online, in the kernel's words and by number.
+    online_text: String,
+    online: BTreeSet<u16>,
+    looked_at: Option<Instant>,
+    /// How often that is done.
+    look_every: Duration,
+}
+
+impl PowerTable {
+    pub(crate) fn load(
+        host: Arc<dyn PowerHost>,
+        store: Arc<dyn StateStore>,
+        retry_first: Duration,
+    ) -> Result<Self, StoreError> {
+        Ok(Self(Mutex::new(Inner {
+            keeper: Keeper::load(host, store)?,
+            meter: EnergyMeter::default(),
+            effect: PowerEffect::Off,
+            told: None,
+            online_text: String::new(),
+            online: BTreeSet::new(),
+            looked_at: None,
+            look_every: retry_first.saturating_mul(CPUS_LOOKED_AT_RARELY),
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// The data plane polls as the plan has it. VMQ reads the plan itself.
+    pub(crate) fn publish_power(&self, config: &HostConfig) {
+        self.plane.set_patience(data_plane(config.power.as_ref()).poll);
+    }
+
+    /// Adds to a plan of changes what of a power plan cannot be had here.
+    pub(crate) fn note_power(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
+        let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
+        let machine = self.power.lock().keeper.host.machine();
+        let targets = decide(&spec_of(power), &machine);
+        // Many CPUs lack the same, and many settings for the same reason.
+        let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for target in &targets {
+            if let Some(why) = &target.why_not {
+                lacking.entry(why.to_string()).or_default().insert(target.kind.as_str());
+            }
+        }
+        for step in plan.steps.iter_mut().filter(|step| step.resource == "power") {
+            if !lacking.is_empty() {
+                let all: Vec<String> = lacking
+                    .iter()
+                    .map(|(why, kinds)| {
+                        let kinds: Vec<&str> = kinds.iter().copied().collect();
+                        format!("{}, because {why}", kinds.join(", "))
+                    })
+                    .collect();
+                step.note = Some(format!("not to be had here: {}", all.join("; ")));
+            }
+        }
+    }
+
+    /// Makes CPUs be as the plan asks, or as they were before.
+    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Assert) -> Vec<Draft> {
+        let mut inner = self.power.lock();
+        let spec = power.map(spec_of);
+        let settled = inner.keeper.settle(spec.as_ref(), assert);
+        let mut drafts = told::settled(&settled);
+        drafts.extend(inner.tell_effect(power, &settled));
+        drafts
+    }
+}
+
+impl Inner {
+    fn tell_effect(&mut self, power: Option<&PowerConfig>, settled: &Settled) -> Option<Draft> {
+        let Some(power) = power else {
+            self.effect = PowerEffect::Off;
+            self.told = None;
+            return None;
+        };
+        let machine = self.keeper.host.machine();
+        let settings = self.setting_statuses(power, &machine);
+        self.effect = super::status::effect_of(&settings);
+        let draft = told::in_effect(power, self.effect, &settings, settled);
+        let is_news = self.told.as_ref().is_none_or(|told| {
+            (told.kind, &told.text, &told.fields) != (draft.kind, &draft.text, &draft.fields)
+        });
+        self.told = Some(draft.clone());
+        is_news.then_some(draft)
+    }
+
+    /// CPUs that came online since this was last asked, if any came or went.
+    fn look_at_cpus(&mut self) -> Option<BTreeSet<u16>> {
+        let text = self.keeper.host.online();
+        if text == self.online_text {
+            return None;
+        }
+        let is_first = self.online_text.is_empty();
+        self.online_text = text;
+        let online: BTreeSet<u16> = self.keeper.host.machine().online().into_iter().collect();
+        let came = online.difference(&self.online).copied().collect();
+        self.online = online;
+        (!is_first).then_some(came)
+    }
+}
+
+impl Controller {
+    /// The daemon starts: what a former one has changed stays where it is wanted and goes
+    /// back where it is not.
+    ///
+    /// # Errors
+    /// The state store.
+    pub(crate) fn start_power(&mut self, config: &HostConfig) -> Result<(), StoreError> {
+        let boot = &self.shared.vms.parts.boot_id;
+        {
+            let mut inner = self.shared.power.lock();
+            inner.keeper.forget_other_boots(boot)?;
+            inner.look_at_cpus();
+        }
+        let drafts = self.shared.settle_power(config.power.as_ref(), &Assert::Nothing);
+        self.drafts.extend(drafts);
+        Ok(())
+    }
+
+    /// The user has set a plan, or none; or the same again, which takes over what others have
+    /// changed.
+    pub(crate) fn change_power(&mut self, edit: &Edit, before: &HostConfig, after: &HostConfig) {
+        if before.power != after.power || matches!(edit, Edit::Power(_)) {
+            let drafts = self.shared.settle_power(after.power.as_ref(), &Assert::All);
+            self.drafts.extend(drafts);
+        }
+    }
+
+    /// CPUs that come online are given what the plan asks for.
+    pub(crate) fn watch_cpus(&mut self) {
+        let desired = self.shared.desired();
+        let power = desired.config.power.as_ref();
+        let came = {
+            let mut inner = self.shared.power.lock();
+            let now = Instant::now();
+            let every = inner.look_every;
+            let is_due = |at: Instant| now.duration_since(at) >= every;
+            let is_used = power.is_some() || !inner.keeper.records.is_empty();
+            if !is_used || !inner.looked_at.is_none_or(is_due) {
+                return;
+            }
+            inner.looked_at = Some(now);
+            inner.look_at_cpus()
+        };
+        let Some(came) = came else { return };
+        self.drafts.push(told::cpus_changed(&self.shared.power.lock().online, &came));
+        let drafts = self.shared.settle_power(power, &Assert::Cpus(came));
+        self.drafts.extend(drafts);
+    }
+
+    /// The daemon ends.
+    pub(crate) fn end_power(&mut self) {
+        let drafts = self.shared.settle_power(None, &Assert::Nothing);
+        self.shared.events.append(drafts);
+    }
+}

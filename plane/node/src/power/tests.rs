@@ -1,0 +1,234 @@
+//! Plans on CPUs that are values: that they come into effect, and go.
+
+use std::sync::Arc;
+
+use suimon_contract::{EventKind, PowerConfig, PowerEffect, PowerPlanName, PowerStatus};
+use suimon_ports::{PowerHost, StateStore};
+use suimon_power::{SettingId, ZoneReading};
+
+use super::restore_power;
+use crate::testing::{FakePower, Harness, MemoryStore, StoreFailure, host, wait_until};
+use crate::{ChangeOptions, Edit, PowerEdit};
+
+fn put(plan: PowerPlanName) -> Edit {
+    Edit::Power(PowerEdit::Put(PowerConfig::of(plan)))
+}
+
+fn patch(text: &str) -> Edit {
+    Edit::Power(PowerEdit::Patch(text.as_bytes().to_vec()))
+}
+
+fn governors(power: &FakePower) -> Vec<String> {
+    power.machine().policies.into_iter().filter_map(|policy| policy.governor).collect()
+}
+
+fn texts(harness: &Harness, kind: EventKind) -> Vec<String> {
+    harness.events(kind.id()).into_iter().map(|event| event.text).collect()
+}
+
+fn now(status: &PowerStatus, setting: &str) -> Vec<String> {
+    let of_it = status.settings.iter().filter(|of| of.setting == setting);
+    of_it.map(|of| of.now.clone().unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_plan_is_carried_out_shown_changed_and_taken_back() {
+    let power = FakePower::with_two_cpus();
+    let before = power.machine();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    assert_eq!(harness.node.power().effect, PowerEffect::Off);
+    assert!(power.lock().writes.is_empty(), "nothing is touched without a plan");
+
+    harness.change(put(PowerPlanName::Balanced));
+    let status = harness.node.power();
+    assert_eq!(status.effect, PowerEffect::Full, "{status:?}");
+    assert_eq!(now(&status, "governor"), ["schedutil", "schedutil"]);
+    assert_eq!(now(&status, "turbo"), ["off"]);
+    assert_eq!(now(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
+    let boost = status.changed.iter().find(|of| of.file.ends_with("boost")).unwrap();
+    assert_eq!((boost.before.as_str(), boost.written.as_str()), ("1", "0"));
+    assert_eq!(status.data_plane.poll_us, 50);
+
+    harness.change(patch(r#"{"performance_percent_min": 100, "idle_latency_us_max": 10}"#));
+    let status = harness.node.power();
+    assert_eq!(now(&status, "performance_percent_min"), ["3400 MHz", "3400 MHz"]);
+    assert_eq!(now(&status, "idle_states"), ["POLL C1", "POLL C1"]);
+
+    harness.change(put(PowerPlanName::HighPerformance));
+    let status = harness.node.power();
+    assert_eq!(now(&status, "turbo"), ["on"]);
+    assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
+    assert!(!status.data_plane.parking);
+    assert_eq!(harness.plane.patience().as_micros(), 200, "the plane polls as the plan has it");
+    assert!(!status.changed.iter().any(|of| of.file.ends_with("boost")), "it is as it was");
+
+    harness.change(Edit::Power(PowerEdit::Delete));
+    assert_eq!(power.machine(), before);
+    assert_eq!(harness.plane.patience().as_micros(), 50);
+    assert!(harness.store.keys("power").is_empty());
+    assert_eq!(harness.events(EventKind::PowerPlanInEffect.id()).len(), 3);
+    assert!(texts(&harness, EventKind::PowerRestored).len() >= 2);
+}
+
+#[test]
+fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
+    let power = FakePower::with_two_cpus();
+    let before = power.machine();
+    let refused = SettingId::Governor(1);
+    power.lock().refuses.insert(refused);
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    harness.change(patch(
+        r#"{"plan": "custom", "governor": "performance", "performance_percent_max": 60}"#,
+    ));
+    let status = harness.node.power();
+    assert_eq!(status.effect, PowerEffect::Partial);
+    let max = status.settings.iter().find(|of| of.setting == "performance_percent_max").unwrap();
+    // 60 % are 2040 MHz.
+    assert_eq!((max.in_effect, max.now.as_deref()), (true, Some("2200 MHz")), "{max:?}");
+    assert!(max.why_not.as_ref().unwrap().contains("nearest"), "{max:?}");
+    let governor = |cpu: u16| {
+        let mut all = status.settings.iter().filter(|of| of.setting == "governor");
+        all.find(|of| of.cpus == [cpu]).unwrap()
+    };
+    assert!(governor(0).in_effect && !governor(1).in_effect);
+    assert!(governor(1).why_not.as_ref().unwrap().contains("busy"), "{status:?}");
+    let incomplete = harness.events(EventKind::PowerPlanIncomplete.id());
+    assert!(incomplete[0].fields.values().any(|why| why.contains("busy")), "{incomplete:?}");
+    let writes = power.lock().writes.len();
+    harness.change(patch(r#"{"poll_us": 7}"#));
+    assert_eq!(power.lock().writes.len(), writes, "what is so is not written again");
+    drop(harness);
+    assert_eq!(power.machine(), before, "the daemon's end puts all back");
+}
+
+#[test]
+fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted() {
+    let power = FakePower::with_two_cpus();
+    let before = power.machine();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    harness.change(put(PowerPlanName::HighPerformance));
+    assert_eq!(governors(&power), ["performance", "performance"]);
+    // Killed: what is in the store then, with what is on the host then.
+    let (killed, left) = (harness.store.surviving(), power.machine());
+    drop(harness);
+    power.lock().machine = left;
+    let next = Harness::with_power(killed, power.clone());
+    assert_eq!(next.node.power().effect, PowerEffect::Full, "it is wanted still");
+    assert_eq!(next.node.power().changed.len(), 4, "two governors and two frequencies");
+    let (killed, left) = (next.store.surviving(), power.machine());
+    next.change(Edit::Power(PowerEdit::Delete));
+    assert_eq!(power.machine(), before, "and what was there before is known still");
+    drop(next);
+
+    // Without a daemon, for the service manager.
+    power.lock().machine = left;
+    let store: Arc<dyn StateStore> = Arc::new(killed);
+    let host: Arc<dyn PowerHost> = Arc::new(power.clone());
+    let done = restore_power(&store, &host, "").unwrap();
+    assert_eq!((done.restored, done.failed.len()), (4, 0));
+    assert_eq!(power.machine(), before);
+    assert_eq!(restore_power(&store, &host, "").unwrap().restored, 0);
+}
+
+#[test]
+fn a_host_that_was_started_anew_has_forgotten_and_so_does_the_record() {
+    let power = FakePower::with_two_cpus();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    harness.change(put(PowerPlanName::HighPerformance));
+    let killed = harness.store.surviving();
+    drop(harness);
+    let mut booted = FakePower::with_two_cpus().machine();
+    booted.policies[0].governor = Some("conservative".to_owned());
+    power.lock().machine = booted.clone();
+    let store: Arc<dyn StateStore> = Arc::new(killed);
+    let host: Arc<dyn PowerHost> = Arc::new(power.clone());
+    let done = restore_power(&store, &host, "another").unwrap();
+    assert_eq!((done.restored, done.left.len()), (0, 0), "{done:?}");
+    assert_eq!(power.machine(), booted);
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
+    let power = FakePower::with_two_cpus();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    harness.change(put(PowerPlanName::HighPerformance));
+    power.lock().machine.policies[1].governor = Some("conservative".to_owned());
+    let status = harness.node.power();
+    assert_eq!(status.effect, PowerEffect::Partial);
+    let why = status.settings.iter().find_map(|of| of.why_not.clone()).unwrap();
+    assert!(why.contains("somebody else changed it"), "{why}");
+    // Whoever sets a plan again means it.
+    harness.change(put(PowerPlanName::HighPerformance));
+    assert_eq!(governors(&power), ["performance", "performance"]);
+    power.lock().machine.policies[0].governor = Some("schedutil".to_owned());
+    harness.change(Edit::Power(PowerEdit::Delete));
+    assert_eq!(governors(&power), ["schedutil", "conservative"], "left, and what was there last");
+    assert_eq!(harness.events(EventKind::PowerSettingLeft.id()).len(), 1);
+    assert!(harness.store.keys("power").is_empty());
+}
+
+#[test]
+fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they_return() {
+    let power = FakePower::with_two_cpus();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    harness.change(put(PowerPlanName::HighPerformance));
+    power.set_online(1, false);
+    let status = harness.node.power();
+    assert!(!status.cpus[1].online && status.effect == PowerEffect::Full);
+    wait_until("the CPU is seen to be gone", || {
+        !harness.events(EventKind::PowerCpusChanged.id()).is_empty()
+    });
+    power.set_online(1, true);
+    wait_until("the CPU has the plan", || governors(&power) == ["performance", "performance"]);
+    // What was there before the plan is not what the driver began with.
+    harness.change(Edit::Power(PowerEdit::Delete));
+    assert_eq!(governors(&power), ["ondemand", "ondemand"]);
+
+    // The plan goes while a CPU is away.
+    harness.change(put(PowerPlanName::HighPerformance));
+    let seen = harness.events(EventKind::PowerCpusChanged.id()).len();
+    power.set_online(1, false);
+    wait_until("the CPU is seen to be gone", || {
+        harness.events(EventKind::PowerCpusChanged.id()).len() > seen
+    });
+    harness.change(Edit::Power(PowerEdit::Delete));
+    assert!(!harness.store.keys("power").is_empty(), "it is not forgotten");
+    power.set_online(1, true);
+    wait_until("it is put back", || governors(&power) == ["ondemand", "ondemand"]);
+}
+
+#[test]
+fn a_store_that_refuses_keeps_cpus_as_they_are() {
+    let power = FakePower::with_two_cpus();
+    let before = power.machine();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    // The intent, desired state, and then what was there before.
+    harness.store.arm(StoreFailure::Refuse(2));
+    harness.change(put(PowerPlanName::HighPerformance));
+    assert_eq!(power.machine(), before, "nothing is written that could not come back");
+    let told = texts(&harness, EventKind::PowerPlanIncomplete);
+    assert!(told[0].contains("could not be kept"), "{told:?}");
+}
+
+#[test]
+fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
+    let power = FakePower::default();
+    let harness = Harness::with_power(MemoryStore::default(), power.clone());
+    let plan = harness.node.preview(&put(PowerPlanName::Balanced), ChangeOptions::default());
+    let plan = plan.unwrap();
+    assert!(plan.steps[0].to_string().contains("no cpufreq driver"), "{plan:?}");
+    assert_eq!(harness.node.power().energy.lacking.as_deref(), Some("there are no counters"));
+    let zone = |energy_uj| ZoneReading {
+        zone: "intel-rapl:0".to_owned(),
+        name: "package-0".to_owned(),
+        energy_uj,
+        energy_uj_max: 262_143_328_850,
+    };
+    power.lock().zones = vec![zone(7)];
+    let energy = harness.node.power().energy;
+    assert_eq!((energy.lacking, energy.zones.len()), (None, 1));
+    assert_eq!(harness.node.top().power.energy_uj, Some(0));
+    harness.apply_well(&host("[power]\nplan = \"custom\"\npoll_us = 0\n"));
+    assert_eq!(harness.plane.patience().as_micros(), 0);
+    assert_eq!(harness.node.power().effect, PowerEffect::Full, "nothing is asked of CPUs");
+}

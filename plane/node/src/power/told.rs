@@ -1,0 +1,97 @@
+//! The events of power.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{EventKind, PowerConfig, PowerEffect, PowerSettingStatus};
+
+use super::keeper::{Settled, left_in_words};
+use crate::events::Draft;
+
+/// Reasons and settings told in one event.
+const TOLD_MAX: usize = 8;
+
+/// What was put back, could not be, and was left alone.
+pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    if settled.restored > 0 {
+        let text = format!(
+            "{} of CPUs that the daemon had changed are as they were before.",
+            count(settled.restored, "setting")
+        );
+        let draft = Draft::new(EventKind::PowerRestored, "power", text);
+        drafts.push(draft.with("settings", settled.restored));
+    }
+    if !settled.foreign.is_empty() {
+        let text = format!(
+            "Somebody else has changed {} of CPUs since the daemon did; they are left as they are. \
+             `suimon power set` takes them over.",
+            count(settled.foreign.len(), "setting")
+        );
+        let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
+        let told = settled.foreign.iter().take(TOLD_MAX);
+        drafts.push(told.fold(draft, |draft, of| draft.with(&of.id.file(), left_in_words(of))));
+    }
+    if !settled.not_restored.is_empty() {
+        let text = format!(
+            "{} of CPUs could not be put back to what they were.",
+            count(settled.not_restored.len(), "setting")
+        );
+        let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
+        let told = settled.not_restored.iter().take(TOLD_MAX);
+        drafts.push(told.fold(draft, |draft, (id, why)| draft.with(&id.file(), why)));
+    }
+    drafts
+}
+
+/// How much of a plan is in effect.
+pub(super) fn in_effect(
+    power: &PowerConfig,
+    effect: PowerEffect,
+    settings: &[PowerSettingStatus],
+    settled: &Settled,
+) -> Draft {
+    let plan = power.plan;
+    if effect == PowerEffect::Full && settled.not_kept.is_none() {
+        let text = format!("Power plan {plan} is in effect on all CPUs.");
+        return Draft::new(EventKind::PowerPlanInEffect, "power", text).with("plan", plan);
+    }
+    let text = match (&settled.not_kept, effect) {
+        (Some(why), _) => format!(
+            "Power plan {plan} was not applied, because what is there now could not be kept: {why}"
+        ),
+        (None, PowerEffect::None) => format!(
+            "Nothing of power plan {plan} can be had on this host's CPUs; the data plane follows it."
+        ),
+        (None, _) => format!("Power plan {plan} is in effect in part; the fields say what is not."),
+    };
+    let draft = Draft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
+    let lacking = settings.iter().filter(|of| !of.in_effect);
+    lacking.take(TOLD_MAX).fold(draft, |draft, of| {
+        let why = of.why_not.as_deref().unwrap_or("it is not so");
+        let of_whom = match of.cpus.as_slice() {
+            [] => String::new(),
+            [cpu] => format!(" of CPU {cpu}"),
+            [first, ..] => format!(" of CPU {first} and others"),
+        };
+        draft.with(&format!("{}{of_whom}", of.setting), why)
+    })
+}
+
+/// CPUs came or went.
+pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draft {
+    let text = match came.len() {
+        0 => "CPUs went offline.".to_owned(),
+        number => format!("{} came online.", count(number, "CPU")),
+    };
+    let list = |cpus: &BTreeSet<u16>| {
+        let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        cpus.join(",")
+    };
+    Draft::new(EventKind::PowerCpusChanged, "power", text)
+        .with("online", list(online))
+        .with("came", list(came))
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

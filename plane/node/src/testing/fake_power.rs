@@ -1,0 +1,147 @@
+//! CPUs whose frequencies and states are values.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use suimon_ports::{PowerError, PowerHost};
+use suimon_power::{
+    Cpu, FrequencyPolicy, IdleState, Machine, SettingId, Turbo, TurboFile, ZoneReading,
+};
+
+#[derive(Default)]
+pub(crate) struct PowerWorld {
+    pub(crate) machine: Machine,
+    /// Settings that the driver refuses.
+    pub(crate) refuses: BTreeSet<SettingId>,
+    /// Everything that was written, in order.
+    pub(crate) writes: Vec<(SettingId, String)>,
+    pub(crate) zones: Vec<ZoneReading>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct FakePower(Arc<Mutex<PowerWorld>>);
+
+impl FakePower {
+    /// Two CPUs with the states of ACPI, as a host has them that nobody touched.
+    pub(crate) fn with_two_cpus() -> Self {
+        let cpu = |number| Cpu {
+            number,
+            online: true,
+            idle_states: [("POLL", 0), ("C1", 1), ("C6", 130)]
+                .into_iter()
+                .zip(0..)
+                .map(|((name, latency_us), number)| IdleState {
+                    number,
+                    name: name.to_owned(),
+                    latency_us,
+                    disabled: false,
+                })
+                .collect(),
+        };
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let policy = |number| FrequencyPolicy {
+            number,
+            cpus: vec![number],
+            driver: "acpi-cpufreq".to_owned(),
+            governors: words("conservative ondemand performance schedutil"),
+            governor: Some("ondemand".to_owned()),
+            khz_range: Some((1_500_000, 3_400_000)),
+            khz_min: Some(2_200_000),
+            khz_max: Some(3_400_000),
+            ..FrequencyPolicy::default()
+        };
+        let power = Self::default();
+        power.lock().machine = Machine {
+            cpus: vec![cpu(0), cpu(1)],
+            policies: vec![policy(0), policy(1)],
+            turbo: Some(Turbo { file: TurboFile::Boost, on: true }),
+        };
+        power
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PowerWorld> {
+        self.0.lock().unwrap()
+    }
+
+    pub(crate) fn machine(&self) -> Machine {
+        self.lock().machine.clone()
+    }
+
+    /// Takes a CPU away, or brings it back as its driver begins: with `schedutil`.
+    pub(crate) fn set_online(&self, number: u16, online: bool) {
+        let mut world = self.lock();
+        let cpu = world.machine.cpus.iter_mut().find(|cpu| cpu.number == number).unwrap();
+        cpu.online = online;
+        if online {
+            let mut back = Self::with_two_cpus().machine().policies.remove(usize::from(number));
+            back.governor = Some("schedutil".to_owned());
+            world.machine.policies.insert(usize::from(number), back);
+        } else {
+            world.machine.policies.retain(|policy| policy.number != number);
+        }
+    }
+}
+
+impl PowerWorld {
+    fn set(&mut self, id: SettingId, value: &str) {
+        let machine = &mut self.machine;
+        match id {
+            SettingId::Turbo(file) => {
+                let on = (value == "1") == (file == TurboFile::Boost);
+                machine.turbo = Some(Turbo { file, on });
+            }
+            SettingId::Boost(of) => policy(machine, of).boost = Some(value == "1"),
+            SettingId::Governor(of) => policy(machine, of).governor = Some(value.to_owned()),
+            SettingId::Preference(of) => policy(machine, of).preference = Some(value.to_owned()),
+            SettingId::FrequencyMax(of) => policy(machine, of).khz_max = Some(nearest(value)),
+            SettingId::FrequencyMin(of) => policy(machine, of).khz_min = Some(nearest(value)),
+            SettingId::Idle { cpu, state } => {
+                let cpu = machine.cpus.iter_mut().find(|of| of.number == cpu).unwrap();
+                let state = cpu.idle_states.iter_mut().find(|of| of.number == state).unwrap();
+                state.disabled = value == "1";
+            }
+        }
+    }
+}
+
+fn policy(machine: &mut Machine, number: u16) -> &mut FrequencyPolicy {
+    machine.policies.iter_mut().find(|policy| policy.number == number).unwrap()
+}
+
+/// The driver has three frequencies.
+fn nearest(value: &str) -> u32 {
+    let khz: u32 = value.parse().unwrap();
+    [1_500_000, 2_200_000, 3_400_000].into_iter().min_by_key(|of| khz.abs_diff(*of)).unwrap()
+}
+
+impl PowerHost for FakePower {
+    fn machine(&self) -> Machine {
+        Self::machine(self)
+    }
+
+    fn online(&self) -> String {
+        format!("{:?}", self.lock().machine.online())
+    }
+
+    fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError> {
+        let mut world = self.lock();
+        if world.refuses.contains(&id) {
+            let (value, detail) = (value.to_owned(), "Device or resource busy".to_owned());
+            return Err(PowerError::Refused { file: id.file(), value, detail });
+        }
+        if world.machine.value(id).is_none() {
+            return Err(PowerError::Missing { file: id.file() });
+        }
+        world.writes.push((id, value.to_owned()));
+        world.set(id, value);
+        Ok(())
+    }
+
+    fn energy(&self) -> Vec<ZoneReading> {
+        self.lock().zones.clone()
+    }
+
+    fn energy_lacks(&self) -> Option<String> {
+        self.lock().zones.is_empty().then(|| "there are no counters".to_owned())
+    }
+}

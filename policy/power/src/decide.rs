@@ -1,0 +1,253 @@
+//! What a plan asks of a machine.
+
+use crate::{Cpu, FrequencyPolicy, Machine, PowerSpec, SettingId, SettingKind, TurboFile, Why};
+
+/// The value that a file is to have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wanted {
+    /// Which setting.
+    pub id: SettingId,
+    /// Its value.
+    pub value: String,
+}
+
+/// Whom something is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whom {
+    /// The host.
+    Host,
+    /// These CPUs, ascending.
+    Cpus(Vec<u16>),
+}
+
+/// One thing that a plan asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Of whom.
+    pub whom: Whom,
+    /// What it is about.
+    pub kind: SettingKind,
+    /// What is wanted, in words.
+    pub wanted: String,
+    /// The settings that make it so; none if it cannot be.
+    pub settings: Vec<Wanted>,
+    /// Why not all of it can be.
+    pub why_not: Option<Why>,
+}
+
+impl Target {
+    fn made(whom: Whom, kind: SettingKind, wanted: String, settings: Vec<Wanted>) -> Self {
+        Self { whom, kind, wanted, settings, why_not: None }
+    }
+
+    fn lacking(whom: Whom, kind: SettingKind, wanted: String, why: Why) -> Self {
+        Self { whom, kind, wanted, settings: Vec::new(), why_not: Some(why) }
+    }
+}
+
+/// All that a plan asks of a machine, as it can be had: frequencies, turbo, idle states.
+pub fn decide(spec: &PowerSpec, machine: &Machine) -> Vec<Target> {
+    let mut targets = Vec::new();
+    turbo(spec, machine, &mut targets);
+    if machine.policies.is_empty() {
+        for (kind, wanted) in of_frequencies(spec, "") {
+            targets.push(Target::lacking(Whom::Host, kind, wanted, Why::NoDriver));
+        }
+    } else {
+        for policy in &machine.policies {
+            frequencies(spec, policy, &mut targets);
+        }
+        not_served(spec, machine, &mut targets);
+    }
+    for cpu in machine.cpus.iter().filter(|cpu| cpu.online) {
+        idle(spec, cpu, &mut targets);
+    }
+    targets
+}
+
+/// What is wanted of frequencies, in words.
+fn of_frequencies(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> {
+    let mut wanted = Vec::new();
+    let governors = spec.governors(driver);
+    if !governors.is_empty() {
+        wanted.push((SettingKind::Governor, governors.join(" or ")));
+    }
+    // What only some drivers have is a plan's by the way.
+    if let Some(preference) = &spec.energy_preference {
+        wanted.push((SettingKind::EnergyPreference, preference.clone()));
+    }
+    let (min, max) = spec.percents();
+    let min = min.map(|min| (SettingKind::PerformancePercentMin, format!("{min} %")));
+    let max = max.map(|max| (SettingKind::PerformancePercentMax, format!("{max} %")));
+    wanted.extend(min.into_iter().chain(max));
+    wanted
+}
+
+fn not_served(spec: &PowerSpec, machine: &Machine, targets: &mut Vec<Target>) {
+    let is_served = |cpu: &u16| machine.policies.iter().any(|policy| policy.cpus.contains(cpu));
+    let cpus: Vec<u16> = machine.online().into_iter().filter(|cpu| !is_served(cpu)).collect();
+    if cpus.is_empty() {
+        return;
+    }
+    for (kind, wanted) in of_frequencies(spec, "") {
+        targets.push(Target::lacking(Whom::Cpus(cpus.clone()), kind, wanted, Why::NotServed));
+    }
+}
+
+fn turbo(spec: &PowerSpec, machine: &Machine, targets: &mut Vec<Target>) {
+    let Some(on) = spec.wants_turbo() else { return };
+    let kind = SettingKind::Turbo;
+    let word = if on { "on" } else { "off" }.to_owned();
+    let flag = |on: bool| u8::from(on).to_string();
+    if let Some(turbo) = machine.turbo {
+        let value = flag(on == (turbo.file == TurboFile::Boost));
+        let setting = Wanted { id: SettingId::Turbo(turbo.file), value };
+        targets.push(Target::made(Whom::Host, kind, word, vec![setting]));
+        return;
+    }
+    let with_boost = machine.policies.iter().filter(|policy| policy.boost.is_some());
+    let made = with_boost.map(|policy| {
+        let setting = Wanted { id: SettingId::Boost(policy.number), value: flag(on) };
+        Target::made(Whom::Cpus(policy.cpus.clone()), kind, word.clone(), vec![setting])
+    });
+    let before = targets.len();
+    targets.extend(made);
+    // Where there is no turbo, it is off.
+    if targets.len() == before && (on || spec.turbo.is_some()) {
+        targets.push(Target::lacking(Whom::Host, kind, word, Why::NoTurbo));
+    }
+}
+
+fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Target>) {
+    let whom = || Whom::Cpus(policy.cpus.clone());
+    let governors = spec.governors(&policy.driver);
+    let governor = governors.iter().find(|wanted| is_in(&policy.governors, wanted));
+    if let Some(first) = governors.first() {
+        let kind = SettingKind::Governor;
+        let target = match governor {
+            Some(governor) => {
+                let value = (*governor).to_owned();
+                let setting = Wanted { id: SettingId::Governor(policy.number), value };
+                Target::made(whom(), kind, (*governor).to_owned(), vec![setting])
+            }
+            None => {
+                let why = Why::NoGovernor {
+                    driver: policy.driver.clone(),
+                    wanted: governors.iter().map(|&governor| governor.to_owned()).collect(),
+                    offered: policy.governors.clone(),
+                };
+                Target::lacking(whom(), kind, (*first).to_owned(), why)
+            }
+        };
+        targets.push(target);
+    }
+    let governor = governor.copied().or(policy.governor.as_deref());
+    targets.extend(preference(spec, policy, governor));
+    targets.extend(percents(spec, policy));
+}
+
+fn preference(
+    spec: &PowerSpec,
+    policy: &FrequencyPolicy,
+    governor: Option<&str>,
+) -> Option<Target> {
+    let wanted = spec.preference()?;
+    let (kind, whom) = (SettingKind::EnergyPreference, Whom::Cpus(policy.cpus.clone()));
+    let driver = policy.driver.clone();
+    if policy.preference.is_none() {
+        // Only some drivers have it: that is no lack of a plan that did not name it.
+        spec.energy_preference.as_ref()?;
+        let why = Why::NoPreferences { driver };
+        return Some(Target::lacking(whom, kind, wanted.to_owned(), why));
+    }
+    let why = if !is_in(&policy.preferences, wanted) {
+        Some(Why::NoPreference {
+            driver,
+            wanted: wanted.to_owned(),
+            offered: policy.preferences.clone(),
+        })
+    } else if governor == Some("performance") && wanted != "performance" {
+        Some(Why::GovernorForbids { driver })
+    } else {
+        None
+    };
+    Some(match why {
+        Some(why) => Target::lacking(whom, kind, wanted.to_owned(), why),
+        None => {
+            let id = SettingId::Preference(policy.number);
+            let setting = Wanted { id, value: wanted.to_owned() };
+            Target::made(whom, kind, wanted.to_owned(), vec![setting])
+        }
+    })
+}
+
+fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
+    let (min, max) = spec.percents();
+    let target = |percent: u8, kind: SettingKind, id: SettingId| {
+        let whom = Whom::Cpus(policy.cpus.clone());
+        let offered = policy.khz_range.filter(|(least, most)| least <= most);
+        let (Some((least, most)), true) = (offered, policy.khz_min.and(policy.khz_max).is_some())
+        else {
+            let why = Why::NoFrequencies { driver: policy.driver.clone() };
+            return Target::lacking(whom, kind, format!("{percent} %"), why);
+        };
+        let khz = u64::from(most) * u64::from(percent.min(100)) / 100;
+        let khz = u32::try_from(khz).unwrap_or(most).clamp(least, most);
+        let setting = Wanted { id, value: khz.to_string() };
+        Target::made(whom, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
+    };
+    let number = policy.number;
+    let min = min.map(|percent| {
+        let id = SettingId::FrequencyMin(number);
+        target(percent, SettingKind::PerformancePercentMin, id)
+    });
+    let max = max.map(|percent| {
+        let id = SettingId::FrequencyMax(number);
+        target(percent, SettingKind::PerformancePercentMax, id)
+    });
+    min.into_iter().chain(max).collect()
+}
+
+fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
+    let (name, limit_us) = (spec.idle_state_max.as_deref(), spec.idle_latency_us_max);
+    let wanted = match (name, limit_us) {
+        (None, None) => return,
+        (Some(name), None) => format!("{name} at most"),
+        (None, Some(us)) => format!("{us} us at most"),
+        (Some(name), Some(us)) => format!("{name} and {us} us at most"),
+    };
+    let (whom, kind) = (Whom::Cpus(vec![cpu.number]), SettingKind::IdleStates);
+    let Some(shallowest) = cpu.idle_states.first() else {
+        targets.push(Target::lacking(whom, kind, wanted, Why::NoIdleStates));
+        return;
+    };
+    let deepest = name.map(|name| cpu.idle_states.iter().rfind(|state| state.name == name));
+    if let (Some(None), Some(name)) = (deepest, name) {
+        let offered = cpu.idle_states.iter().map(|state| state.name.clone()).collect();
+        let why = Why::NoIdleState { wanted: name.to_owned(), offered };
+        targets.push(Target::lacking(whom, kind, wanted, why));
+        return;
+    }
+    let number_max = deepest.flatten().map_or(u8::MAX, |state| state.number);
+    let latency_max = limit_us.unwrap_or(u32::MAX);
+    let is_forbidden = |state: &&crate::IdleState| {
+        state.number != shallowest.number
+            && (state.number > number_max || state.latency_us > latency_max)
+    };
+    let forbidden = cpu.idle_states.iter().filter(is_forbidden);
+    let settings = forbidden.map(|state| Wanted {
+        id: SettingId::Idle { cpu: cpu.number, state: state.number },
+        value: "1".to_owned(),
+    });
+    let settings = settings.collect();
+    let why_not = (shallowest.latency_us > latency_max).then(|| Why::AllTooSlow {
+        limit_us: latency_max,
+        name: shallowest.name.clone(),
+        latency_us: shallowest.latency_us,
+    });
+    targets.push(Target { whom, kind, wanted, settings, why_not });
+}
+
+fn is_in(words: &[String], word: &str) -> bool {
+    words.iter().any(|known| known == word)
+}

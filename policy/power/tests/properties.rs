@@ -1,0 +1,284 @@
+//! What holds whatever machine it is and whatever plans follow each other.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use suimon_power::{
+    Assert, Cpu, FrequencyPolicy, IdleState, Machine, PowerPlan, PowerSpec, Records, SettingId,
+    Turbo, TurboFile, Wanted, decide, reconcile,
+};
+
+const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];
+const PREFERENCES: [&str; 4] = ["performance", "balance_performance", "balance_power", "power"];
+
+fn words(all: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(all, 1..=all.len())
+        .prop_map(|some| some.iter().map(|word| (*word).to_owned()).collect())
+}
+
+fn any_policy() -> impl Strategy<Value = FrequencyPolicy> {
+    const DRIVERS: [&str; 4] = ["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate-epp"];
+    let driver = prop::sample::select(&DRIVERS[..]);
+    let khz = (400u32..2000, 2000u32..5000, 0u32..100, 0u32..100);
+    let preferences = prop::option::of(words(&PREFERENCES));
+    (driver, words(&GOVERNORS), preferences, khz, prop::option::of(any::<bool>())).prop_map(
+        |(driver, governors, preferences, (least, most, low, high), boost)| {
+            let at = |percent: u32| (least + (most - least) * percent / 100) * 1000;
+            FrequencyPolicy {
+                driver: driver.to_owned(),
+                governor: governors.first().cloned(),
+                governors,
+                preference: preferences.as_ref().and_then(|some| some.last().cloned()),
+                preferences: preferences.unwrap_or_default(),
+                khz_range: Some((least * 1000, most * 1000)),
+                khz_min: Some(at(low.min(high))),
+                khz_max: Some(at(low.max(high))),
+                boost,
+                ..FrequencyPolicy::default()
+            }
+        },
+    )
+}
+
+fn any_machine() -> impl Strategy<Value = Machine> {
+    let turbo = prop_oneof![Just(TurboFile::NoTurbo), Just(TurboFile::Boost)];
+    let turbo = prop::option::of((turbo, any::<bool>()).prop_map(|(file, on)| Turbo { file, on }));
+    let states = prop::collection::vec((0u32..200, any::<bool>()), 0..5);
+    let cpus = prop::collection::vec((prop::bool::weighted(0.9), states), 1..6);
+    (prop::collection::vec(any_policy(), 0..3), turbo, cpus).prop_map(
+        |(mut policies, turbo, cpus)| {
+            let cpus: Vec<Cpu> = (0..)
+                .zip(cpus)
+                .map(|(number, (online, states))| Cpu {
+                    number,
+                    online,
+                    idle_states: (0..)
+                        .zip(states)
+                        .map(|(number, (latency_us, disabled))| IdleState {
+                            number,
+                            name: format!("C{number}"),
+                            latency_us,
+                            disabled,
+                        })
+                        .collect(),
+                })
+                .collect();
+            let count = policies.len().max(1);
+            for (at, policy) in policies.iter_mut().enumerate() {
+                policy.number = u16::try_from(at).unwrap();
+                let mine = cpus.iter().filter(|cpu| cpu.online);
+                let mine = mine.filter(|cpu| usize::from(cpu.number) % count == at);
+                policy.cpus = mine.map(|cpu| cpu.number).collect();
+            }
+            Machine { cpus, policies, turbo }
+        },
+    )
+}
+
+fn any_spec() -> impl Strategy<Value = PowerSpec> {
+    let governor = prop::option::weighted(0.3, prop::sample::select(&GOVERNORS[..]));
+    let preference = prop::option::weighted(0.3, prop::sample::select(&PREFERENCES[..]));
+    let percents = (prop::option::weighted(0.3, 0u8..=100), prop::option::weighted(0.3, 1u8..=100));
+    let idle = (prop::option::weighted(0.3, 0u8..6), prop::option::weighted(0.3, 0u32..250));
+    let marks = (prop::option::of(50u8..=95), prop::option::of(0u8..=65));
+    let plan = prop::sample::select(&PowerPlan::ALL[..]);
+    (plan, governor, preference, percents, prop::option::weighted(0.3, any::<bool>()), idle, marks)
+        .prop_map(|(plan, governor, preference, percents, turbo, idle, marks)| PowerSpec {
+            governor: governor.map(str::to_owned),
+            energy_preference: preference.map(str::to_owned),
+            performance_percent_min: percents.0,
+            performance_percent_max: percents.1,
+            turbo,
+            idle_state_max: idle.0.map(|number| format!("C{number}")),
+            idle_latency_us_max: idle.1,
+            vmq_high_percent: marks.0,
+            vmq_low_percent: marks.1,
+            ..PowerSpec::of(plan)
+        })
+}
+
+/// Does what the kernel does with a write; refuses what it would.
+fn write(machine: &mut Machine, of: &Wanted) {
+    let flag = || {
+        assert!(["0", "1"].contains(&of.value.as_str()), "{of:?}");
+        of.value == "1"
+    };
+    let khz = || of.value.parse::<u32>().unwrap();
+    match of.id {
+        SettingId::Turbo(file) => {
+            machine.turbo = Some(Turbo { file, on: flag() == (file == TurboFile::Boost) });
+        }
+        SettingId::Idle { cpu, state } => {
+            let cpu = machine.cpus.iter_mut().find(|known| known.number == cpu).unwrap();
+            assert!(cpu.online);
+            let state = cpu.idle_states.iter_mut().find(|known| known.number == state).unwrap();
+            state.disabled = flag();
+        }
+        SettingId::Boost(number)
+        | SettingId::Governor(number)
+        | SettingId::Preference(number)
+        | SettingId::FrequencyMax(number)
+        | SettingId::FrequencyMin(number) => {
+            let policy =
+                machine.policies.iter_mut().find(|policy| policy.number == number).unwrap();
+            match of.id {
+                SettingId::Boost(_) => policy.boost = Some(flag()),
+                SettingId::Governor(_) => {
+                    assert!(policy.governors.contains(&of.value));
+                    policy.governor = Some(of.value.clone());
+                }
+                SettingId::Preference(_) => {
+                    assert!(policy.preferences.contains(&of.value));
+                    policy.preference = Some(of.value.clone());
+                }
+                SettingId::FrequencyMax(_) => policy.khz_max = Some(khz()),
+                _ => policy.khz_min = Some(khz()),
+            }
+            let (least, most) = policy.khz_range.unwrap();
+            let (min, max) = (policy.khz_min.unwrap(), policy.khz_max.unwrap());
+            assert!(least <= min && min <= max && max <= most, "{min} {max} after {of:?}");
+        }
+    }
+}
+
+fn settings(spec: &PowerSpec, machine: &Machine) -> Vec<Wanted> {
+    decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
+}
+
+/// Carries out until nothing is left to be done; the records at the end.
+fn settle(
+    spec: Option<&PowerSpec>,
+    machine: &mut Machine,
+    mut records: Records,
+    assert: &Assert,
+) -> Records {
+    for _ in 0..3 {
+        let wanted = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
+        let todo = reconcile(&wanted, machine, &records, assert);
+        records = todo.records;
+        for one in &todo.writes {
+            assert!(records.contains_key(&one.id), "written before it was recorded: {one:?}");
+            write(machine, one);
+            if todo.restored.contains(&one.id) {
+                records.remove(&one.id);
+            }
+        }
+        if todo.writes.is_empty() {
+            return records;
+        }
+    }
+    panic!("it does not come to rest");
+}
+
+proptest! {
+    #[test]
+    fn plans_come_into_effect_and_all_is_as_before_after_the_last(
+        machine in any_machine(),
+        specs in prop::collection::vec(any_spec(), 1..4),
+    ) {
+        let before = machine.clone();
+        let mut machine = machine;
+        let mut records = Records::new();
+        for spec in &specs {
+            records = settle(Some(spec), &mut machine, records, &Assert::All);
+            for of in settings(spec, &machine) {
+                let value = machine.value(of.id);
+                prop_assert_eq!(value.as_deref(), Some(of.value.as_str()), "{:?}", of.id);
+            }
+            // What the plan does not ask for is as it was.
+            for id in records.keys() {
+                prop_assert!(settings(spec, &machine).iter().any(|of| of.id == *id));
+            }
+        }
+        let records = settle(None, &mut machine, records, &Assert::Nothing);
+        prop_assert!(records.is_empty());
+        prop_assert_eq!(machine, before);
+    }
+
+    /// Somebody else changes frequencies, governors and states while a plan is in effect.
+    #[test]
+    fn what_others_change_is_left_alone_and_said(
+        machine in any_machine(),
+        spec in any_spec(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let mut machine = machine;
+        let records = settle(Some(&spec), &mut machine, Records::new(), &Assert::All);
+        let flags: Vec<_> = records.keys().copied().filter(|id| matches!(
+            id, SettingId::Governor(_) | SettingId::Preference(_))).collect();
+        prop_assume!(!flags.is_empty());
+        let id = flags[at.index(flags.len())];
+        let policy = |machine: &mut Machine, number: u16, value: &str| {
+            let policy = machine.policies.iter_mut().find(|of| of.number == number).unwrap();
+            match id {
+                SettingId::Governor(_) => policy.governor = Some(value.to_owned()),
+                _ => policy.preference = Some(value.to_owned()),
+            }
+        };
+        let (SettingId::Governor(number) | SettingId::Preference(number)) = id else {
+            unreachable!()
+        };
+        policy(&mut machine, number, "somebody's");
+        for wanted in [settings(&spec, &machine), Vec::new()] {
+            let is_wanted = wanted.iter().any(|of| of.id == id);
+            let todo = reconcile(&wanted, &machine, &records, &Assert::Nothing);
+            prop_assert!(todo.writes.iter().all(|of| of.id != id));
+            prop_assert!(todo.foreign.iter().any(|of| of.id == id && of.now == "somebody's"));
+            prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
+        }
+        // Who sets a plan again means it, and what is there now is what comes back.
+        let todo = reconcile(&settings(&spec, &machine), &machine, &records, &Assert::All);
+        prop_assert_eq!(todo.records[&id].before.as_str(), "somebody's");
+    }
+
+    /// The daemon may die between any two writes; records are durable before the first.
+    #[test]
+    fn whoever_dies_between_writes_can_restore(
+        machine in any_machine(),
+        spec in any_spec(),
+        dies_after in 0usize..12,
+    ) {
+        let before = machine.clone();
+        let mut machine = machine;
+        let wanted = settings(&spec, &machine);
+        let todo = reconcile(&wanted, &machine, &Records::new(), &Assert::All);
+        for one in todo.writes.iter().take(dies_after) {
+            write(&mut machine, one);
+        }
+        let records = settle(None, &mut machine, todo.records, &Assert::Nothing);
+        prop_assert!(records.is_empty());
+        prop_assert_eq!(machine, before);
+    }
+
+    #[test]
+    fn settings_of_cpus_that_are_offline_wait(machine in any_machine(), spec in any_spec()) {
+        let before = machine.clone();
+        let mut machine = machine;
+        let records = settle(Some(&spec), &mut machine, Records::new(), &Assert::All);
+        let on = machine.clone();
+        for cpu in &mut machine.cpus {
+            cpu.online = false;
+        }
+        machine.policies.clear();
+        let todo = reconcile(&[], &machine, &records, &Assert::Nothing);
+        let waits: BTreeSet<SettingId> =
+            records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
+        prop_assert_eq!(&todo.waiting, &waits);
+        // They come back as they were when they went.
+        let mut machine = Machine { turbo: machine.turbo, ..on };
+        settle(None, &mut machine, records, &Assert::Nothing);
+        prop_assert_eq!(machine, before);
+    }
+
+    #[test]
+    fn water_marks_are_apart_and_what_is_asked_for_wins(spec in any_spec()) {
+        let share = spec.data_plane();
+        prop_assert!(share.vmq_high_percent >= share.vmq_low_percent + 30, "{share:?}");
+        prop_assert!(share.vmq_high_percent <= 95);
+        if let Some(low) = spec.vmq_low_percent {
+            prop_assert_eq!(share.vmq_low_percent, low);
+        } else if let Some(high) = spec.vmq_high_percent {
+            prop_assert_eq!(share.vmq_high_percent, high);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! CPUs as sysfs has them.
+
+use std::path::Path;
+
+use suimon_power::{Cpu, FrequencyPolicy, IdleState, Machine, Turbo, TurboFile};
+
+use crate::files::{flag, name, number, numbered, text, word, words};
+
+/// Linux has at most 8192 CPUs (`CONFIG_NR_CPUS`).
+const CPUS_MAX: usize = 8192;
+/// `CPUIDLE_STATE_MAX` is 10; more than twice that is no machine.
+const STATES_MAX: usize = 24;
+
+/// All of it, below `devices/system/cpu`.
+pub(crate) fn machine(cpus: &Path) -> Machine {
+    let online = list(&text(&cpus.join("online")).unwrap_or_default());
+    let all: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
+    let is_online = |number: u16| online.as_ref().is_none_or(|online| online.contains(&number));
+    let all = all.into_iter().map(|number| cpu(cpus, number, is_online(number)));
+    let policies: Vec<u16> = numbered(&cpus.join("cpufreq"), "policy", CPUS_MAX);
+    let turbo = turbo(cpus);
+    let policies = policies.into_iter().filter_map(|number| policy(cpus, number, turbo.is_none()));
+    Machine { cpus: all.collect(), policies: policies.collect(), turbo }
+}
+
+fn turbo(cpus: &Path) -> Option<Turbo> {
+    let file = |file, on| Turbo { file, on };
+    let no_turbo = flag(&cpus.join("intel_pstate/no_turbo"));
+    let boost = || flag(&cpus.join("cpufreq/boost"));
+    no_turbo
+        .map(|off| file(TurboFile::NoTurbo, !off))
+        .or_else(|| boost().map(|on| file(TurboFile::Boost, on)))
+}
+
+fn cpu(cpus: &Path, number: u16, online: bool) -> Cpu {
+    let folder = cpus.join(format!("cpu{number}/cpuidle"));
+    let states: Vec<u8> = numbered(&folder, "state", STATES_MAX);
+    let states = states.into_iter().filter_map(|number| idle_state(&folder, number));
+    Cpu { number, online, idle_states: states.collect() }
+}
+
+fn idle_state(folder: &Path, state: u8) -> Option<IdleState> {
+    let folder = folder.join(format!("state{state}"));
+    Some(IdleState {
+        number: state,
+        name: name(&folder.join("name")).unwrap_or_else(|| format!("state{state}")),
+        latency_us: number(&folder.join("latency"))?,
+        disabled: flag(&folder.join("disable"))?,
+    })
+}
+
+/// A policy without a CPU that is online keeps nothing but its name.
+fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy> {
+    let folder = cpus.join(format!("cpufreq/policy{policy}"));
+    let affected = text(&folder.join("affected_cpus"))?;
+    let mut affected: Vec<u16> =
+        affected.split_whitespace().filter_map(|cpu| cpu.parse().ok()).take(CPUS_MAX).collect();
+    affected.sort_unstable();
+    affected.dedup();
+    if affected.is_empty() {
+        return None;
+    }
+    let least = number(&folder.join("cpuinfo_min_freq"));
+    let most = number(&folder.join("cpuinfo_max_freq"));
+    Some(FrequencyPolicy {
+        number: policy,
+        cpus: affected,
+        driver: word(&folder.join("scaling_driver")).unwrap_or_else(|| "unknown".to_owned()),
+        governors: words(&folder.join("scaling_available_governors")),
+        governor: word(&folder.join("scaling_governor")),
+        preferences: words(&folder.join("energy_performance_available_preferences")),
+        preference: word(&folder.join("energy_performance_preference")),
+        khz_range: least.zip(most).filter(|(least, most)| least <= most),
+        khz_min: number(&folder.join("scaling_min_freq")),
+        khz_max: number(&folder.join("scaling_max_freq")),
+        boost: flag(&folder.join("boost")).filter(|_| with_boost),
+    })
+}
+
+/// A list like `0-3,8`; `None` if it is none.
+fn list(text: &str) -> Option<std::collections::BTreeSet<u16>> {
+    let mut all = std::collections::BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if last < first || usize::from(last) >= CPUS_MAX {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list;
+
+    #[test]
+    fn lists_of_cpus_are_read_and_nonsense_is_not() {
+        let read = |text| list(text).map(|all| all.into_iter().collect::<Vec<_>>());
+        assert_eq!(read("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!(read("5"), Some(vec![5]));
+        for wrong in ["", "3-1", "0-65535", "0-", "a", "1,,2", "-"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Energy counters of powercap.
+
+use std::path::{Path, PathBuf};
+
+use suimon_power::ZoneReading;
+
+use crate::files::{name, number};
+
+/// Zones that are read: a machine has a few for each socket.
+const ZONES_MAX: usize = 256;
+
+/// All zones below `class/powercap` whose counters can be read, by their folders.
+pub(crate) fn zones(powercap: &Path) -> Vec<ZoneReading> {
+    folders(powercap).into_iter().filter_map(|(zone, folder)| reading(zone, &folder)).collect()
+}
+
+/// Why there are none.
+pub(crate) fn lacks(powercap: &Path) -> Option<String> {
+    let folders = folders(powercap);
+    if folders.is_empty() {
+        return Some(
+            "energy is not known here: the kernel shows no RAPL counters (class/powercap); \
+             virtual machines have none"
+                .to_owned(),
+        );
+    }
+    if folders.into_iter().any(|(zone, folder)| reading(zone, &folder).is_some()) {
+        return None;
+    }
+    Some(
+        "energy is not known here: the daemon may not read the RAPL counters (energy_uj of \
+         class/powercap), which only root may"
+            .to_owned(),
+    )
+}
+
+fn reading(zone: String, folder: &Path) -> Option<ZoneReading> {
+    Some(ZoneReading {
+        name: name(&folder.join("name"))?,
+        energy_uj: number(&folder.join("energy_uj"))?,
+        energy_uj_max: number(&folder.join("max_energy_range_uj"))?,
+        zone,
+    })
+}
+
+/// Zones, like `intel-rapl:0:1`; `intel-rapl` itself is their driver.
+fn folders(powercap: &Path) -> Vec<(String, PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(powercap) else { return Vec::new() };
+    let mut folders: Vec<(String, PathBuf)> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let zone = entry.file_name().into_string().ok()?;
+            let is_zone = zone.len() <= 64
+                && zone.contains(':')
+                && zone.bytes().all(|byte| byte.is_ascii_graphic());
+            is_zone.then(|| (zone, entry.path()))
+        })
+        .take(ZONES_MAX)
+        .collect();
+    folders.sort_unstable();
+    folders
+}

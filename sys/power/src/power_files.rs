@@ -1,0 +1,65 @@
+//! The host's power settings below a root.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use suimon_ports::{PowerError, PowerHost};
+use suimon_power::{Machine, SettingId, ZoneReading};
+
+use crate::{cpus, energy, files};
+
+/// sysfs below a root.
+#[derive(Clone, Debug)]
+pub struct PowerFiles {
+    root: PathBuf,
+}
+
+impl PowerFiles {
+    /// Below this folder, which is `/sys` on a host.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    fn cpus(&self) -> PathBuf {
+        self.root.join("devices/system/cpu")
+    }
+
+    fn powercap(&self) -> PathBuf {
+        self.root.join("class/powercap")
+    }
+}
+
+impl PowerHost for PowerFiles {
+    fn machine(&self) -> Machine {
+        cpus::machine(&self.cpus())
+    }
+
+    fn online(&self) -> String {
+        files::text(&self.cpus().join("online")).unwrap_or_default()
+    }
+
+    fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError> {
+        let path = self.root.join(id.file());
+        files::write(&path, value).map_err(|error| refusal(&path, value, &error))
+    }
+
+    fn energy(&self) -> Vec<ZoneReading> {
+        energy::zones(&self.powercap())
+    }
+
+    fn energy_lacks(&self) -> Option<String> {
+        energy::lacks(&self.powercap())
+    }
+}
+
+fn refusal(path: &Path, value: &str, error: &io::Error) -> PowerError {
+    let file = path.display().to_string();
+    match Errno::from_io_error(error) {
+        // A driver that is being taken away answers with the latter.
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => PowerError::Missing { file },
+        Some(Errno::ROFS) => PowerError::ReadOnly { file },
+        Some(Errno::ACCESS | Errno::PERM) => PowerError::Denied { file },
+        _ => PowerError::Refused { file, value: value.to_owned(), detail: error.to_string() },
+    }
+}
