@@ -47,7 +47,7 @@ fn silent() -> VmError {
     VmError::new(VmErrorKind::Silent, text)
 }
 
-fn told(error: AgentError) -> VmError {
+fn told(error: &AgentError) -> VmError {
     VmError::new(VmErrorKind::Refused, error.to_string())
 }
 
@@ -85,7 +85,7 @@ impl Conversation {
     fn hear(&mut self, command: AgentCommand) -> Result<Value, VmError> {
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            if let Some(value) = self.reader.poll_answer(command).map_err(told)? {
+            if let Some(value) = self.reader.poll_answer(command).map_err(|error| told(&error))? {
                 return Ok(value);
             }
             let limit = self.left()?;
@@ -165,14 +165,14 @@ pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
     let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
     talk.until = Instant::now() + FREEZE_LIMIT;
     let count = talk.ask(AgentCommand::Freeze)?;
-    agent_count(AgentCommand::Freeze, &count).map_err(told)
+    agent_count(AgentCommand::Freeze, &count).map_err(|error| told(&error))
 }
 
 /// Has it write again. Returns how many file systems that was about.
 pub(crate) fn thaw(folder: &Path) -> Result<u64, VmError> {
     let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
     let count = talk.ask(AgentCommand::Thaw)?;
-    agent_count(AgentCommand::Thaw, &count).map_err(told)
+    agent_count(AgentCommand::Thaw, &count).map_err(|error| told(&error))
 }
 
 #[cfg(test)]
