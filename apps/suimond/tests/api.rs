@@ -221,7 +221,6 @@ fn resource_error_cases() -> Vec<ErrorCase> {
         (Method::POST, "/1.0/nics", WEB.into(), 409, "already_exists", Some("name")),
         (
             Method::POST,
-            "/1.0/power",
             "/1.0/nics",
             WEB.replace("web0", "web1").replace("web\"", "x\"").replace("lan", "wan"),
             422,
