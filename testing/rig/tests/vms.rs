@@ -28,7 +28,7 @@ struct Site {
     vms: HostedVms,
     daemon: Daemon,
     device: HostDevice,
-    rig: Rig,
+    _rig: Rig,
 }
 
 impl Site {
@@ -57,7 +57,7 @@ impl Site {
         }
         text += &vms.table("web", keys);
         let daemon = Daemon::start(&rig, &text).unwrap();
-        let site = Self { vms, daemon, device, rig };
+        let site = Self { vms, daemon, device, _rig: rig };
         // Routes to single addresses, so that no network of the machine is hidden.
         run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &site.device.0]).unwrap();
         run(&["ip", "route", "add", &format!("{GUEST}/32"), "dev", &site.device.0]).unwrap();

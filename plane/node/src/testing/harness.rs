@@ -48,18 +48,18 @@ impl Harness {
 
     /// The same, with what it has of disks.
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
-        Self::with_all(store, devices, disks, FakeVms::default(), FakePower::default())
+        Self::with_all(store, devices, disks, FakeVms::default(), &FakePower::default())
     }
 
     /// A process on a host that a former one has left like this, with VMs that go on.
     pub(crate) fn with_vms(store: MemoryStore, devices: FakeDevices, vms: FakeVms) -> Self {
-        Self::with_all(store, devices, FakeDisks::default(), vms, FakePower::default())
+        Self::with_all(store, devices, FakeDisks::default(), vms, &FakePower::default())
     }
 
     /// A process on a host that a former one has left like this, with these CPUs.
     pub(crate) fn with_power(store: MemoryStore, power: FakePower) -> Self {
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
-        Self::with_all(store, devices, disks, FakeVms::default(), power)
+        Self::with_all(store, devices, disks, FakeVms::default(), &power)
     }
 
     fn with_all(
@@ -67,7 +67,7 @@ impl Harness {
         devices: FakeDevices,
         disks: FakeDisks,
         vms: FakeVms,
-        power: FakePower,
+        power: &FakePower,
     ) -> Self {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
