@@ -18,9 +18,10 @@ use crate::operation::OperationVerb;
 use crate::output::Context;
 use crate::qos::QosVerb;
 use crate::queue::{ProcessorVerb, QueueVerb};
-use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
+use crate::resource::{NicVerb, PfVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::store::StoreVerb;
 use crate::top::TopFlags;
+use crate::vf::VfVerb;
 use crate::vm::VmVerb;
 use crate::vmq::VmqVerb;
 
@@ -82,6 +83,12 @@ enum Noun {
     /// VMs: started, stopped, and what they have.
     #[command(subcommand)]
     Vm(Box<VmVerb>),
+    /// Adapters with SR-IOV: how they and their VFs are to be.
+    #[command(subcommand)]
+    Pf(Box<PfVerb>),
+    /// VFs: what adapters with SR-IOV have, who uses it, and how it is set up.
+    #[command(subcommand)]
+    Vf(Box<VfVerb>),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -153,6 +160,8 @@ impl Cli {
             Noun::Disk(verb) => verb.run(context).await,
             Noun::Qos(verb) => verb.run(context).await,
             Noun::Vm(verb) => verb.run(context).await,
+            Noun::Pf(verb) => verb.run(context).await,
+            Noun::Vf(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

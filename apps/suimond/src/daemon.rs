@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, HostSection, locate_errors, parse_toml};
+use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_storage::StoragePlane;
@@ -33,6 +34,8 @@ use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 
+/// Where the kernel shows devices.
+const SYSFS: &str = "/sys";
 /// Threads of the control plane: requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
 /// Threads for calls that block: captures and calls that ask the host.
@@ -144,7 +147,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
     // Started while the process may still start programs.
     let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
-    let confinement = confine(arguments)?;
+    let sriov = SriovAdapters::new(SYSFS);
+    let confinement = confine(arguments, &sriov)?;
 
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
@@ -162,6 +166,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         members: devices,
         disks: host_disks(storage, &confinement),
         vms: launcher.parts(&confinement),
+        sriov: Arc::new(sriov),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
@@ -199,14 +204,14 @@ fn start_plane(
 
 /// Gives up what the daemon does not need, while it has one thread; the API's socket
 /// is open by then.
-fn confine(arguments: &Arguments) -> Result<Confinement> {
+fn confine(arguments: &Arguments, sriov: &SriovAdapters) -> Result<Confinement> {
     if arguments.no_confine {
         tracing::warn!("--no-confine: the daemon keeps all privileges");
         return Ok(Confinement::off());
     }
     let hint = "the daemon cannot be confined (--no-confine starts it all the same)";
     let confinement = Confinement::new().context(hint)?;
-    confinement.confine_process().context(hint)?;
+    confinement.confine_process(&sriov.count_files()).context(hint)?;
     Ok(confinement)
 }
 

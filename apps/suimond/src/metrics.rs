@@ -5,6 +5,7 @@
 //! the number of series is bounded by the configuration.
 
 mod disks;
+mod sriov;
 mod teams;
 mod text_format;
 mod vmq;
@@ -19,8 +20,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
-    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PortCounters, ProcessorStatus,
-    QueueStatus, StoreStatus, TeamStatus, VmStatus, VmqStatus,
+    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PfStatus, PortCounters,
+    ProcessorStatus, QueueStatus, SriovAdapter, StoreStatus, TeamStatus, VmStatus, VmqStatus,
 };
 use suimon_node::Node;
 
@@ -39,6 +40,8 @@ pub struct Readings {
     stores: Vec<StoreStatus>,
     disks: Vec<DiskStatus>,
     vms: Vec<VmStatus>,
+    pfs: Vec<PfStatus>,
+    sriov: Vec<SriovAdapter>,
 }
 
 /// One NIC, uplink, team or host NIC.
@@ -100,6 +103,9 @@ impl Readings {
             stores: node.stores(),
             disks: node.disks(),
             vms: node.vms(),
+            pfs: node.pfs(),
+            // A host that cannot be asked has none to show.
+            sriov: node.sriov_adapters().unwrap_or_default(),
         }
     }
 }
@@ -166,6 +172,7 @@ impl Collector for Readings {
         self.encode_vmq(&mut encoder)?;
         self.encode_disks(&mut encoder)?;
         self.encode_vms(&mut encoder)?;
+        self.encode_sriov(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }
 }
@@ -181,6 +188,7 @@ impl Readings {
             ("suimon_nics", "NICs desired", self.host.nics as u64),
             ("suimon_disks", "Disks desired", self.host.disks as u64),
             ("suimon_vms", "VMs desired", self.host.vms as u64),
+            ("suimon_pfs", "Adapters with SR-IOV desired", self.host.pfs as u64),
         ];
         let mut build = encoder.encode_descriptor(
             "suimon_build_info",

@@ -9,7 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, Name, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
+    DiskConfig, Name, PfConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig,
+    VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -45,6 +46,9 @@ pub struct HostConfig {
     /// VMs that the daemon starts.
     #[serde(rename = "vm", skip_serializing_if = "Vec::is_empty")]
     pub vms: Vec<VmConfig>,
+    /// Adapters with SR-IOV.
+    #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
+    pub pfs: Vec<PfConfig>,
 }
 
 /// `[host]`.

@@ -6,8 +6,8 @@ use utoipa::PartialSchema;
 
 use crate::{
     ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, NicConfig, OffloadConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmConfig, VmqConfig,
+    HostSection, Kind, NicConfig, OffloadConfig, PfConfig, QosPolicyConfig, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VfConfig, VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -25,6 +25,8 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::QosPolicy => QosPolicyConfig::schema(),
         Kind::Disk => DiskConfig::schema(),
         Kind::Vm => VmConfig::schema(),
+        Kind::Pf => PfConfig::schema(),
+        Kind::Vf => VfConfig::schema(),
         Kind::Offload => OffloadConfig::schema(),
         Kind::Vmq => VmqConfig::schema(),
         Kind::DiskQos => DiskQos::schema(),
@@ -78,6 +80,7 @@ mod tests {
             Kind::DiskQos,
             Kind::DiskVhostUser,
             Kind::DiskNbd,
+            Kind::Vf,
         ];
         for kind in tables.into_iter().chain(Kind::RESOURCES) {
             for key in kind.keys() {

@@ -67,6 +67,10 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
+        let errors = self.check_pfs(&current.config, &config);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let plan = Plan::between(&current.config, &config);
         let file_text = match edit {
             Edit::ApplyFile { text, .. } => Some(text.clone()),

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use suimon_contract::{
     AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
-    MeasureStoreRequest, Name, NicStatus, Operation, Plan, ProcessorStatus, QosFlowStatus,
-    QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot,
-    UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
+    MeasureStoreRequest, Name, NicStatus, Operation, PfStatus, Plan, ProcessorStatus,
+    QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, SriovAdapter, StoreStatus, SwitchStatus,
+    TeamStatus, TopSnapshot, UplinkStatus, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest,
+    parse_toml,
 };
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, StateStore, StoreError};
+use suimon_ports::{
+    CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore, StoreError,
+};
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
 
@@ -64,6 +67,8 @@ pub struct NodeParts {
     pub disks: DiskParts,
     /// What VMs need.
     pub vms: VmParts,
+    /// Adapters with SR-IOV.
+    pub sriov: Arc<dyn SriovHost>,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -114,6 +119,7 @@ impl Node {
             teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
             disks: parts.disks,
             vms: parts.vms,
+            sriov: parts.sriov,
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,
@@ -397,6 +403,35 @@ impl Node {
     /// There is none of that name.
     pub fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
         self.shared.vm(name)
+    }
+
+    /// All adapters of which something is desired.
+    pub fn pfs(&self) -> Vec<PfStatus> {
+        self.shared.pfs()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
+        self.shared.pf(name)
+    }
+
+    /// All network adapters of the host that have SR-IOV.
+    ///
+    /// # Errors
+    /// The host cannot be asked.
+    pub fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
+        self.shared.sriov_adapters()
+    }
+
+    /// The one of this PCI address, network device or `[[pf]]`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
+        self.shared.sriov_adapter(name)
     }
 
     /// Begins to do something with a VM. What stands against it is told at once.

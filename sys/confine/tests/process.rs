@@ -40,7 +40,7 @@ fn main() {
     let namespace = File::open("/proc/self/ns/net").expect("our namespace");
     assert!(Command::new("/bin/true").status().is_ok_and(|status| status.success()));
 
-    confinement.confine_process().expect("the process is confined");
+    confinement.confine_process(&[]).expect("the process is confined");
     let before = confinement.report().refused_calls;
     has_given_up_privileges(&confinement);
     cannot_leave(&namespace);
@@ -56,7 +56,7 @@ fn main() {
 fn needs_to_be_alone(confinement: &Confinement) {
     let (end, wait) = channel::<()>();
     let other = std::thread::spawn(move || wait.recv());
-    let error = confinement.confine_process().expect_err("there are two threads");
+    let error = confinement.confine_process(&[]).expect_err("there are two threads");
     assert!(matches!(error, ConfineError::NotAlone { threads: 2 }), "{error}");
     drop(end);
     let _ = other.join();

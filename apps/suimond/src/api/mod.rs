@@ -16,6 +16,7 @@ mod operations;
 mod qos;
 mod queues;
 mod resources;
+mod sriov;
 mod state;
 mod store_jobs;
 mod switches;
@@ -24,8 +25,8 @@ mod vms;
 
 use axum::Router;
 use suimon_contract::{
-    DiskConfig, NicConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
-    VmConfig,
+    DiskConfig, NicConfig, PfConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VmConfig,
 };
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -60,6 +61,8 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(disk_jobs::router())
         .merge(resources::router::<VmConfig>())
         .merge(vms::router())
+        .merge(resources::router::<PfConfig>())
+        .merge(sriov::router())
         .merge(qos::router())
         .merge(vmq::router())
         .merge(queues::router())

@@ -14,6 +14,7 @@ use serde_json::Value;
 use suimon_confine::Confinement;
 use suimon_contract::HostSection;
 use suimon_frame::MacAddr;
+use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus,
@@ -62,6 +63,7 @@ impl Server {
             members: Arc::new(Remembered),
             disks: host_disks(storage, &Confinement::off()),
             vms: no_vms("this is a test"),
+            sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use suimon_contract::ConfinementStatus;
 
-use super::{FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeVms, MemoryStore, cpu_places};
+use super::{
+    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeSriov, FakeVms, MemoryStore, cpu_places,
+};
 use crate::events::EventLog;
 use crate::records::StoredState;
 use crate::shared::{Shared, SharedParts};
@@ -28,6 +30,7 @@ pub(crate) fn bare_node(
         teams: Arc::new(Teams::new().unwrap()),
         disks: FakeDisks::default().parts(),
         vms: FakeVms::default().parts(),
+        sriov: Arc::new(FakeSriov::default()),
         socket_files: Arc::new(devices.clone()),
         events,
         listener,

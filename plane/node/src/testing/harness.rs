@@ -8,7 +8,9 @@ use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severi
 use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
-use crate::testing::{FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeVms, MemoryStore};
+use crate::testing::{
+    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakeSriov, FakeVms, MemoryStore,
+};
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
@@ -46,15 +48,27 @@ impl Harness {
 
     /// The same, with what it has of disks.
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
-        Self::with_all(store, devices, disks, FakeVms::default())
+        Self::with_all(store, devices, disks, FakeVms::default(), FakeSriov::default())
     }
 
     /// A process on a host that a former one has left like this, with VMs that go on.
     pub(crate) fn with_vms(store: MemoryStore, devices: FakeDevices, vms: FakeVms) -> Self {
-        Self::with_all(store, devices, FakeDisks::default(), vms)
+        Self::with_all(store, devices, FakeDisks::default(), vms, FakeSriov::default())
     }
 
-    fn with_all(store: MemoryStore, devices: FakeDevices, disks: FakeDisks, vms: FakeVms) -> Self {
+    /// The same, with adapters that have SR-IOV.
+    pub(crate) fn with_sriov(store: MemoryStore, sriov: FakeSriov) -> Self {
+        let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
+        Self::with_all(store, devices, disks, FakeVms::default(), sriov)
+    }
+
+    fn with_all(
+        store: MemoryStore,
+        devices: FakeDevices,
+        disks: FakeDisks,
+        vms: FakeVms,
+        sriov: FakeSriov,
+    ) -> Self {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
@@ -64,6 +78,7 @@ impl Harness {
             members: Arc::new(members.clone()),
             disks: disks.parts(),
             vms: vms.parts(),
+            sriov: Arc::new(sriov),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
