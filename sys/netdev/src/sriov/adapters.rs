@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use suimon_ports::{
@@ -10,6 +13,7 @@ use suimon_ports::{
 };
 use suimon_quantity::PciAddress;
 
+use super::links::Links;
 use super::netdevs::NetDevs;
 use super::support::support;
 use super::sysfs::{self, Sysfs};
@@ -19,16 +23,23 @@ use crate::explain::{error, host};
 /// `PCI_BASE_CLASS_NETWORK`.
 const NETWORK: u32 = 0x02;
 
+/// A driver resets its adapter when the number of VFs changes, and may refuse rates until
+/// the link is back, which takes it some seconds.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
 /// Network adapters with SR-IOV, as a tree like `/sys` and rtnetlink tell of them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SriovAdapters {
     sysfs: Sysfs,
+    /// When adapters were given their number of VFs.
+    counted: Mutex<BTreeMap<PciAddress, Instant>>,
 }
 
 impl SriovAdapters {
     /// The adapters that the tree at `sysfs`, which is `/sys` but for tests, has.
     pub fn new(sysfs: impl Into<PathBuf>) -> Self {
-        Self { sysfs: Sysfs::new(sysfs.into()) }
+        Self { sysfs: Sysfs::new(sysfs.into()), counted: Mutex::default() }
     }
 
     /// The files that numbers of virtual functions are written to, of the adapters that
@@ -37,6 +48,10 @@ impl SriovAdapters {
         let folders = self.sysfs.pci_devices().unwrap_or_default().into_iter();
         let adapters = folders.filter(|folder| pf_address(folder).is_some());
         adapters.map(|folder| folder.join("sriov_numvfs")).collect()
+    }
+
+    fn counted(&self) -> MutexGuard<'_, BTreeMap<PciAddress, Instant>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folder of a physical function.
@@ -79,6 +94,7 @@ impl SriovHost for SriovAdapters {
             sysfs::write(&file, &number.to_string())
                 .map_err(|cause| refused_count(pf, number, vfs_max(&folder), &cause))?;
         }
+        self.counted().insert(pf, Instant::now());
         Ok(())
     }
 
@@ -93,12 +109,25 @@ impl SriovHost for SriovAdapters {
         };
         let name = placed.device.name.clone();
         let told = messages(placed.device.index, index, change);
+        let counted = self.counted().get(&pf).copied();
         placed.with_links(|links| {
             told.iter().try_for_each(|(field, body)| {
-                let changed = links.change(body);
+                let changed = change_settled(links, body, counted);
                 changed.map_err(|errno| refused_change(&name, index, field, errno))
             })
         })
+    }
+}
+
+/// Changes a device; asks again where the driver refuses while its adapter settles.
+fn change_settled(links: &mut Links, body: &[u8], counted: Option<Instant>) -> Result<(), Errno> {
+    loop {
+        let changed = links.change(body);
+        let settles = counted.is_some_and(|counted| counted.elapsed() < SETTLES_WITHIN);
+        if !settles || !matches!(changed, Err(Errno::INVAL | Errno::AGAIN | Errno::BUSY)) {
+            return changed;
+        }
+        thread::sleep(ASK_AGAIN_AFTER);
     }
 }
 
@@ -217,3 +246,7 @@ fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -
     };
     error(DeviceErrorKind::Unsupported, field, format!("{what}: {errno}; {advice}"))
 }
+
+#[cfg(test)]
+#[path = "adapters_tests.rs"]
+mod tests;

@@ -31,6 +31,9 @@ const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 /// `RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS` (`linux/rtnetlink.h`).
 const VF_FILTER: u32 = 1 | (1 << 3);
 
+/// `MAX_ERRNO`, negative (`linux/err.h`).
+const ERRNO_LEAST: i32 = -4095;
+
 /// A network device, as far as SR-IOV is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NetDevice {
@@ -142,7 +145,9 @@ impl Links {
 fn verdict(body: &[u8]) -> Result<(), Errno> {
     match u32_at(body, 0).map(u32::cast_signed) {
         Some(0) => Ok(()),
-        Some(errno) if errno < 0 => Err(Errno::from_raw_os_error(errno.saturating_neg())),
+        Some(errno) if (ERRNO_LEAST..0).contains(&errno) => {
+            Err(Errno::from_raw_os_error(errno.saturating_neg()))
+        }
         _ => Err(Errno::PROTO),
     }
 }
