@@ -42,6 +42,15 @@ pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
         status.success(),
         "apt-get cannot download {package}; run `apt-get update` and try again"
     );
+    unpack_from(folder, MODULES, MODULES_ON_DEMAND)
+}
+
+/// Unpacks the kernel package that lies in `folder`, alone of its kind.
+pub(crate) fn unpack_from(
+    folder: &Path,
+    wanted: &[&str],
+    wanted_on_demand: &[&str],
+) -> Result<Kernel> {
     let archive = find(folder, |name| {
         Path::new(name).extension().is_some_and(|extension| extension == "deb")
     })?;
@@ -60,8 +69,8 @@ pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
         .context("the kernel package has no modules")?;
     run(&["depmod", "--basedir", text(&base)?, &release])?;
     let folder = base.join("lib/modules").join(&release);
-    let modules = modules_in_order(&folder, MODULES)?;
-    let on_demand = MODULES_ON_DEMAND
+    let modules = modules_in_order(&folder, wanted)?;
+    let on_demand = wanted_on_demand
         .iter()
         .map(|module| modules_in_order(&folder, &[module]))
         .collect::<Result<_>>()?;
@@ -72,6 +81,11 @@ pub(crate) fn unpack(folder: &Path) -> Result<Kernel> {
 fn newest_package() -> Result<String> {
     let shown = run(&["apt-cache", "show", "--no-all-versions", META_PACKAGE])
         .context("no kernel for VMs in the package lists; run `apt-get update` and try again")?;
+    kernel_of(&shown).with_context(|| format!("{META_PACKAGE} depends on no kernel"))
+}
+
+/// The kernel that a package of this description depends on.
+pub(crate) fn kernel_of(shown: &str) -> Option<String> {
     shown
         .lines()
         .filter_map(|line| line.strip_prefix("Depends: "))
@@ -79,7 +93,6 @@ fn newest_package() -> Result<String> {
         .filter_map(|dependency| dependency.split_whitespace().next())
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .with_context(|| format!("{META_PACKAGE} depends on no kernel"))
 }
 
 /// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first. What a
