@@ -25,7 +25,7 @@ const QEMU: &str = "qemu-system-x86_64";
 const QEMU_PACKAGES: &[&str] =
     &["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
 const KERNEL_PACKAGE: &str = "linux-image-amd64";
-const MODULES: &[&str] = &["igb", "igbvf", "vfio_pci"];
+const MODULES: &[&str] = &["igb", "igbvf", "vfio-pci"];
 /// What is to be asked of the system's own apt, and what of the one of this folder.
 const SANDBOX: [&str; 2] = ["-o", "APT::Sandbox::User=root"];
 
