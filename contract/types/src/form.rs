@@ -21,6 +21,8 @@ pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// `IFNAMSIZ` is 16, closing zero included (netdevice(7)).
 const DEVICE_BYTES_MAX: usize = 15;
+const ADAPTER: &str =
+    "the name of a network device, like eth0, or a PCI address, like 0000:03:00.0";
 /// `LOGIN_NAME_MAX` of Linux, closing zero included, is 256 (limits.h).
 const ACCOUNT_BYTES_MAX: usize = 255;
 /// RFC 1035, section 2.3.4, in the form without the root's dot.
@@ -149,9 +151,7 @@ impl Form {
                  `all` or `default`"
                     .into()
             }
-            Self::Adapter => {
-                "the name of a network device, like eth0, or a PCI address, like 0000:03:00.0".into()
-            }
+            Self::Adapter => ADAPTER.into(),
             Self::Namespace => {
                 "the name of a network namespace, as `ip netns list` shows it".into()
             }

@@ -143,7 +143,7 @@ impl Links {
 
 /// `struct nlmsgerr`: a negative errno, or 0 for "done".
 fn verdict(body: &[u8]) -> Result<(), Errno> {
-    match u32_at(body, 0).map(u32::cast_signed) {
+    match u32_at(body, 0).map(|word| i32::from_ne_bytes(word.to_ne_bytes())) {
         Some(0) => Ok(()),
         Some(errno) if (ERRNO_LEAST..0).contains(&errno) => {
             Err(Errno::from_raw_os_error(errno.saturating_neg()))

@@ -120,8 +120,10 @@ fn qemu_in(folder: &Path) -> Result<Vec<String>> {
 }
 
 fn has_igb(qemu: &[String]) -> bool {
-    let listed = Command::new(&qemu[0]).args(["-device", "help"]).output();
-    listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).contains("\"igb\""))
+    let Some((program, words)) = qemu.split_first() else { return false };
+    let asked = ["-machine", "q35", "-device", "igb,help"];
+    let answer = Command::new(program).args(words).args(asked).output();
+    answer.is_ok_and(|answer| answer.status.success())
 }
 
 /// A configuration of apt that knows the backports suite of this release, and nothing else,

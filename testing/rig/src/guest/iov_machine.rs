@@ -83,9 +83,9 @@ impl IovMachine {
         add("-serial", "chardev:console");
         add("-chardev", &format!("socket,id=line,path={line},server=on,wait=on"));
         add("-serial", "chardev:line");
-        add("-device", "pcie-root-port,id=port,chassis=1,slot=1");
-        add("-netdev", "hubport,id=net,hubid=0");
-        add("-device", "igb,netdev=net,bus=port,mac=52:54:00:00:00:aa");
+        add("-device", "pcie-root-port,id=root-port,chassis=1,slot=1");
+        add("-netdev", "hubport,id=net0,hubid=0");
+        add("-device", "igb,netdev=net0,bus=root-port,mac=52:54:00:00:00:aa");
         let mut process = Process::start(rig, "qemu-iov", &words)?;
         let channel = until_some("serial line of the machine", Duration::from_secs(20), || {
             process.check_running()?;
