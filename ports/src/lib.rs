@@ -39,6 +39,7 @@ mod processor;
 mod processor_work;
 mod queue;
 mod socket_files;
+mod sriov;
 mod steering;
 mod store;
 mod store_files;
@@ -82,6 +83,7 @@ pub use processor::{
 pub use processor_work::{NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
+pub use sriov::{PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState, VfSettings};
 pub use steering::{SteeringRule, SteeringState};
 pub use store::{StateStore, StoreError};
 pub use store_files::{

@@ -19,9 +19,10 @@ use crate::output::Context;
 use crate::power::PowerVerb;
 use crate::qos::QosVerb;
 use crate::queue::{ProcessorVerb, QueueVerb};
-use crate::resource::{NicVerb, SwitchVerb, TeamVerb, UplinkVerb};
+use crate::resource::{NicVerb, PfVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::store::StoreVerb;
 use crate::top::TopFlags;
+use crate::vf::VfVerb;
 use crate::vm::VmVerb;
 use crate::vmq::VmqVerb;
 
@@ -86,6 +87,12 @@ enum Noun {
     /// The host's power plan, what of it is in effect, and energy.
     #[command(subcommand)]
     Power(PowerVerb),
+    /// Adapters with SR-IOV: how they and their VFs are to be.
+    #[command(subcommand)]
+    Pf(Box<PfVerb>),
+    /// VFs: what adapters with SR-IOV have, who uses it, and how it is set up.
+    #[command(subcommand)]
+    Vf(Box<VfVerb>),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -158,6 +165,8 @@ impl Cli {
             Noun::Qos(verb) => verb.run(context).await,
             Noun::Vm(verb) => verb.run(context).await,
             Noun::Power(verb) => verb.run(context).await,
+            Noun::Pf(verb) => verb.run(context).await,
+            Noun::Vf(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

@@ -26,7 +26,7 @@ fn details(host: &HostStatus) -> String {
     let mut text = format!(
         "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
          teams     {}\nnics      {}\nstores    {}\npolicies  {}\ndisks     {}\n\
-         vms       {}\n",
+         vms       {}\npfs       {}\n",
         host.name,
         host.version,
         units::age(host.uptime_s),
@@ -38,7 +38,8 @@ fn details(host: &HostStatus) -> String {
         host.stores,
         host.qos_policies,
         host.disks,
-        host.vms
+        host.vms,
+        host.pfs
     );
     text += &confinement(&host.confinement);
     text
@@ -69,7 +70,7 @@ mod tests {
     fn a_host_is_shown_with_what_it_has() {
         let host: HostStatus = serde_json::from_str(
             r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
-                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9}"#,
+                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10}"#,
         )
         .unwrap();
         insta::assert_snapshot!(details(&host), @r"
@@ -85,6 +86,7 @@ mod tests {
         policies  6
         disks     8
         vms       9
+        pfs       10
         confined  off
         ");
     }

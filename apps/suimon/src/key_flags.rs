@@ -63,6 +63,8 @@ fn flags(kind: Kind) -> Vec<Flag> {
                 kind: inner,
                 key: inner_key,
             })),
+            // Several tables have a verb of their own.
+            Form::Tables(_) => {}
             _ => flags.push(Flag { table: None, kind, key }),
         }
     }
@@ -101,6 +103,7 @@ fn value_name(form: Form) -> &'static str {
         Form::Name | Form::HostName => "NAME",
         Form::Names { .. } => "NAME,…",
         Form::Device => "DEVICE",
+        Form::Adapter => "DEVICE|ADDRESS",
         Form::Namespace => "NETNS",
         Form::UnixSocketPath | Form::FilePath => "PATH",
         Form::StoreFile => "FILE",

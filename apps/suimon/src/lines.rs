@@ -29,7 +29,7 @@ impl Lines {
     /// The keys of a table as they are desired.
     pub(crate) fn keys<T: Serialize>(&mut self, kind: Kind, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
-        for key in kind.keys() {
+        for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Tables(_))) {
             if let Some(value) = table.get(key.name) {
                 self.value(key.name, key.form, value);
             }

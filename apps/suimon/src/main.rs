@@ -43,6 +43,8 @@ mod table;
 mod team_tables;
 mod top;
 mod units;
+mod vf;
+mod vf_tables;
 mod vm;
 mod vm_console;
 mod vm_tables;

@@ -2,7 +2,7 @@
 //! events.
 
 use clap::Command;
-use suimon_contract::{Effect, ErrorCode, EventKind, Form, Kind, default_text, meaning_of};
+use suimon_contract::{Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, meaning_of};
 
 use crate::cli;
 use crate::exit::CODES;
@@ -66,16 +66,25 @@ fn host_file() -> String {
                 let header = format!("[{}.{}]", kind.word(), key.name);
                 keys(&mut text, &header, inner, Some(key.effect));
             }
+            if let Form::Tables(inner) = key.form {
+                let header = format!("[[{}.{}]]", kind.word(), key.name);
+                keys(&mut text, &header, inner, Some(key.effect));
+            }
         }
     }
     text
+}
+
+/// Whether the key has a table, or several, of its own on the page.
+const fn is_table(key: &Key) -> bool {
+    matches!(key.form, Form::Table(_) | Form::Tables(_))
 }
 
 /// One table of the host file. A table inside another changes as the key that it is.
 fn keys(text: &mut String, header: &str, kind: Kind, of_table: Option<Effect>) {
     text.push_str(&format!("## `{header}`\n\n"));
     text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");
-    for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_))) {
+    for key in kind.keys().iter().filter(|key| !is_table(key)) {
         text.push_str(&format!(
             "| `{}` | {} | {} | {} | {} |\n",
             key.name,
@@ -120,7 +129,7 @@ fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
         "Numbers and names keep their meaning: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and \
-         team, 5xxx processor and queue, 6xxx store, disk and Storage QoS.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+         team, 5xxx processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 9xxx SR-IOV.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(
@@ -155,15 +164,16 @@ mod tests {
             Kind::DiskQos,
             Kind::DiskVhostUser,
             Kind::DiskNbd,
+            Kind::Vf,
         ];
         for kind in tables.into_iter().chain(Kind::RESOURCES) {
-            let own = kind.keys().iter().filter(|key| !matches!(key.form, Form::Table(_)));
+            let own = kind.keys().iter().filter(|key| !is_table(key));
             for key in own {
                 assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);
             }
         }
         let tables = ["[uplink.offload]", "[nic.offload]", "[switch.host_offload]"];
-        let of_disks = ["[disk.qos]", "[disk.vhost_user]", "[disk.nbd]"];
+        let of_disks = ["[disk.qos]", "[disk.vhost_user]", "[disk.nbd]", "[[pf.vf]]"];
         let vmq = ["[uplink.vmq]", "[team.vmq]"];
         for header in tables.into_iter().chain(vmq).chain(of_disks) {
             assert_eq!(config.matches(&format!("\n## `{header}`\n")).count(), 1, "{header}");

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_client::{Captured, ChangeOptions};
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
+    AddressStatus, Name, NicConfig, PfConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
     parse_resource,
 };
 
@@ -50,6 +50,8 @@ pub(crate) type SwitchVerb = ResourceVerb<SwitchConfig, OwnSwitchVerb>;
 pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig>>;
 /// Verbs of `team`, which has none of its own.
 pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
+/// Verbs of `pf`, which has none of its own: what changes VFs is in `vf`.
+pub(crate) type PfVerb = ResourceVerb<PfConfig, Infallible>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 

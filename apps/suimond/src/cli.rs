@@ -55,7 +55,8 @@ pub struct Arguments {
     #[arg(long, requires = "vm_launcher")]
     pub vm_launcher_ends: bool,
 
-    /// Where sysfs is: CPUs' frequencies, idle states and energy counters are below it.
+    /// Where sysfs is: CPUs' frequencies, idle states and energy counters are below it, and adapters
+    /// with SR-IOV.
     #[arg(long, value_name = "DIR", default_value = "/sys")]
     pub sysfs: PathBuf,
 

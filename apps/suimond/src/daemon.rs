@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use suimon_confine::{ConfinedProcessors, Confinement};
 use suimon_contract::{ApiError, HostSection, locate_errors, parse_toml};
+use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_power_files::PowerFiles;
@@ -148,7 +149,11 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
     // Started while the process may still start programs.
     let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
-    let confinement = confine(arguments)?;
+    let sriov = SriovAdapters::new(&arguments.sysfs);
+    let power = PowerFiles::new(&arguments.sysfs);
+    let mut sysfs_files = sriov.count_files();
+    sysfs_files.push(power.settings_folder());
+    let confinement = confine(arguments, &sysfs_files)?;
 
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
@@ -166,7 +171,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         members: devices,
         disks: host_disks(storage, &confinement),
         vms: launcher.parts(&confinement),
-        power: Arc::new(PowerFiles::new(&arguments.sysfs)),
+        power: Arc::new(power),
+        sriov: Arc::new(sriov),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
@@ -204,14 +210,14 @@ fn start_plane(
 
 /// Gives up what the daemon does not need, while it has one thread; the API's socket
 /// is open by then.
-fn confine(arguments: &Arguments) -> Result<Confinement> {
+fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement> {
     if arguments.no_confine {
         tracing::warn!("--no-confine: the daemon keeps all privileges");
         return Ok(Confinement::off());
     }
     let hint = "the daemon cannot be confined (--no-confine starts it all the same)";
     let confinement = Confinement::new().context(hint)?;
-    confinement.confine_process().context(hint)?;
+    confinement.confine_process(sysfs_files).context(hint)?;
     Ok(confinement)
 }
 

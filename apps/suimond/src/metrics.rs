@@ -6,6 +6,7 @@
 
 mod disks;
 mod power;
+mod sriov;
 mod teams;
 mod text_format;
 mod vmq;
@@ -20,8 +21,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
-    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PortCounters, PowerStatus,
-    ProcessorStatus, QueueStatus, StoreStatus, TeamStatus, VmStatus, VmqStatus,
+    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PfStatus, PortCounters,
+    PowerStatus, ProcessorStatus, QueueStatus, SriovAdapter, StoreStatus, TeamStatus, VmStatus,
+    VmqStatus,
 };
 use suimon_node::Node;
 
@@ -41,6 +43,8 @@ pub struct Readings {
     disks: Vec<DiskStatus>,
     vms: Vec<VmStatus>,
     power: PowerStatus,
+    pfs: Vec<PfStatus>,
+    sriov: Vec<SriovAdapter>,
 }
 
 /// One NIC, uplink, team or host NIC.
@@ -103,6 +107,9 @@ impl Readings {
             disks: node.disks(),
             vms: node.vms(),
             power: node.power(),
+            pfs: node.pfs(),
+            // A host that cannot be asked has none to show.
+            sriov: node.sriov_adapters().unwrap_or_default(),
         }
     }
 }
@@ -170,6 +177,7 @@ impl Collector for Readings {
         self.encode_disks(&mut encoder)?;
         self.encode_power(&mut encoder)?;
         self.encode_vms(&mut encoder)?;
+        self.encode_sriov(&mut encoder)?;
         self.encode_processors(&mut encoder)
     }
 }
@@ -185,6 +193,7 @@ impl Readings {
             ("suimon_nics", "NICs desired", self.host.nics as u64),
             ("suimon_disks", "Disks desired", self.host.disks as u64),
             ("suimon_vms", "VMs desired", self.host.vms as u64),
+            ("suimon_pfs", "Adapters with SR-IOV desired", self.host.pfs as u64),
         ];
         let mut build = encoder.encode_descriptor(
             "suimon_build_info",

@@ -69,6 +69,14 @@ fn readings() -> Readings {
         stores: vec![store()],
         disks: vec![disk()],
         vms: vec![vm("running"), vm("lost")],
+        pfs: vec![read(json!({
+            "config": {"name": "wan", "device": "eth0", "vfs": 2},
+            "condition": {"health": "failed", "reason": ""},
+        }))],
+        sriov: vec![read(json!({
+            "address": "0000:01:00.0", "device": "eth0", "support": "NoIoMmuSupport",
+            "vfs_supported": 7, "vfs_enabled": 2, "vfs_in_use": 1, "vfs": [],
+        }))],
     }
 }
 
@@ -196,6 +204,18 @@ fn without_teams_and_vmq_there_is_no_series_of_them() {
     for name in ["suimon_team_", "suimon_vmq_", "suimon_queue_"] {
         assert!(!text.contains(name), "{name}:\n{text}");
     }
+}
+
+#[test]
+fn adapters_are_told_by_what_they_have() {
+    let text = render(&readings()).unwrap();
+    let labels = r#"{address="0000:01:00.0",device="eth0"}"#;
+    for (name, value) in [("usable", 0), ("vfs_supported", 7), ("vfs_enabled", 2)] {
+        let line = format!("suimon_sriov_{name}{labels} {value}.0\n");
+        assert!(text.contains(&line), "{line}{text}");
+    }
+    assert!(text.contains(&format!("suimon_sriov_vfs_in_use{labels} 1.0\n")), "{text}");
+    assert!(text.contains("suimon_pf_up{pf=\"wan\"} 0.0\n"), "{text}");
 }
 
 #[test]

@@ -10,9 +10,11 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod id;
+mod pci;
 mod rate;
 mod time;
 
 pub use id::{Direction, DiskId, PortId, ProcessorId, QueueId, StoreId, SwitchId};
+pub use pci::{PciAddress, PciAddressError};
 pub use rate::{BitRate, ByteRate, Iops};
 pub use time::Time;

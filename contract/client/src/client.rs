@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 use suimon_contract::{
     AddressStatus, Event, HostConfig, HostStatus, MoveQueueRequest, Name, NicConfig, Operation,
-    ProcessorStatus, QosFlowStatus, QueueStatus, Resource, Severity, TopSnapshot, UplinkConfig,
-    VmqStatus, WhatIfAnswer, WhatIfRequest,
+    ProcessorStatus, QosFlowStatus, QueueStatus, Resource, Severity, SriovAdapter, TopSnapshot,
+    UplinkConfig, VmqStatus, WhatIfAnswer, WhatIfRequest,
 };
 
 use crate::resources::{body, item};
@@ -99,6 +99,19 @@ impl Client {
     /// VMQ of the team or uplink of this name, if a switch uses it.
     pub async fn vmq(&self, uplink: &Name) -> Result<VmqStatus, ClientError> {
         self.json(format!("/1.0/vmq/{uplink}")).await
+    }
+
+    /// All network adapters of the host that have SR-IOV.
+    pub async fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ClientError> {
+        self.json("/1.0/sriov").await
+    }
+
+    /// The adapter of this PCI address, network device or `[[pf]]`.
+    pub async fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ClientError> {
+        // What else could be in a name of those is in none of them.
+        let name: String =
+            name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.:".contains(*c)).collect();
+        self.json(format!("/1.0/sriov/{name}")).await
     }
 
     /// What each disk gets and is held to.

@@ -16,6 +16,7 @@ pub(crate) enum Claim {
     Uplink(Name),
     Team(Name),
     Device { netns: Option<String>, name: String },
+    Adapter(String),
     Socket(PathBuf),
     Listener(SocketAddr),
     Store(PathBuf),
@@ -34,7 +35,7 @@ pub(crate) struct Claimed {
 }
 
 /// All claims of a host, in the order of the file: API, uplinks, teams, switches, NICs, stores,
-/// disks, VMs.
+/// disks, VMs, adapters.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
@@ -98,6 +99,10 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         let disks = disks.into_iter().map(|disk| (Claim::Disk(disk.clone()), "disks"));
         claims.extend(nics.chain(disks).map(|(claim, field)| Claimed { claim, place, field }));
     }
+    for (index, pf) in config.pfs.iter().enumerate() {
+        let (claim, place) = (Claim::Adapter(pf.device.clone()), Place::new(Kind::Pf, index));
+        claims.push(Claimed { claim, place, field: "device" });
+    }
     claims
 }
 
@@ -149,6 +154,7 @@ impl fmt::Display for Claim {
             Self::Device { netns: Some(netns), name } => {
                 write!(f, "device `{name}` in namespace `{netns}`")
             }
+            Self::Adapter(device) => write!(f, "adapter `{device}`"),
             Self::Socket(path) => write!(f, "socket `{}`", path.display()),
             Self::Listener(address) => write!(f, "address {address}"),
             Self::Store(path) => write!(f, "path `{}`", path.display()),

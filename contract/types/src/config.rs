@@ -9,8 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, Name, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig,
-    VmqConfig,
+    DiskConfig, Name, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans,
+    VmConfig, VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -49,6 +49,9 @@ pub struct HostConfig {
     /// VMs that the daemon starts.
     #[serde(rename = "vm", skip_serializing_if = "Vec::is_empty")]
     pub vms: Vec<VmConfig>,
+    /// Adapters with SR-IOV.
+    #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
+    pub pfs: Vec<PfConfig>,
 }
 
 /// `[host]`.

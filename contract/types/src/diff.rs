@@ -59,7 +59,8 @@ impl Plan {
 }
 
 /// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, power, uplinks, teams, switches, NICs, stores, QoS policies, disks, VMs.
+/// live changes are: host, API, power, uplinks, teams, switches, NICs, stores, QoS policies, disks,
+/// VMs, adapters with SR-IOV.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
@@ -104,6 +105,11 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     }
     for vm in &config.vms {
         tables.insert((Kind::Vm, vm.name.to_string()), table(&meant_vm(vm)));
+    }
+    for pf in &config.pfs {
+        // By number, so that the order in which they are written does not matter.
+        let table = with(table(pf), "vf", &pf.vf_by_index());
+        tables.insert((Kind::Pf, pf.name.to_string()), table);
     }
     tables
 }

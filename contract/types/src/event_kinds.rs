@@ -6,7 +6,8 @@ macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
         /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-        /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power.
+        /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power,
+        /// 9xxx SR-IOV.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventKind {
@@ -264,6 +265,20 @@ catalogue! {
         "A setting of CPUs that the daemon had changed could not be put back; it is tried again when CPUs come online or the daemon starts.";
     8006 PowerCpusChanged "power_cpus_changed" Info
         "CPUs came online or went offline; the power plan is applied to those that came.";
+    9001 PfCreated "pf_created" Info
+        "It was made known how an adapter with SR-IOV is to be.";
+    9002 PfChanged "pf_changed" Info
+        "What is desired of an adapter with SR-IOV was changed.";
+    9003 PfDeleted "pf_deleted" Info
+        "Nothing is desired of an adapter with SR-IOV any more; its VFs stay as they are.";
+    9004 PfFailed "pf_failed" Error
+        "An adapter with SR-IOV is not as desired; the daemon tries again.";
+    9005 PfRecovered "pf_recovered" Info
+        "An adapter with SR-IOV that was not as desired is so again.";
+    9006 VfsEnabled "vfs_enabled" Info
+        "An adapter has another number of VFs; the fields have both.";
+    9007 VfSet "vf_set" Info
+        "A VF was set up; the fields have what was read back.";
 }
 
 #[cfg(test)]

@@ -57,6 +57,7 @@ impl Place {
             Kind::QosPolicy => config.qos_policies.get(self.index).map(|p| p.name.as_str()),
             Kind::Disk => config.disks.get(self.index).map(|d| d.name.as_str()),
             Kind::Vm => config.vms.get(self.index).map(|vm| vm.name.as_str()),
+            Kind::Pf => config.pfs.get(self.index).map(|pf| pf.name.as_str()),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use serde_json::Value;
 use suimon_frame::{MacAddr, VlanId};
+use suimon_quantity::PciAddress;
 
 use crate::{ByteSize, Kind, Name, StoreFile, TrunkVlans};
 
@@ -20,6 +21,8 @@ pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// `IFNAMSIZ` is 16, closing zero included (netdevice(7)).
 const DEVICE_BYTES_MAX: usize = 15;
+const ADAPTER: &str =
+    "the name of a network device, like eth0, or a PCI address, like 0000:03:00.0";
 /// `LOGIN_NAME_MAX` of Linux, closing zero included, is 256 (limits.h).
 const ACCOUNT_BYTES_MAX: usize = 255;
 /// RFC 1035, section 2.3.4, in the form without the root's dot.
@@ -41,6 +44,8 @@ pub enum Form {
     HostName,
     /// Name of a network device.
     Device,
+    /// A network adapter: its device, or its PCI address.
+    Adapter,
     /// Name of a network namespace.
     Namespace,
     /// Absolute path of a Unix socket.
@@ -146,6 +151,7 @@ impl Form {
                  `all` or `default`"
                     .into()
             }
+            Self::Adapter => ADAPTER.into(),
             Self::Namespace => {
                 "the name of a network namespace, as `ip netns list` shows it".into()
             }
@@ -208,6 +214,7 @@ impl Form {
             Self::Names { most } => is_name_list(value, most),
             Self::HostName => text.is_some_and(is_host_name),
             Self::Device => text.is_some_and(is_device_name),
+            Self::Adapter => text.is_some_and(is_adapter),
             Self::Namespace => text.is_some_and(is_namespace_name),
             Self::UnixSocketPath => text.is_some_and(|text| {
                 is_absolute_path(text)
@@ -262,6 +269,7 @@ impl Form {
             Self::Name
             | Self::HostName
             | Self::Device
+            | Self::Adapter
             | Self::Namespace
             | Self::UnixSocketPath
             | Self::FilePath
@@ -357,6 +365,10 @@ fn is_device_name(text: &str) -> bool {
         && text
             .chars()
             .all(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '/' | ':' | '%'))
+}
+
+fn is_adapter(text: &str) -> bool {
+    is_device_name(text) || text.parse::<PciAddress>().is_ok()
 }
 
 fn is_namespace_name(text: &str) -> bool {

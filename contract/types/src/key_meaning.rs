@@ -6,8 +6,8 @@ use utoipa::PartialSchema;
 
 use crate::{
     ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, StoreConfig,
-    SwitchConfig, TeamConfig, UplinkConfig, VmConfig, VmqConfig,
+    HostSection, Kind, NicConfig, OffloadConfig, PfConfig, PowerConfig, QosPolicyConfig,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VfConfig, VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -26,6 +26,8 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::QosPolicy => QosPolicyConfig::schema(),
         Kind::Disk => DiskConfig::schema(),
         Kind::Vm => VmConfig::schema(),
+        Kind::Pf => PfConfig::schema(),
+        Kind::Vf => VfConfig::schema(),
         Kind::Offload => OffloadConfig::schema(),
         Kind::Vmq => VmqConfig::schema(),
         Kind::DiskQos => DiskQos::schema(),
@@ -80,6 +82,7 @@ mod tests {
             Kind::DiskQos,
             Kind::DiskVhostUser,
             Kind::DiskNbd,
+            Kind::Vf,
         ];
         for kind in tables.into_iter().chain(Kind::RESOURCES) {
             for key in kind.keys() {

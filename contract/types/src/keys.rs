@@ -3,6 +3,7 @@
 //! the plans, the command line and the reference pages read.
 
 use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
+use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
 use crate::storage_keys::{DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, QOS_POLICY, STORE};
 use crate::vm_keys::VM;
@@ -35,6 +36,8 @@ pub enum Kind {
     Disk,
     /// `[[vm]]`.
     Vm,
+    /// `[[pf]]`.
+    Pf,
     /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
     Offload,
     /// `[team.vmq]` and `[uplink.vmq]`.
@@ -45,6 +48,8 @@ pub enum Kind {
     DiskVhostUser,
     /// `[disk.nbd]`.
     DiskNbd,
+    /// `[[pf.vf]]`.
+    Vf,
 }
 
 /// What a change of a key's value does.
@@ -80,7 +85,7 @@ pub struct Key {
 
 impl Kind {
     /// The kinds of resources: what a host has several of, each with a name.
-    pub const RESOURCES: [Self; 8] = [
+    pub const RESOURCES: [Self; 9] = [
         Self::Switch,
         Self::Uplink,
         Self::Team,
@@ -89,6 +94,7 @@ impl Kind {
         Self::QosPolicy,
         Self::Disk,
         Self::Vm,
+        Self::Pf,
     ];
 
     /// Whether a host has several of them, each with a name.
@@ -120,6 +126,8 @@ impl Kind {
             Self::QosPolicy => "qos_policy",
             Self::Disk => "disk",
             Self::Vm => "vm",
+            Self::Pf => "pf",
+            Self::Vf => "vf",
             Self::Offload => "offload",
             Self::Vmq => "vmq",
             Self::DiskQos => "qos",
@@ -143,6 +151,8 @@ impl Kind {
             Self::QosPolicy => QOS_POLICY,
             Self::Disk => DISK,
             Self::Vm => VM,
+            Self::Pf => PF,
+            Self::Vf => VF,
             Self::Offload => OFFLOAD,
             Self::Vmq => VMQ,
             Self::DiskQos => DISK_QOS,
@@ -184,6 +194,7 @@ const FILE: &[Key] = &[
     optional("qos_policy", Form::Tables(Kind::QosPolicy), Effect::Live),
     optional("disk", Form::Tables(Kind::Disk), Effect::Live),
     optional("vm", Form::Tables(Kind::Vm), Effect::Live),
+    optional("pf", Form::Tables(Kind::Pf), Effect::Live),
 ];
 
 const HOST: &[Key] = &[

@@ -41,6 +41,8 @@
 //! | `GET /1.0/vms/{name}/guest` | [`VmGuest`]: what its guest's agent tells |
 //! | `GET /1.0/vms/{name}/console` | its serial console: with `Upgrade: suimon-console` the bytes of both directions, as they are |
 //! | `GET /1.0/vms/{name}/libvirt` | the elements of a libvirt domain that give a VM these NICs and disks |
+//! | `/1.0/pfs` | the same verbs with [`PfConfig`] |
+//! | `GET /1.0/sriov`, `…/{adapter}` | [`SriovAdapter`]s: all that have SR-IOV; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
 //! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
@@ -98,6 +100,9 @@ mod nbd_config;
 mod nbd_fits;
 mod offload_status;
 mod operation;
+mod pf_config;
+mod pf_fits;
+mod pf_keys;
 mod plan;
 mod power_config;
 mod power_fits;
@@ -110,6 +115,7 @@ mod qos_status;
 mod references;
 mod request;
 mod shape;
+mod sriov_status;
 mod status;
 mod steering_status;
 mod storage_keys;
@@ -172,6 +178,7 @@ pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
+pub use pf_config::{PfConfig, VfConfig, VfLinkState};
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
 pub use power_config::{EnergyPreference, PowerConfig, PowerPlanName};
 pub use power_status::{
@@ -185,6 +192,7 @@ pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
     MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
 };
+pub use sriov_status::{PfStatus, SriovAdapter, SriovSupport, VfStatus};
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
     ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus,

@@ -26,6 +26,8 @@ pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>)
     unique((0..).map(place(Kind::Disk)).zip(disks), findings);
     let vms = config.vms.iter().map(|vm| &vm.name);
     unique((0..).map(place(Kind::Vm)).zip(vms), findings);
+    let pfs = config.pfs.iter().map(|pf| &pf.name);
+    unique((0..).map(place(Kind::Pf)).zip(pfs), findings);
 }
 
 fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec<Finding>) {

@@ -87,6 +87,12 @@ fn check_value(place: Place, key: &Key, field: &str, value: &Value, findings: &m
         if let (Form::Table(inner), Value::Object(table)) = (key.form, value) {
             check_keys(place, inner, &format!("{field}."), table, findings);
         }
+        if let (Form::Tables(inner), Value::Array(tables)) = (key.form, value) {
+            for (index, table) in tables.iter().enumerate() {
+                let Value::Object(table) = table else { continue };
+                check_keys(place, inner, &format!("{field}[{index}]."), table, findings);
+            }
+        }
         return;
     }
     if value.is_null() && !key.required {

@@ -41,6 +41,9 @@ pub struct HostStatus {
     /// Number of VMs.
     #[serde(default)]
     pub vms: usize,
+    /// Number of adapters with SR-IOV of which something is desired.
+    #[serde(default)]
+    pub pfs: usize,
     /// What the daemon's threads can no longer ask of the kernel.
     #[serde(default)]
     pub confinement: ConfinementStatus,

@@ -48,6 +48,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     for vm in &config.vms {
         write_table(&mut out, Kind::Vm, "[[vm]]", &object(vm));
     }
+    for pf in &config.pfs {
+        write_table(&mut out, Kind::Pf, "[[pf]]", &object(pf));
+    }
     out
 }
 
@@ -62,6 +65,8 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::QosPolicy => r#"{"name":"a"}"#,
         Kind::Disk => r#"{"name":"a","store":"a","format":"raw"}"#,
         Kind::Vm => r#"{"name":"a","memory_bytes":16777216}"#,
+        Kind::Pf => r#"{"name":"a","device":"a"}"#,
+        Kind::Vf => r#"{"index":0}"#,
         Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
         Kind::Power => r#"{"plan":"custom"}"#,
         Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
@@ -80,6 +85,8 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
         Kind::Vm => filled_in::<crate::VmConfig>(minimal)?,
         Kind::Power => filled_in::<crate::PowerConfig>(minimal)?,
+        Kind::Pf => filled_in::<crate::PfConfig>(minimal)?,
+        Kind::Vf => filled_in::<crate::VfConfig>(minimal)?,
         Kind::Vmq => filled_in::<crate::VmqConfig>(minimal)?,
         Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
         Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,
@@ -113,13 +120,17 @@ fn write_table(out: &mut String, kind: Kind, header: &str, table: &Map<String, V
     for key in kind.keys() {
         let Some(value) = table.get(key.name) else { continue };
         if let (Form::Table(inner), Value::Object(inner_table)) = (key.form, value) {
-            inner_tables.push((inner, key.name, inner_table));
+            inner_tables.push((inner, format!("[{}.{}]", kind.word(), key.name), inner_table));
+        } else if let (Form::Tables(inner), Value::Array(tables)) = (key.form, value) {
+            let header = format!("[[{}.{}]]", kind.word(), key.name);
+            let tables = tables.iter().filter_map(Value::as_object);
+            inner_tables.extend(tables.map(|table| (inner, header.clone(), table)));
         } else if default_of(kind, key.name).as_ref() != Some(value) {
             let _ = writeln!(out, "{} = {}", key.name, written(key.form, value));
         }
     }
-    for (inner, name, inner_table) in inner_tables {
-        write_table(out, inner, &format!("[{}.{name}]", kind.word()), inner_table);
+    for (inner, header, inner_table) in inner_tables {
+        write_table(out, inner, &header, inner_table);
     }
 }
 

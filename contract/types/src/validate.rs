@@ -13,6 +13,7 @@ use crate::disk_fits::{
 };
 use crate::finding::{Finding, Place};
 use crate::nbd_fits::nbd_servers_agree;
+use crate::pf_fits::pf_fits;
 use crate::power_fits::power_fits;
 use crate::qos_fits::policy_fits;
 use crate::references::{names_are_unique, references_exist};
@@ -61,6 +62,9 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     }
     for (index, vm) in config.vms.iter().enumerate() {
         vm_fits(Place::new(Kind::Vm, index), vm, &mut findings);
+    }
+    for (index, pf) in config.pfs.iter().enumerate() {
+        pf_fits(Place::new(Kind::Pf, index), pf, &mut findings);
     }
     findings.extend(between_resources(config));
     told(config, findings)
@@ -122,6 +126,7 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     findings.extend(shapes_of(Kind::QosPolicy, &config.qos_policies));
     findings.extend(shapes_of(Kind::Disk, &config.disks));
     findings.extend(shapes_of(Kind::Vm, &config.vms));
+    findings.extend(shapes_of(Kind::Pf, &config.pfs));
     findings
 }
 
@@ -357,6 +362,7 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
                     (Claim::Uplink(_), _) => "one uplink serves one switch or one team",
                     (Claim::Team(_), _) => "one team serves one switch",
                     (Claim::Nic(_) | Claim::Disk(_), _) => "no two VMs can have it",
+                    (Claim::Adapter(_), _) => "describe an adapter once",
                     (Claim::Device { .. }, _) => "use another device",
                     (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
                     (Claim::File(_), _) => "use another file",

@@ -4,7 +4,7 @@
 //! 1. what is about to happen is recorded: the intent, and the TAPs and sockets to
 //!    be made;
 //! 2. devices in the way of new ones are closed;
-//! 3. processors, then the tables, are changed; ports that do not change keep
+//! 3. adapters with SR-IOV, processors, then the tables, are changed; ports that do not change keep
 //!    their queues and notice nothing;
 //! 4. devices are changed and opened;
 //! 5. the new desired state and its events are committed: from here on, and only
@@ -32,6 +32,7 @@ use crate::port_table::Port;
 use crate::records::{
     Intent, StoreChange, StoredState, clear_intent, clear_measured, save_intent, save_state,
 };
+use crate::sriov::{PfStep, PfUndo, pf_steps};
 use crate::wanted::{WantedPorts, claim, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
@@ -40,6 +41,7 @@ enum Step {
     /// VMs that are new get a folder, in which their NICs and disks listen.
     Vms,
     Close(PortKey),
+    Pf(Box<PfStep>),
     Processors,
     Tables,
     Change(PortKey, PortSpec),
@@ -59,6 +61,8 @@ enum Undo {
     Restore(Arc<Port>, PortSpec),
     /// A new port goes.
     Discard(Arc<Port>),
+    /// An adapter is set back.
+    Pf(Box<PfUndo>),
     Processors,
     Tables,
     Disk(Box<DiskUndo>),
@@ -170,6 +174,11 @@ impl Controller {
                     undo.push(Undo::Reopen(port));
                 }
                 Ok(())
+            }
+            Step::Pf(step) => {
+                let (was, result) = self.take_pf_step(step, to);
+                undo.extend(was.map(|was| Undo::Pf(Box::new(was))));
+                result
             }
             Step::Processors => {
                 undo.push(Undo::Processors);
@@ -316,6 +325,7 @@ impl Controller {
                     Devices::close(&port);
                 }
                 Undo::Vms(names) => made_vms = names,
+                Undo::Pf(was) => self.take_back_pf(&was),
                 Undo::Processors => {
                     if let Err(error) = self.set_processors(&from.config) {
                         tracing::error!(%error, "the processors could not be set back");
@@ -393,6 +403,8 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     let mut steps = if has_new_vm || other_folder { vec![Step::Vms] } else { Vec::new() };
     steps.extend(closes);
     steps.extend(disks.closes.into_iter().map(of_disk));
+    let pfs = pf_steps(from, &to.state.config);
+    steps.extend(pfs.into_iter().map(|step| Step::Pf(Box::new(step))));
     if placements(&from.host) != placements(&to.state.config.host) {
         steps.push(Step::Processors);
     }
@@ -435,6 +447,7 @@ impl std::fmt::Display for Step {
         match self {
             Self::Vms => f.write_str("make VMs"),
             Self::Close(key) => write!(f, "close {key}"),
+            Self::Pf(step) => step.fmt(f),
             Self::Processors => f.write_str("change the processors"),
             Self::Tables | Self::TablesAgain => f.write_str("publish the forwarding tables"),
             Self::Change(key, _) => write!(f, "change {key}"),

@@ -67,6 +67,10 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
+        let errors = self.check_pfs(&current.config, &config);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let mut plan = Plan::between(&current.config, &config);
         self.note_power(&current.config, &config, &mut plan);
         let file_text = match edit {

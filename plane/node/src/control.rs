@@ -25,6 +25,8 @@ use crate::{ChangeOptions, Edit};
 
 /// How often the plane is asked for notices.
 const PLANE_POLL: Duration = Duration::from_millis(250);
+/// How often adapters with SR-IOV are looked at of which something is desired.
+const PF_LOOK: Duration = Duration::from_secs(5);
 
 /// Notices handled before the events they made are written together.
 const NOTICES_PER_COMMIT: usize = 64;
@@ -80,6 +82,7 @@ pub(crate) struct Controller {
     /// Events of things that happened, to be written together.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
+    pub(crate) pfs_looked_at: Instant,
     /// What drives teams meanwhile.
     pub(crate) teams: TeamThreads,
     /// Work on disks, each in a thread of its own.
@@ -100,6 +103,10 @@ impl Controller {
             }
             self.poll_plane();
             self.retry_due();
+            if self.pfs_looked_at.elapsed() >= PF_LOOK {
+                self.look_at_pfs();
+                self.pfs_looked_at = Instant::now();
+            }
             self.end_openings();
             self.retry_disks();
             self.end_disk_jobs();

@@ -1,7 +1,7 @@
 //! Changes of desired state, as they are asked for.
 
 use suimon_contract::{
-    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, PowerConfig,
+    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, PfConfig, PowerConfig,
     QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
     patch_power, patch_resource,
 };
@@ -40,6 +40,8 @@ pub enum Edit {
     Disk(ResourceEdit<DiskConfig>),
     /// Change one VM.
     Vm(ResourceEdit<VmConfig>),
+    /// Change one adapter with SR-IOV.
+    Pf(ResourceEdit<PfConfig>),
 }
 
 /// How a change is to be made.
@@ -92,6 +94,7 @@ impl Edit {
             Self::QosPolicy(edit) => format!("qos policy {}", edit.verb()),
             Self::Disk(edit) => format!("disk {}", edit.verb()),
             Self::Vm(edit) => format!("vm {}", edit.verb()),
+            Self::Pf(edit) => format!("pf {}", edit.verb()),
         }
     }
 
@@ -113,6 +116,7 @@ impl Edit {
             Self::QosPolicy(edit) => edit.subject(),
             Self::Disk(edit) => edit.subject(),
             Self::Vm(edit) => edit.subject(),
+            Self::Pf(edit) => edit.subject(),
         }
     }
 
@@ -131,6 +135,7 @@ impl Edit {
             Self::QosPolicy(edit) => edit.apply(&mut config)?,
             Self::Disk(edit) => edit.apply(&mut config)?,
             Self::Vm(edit) => edit.apply(&mut config)?,
+            Self::Pf(edit) => edit.apply(&mut config)?,
         }
         Ok(config)
     }

@@ -70,6 +70,9 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         ("vm", PlanAction::Create) => EventKind::VmCreated,
         ("vm", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::VmChanged,
         ("vm", PlanAction::Delete) => EventKind::VmDeleted,
+        ("pf", PlanAction::Create) => EventKind::PfCreated,
+        ("pf", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::PfChanged,
+        ("pf", PlanAction::Delete) => EventKind::PfDeleted,
         // Changes of the host itself are told by the change's own event.
         _ => return None,
     };

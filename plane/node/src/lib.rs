@@ -16,6 +16,8 @@
 //!   after a daemon's death (see `vms.rs`).
 //! - Teams are driven by a thread of their own, which hears of links and LACPDUs without
 //!   waiting for the control thread (see `teams.rs`).
+//! - Adapters with SR-IOV are looked at by the control thread, which makes them as desired
+//!   again (see `sriov.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
 //!   guests in namespaces keep their addresses, and VMs go on.
 //!
@@ -57,6 +59,7 @@ mod power;
 mod queue_names;
 mod records;
 mod shared;
+mod sriov;
 mod start_up;
 mod status;
 mod steering;

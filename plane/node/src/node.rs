@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use suimon_contract::{
     AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
-    MeasureStoreRequest, Name, NicStatus, Operation, Plan, PowerStatus, ProcessorStatus,
-    QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, StoreStatus, SwitchStatus, TeamStatus,
-    TopSnapshot, UplinkStatus, VmGuest, VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest,
-    parse_toml,
+    MeasureStoreRequest, Name, NicStatus, Operation, PfStatus, Plan, PowerStatus, ProcessorStatus,
+    QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, SriovAdapter, StoreStatus, SwitchStatus,
+    TeamStatus, TopSnapshot, UplinkStatus, VmGuest, VmStatus, VmqStatus, WhatIfAnswer,
+    WhatIfRequest, parse_toml,
 };
 use suimon_ports::{
-    CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, StateStore, StoreError,
+    CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
+    StoreError,
 };
 use suimon_quantity::{ProcessorId, QueueId};
 use suimon_switch::CaptureOptions;
@@ -70,6 +71,8 @@ pub struct NodeParts {
     pub vms: VmParts,
     /// The host's power settings.
     pub power: Arc<dyn PowerHost>,
+    /// Adapters with SR-IOV.
+    pub sriov: Arc<dyn SriovHost>,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -121,6 +124,7 @@ impl Node {
             disks: parts.disks,
             vms: parts.vms,
             power: PowerTable::load(parts.power, parts.store.clone(), parts.retry_first)?,
+            sriov: parts.sriov,
             socket_files: parts.socket_files,
             events,
             listener: parts.listener,
@@ -404,6 +408,35 @@ impl Node {
     /// There is none of that name.
     pub fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
         self.shared.vm(name)
+    }
+
+    /// All adapters of which something is desired.
+    pub fn pfs(&self) -> Vec<PfStatus> {
+        self.shared.pfs()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
+        self.shared.pf(name)
+    }
+
+    /// All network adapters of the host that have SR-IOV.
+    ///
+    /// # Errors
+    /// The host cannot be asked.
+    pub fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
+        self.shared.sriov_adapters()
+    }
+
+    /// The one of this PCI address, network device or `[[pf]]`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
+        self.shared.sriov_adapter(name)
     }
 
     /// Begins to do something with a VM. What stands against it is told at once.

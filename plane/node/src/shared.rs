@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles};
+use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
 
 use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
@@ -14,6 +14,7 @@ use crate::operations::Operations;
 use crate::port_table::PortTable;
 use crate::power::PowerTable;
 use crate::records::StoredState;
+use crate::sriov::Sriov;
 use crate::steering::SteeringPlan;
 use crate::teams::Teams;
 use crate::topology::Ids;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) ports: PortTable,
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
+    pub(crate) sriov: Sriov,
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
@@ -64,6 +66,7 @@ pub(crate) struct SharedParts {
     pub(crate) disks: DiskParts,
     pub(crate) vms: VmParts,
     pub(crate) power: PowerTable,
+    pub(crate) sriov: Arc<dyn SriovHost>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) listener: Arc<dyn NodeListener>,
@@ -89,6 +92,7 @@ impl Shared {
             ports: PortTable::default(),
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
+            sriov: Sriov::new(parts.sriov),
             captures: Arc::default(),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_contract::EventKind;
 use suimon_ports::{StateStore, StoreError};
@@ -54,6 +54,7 @@ pub(crate) fn start_up(
         processors: shared.plane.processors().into_iter().map(|view| view.placement).collect(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
+        pfs_looked_at: Instant::now(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
         measurements: Vec::new(),
@@ -73,6 +74,8 @@ pub(crate) fn start_up(
     controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
     controller.devices.belongings.record(wanted.values())?;
     controller.devices.belongings.record_sockets(sockets)?;
+    // Before uplinks, which may stand on the device of a virtual function.
+    controller.look_at_pfs();
     let vms = controller.prepare_stored_vms(&state.config)?;
     let ids = shared.ids();
     for (key, spec) in wanted.clone() {

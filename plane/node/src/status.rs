@@ -36,6 +36,7 @@ impl Shared {
             qos_policies: config.qos_policies.len(),
             disks: config.disks.len(),
             vms: config.vms.len(),
+            pfs: config.pfs.len(),
             confinement: (self.confinement)(),
         }
     }

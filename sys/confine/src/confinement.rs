@@ -1,6 +1,7 @@
 //! The layers, put in place.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -123,12 +124,13 @@ impl Confinement {
     }
 
     /// Confines the process, that is the calling thread and all it will start. To be
-    /// called while there is no other thread.
+    /// called while there is no other thread. Of the files below `/sys` only these can be
+    /// written to from then on.
     ///
     /// # Errors
     /// There are other threads, or the kernel refuses for another reason than
     /// lacking something. What was put in place stays.
-    pub fn confine_process(&self) -> Result<(), ConfineError> {
+    pub fn confine_process(&self, sysfs_files: &[PathBuf]) -> Result<(), ConfineError> {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads != 1 {
@@ -136,7 +138,7 @@ impl Confinement {
         }
         let dropped = privileges::drop_most()?;
         privileges::forbid_new()?;
-        let files = files::forbid_programs()?;
+        let files = files::forbid_programs(sysfs_files)?;
         let is_filtered = filter(&[&lists.process, &lists.missing])?;
         let layer = layer(dropped, is_filtered, &lists.process, files);
         self.report_mut().process = Some(layer);

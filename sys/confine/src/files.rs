@@ -1,8 +1,11 @@
 //! Files, ports and signals (`landlock(7)`), as far as the kernel has Landlock.
 
+use std::path::{Path, PathBuf};
+
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr, RulesetError,
-    RulesetStatus, Scope, make_bitflags,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    make_bitflags,
 };
 
 use crate::report::FileRule;
@@ -11,16 +14,30 @@ use crate::report::FileRule;
 /// restrict besides is for a newer version of this crate.
 const NEWEST: ABI = ABI::V7;
 
-/// What the process gives up: running a file, making device nodes.
+/// What the process gives up: running a file, making device nodes, and writing to files of
+/// `/sys`.
 const OF_THE_PROCESS: BitFlags<AccessFs> =
-    make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock});
+    make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock | WriteFile});
+/// Where the kernel is told what it does, device by device.
+const SYSFS: &str = "/sys";
 
-/// No thread that the caller starts can run a file or make a device node.
+/// No thread that the caller starts can run a file or make a device node, or write to a file
+/// of `/sys` that is none of these.
 ///
 /// # Errors
 /// The kernel refused for another reason than lacking it.
-pub(crate) fn forbid_programs() -> Result<FileRule, RulesetError> {
-    restrict(Ruleset::default().handle_access(OF_THE_PROCESS)?)
+pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, RulesetError> {
+    let mut ruleset = Ruleset::default().handle_access(OF_THE_PROCESS)?.create()?;
+    // Rules only allow, so that what is not to be written is left out.
+    let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let others = folders.map(|entry| entry.path()).filter(|path| path != Path::new(SYSFS));
+    for path in others.chain(sysfs_files.iter().cloned()) {
+        // What is gone by now needs no rule.
+        if let Ok(opened) = PathFd::new(&path) {
+            ruleset = ruleset.add_rule(PathBeneath::new(opened, AccessFs::WriteFile))?;
+        }
+    }
+    enforce(ruleset)
 }
 
 /// The calling thread can open no file, connect to no TCP port and no abstract Unix
@@ -38,7 +55,11 @@ pub(crate) fn forbid_all() -> Result<FileRule, RulesetError> {
 }
 
 fn restrict(ruleset: Ruleset) -> Result<FileRule, RulesetError> {
-    let status = ruleset.create()?.restrict_self()?;
+    enforce(ruleset.create()?)
+}
+
+fn enforce(ruleset: RulesetCreated) -> Result<FileRule, RulesetError> {
+    let status = ruleset.restrict_self()?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs()

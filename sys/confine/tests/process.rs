@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::channel;
 
@@ -40,12 +41,13 @@ fn main() {
     let namespace = File::open("/proc/self/ns/net").expect("our namespace");
     assert!(Command::new("/bin/true").status().is_ok_and(|status| status.success()));
 
-    confinement.confine_process().expect("the process is confined");
+    confinement.confine_process(&[PathBuf::from(ALLOWED)]).expect("the process is confined");
     let before = confinement.report().refused_calls;
     has_given_up_privileges(&confinement);
     cannot_leave(&namespace);
     assert!(confinement.report().refused_calls > before + 20);
     assert_eq!(confinement.refusals().expect("refusals").by, "control plane");
+    cannot_write_to_sysfs();
     can_do_its_work(&namespace, &confinement);
     front_ends_read_their_socket_and_nothing_else(&confinement);
     nbd_servers_take_clients_in_and_start_threads_like_themselves(&confinement);
@@ -53,10 +55,28 @@ fn main() {
     println!("test result: ok. 1 passed; 0 failed; 0 ignored");
 }
 
+/// Both can be written to by root on any host, with what they hold.
+const ALLOWED: &str = "/sys/class/net/lo/mtu";
+const OTHER: &str = "/sys/class/net/lo/tx_queue_len";
+
+fn cannot_write_to_sysfs() {
+    let open = |path| File::options().write(true).open(path).map(drop);
+    match open(OTHER) {
+        Err(error) => {
+            assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{error}");
+            open(ALLOWED).expect("what was named");
+            let file = std::env::temp_dir().join("suimon-confine");
+            std::fs::write(&file, b"elsewhere").expect("files outside of /sys");
+            let _ = std::fs::remove_file(file);
+        }
+        Ok(()) => println!("SKIPPED: this kernel has no Landlock, so /sys can be written to"),
+    }
+}
+
 fn needs_to_be_alone(confinement: &Confinement) {
     let (end, wait) = channel::<()>();
     let other = std::thread::spawn(move || wait.recv());
-    let error = confinement.confine_process().expect_err("there are two threads");
+    let error = confinement.confine_process(&[]).expect_err("there are two threads");
     assert!(matches!(error, ConfineError::NotAlone { threads: 2 }), "{error}");
     drop(end);
     let _ = other.join();

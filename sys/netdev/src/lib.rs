@@ -1,4 +1,4 @@
-//! TAP devices, packet-socket uplinks and network namespaces.
+//! TAP devices, packet-socket uplinks, adapters with SR-IOV and network namespaces.
 //!
 //! Implements the devices behind [`suimon_ports::PortSpec::Tap`] and
 //! [`suimon_ports::PortSpec::Uplink`]: [`NetDevices`] opens them, attaches their
@@ -8,6 +8,9 @@
 //! [`NetDevices`] is also what a team asks of its members' devices
 //! ([`suimon_ports::MemberDevices`]): sockets for LACPDUs, which see nothing else, and
 //! carrier and speed.
+//!
+//! [`SriovAdapters`] finds adapters with SR-IOV and tells them how many virtual functions
+//! to have, and how each is set up.
 //!
 //! What it does not do: it decides nothing, and forwards nothing but what the kernel is
 //! told to move itself ([`NetDevices::set_kernel_paths`]); it makes no
@@ -54,6 +57,7 @@ mod packet_queue;
 mod packet_socket;
 mod raw_socket;
 mod speed_notices;
+mod sriov;
 mod tap;
 mod tap_device;
 mod tap_queue;
@@ -72,6 +76,7 @@ mod waiting_tests;
 
 pub use net_devices::NetDevices;
 pub use packet_queue::{PacketSink, PacketSource};
+pub use sriov::SriovAdapters;
 pub use tap_queue::{TapSink, TapSource};
 #[cfg(any(test, feature = "on-memory"))]
 pub use xdp::XdpOnMemory;

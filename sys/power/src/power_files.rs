@@ -21,7 +21,8 @@ impl PowerFiles {
         Self { root: root.to_owned() }
     }
 
-    fn cpus(&self) -> PathBuf {
+    /// The folder below which settings are; nothing else is written to.
+    pub fn settings_folder(&self) -> PathBuf {
         self.root.join("devices/system/cpu")
     }
 
@@ -32,11 +33,11 @@ impl PowerFiles {
 
 impl PowerHost for PowerFiles {
     fn machine(&self) -> Machine {
-        cpus::machine(&self.cpus())
+        cpus::machine(&self.settings_folder())
     }
 
     fn online(&self) -> String {
-        files::text(&self.cpus().join("online")).unwrap_or_default()
+        files::text(&self.settings_folder().join("online")).unwrap_or_default()
     }
 
     fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError> {

@@ -6,6 +6,7 @@
 //! - [`Namespace`], [`Veth`], [`LightGuest`]: light guests and the outside world.
 //! - [`LoadedHost`]: light guests that load a switch, and what VMQ does about it.
 //! - [`Guest`]: a VM with Debian's kernel.
+//! - [`IovMachine`]: a machine that has an adapter with SR-IOV, for Suimon inside it.
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
@@ -64,7 +65,8 @@ pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
-    GuestSpec, HostedGuest, HostedVms, accelerator, guest_files, make_boot_sector, make_root_disk,
+    GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,
+    make_boot_sector, make_root_disk,
 };
 pub use hugepages::Hugepages;
 pub use inside::enter_namespace;

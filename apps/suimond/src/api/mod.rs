@@ -17,6 +17,7 @@ mod power;
 mod qos;
 mod queues;
 mod resources;
+mod sriov;
 mod state;
 mod store_jobs;
 mod switches;
@@ -25,8 +26,8 @@ mod vms;
 
 use axum::Router;
 use suimon_contract::{
-    DiskConfig, NicConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
-    VmConfig,
+    DiskConfig, NicConfig, PfConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VmConfig,
 };
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -62,6 +63,8 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(resources::router::<VmConfig>())
         .merge(vms::router())
         .merge(power::router())
+        .merge(resources::router::<PfConfig>())
+        .merge(sriov::router())
         .merge(qos::router())
         .merge(vmq::router())
         .merge(queues::router())

@@ -9,8 +9,8 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
-    ApiError, DiskConfig, Name, NicConfig, QosPolicyConfig, Resource, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmConfig,
+    ApiError, DiskConfig, Name, NicConfig, PfConfig, QosPolicyConfig, Resource, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -159,6 +159,20 @@ impl Served for VmConfig {
 
     fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
         node.vm(name)
+    }
+}
+
+impl Served for PfConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Pf(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.pfs()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.pf(name)
     }
 }
 

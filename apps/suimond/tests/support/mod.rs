@@ -14,6 +14,7 @@ use serde_json::Value;
 use suimon_confine::Confinement;
 use suimon_contract::HostSection;
 use suimon_frame::MacAddr;
+use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements};
 use suimon_ports::{
     ControlSocket, DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceStatus,
@@ -64,6 +65,7 @@ impl Server {
             disks: host_disks(storage, &Confinement::off()),
             vms: no_vms("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),
+            sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use suimon_contract::ConfinementStatus;
 
 use super::{
-    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeVms, MemoryStore, cpu_places,
+    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms, MemoryStore,
+    cpu_places,
 };
 use crate::events::EventLog;
 use crate::power::PowerTable;
@@ -38,6 +39,7 @@ pub(crate) fn bare_node(
             Duration::from_secs(1),
         )
         .unwrap(),
+        sriov: Arc::new(FakeSriov::default()),
         socket_files: Arc::new(devices.clone()),
         events,
         listener,

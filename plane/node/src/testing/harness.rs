@@ -9,7 +9,7 @@ use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeVms, MemoryStore,
+    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms, MemoryStore,
 };
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
@@ -19,6 +19,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where [`Harness::with_store`] has its store.
 pub(crate) const DISK_STORE: &str = "/srv/fast";
+
+/// What a host has besides what is on its switches.
+#[derive(Default)]
+struct Host {
+    power: FakePower,
+    sriov: FakeSriov,
+}
 
 pub(crate) struct Harness {
     pub(crate) store: Arc<MemoryStore>,
@@ -48,18 +55,27 @@ impl Harness {
 
     /// The same, with what it has of disks.
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
-        Self::with_all(store, devices, disks, FakeVms::default(), &FakePower::default())
+        let vms = FakeVms::default();
+        Self::with_all(store, devices, disks, vms, Host::default())
     }
 
     /// A process on a host that a former one has left like this, with VMs that go on.
     pub(crate) fn with_vms(store: MemoryStore, devices: FakeDevices, vms: FakeVms) -> Self {
-        Self::with_all(store, devices, FakeDisks::default(), vms, &FakePower::default())
+        Self::with_all(store, devices, FakeDisks::default(), vms, Host::default())
     }
 
     /// A process on a host that a former one has left like this, with these CPUs.
     pub(crate) fn with_power(store: MemoryStore, power: FakePower) -> Self {
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
-        Self::with_all(store, devices, disks, FakeVms::default(), &power)
+        let host = Host { power, ..Host::default() };
+        Self::with_all(store, devices, disks, FakeVms::default(), host)
+    }
+
+    /// The same, with adapters that have SR-IOV.
+    pub(crate) fn with_sriov(store: MemoryStore, sriov: FakeSriov) -> Self {
+        let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
+        let host = Host { sriov, ..Host::default() };
+        Self::with_all(store, devices, disks, FakeVms::default(), host)
     }
 
     fn with_all(
@@ -67,7 +83,7 @@ impl Harness {
         devices: FakeDevices,
         disks: FakeDisks,
         vms: FakeVms,
-        power: &FakePower,
+        host: Host,
     ) -> Self {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
@@ -78,7 +94,8 @@ impl Harness {
             members: Arc::new(members.clone()),
             disks: disks.parts(),
             vms: vms.parts(),
-            power: Arc::new(power.clone()),
+            power: Arc::new(host.power),
+            sriov: Arc::new(host.sriov),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

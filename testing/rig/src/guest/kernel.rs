@@ -66,6 +66,16 @@ pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
         status.success(),
         "apt-get cannot download {package}; run `apt-get update` and try again"
     );
+    let on_demand = [MODULES_ON_DEMAND, flavour.modules_on_demand()].concat();
+    unpack_from(folder, MODULES, &on_demand)
+}
+
+/// Unpacks the kernel package that lies in `folder`, alone of its kind.
+pub(crate) fn unpack_from(
+    folder: &Path,
+    wanted: &[&str],
+    wanted_on_demand: &[&str],
+) -> Result<Kernel> {
     let archive = find(folder, |name| {
         Path::new(name).extension().is_some_and(|extension| extension == "deb")
     })?;
@@ -84,10 +94,9 @@ pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
         .context("the kernel package has no modules")?;
     run(&["depmod", "--basedir", text(&base)?, &release])?;
     let folder = base.join("lib/modules").join(&release);
-    let modules = modules_in_order(&folder, MODULES)?;
-    let on_demand = MODULES_ON_DEMAND
+    let modules = modules_in_order(&folder, wanted)?;
+    let on_demand = wanted_on_demand
         .iter()
-        .chain(flavour.modules_on_demand())
         .map(|module| modules_in_order(&folder, &[module]))
         .collect::<Result<_>>()?;
     Ok(Kernel { image, modules, on_demand })
@@ -98,6 +107,11 @@ fn newest_package(flavour: Flavour) -> Result<String> {
     let meta_package = flavour.meta_package();
     let shown = run(&["apt-cache", "show", "--no-all-versions", meta_package])
         .context("no kernel in the package lists; run `apt-get update` and try again")?;
+    kernel_of(&shown).with_context(|| format!("{meta_package} depends on no kernel"))
+}
+
+/// The kernel that a package of this description depends on.
+pub(crate) fn kernel_of(shown: &str) -> Option<String> {
     shown
         .lines()
         .filter_map(|line| line.strip_prefix("Depends: "))
@@ -105,7 +119,6 @@ fn newest_package(flavour: Flavour) -> Result<String> {
         .filter_map(|dependency| dependency.split_whitespace().next())
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .with_context(|| format!("{meta_package} depends on no kernel"))
 }
 
 /// What `depmod` found: `PATH: NEEDED NEEDED …`, each list last to first. What a

@@ -1,0 +1,234 @@
+//! `vf`: what adapters with SR-IOV have, and how it is changed.
+//!
+//! What changes is desired state, that of the adapter's `[[pf]]`; an adapter that has none is
+//! given one by the first change.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use suimon_contract::{Form, Kind, Name, PfConfig, SriovAdapter, VfConfig, parse_resource};
+
+use crate::cli::ChangeFlags;
+use crate::exit::Failure;
+use crate::output::Context;
+use crate::progress::finish;
+use crate::settings::{self, Setting};
+use crate::vf_tables::{adapter_details, adapter_table, vf_details};
+
+/// Verbs of `vf`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum VfVerb {
+    /// List the adapters that have SR-IOV, and their VFs.
+    List,
+    /// Show an adapter and its VFs, or one VF.
+    Show(ShowFlags),
+    /// Give an adapter another number of VFs; all that it has go before that.
+    Enable(EnableFlags),
+    /// Change how a VF is set up while it is used.
+    Set(SetFlags),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShowFlags {
+    /// The adapter: its network device, PCI address, or the name of its `[[pf]]`.
+    pf: String,
+    /// The number of a VF.
+    index: Option<u16>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EnableFlags {
+    /// The adapter: its network device, PCI address, or the name of its `[[pf]]`.
+    pf: String,
+    /// How many; 0 takes all away.
+    #[arg(long, value_name = "NUMBER")]
+    count: u16,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SetFlags {
+    /// The adapter: its network device, PCI address, or the name of its `[[pf]]`.
+    pf: String,
+    /// The number of the VF.
+    index: u16,
+    #[arg(
+        value_name = "KEY=VALUE|default",
+        required = true,
+        value_parser = settings::parser(Kind::Vf),
+        help = settings_help()
+    )]
+    settings: Vec<Setting>,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+fn settings_help() -> String {
+    let keys = Kind::Vf.keys().iter().filter(|key| key.name != "index");
+    let keys: Vec<_> = keys.map(|key| key.name).collect();
+    format!(
+        "Keys and their values, such as vlan=20 or trust=on; `default` takes one out of desired \
+         state. The keys are {}",
+        keys.join(", ")
+    )
+}
+
+impl VfVerb {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List => {
+                let all = context.client.sriov_adapters().await?;
+                if all.is_empty() && !context.json {
+                    eprintln!("no network adapter of this host has SR-IOV");
+                }
+                Ok(context.show(&all, |all| adapter_table(all))?)
+            }
+            Self::Show(ShowFlags { pf, index: None }) => {
+                let one = context.client.sriov_adapter(&pf).await?;
+                Ok(context.show(&one, adapter_details)?)
+            }
+            Self::Show(ShowFlags { pf, index: Some(index) }) => {
+                let adapter = context.client.sriov_adapter(&pf).await?;
+                let vf = adapter.vfs.iter().find(|vf| vf.index == index);
+                let vf = vf.ok_or_else(|| {
+                    let has = adapter.vfs.len();
+                    Failure::not_found(format!("`{pf}` has no VF {index}; it has {has}"))
+                })?;
+                Ok(context.show(vf, vf_details)?)
+            }
+            Self::Enable(flags) => flags.run(context).await,
+            Self::Set(flags) => flags.run(context).await,
+        }
+    }
+}
+
+/// What is desired of an adapter, if anything is.
+async fn desired(context: &Context, adapter: &SriovAdapter) -> Result<Option<PfConfig>, Failure> {
+    Ok(match &adapter.pf {
+        Some(name) => Some(context.client.show::<PfConfig>(name).await?.config),
+        None => None,
+    })
+}
+
+impl EnableFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let adapter = context.client.sriov_adapter(&self.pf).await?;
+        let (client, options) = (&context.client, self.change.options());
+        let outcome = match desired(context, &adapter).await? {
+            None => client.create(&new_pf(&adapter, self.count)?, options).await,
+            Some(config) => {
+                // What is said of VFs that are no more would be refused.
+                let kept = config.vf.into_iter().filter(|vf| vf.index < self.count);
+                let patch = json!({"vfs": self.count, "vf": kept.collect::<Vec<_>>()});
+                client.patch::<PfConfig>(&config.name, &patch, options).await
+            }
+        };
+        finish(context, outcome?, self.change).await
+    }
+}
+
+/// What is desired of an adapter of which nothing was.
+fn new_pf(adapter: &SriovAdapter, vfs: u16) -> Result<PfConfig, Failure> {
+    let named = adapter.device.as_ref().filter(|_| adapter.netns.is_none());
+    let device = named.unwrap_or(&adapter.address);
+    // An address has colons, which names have not.
+    let fallback = adapter.address.replace(':', "-");
+    let is_name = Form::Name.accepts(&Value::from(device.as_str()));
+    let name = if is_name { device } else { &fallback };
+    let table = json!({"name": name, "device": device, "vfs": vfs});
+    parse_resource(table.to_string().as_bytes()).map_err(Failure::Refused)
+}
+
+impl SetFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let adapter = context.client.sriov_adapter(&self.pf).await?;
+        let changes = settings::table(&self.settings)?;
+        let (client, options) = (&context.client, self.change.options());
+        let outcome = match desired(context, &adapter).await? {
+            None => {
+                let pf = new_pf(&adapter, adapter.vfs_enabled)?;
+                let pf = with_vf(pf, self.index, &changes)?;
+                client.create(&pf, options).await
+            }
+            Some(config) => {
+                let name: Name = config.name.clone();
+                let pf = with_vf(config, self.index, &changes)?;
+                let patch = json!({ "vf": pf.vf });
+                client.patch::<PfConfig>(&name, &patch, options).await
+            }
+        };
+        finish(context, outcome?, self.change).await
+    }
+}
+
+/// The adapter with these keys of one of its VFs; null takes one out.
+fn with_vf(
+    mut pf: PfConfig,
+    index: u16,
+    changes: &Map<String, Value>,
+) -> Result<PfConfig, Failure> {
+    let place = pf.vf.iter().position(|vf| vf.index == index);
+    let before = place.map_or_else(|| VfConfig::new(index), |place| pf.vf[place].clone());
+    let mut table = serde_json::to_value(&before).unwrap_or_default();
+    if let Some(table) = table.as_object_mut() {
+        for (key, value) in changes {
+            table.insert(key.clone(), value.clone());
+        }
+    }
+    let after: VfConfig = serde_json::from_value(table)
+        .map_err(|error| Failure::Usage(format!("the VF cannot be described: {error}")))?;
+    if after.index != index {
+        let text = "a VF's number stays; `vf enable` changes how many there are";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let is_empty = after == VfConfig::new(index);
+    match (place, is_empty) {
+        (Some(place), true) => drop(pf.vf.remove(place)),
+        (Some(place), false) => pf.vf[place] = after,
+        (None, true) => {}
+        (None, false) => pf.vf.push(after),
+    }
+    Ok(pf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(device: Option<&str>) -> SriovAdapter {
+        serde_json::from_value(json!({
+            "address": "0000:01:00.0", "device": device, "support": "Supported",
+            "vfs_supported": 7, "vfs_enabled": 2, "vfs_in_use": 0, "vfs": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn an_adapter_without_a_description_is_given_one_by_its_own_name() {
+        let pf = new_pf(&adapter(Some("eth0")), 4).unwrap();
+        assert_eq!((pf.name.as_str(), pf.device.as_str(), pf.vfs), ("eth0", "eth0", 4));
+        let pf = new_pf(&adapter(None), 0).unwrap();
+        assert_eq!((pf.name.as_str(), pf.device.as_str()), ("0000-01-00.0", "0000:01:00.0"));
+        let mut away = adapter(Some("eth0"));
+        away.netns = Some("blue".to_owned());
+        assert_eq!(new_pf(&away, 0).unwrap().device, "0000:01:00.0");
+    }
+
+    #[test]
+    fn keys_of_one_vf_change_and_others_stay() {
+        let change = |words: &str| {
+            let pairs = words.split(' ').map(|pair| pair.split_once('=').unwrap());
+            pairs
+                .map(|(key, value)| (key.to_owned(), serde_json::from_str(value).unwrap()))
+                .collect()
+        };
+        let pf = new_pf(&adapter(Some("eth0")), 2).unwrap();
+        let pf = with_vf(pf, 1, &change("vlan=20 trust=true")).unwrap();
+        let pf = with_vf(pf, 0, &change("spoof_check=false")).unwrap();
+        let pf = with_vf(pf, 1, &change("vlan=null")).unwrap();
+        assert_eq!((pf.vf[0].index, pf.vf[0].vlan, pf.vf[0].trust), (1, None, Some(true)));
+        let pf = with_vf(pf, 1, &change("trust=null")).unwrap();
+        assert_eq!((pf.vf.len(), pf.vf[0].index), (1, 0));
+        assert!(with_vf(pf, 0, &change("index=1")).is_err());
+    }
+}

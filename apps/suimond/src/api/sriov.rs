@@ -1,0 +1,33 @@
+//! Endpoints of adapters with SR-IOV. What is desired of them is changed under `/1.0/pfs`.
+
+use axum::Json;
+use axum::extract::State;
+use suimon_contract::{ErrorBody, SriovAdapter};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::failure::{Failure, InPath};
+use crate::api::state::ApiState;
+
+/// The endpoints of adapters with SR-IOV.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
+}
+
+/// All network adapters of the host that have SR-IOV, with their virtual functions.
+#[utoipa::path(get, path = "/1.0/sriov", tag = "sriov", operation_id = "list_sriov",
+    responses((status = OK, body = Vec<SriovAdapter>), (status = "5XX", body = ErrorBody)))]
+async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, Failure> {
+    state.ask(|node| node.sriov_adapters()).await.map(Json)
+}
+
+/// One of them, by its PCI address, its network device, or the name of its `[[pf]]`.
+#[utoipa::path(get, path = "/1.0/sriov/{adapter}", tag = "sriov", operation_id = "show_sriov",
+    params(("adapter" = String, Path, description = "PCI address, network device or name")),
+    responses((status = OK, body = SriovAdapter), (status = NOT_FOUND, body = ErrorBody)))]
+async fn show(
+    State(state): State<ApiState>,
+    InPath(adapter): InPath<String>,
+) -> Result<Json<SriovAdapter>, Failure> {
+    state.ask(move |node| node.sriov_adapter(&adapter)).await.map(Json)
+}

@@ -1,0 +1,86 @@
+//! Whether adapters can be made as a change asks: what can be known before any is touched.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, PfConfig};
+use suimon_ports::{PfFacts, SriovSupport};
+use suimon_quantity::PciAddress;
+
+use super::find;
+use super::status::support;
+use super::users::users;
+use crate::checks::error_code;
+use crate::shared::Shared;
+
+impl Shared {
+    /// What stands against the adapters that a change makes otherwise.
+    pub(crate) fn check_pfs(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
+        let is_changed = |pf: &&PfConfig| !from.pfs.contains(pf);
+        if !to.pfs.iter().any(|pf| is_changed(&pf)) {
+            return Vec::new();
+        }
+        let adapters = match self.sriov.host.adapters() {
+            Ok(adapters) => adapters,
+            Err(error) => return vec![ApiError::new(ErrorCode::HostError, error.detail)],
+        };
+        let mut errors = Vec::new();
+        let mut described: BTreeMap<PciAddress, &PfConfig> = BTreeMap::new();
+        for pf in &to.pfs {
+            let found = find(adapters.clone(), pf);
+            let other = found.as_ref().ok().and_then(|facts| described.insert(facts.address, pf));
+            if !is_changed(&pf) && other.is_none_or(|other| !is_changed(&other)) {
+                continue;
+            }
+            let error = match (found, other) {
+                (Err(error), _) => Some((error_code(error.kind), error.field, error.detail)),
+                (Ok(_), Some(other)) => Some((
+                    ErrorCode::Conflict,
+                    "device",
+                    format!("pf/{} describes this adapter already; keep one of them", other.name),
+                )),
+                (Ok(facts), None) => check_pf(to, pf, &facts),
+            };
+            errors.extend(error.map(|(code, field, text)| {
+                ApiError::new(code, text).about(format!("pf/{}", pf.name)).field(field)
+            }));
+        }
+        errors
+    }
+}
+
+fn check_pf(
+    to: &HostConfig,
+    pf: &PfConfig,
+    facts: &PfFacts,
+) -> Option<(ErrorCode, &'static str, String)> {
+    let enabled = facts.vfs.len();
+    if pf.vfs > facts.vfs_max {
+        let text = format!("the adapter can have {} VFs at most; take fewer", facts.vfs_max);
+        return Some((ErrorCode::InvalidValue, "vfs", text));
+    }
+    let cannot =
+        matches!(facts.support, SriovSupport::MissingPfDriver | SriovSupport::NoVfBarSpace);
+    if pf.vfs > 0 && cannot {
+        let support = support(facts.support);
+        let remedy = support.remedy().unwrap_or_default();
+        let text = format!("the adapter cannot make VFs now ({support}): {remedy}");
+        return Some((ErrorCode::Unsupported, "vfs", text));
+    }
+    if usize::from(pf.vfs) != enabled {
+        let users = users(to, facts);
+        if !users.is_empty() {
+            let text = format!(
+                "the adapter has {enabled} VFs, and all of them go when their number changes; \
+                 free those that are used first: {}",
+                users.join("; ")
+            );
+            return Some((ErrorCode::InUse, "vfs", text));
+        }
+    }
+    if !pf.vf.is_empty() && facts.device.is_none() {
+        let text = "the driver of the adapter has made no network device, by which VFs are set \
+                    up; bind it to its maker's driver, or remove what is written of VFs";
+        return Some((ErrorCode::Unsupported, "vf", text.to_owned()));
+    }
+    None
+}

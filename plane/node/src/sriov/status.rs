@@ -1,0 +1,137 @@
+//! What is observed of adapters with SR-IOV.
+
+use suimon_contract::{
+    ApiError, Condition, ErrorCode, Health, HostConfig, Kind, PfConfig, PfStatus, SriovAdapter,
+    SriovSupport, VfStatus,
+};
+use suimon_ports::{self as ports, PfFacts, VfFacts};
+
+use super::setting::{bps, given, link_state_shown};
+use super::steps::disagreement;
+use super::users::user_of;
+use super::{find, is_meant};
+use crate::edit::not_found;
+use crate::shared::Shared;
+
+impl Shared {
+    /// All adapters with SR-IOV.
+    ///
+    /// # Errors
+    /// The host cannot be asked.
+    pub(crate) fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
+        let desired = self.desired();
+        let adapters = self.pf_facts()?;
+        Ok(adapters.iter().map(|facts| adapter(&desired.config, facts)).collect())
+    }
+
+    /// The adapter of this PCI address, network device or `[[pf]]`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
+        let desired = self.desired();
+        let by_name = desired.config.pfs.iter().find(|pf| pf.name.as_str() == name);
+        let device = by_name.map_or(name, |pf| pf.device.as_str());
+        let found = self.pf_facts()?.into_iter().find(|facts| is_meant(facts, device));
+        found.map(|facts| adapter(&desired.config, &facts)).ok_or_else(|| {
+            let text = "there is no adapter with SR-IOV of this address, device or name; \
+                        `suimon vf list` shows those there are";
+            ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
+        })
+    }
+
+    fn pf_facts(&self) -> Result<Vec<PfFacts>, ApiError> {
+        let adapters = self.sriov.host.adapters();
+        adapters.map_err(|error| ApiError::new(ErrorCode::HostError, error.detail))
+    }
+
+    /// All adapters of which something is desired.
+    pub(crate) fn pfs(&self) -> Vec<PfStatus> {
+        let desired = self.desired();
+        if desired.config.pfs.is_empty() {
+            return Vec::new();
+        }
+        let adapters = self.sriov.host.adapters();
+        let of = |pf: &PfConfig| {
+            let found = adapters.as_ref().map_err(Clone::clone);
+            let found = found.and_then(|adapters| find(adapters.clone(), pf));
+            let condition = match &found {
+                Err(error) => failed(error.detail.clone()),
+                Ok(facts) => match disagreement(facts, pf) {
+                    None => Condition { health: Health::Up, reason: None },
+                    Some(found) => failed(self.sriov.failure(&pf.name).unwrap_or(found)),
+                },
+            };
+            let adapter = found.ok().map(|facts| adapter(&desired.config, &facts));
+            PfStatus { config: pf.clone(), condition, adapter }
+        };
+        desired.config.pfs.iter().map(of).collect()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
+        let found = self.pfs().into_iter().find(|pf| pf.config.name.as_str() == name);
+        found.ok_or_else(|| not_found(Kind::Pf, name))
+    }
+}
+
+fn failed(reason: String) -> Condition {
+    Condition { health: Health::Failed, reason: Some(reason) }
+}
+
+fn adapter(config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
+    let support = support(facts.support);
+    let vfs: Vec<_> = facts.vfs.iter().map(|vf| vf_status(config, vf)).collect();
+    let in_use = vfs.iter().filter(|vf| vf.used_by.is_some()).count();
+    let pf = config.pfs.iter().find(|pf| is_meant(facts, &pf.device));
+    SriovAdapter {
+        address: facts.address.to_string(),
+        device: facts.device.clone(),
+        netns: facts.netns.clone(),
+        pf: pf.map(|pf| pf.name.clone()),
+        driver: facts.driver.clone(),
+        support,
+        remedy: support.remedy().map(str::to_owned),
+        vfs_supported: facts.vfs_max,
+        vfs_enabled: u16::try_from(vfs.len()).unwrap_or(u16::MAX),
+        vfs_in_use: u16::try_from(in_use).unwrap_or(u16::MAX),
+        iommu_group: facts.iommu_group,
+        numa_node: facts.numa_node,
+        vfs,
+    }
+}
+
+fn vf_status(config: &HostConfig, vf: &VfFacts) -> VfStatus {
+    let settings = vf.settings.as_ref();
+    VfStatus {
+        index: vf.index,
+        address: vf.address.to_string(),
+        driver: vf.driver.clone(),
+        iommu_group: vf.iommu_group,
+        device: vf.device.clone(),
+        netns: vf.netns.clone(),
+        used_by: user_of(config, vf),
+        mac: settings.and_then(|settings| given(settings.mac)),
+        vlan: settings.and_then(|settings| settings.vlan),
+        spoof_check: settings.and_then(|settings| settings.spoof_check),
+        trust: settings.and_then(|settings| settings.trust),
+        bandwidth_min_bps: settings.and_then(|settings| bps(settings.rate_min_mbps)),
+        bandwidth_max_bps: settings.and_then(|settings| bps(settings.rate_max_mbps)),
+        link_state: settings.and_then(|settings| settings.link_state).map(link_state_shown),
+    }
+}
+
+/// The reason in the API's words.
+pub(super) const fn support(support: ports::SriovSupport) -> SriovSupport {
+    match support {
+        ports::SriovSupport::Supported => SriovSupport::Supported,
+        ports::SriovSupport::MissingPfDriver => SriovSupport::MissingPfDriver,
+        ports::SriovSupport::NoVfBarSpace => SriovSupport::NoVfBarSpace,
+        ports::SriovSupport::NoBusResources => SriovSupport::NoBusResources,
+        ports::SriovSupport::NoIoMmuSupport => SriovSupport::NoIoMmuSupport,
+        ports::SriovSupport::MissingAcs => SriovSupport::MissingAcs,
+    }
+}

@@ -1,0 +1,212 @@
+use suimon_contract::{
+    ErrorCode, Health, HostConfig, OperationState, PfConfig, SriovSupport, VfConfig,
+};
+use suimon_ports::VfLinkState;
+
+use crate::testing::{FakeSriov, Harness, MemoryStore, host, name, wait_until};
+use crate::{ChangeOptions, Edit, ResourceEdit};
+
+const TWO_VFS: &str = r#"
+    [[pf]]
+    name = "wan"
+    device = "wan0"
+    vfs = 2
+    [[pf.vf]]
+    index = 1
+    mac = "52:54:00:00:00:01"
+    vlan = 20
+    spoof_check = false
+    trust = true
+    bandwidth_max_bps = 100000000
+    link_state = "enable"
+"#;
+
+fn harness(sriov: &FakeSriov) -> Harness {
+    Harness::with_sriov(MemoryStore::default(), sriov.clone())
+}
+
+fn refusal(harness: &Harness, config: &HostConfig) -> (ErrorCode, String, String) {
+    let edit = Edit::Apply(Box::new(config.clone()));
+    let errors = harness.node.preview(&edit, ChangeOptions::default()).unwrap_err();
+    let submitted = harness.node.submit(edit).unwrap_err();
+    assert_eq!(errors, submitted);
+    let error = &errors[0];
+    assert_eq!(error.resource.as_deref(), Some("pf/wan"), "{errors:?}");
+    (error.code, error.field.clone().unwrap_or_default(), error.message.clone())
+}
+
+#[test]
+fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
+    let sriov = FakeSriov::with_adapters(2);
+    let harness = harness(&sriov);
+    harness.apply_well(&host(TWO_VFS));
+    let settings = sriov.facts(0).vfs[1].settings.clone().unwrap();
+    assert_eq!(settings.mac.to_string(), "52:54:00:00:00:01");
+    assert_eq!(settings.vlan.unwrap().get(), 20);
+    assert_eq!((settings.spoof_check, settings.trust), (Some(false), Some(true)));
+    assert_eq!(settings.rate_max_mbps, 100);
+    assert_eq!(settings.link_state, Some(VfLinkState::Enable));
+    let status = harness.node.pf("wan").unwrap();
+    assert_eq!(status.condition.health, Health::Up);
+    let adapter = status.adapter.unwrap();
+    assert_eq!((adapter.vfs_supported, adapter.vfs_enabled, adapter.vfs_in_use), (7, 2, 0));
+    assert_eq!(adapter.vfs[1].bandwidth_max_bps, Some(100_000_000));
+    assert_eq!(adapter.support, SriovSupport::Supported);
+    for by in ["wan0", "0000:01:00.0", "wan"] {
+        assert_eq!(harness.node.sriov_adapter(by).unwrap(), adapter, "{by}");
+    }
+    assert_eq!(harness.node.sriov_adapters().unwrap().len(), 2);
+    assert_eq!(harness.node.sriov_adapter("eth9").unwrap_err().code, ErrorCode::NotFound);
+    let [enabled, set] = [9006, 9007].map(|id| harness.events(id));
+    assert_eq!((enabled[0].fields["from"].as_str(), enabled[0].fields["to"].as_str()), ("0", "2"));
+    assert_eq!(set[0].fields["vlan"], "20");
+    assert_eq!(set[0].fields["vf"], "1");
+    // The same again tells the adapter nothing.
+    sriov.told();
+    let mut config = host(TWO_VFS);
+    config.pfs[0].vf.push(VfConfig::new(0));
+    harness.apply_well(&config);
+    assert_eq!(sriov.told(), Vec::<String>::new());
+}
+
+#[test]
+fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default() {
+    let sriov = FakeSriov::with_adapters(1);
+    let harness = harness(&sriov);
+    harness.apply_well(&host(TWO_VFS));
+    sriov.told();
+    harness.apply_well(&host(&TWO_VFS.replace("vlan = 20", "vlan = 30")));
+    assert_eq!(sriov.told(), ["0000:01:00.0 vf 1 vlan"]);
+    harness.apply_well(&host(&TWO_VFS.replace("vlan = 20", "").replace("trust = true", "")));
+    assert_eq!(sriov.told(), ["0000:01:00.0 vf 1 vlan", "0000:01:00.0 vf 1 trust"]);
+    let settings = sriov.facts(0).vfs[1].settings.clone().unwrap();
+    assert_eq!((settings.vlan, settings.trust), (None, Some(false)));
+    // Nothing is desired any more: everything stays.
+    let before = sriov.facts(0);
+    harness.apply_well(&HostConfig::default());
+    assert_eq!(sriov.facts(0), before);
+    assert_eq!(harness.events(9003).len(), 1);
+}
+
+#[test]
+fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
+    let sriov = FakeSriov::with_adapters(1);
+    let harness = harness(&sriov);
+    harness.apply_well(&host(TWO_VFS));
+    let other = host(&TWO_VFS.replace("vfs = 2", "vfs = 3"));
+    let used = |change: fn(&mut suimon_ports::VfFacts), part: &str| {
+        sriov.change(0, |adapter| change(&mut adapter.vfs[0]));
+        let (code, field, text) = refusal(&harness, &other);
+        assert_eq!((code, field.as_str()), (ErrorCode::InUse, "vfs"));
+        assert!(text.contains("VF 0: ") && text.contains(part), "{text}");
+        let adapter = harness.node.sriov_adapter("wan").unwrap();
+        assert_eq!(adapter.vfs_in_use, 1);
+        assert!(adapter.vfs[0].used_by.as_ref().unwrap().contains(part));
+    };
+    used(|vf| vf.is_up = true, "vf0 is up");
+    used(|vf| vf.netns = Some("blue".to_owned()), "namespace blue has its device vf0");
+    used(|vf| (vf.netns, vf.device) = (None, None), "driver igbvf has it");
+    used(|vf| vf.driver = Some("vfio-pci".to_owned()), "for a VM");
+    sriov.change(0, |adapter| adapter.vfs[0].driver = None);
+    harness.apply_well(&other);
+    assert_eq!(sriov.facts(0).vfs.len(), 3);
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_touched() {
+    let sriov = FakeSriov::with_adapters(2);
+    let harness = harness(&sriov);
+    let refused = |from: &str, to: &str, code, field: &str, part: &str| {
+        let (found, at, text) = refusal(&harness, &host(&TWO_VFS.replacen(from, to, 1)));
+        assert_eq!((found, at.as_str()), (code, field), "{text}");
+        assert!(text.contains(part), "{text}");
+    };
+    refused("\"wan0\"", "\"eth7\"", ErrorCode::DeviceMissing, "device", "wan0 (0000:01:00.0)");
+    refused("vfs = 2", "vfs = 8", ErrorCode::InvalidValue, "vfs", "7 VFs at most");
+    sriov.change(0, |adapter| adapter.support = suimon_ports::SriovSupport::MissingPfDriver);
+    refused("", "", ErrorCode::Unsupported, "vfs", "MissingPfDriver");
+    sriov.change(0, |adapter| {
+        adapter.support = suimon_ports::SriovSupport::NoIoMmuSupport;
+        adapter.device = None;
+    });
+    refused("\"wan0\"", "\"0000:01:00.0\"", ErrorCode::Unsupported, "vf", "network device");
+    sriov.change(0, |adapter| adapter.device = Some("wan0".to_owned()));
+    let again = TWO_VFS.replace("\"wan\"", "\"lan\"").replace("\"wan0\"", "\"0000:01:00.0\"");
+    let (code, field, text) = refusal(&harness, &host(&format!("{again}{TWO_VFS}")));
+    assert_eq!((code, field.as_str()), (ErrorCode::Conflict, "device"));
+    assert!(text.contains("pf/lan"), "{text}");
+    assert_eq!(sriov.told(), Vec::<String>::new());
+}
+
+#[test]
+fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
+    let sriov = FakeSriov::with_adapters(2);
+    let harness = harness(&sriov);
+    sriov.cannot(Some("link_state"));
+    let operation = harness.apply(&host(TWO_VFS));
+    assert_eq!(operation.state, OperationState::Failed);
+    let error = operation.error.unwrap();
+    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::Unsupported, Some("link_state")));
+    assert_eq!(sriov.facts(0).vfs, []);
+    assert!(harness.node.pfs().is_empty());
+
+    let without = TWO_VFS.replace("link_state = \"enable\"", "");
+    harness.apply_well(&host(&without));
+    let before = sriov.facts(0);
+    let other = TWO_VFS.replace("vlan = 20", "vlan = 30").replace("trust = true", "");
+    assert_eq!(harness.apply(&host(&other)).state, OperationState::Failed);
+    assert_eq!(sriov.facts(0), before);
+}
+
+#[test]
+fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
+    let sriov = FakeSriov::with_adapters(1);
+    let harness = harness(&sriov);
+    harness.apply_well(&host(TWO_VFS));
+    sriov.change(0, |adapter| {
+        adapter.vfs[1].settings.as_mut().unwrap().vlan = None;
+        adapter.vfs[0].settings.as_mut().unwrap().trust = Some(true);
+    });
+    assert_eq!(harness.node.pf("wan").unwrap().condition.health, Health::Failed);
+    wait_until("it is as desired", || {
+        harness.node.pf("wan").unwrap().condition.health == Health::Up
+    });
+    // What is not written is whose it is.
+    assert_eq!(sriov.facts(0).vfs[0].settings.as_ref().unwrap().trust, Some(true));
+    // The adapter was reset while a VM has what is left.
+    sriov.change(0, |adapter| {
+        adapter.vfs.truncate(1);
+        adapter.vfs[0].driver = Some("vfio-pci".to_owned());
+    });
+    wait_until("the failure is told", || !harness.events(9004).is_empty());
+    let status = harness.node.pf("wan").unwrap();
+    assert_eq!(status.condition.health, Health::Failed);
+    assert!(status.condition.reason.unwrap().contains("for a VM"));
+    sriov.change(0, |adapter| adapter.vfs[0].driver = None);
+    wait_until("it recovered", || !harness.events(9005).is_empty());
+    assert_eq!(sriov.facts(0).vfs.len(), 2);
+    assert_eq!(harness.events(9004).len(), 1);
+}
+
+#[test]
+fn a_new_daemon_makes_adapters_as_they_were_desired() {
+    let sriov = FakeSriov::with_adapters(1);
+    let harness = harness(&sriov);
+    harness.apply_well(&host(TWO_VFS));
+    let before = sriov.facts(0);
+    let (store, _) = harness.kill();
+    // The machine was started anew.
+    sriov.change(0, |adapter| adapter.vfs.clear());
+    let again = Harness::with_sriov(store, sriov.clone());
+    assert_eq!(sriov.facts(0), before);
+    assert_eq!(again.node.pf("wan").unwrap().condition.health, Health::Up);
+    let (store, _) = again.kill();
+    sriov.told();
+    let third = Harness::with_sriov(store, sriov.clone());
+    assert_eq!(sriov.told(), Vec::<String>::new());
+    // Its number by itself.
+    let patch = br#"{"vfs":0,"vf":null}"#.to_vec();
+    let edit = Edit::Pf(ResourceEdit::<PfConfig>::Patch(name("wan"), patch));
+    assert_eq!(third.change(edit).state, OperationState::Succeeded);
+    assert_eq!(sriov.facts(0).vfs, []);
+}

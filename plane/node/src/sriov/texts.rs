@@ -1,0 +1,39 @@
+//! The events of adapters with SR-IOV.
+
+use suimon_contract::{EventKind, PfConfig};
+use suimon_ports::{PfFacts, VfChange};
+
+use super::label;
+use super::setting::words;
+use crate::events::Draft;
+
+fn subject(pf: &PfConfig) -> String {
+    format!("pf/{}", pf.name)
+}
+
+pub(super) fn enabled(pf: &PfConfig, facts: &PfFacts, from: usize, to: usize) -> Draft {
+    let text = format!("{} has {to} VFs now; it had {from}.", label(facts));
+    Draft::new(EventKind::VfsEnabled, subject(pf), text)
+        .with("address", facts.address)
+        .with("from", from)
+        .with("to", to)
+}
+
+pub(super) fn set(pf: &PfConfig, facts: &PfFacts, index: u16, change: &VfChange) -> Draft {
+    let words = words(change);
+    let listed: Vec<_> = words.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let text = format!("VF {index} of {} was set up: {}.", label(facts), listed.join(", "));
+    let draft = Draft::new(EventKind::VfSet, subject(pf), text)
+        .with("address", facts.address)
+        .with("vf", index);
+    words.into_iter().fold(draft, |draft, (key, value)| draft.with(key, value))
+}
+
+pub(super) fn failed(pf: &PfConfig, reason: &str) -> Draft {
+    let text = format!("The adapter is not as desired and is tried again: {reason}");
+    Draft::new(EventKind::PfFailed, subject(pf), text).with("reason", reason)
+}
+
+pub(super) fn recovered(pf: &PfConfig) -> Draft {
+    Draft::new(EventKind::PfRecovered, subject(pf), "The adapter is as desired again.")
+}

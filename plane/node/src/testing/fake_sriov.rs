@@ -1,0 +1,139 @@
+//! Adapters without hardware: they do what they are told, or what a test says.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use suimon_frame::MacAddr;
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState,
+    VfSettings,
+};
+use suimon_quantity::PciAddress;
+
+/// Adapters. Clones are of the same; they outlive daemons.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FakeSriov(Arc<Mutex<World>>);
+
+#[derive(Debug, Default)]
+struct World {
+    adapters: Vec<PfFacts>,
+    /// A setting that the driver cannot do, by its key.
+    cannot: Option<&'static str>,
+    told: Vec<String>,
+}
+
+impl FakeSriov {
+    /// Adapters `wan0`, `wan1`, … at buses 1, 2, …
+    pub(crate) fn with_adapters(number: u8) -> Self {
+        let adapter = |at: u8| PfFacts {
+            address: PciAddress { domain: 0, bus: at + 1, device: 0, function: 0 },
+            device: Some(format!("wan{at}")),
+            netns: None,
+            driver: Some("igb".to_owned()),
+            vfs_max: 7,
+            iommu_group: Some(u32::from(at)),
+            numa_node: None,
+            support: SriovSupport::Supported,
+            vfs: Vec::new(),
+        };
+        let fake = Self::default();
+        fake.world().adapters = (0..number).map(adapter).collect();
+        fake
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+
+    /// Changes an adapter behind the daemon's back.
+    pub(crate) fn change(&self, at: usize, change: impl FnOnce(&mut PfFacts)) {
+        change(&mut self.world().adapters[at]);
+    }
+
+    pub(crate) fn facts(&self, at: usize) -> PfFacts {
+        self.world().adapters[at].clone()
+    }
+
+    /// The driver refuses changes of this key, or none.
+    pub(crate) fn cannot(&self, key: Option<&'static str>) {
+        self.world().cannot = key;
+    }
+
+    /// What was told since this was asked last.
+    pub(crate) fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.world().told)
+    }
+}
+
+fn refused(field: &'static str) -> DeviceError {
+    let detail = format!("the driver cannot do {field}");
+    DeviceError { kind: DeviceErrorKind::Unsupported, field, detail }
+}
+
+fn new_vf(pf: PciAddress, index: u16) -> VfFacts {
+    let device = 16 + u8::try_from(index).unwrap();
+    VfFacts {
+        index,
+        address: PciAddress { device, ..pf },
+        driver: Some("igbvf".to_owned()),
+        iommu_group: Some(100 + u32::from(index)),
+        device: Some(format!("vf{index}")),
+        netns: None,
+        is_up: false,
+        settings: Some(VfSettings {
+            mac: MacAddr::default(),
+            vlan: None,
+            spoof_check: Some(true),
+            trust: Some(false),
+            rate_min_mbps: 0,
+            rate_max_mbps: 0,
+            link_state: Some(VfLinkState::Auto),
+        }),
+    }
+}
+
+impl SriovHost for FakeSriov {
+    fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError> {
+        Ok(self.world().adapters.clone())
+    }
+
+    fn set_vf_count(&self, pf: PciAddress, count: u16) -> Result<(), DeviceError> {
+        let mut world = self.world();
+        let adapter = world.adapters.iter_mut().find(|adapter| adapter.address == pf).unwrap();
+        if adapter.vfs.len() == usize::from(count) {
+            return Ok(());
+        }
+        adapter.vfs = (0..count).map(|index| new_vf(pf, index)).collect();
+        world.told.push(format!("{pf} {count}"));
+        Ok(())
+    }
+
+    fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError> {
+        let mut world = self.world();
+        let cannot = world.cannot;
+        let keys = [
+            ("mac", change.mac.is_some()),
+            ("vlan", change.vlan.is_some()),
+            ("spoof_check", change.spoof_check.is_some()),
+            ("trust", change.trust.is_some()),
+            ("bandwidth_max_bps", change.rates_mbps.is_some()),
+            ("link_state", change.link_state.is_some()),
+        ];
+        for (key, _) in keys.into_iter().filter(|(_, is_told)| *is_told) {
+            if cannot == Some(key) {
+                return Err(refused(key));
+            }
+            let adapter = world.adapters.iter_mut().find(|adapter| adapter.address == pf).unwrap();
+            let is = adapter.vfs[usize::from(index)].settings.as_mut().unwrap();
+            match key {
+                "mac" => is.mac = change.mac.unwrap(),
+                "vlan" => is.vlan = change.vlan.unwrap(),
+                "spoof_check" => is.spoof_check = change.spoof_check,
+                "trust" => is.trust = change.trust,
+                "link_state" => is.link_state = change.link_state,
+                _ => (is.rate_min_mbps, is.rate_max_mbps) = change.rates_mbps.unwrap(),
+            }
+            world.told.push(format!("{pf} vf {index} {key}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Which NIC gets which VF.
+
+use core::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use suimon_quantity::{PortId, Time};
+
+use crate::action::{Action, Why};
+use crate::failover::Failover;
+use crate::state::{Adapter, Nic, Stage};
+use crate::{AdapterId, VfId};
+
+impl Failover {
+    /// Gives free VFs to the NICs whose turn it is, and tells those that get none.
+    pub(crate) fn assign(&mut self) {
+        let now = self.now;
+        let ready = self.nics.iter().filter(|(_, nic)| nic.wants() && nic.held_until <= now);
+        let mut turns: Vec<(Reverse<u8>, PortId)> =
+            ready.map(|(id, nic)| (Reverse(nic.iov_weight), *id)).collect();
+        turns.sort_unstable();
+        let mut given = self.given_by_adapter();
+        for (_, id) in turns {
+            let free = self.nics.get(&id).and_then(|nic| self.choose(nic, &given));
+            let Some(nic) = self.nics.get_mut(&id) else { continue };
+            if let Some(vf) = free {
+                nic.stage = Stage::Offered { vf, until: now + self.spec.ready_limit };
+                nic.is_told = false;
+                *given.entry(vf.adapter).or_default() += 1;
+                if let Some(state) = self.vfs.get_mut(&vf) {
+                    state.owner = Some(id);
+                }
+                self.actions.push_back(Action::GiveVf { nic: id, vf, why: Why::Turn });
+            } else if !nic.is_told {
+                nic.is_told = true;
+                self.actions.push_back(Action::StaySynthetic { nic: id, why: Why::NoVfFree });
+            }
+        }
+    }
+
+    /// The VF that a NIC would be given now.
+    fn choose(&self, nic: &Nic, given: &BTreeMap<AdapterId, usize>) -> Option<VfId> {
+        let free = nic.adapters.iter().enumerate().flat_map(|(place, adapter)| {
+            let first = VfId { adapter: *adapter, index: 0 };
+            let last = VfId { adapter: *adapter, index: u16::MAX };
+            let is_free = |vf: &VfId| self.is_free(*vf);
+            let vf = self.vfs.range(first..=last).map(|(vf, _)| *vf).find(is_free);
+            let load = given.get(adapter).copied().unwrap_or_default();
+            vf.map(|vf| (load, place, vf))
+        });
+        free.min().map(|(_, _, vf)| vf)
+    }
+
+    fn is_free(&self, vf: VfId) -> bool {
+        self.adapter(vf.adapter).works()
+            && self.vfs.get(&vf).is_some_and(|state| {
+                state.is_there && state.owner.is_none() && state.held_until <= self.now
+            })
+    }
+
+    fn given_by_adapter(&self) -> BTreeMap<AdapterId, usize> {
+        let mut given = BTreeMap::new();
+        for (vf, _) in self.vfs.iter().filter(|(_, state)| state.owner.is_some()) {
+            *given.entry(vf.adapter).or_default() += 1;
+        }
+        given
+    }
+
+    pub(crate) fn adapter(&self, adapter: AdapterId) -> Adapter {
+        self.adapters.get(&adapter).copied().unwrap_or_default()
+    }
+
+    /// When something that waits is to be looked at again.
+    pub(crate) fn earliest(&self) -> Option<Time> {
+        let wanting = || self.nics.values().filter(|nic| nic.wants());
+        let nics = wanting().map(|nic| nic.held_until);
+        let offers = self.nics.values().filter_map(|nic| match nic.stage {
+            Stage::Offered { until, .. } => Some(until),
+            _ => None,
+        });
+        // Held VFs matter only to somebody who waits for one.
+        let vfs = self.vfs.values().filter(|vf| vf.is_there && vf.owner.is_none());
+        let vfs = vfs.map(|vf| vf.held_until).filter(|_| wanting().next().is_some());
+        let times = nics.chain(vfs).filter(|time| *time > self.now);
+        times.chain(offers).min()
+    }
+}

@@ -1,0 +1,221 @@
+//! The state machine.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use suimon_quantity::{PortId, Time};
+
+use crate::action::{Action, Why};
+use crate::event::Event;
+use crate::state::{Adapter, Nic, Path, Stage, Vf};
+use crate::{AdapterId, VfId};
+
+/// How patient it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailoverSpec {
+    /// For how long what failed is left alone.
+    pub hold_down: Duration,
+    /// How long a guest is given to take a VF.
+    pub ready_limit: Duration,
+}
+
+impl Default for FailoverSpec {
+    /// A guest's driver needs some seconds for a new VF; an adapter's reset less than that.
+    fn default() -> Self {
+        Self { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) }
+    }
+}
+
+/// See the crate.
+#[derive(Clone, Debug)]
+pub struct Failover {
+    pub(crate) spec: FailoverSpec,
+    pub(crate) now: Time,
+    pub(crate) nics: BTreeMap<PortId, Nic>,
+    pub(crate) vfs: BTreeMap<VfId, Vf>,
+    pub(crate) adapters: BTreeMap<AdapterId, Adapter>,
+    pub(crate) actions: VecDeque<Action>,
+}
+
+impl Failover {
+    /// Knows nothing yet.
+    pub fn new(spec: FailoverSpec) -> Self {
+        Self {
+            spec,
+            now: Time::ZERO,
+            nics: BTreeMap::new(),
+            vfs: BTreeMap::new(),
+            adapters: BTreeMap::new(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Time, event: &Event) {
+        self.now = self.now.max(now);
+        match event {
+            Event::NicSet { nic, iov_weight, adapters } => {
+                self.set_nic(*nic, *iov_weight, adapters);
+            }
+            Event::NicRemoved { nic } => {
+                self.leave(*nic, Why::NicRemoved);
+                self.nics.remove(nic);
+            }
+            Event::VfFound { vf } => self.vfs.entry(*vf).or_default().is_there = true,
+            Event::VfLost { vf } => self.lose(*vf),
+            Event::ResetBegan { adapter } => {
+                self.adapters.entry(*adapter).or_default().is_resetting = true;
+                self.leave_adapter(*adapter, Why::Reset);
+            }
+            Event::ResetEnded { adapter } => {
+                self.adapters.entry(*adapter).or_default().is_resetting = false;
+                self.hold_adapter(*adapter);
+            }
+            Event::DriverUnbound { adapter } => {
+                self.adapters.entry(*adapter).or_default().is_unbound = true;
+                self.leave_adapter(*adapter, Why::DriverUnbound);
+            }
+            Event::DriverBound { adapter } => {
+                self.adapters.entry(*adapter).or_default().is_unbound = false;
+                self.hold_adapter(*adapter);
+            }
+            Event::MigrationBegan { nic } => {
+                if let Some(state) = self.nics.get_mut(nic) {
+                    state.is_migrating = true;
+                }
+                self.leave(*nic, Why::Migration);
+            }
+            Event::MigrationEnded { nic } => {
+                if let Some(state) = self.nics.get_mut(nic) {
+                    state.is_migrating = false;
+                }
+            }
+            Event::VfPathReady { nic, vf } => self.use_vf(*nic, *vf),
+            Event::VfPathFailed { nic, vf } => {
+                if self.nics.get(nic).and_then(Nic::given) == Some(*vf) {
+                    self.leave(*nic, Why::PathFailed);
+                }
+            }
+            Event::VfReleased { vf } => self.release(*vf),
+        }
+        self.assign();
+    }
+
+    /// The time of [`Failover::next_deadline`] has come.
+    pub fn handle_deadline(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        let late = self.nics.iter().filter(
+            |(_, nic)| matches!(nic.stage, Stage::Offered { until, .. } if until <= self.now),
+        );
+        let late: Vec<PortId> = late.map(|(id, _)| *id).collect();
+        for nic in late {
+            self.leave(nic, Why::NotReadyInTime);
+        }
+        self.assign();
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Failover::handle_deadline`] is to be called, unless an event comes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.earliest()
+    }
+
+    /// The path that a NIC's frames take; `None` if there is no such NIC.
+    pub fn path(&self, nic: PortId) -> Option<Path> {
+        self.nics.get(&nic).map(Nic::path)
+    }
+
+    fn set_nic(&mut self, id: PortId, iov_weight: u8, adapters: &[AdapterId]) {
+        let nic = self.nics.entry(id).or_insert_with(|| Nic {
+            iov_weight,
+            adapters: Vec::new(),
+            is_migrating: false,
+            held_until: Time::ZERO,
+            stage: Stage::Synthetic,
+            is_told: false,
+        });
+        nic.iov_weight = iov_weight;
+        nic.adapters = adapters.to_vec();
+        nic.is_told &= iov_weight > 0;
+        let Some(vf) = nic.given() else { return };
+        if iov_weight == 0 {
+            self.leave(id, Why::WeightZero);
+        } else if !adapters.contains(&vf.adapter) {
+            self.leave(id, Why::OtherAdapters);
+        }
+    }
+
+    /// Has a NIC leave the VF that it was given, if it was given one.
+    fn leave(&mut self, id: PortId, why: Why) {
+        let held_until = self.now + self.spec.hold_down;
+        let Some(nic) = self.nics.get_mut(&id) else { return };
+        let Some(vf) = nic.given() else { return };
+        if nic.path() != Path::Synthetic {
+            self.actions.push_back(Action::UseSynthetic { nic: id, why });
+        }
+        self.actions.push_back(Action::TakeVf { nic: id, vf, why });
+        nic.stage = Stage::Leaving { vf };
+        if why.is_failure() {
+            nic.held_until = held_until;
+            self.hold(vf);
+        }
+    }
+
+    fn hold(&mut self, vf: VfId) {
+        let held_until = self.now + self.spec.hold_down;
+        if let Some(state) = self.vfs.get_mut(&vf) {
+            state.held_until = held_until;
+        }
+    }
+
+    fn lose(&mut self, vf: VfId) {
+        let Some(state) = self.vfs.get_mut(&vf) else { return };
+        state.is_there = false;
+        if let Some(owner) = state.owner {
+            if self.nics.get(&owner).and_then(Nic::given) == Some(vf) {
+                self.leave(owner, Why::VfLost);
+            }
+        }
+        self.hold(vf);
+    }
+
+    fn leave_adapter(&mut self, adapter: AdapterId, why: Why) {
+        let is_of = |nic: &Nic| nic.given().is_some_and(|vf| vf.adapter == adapter);
+        let of: Vec<PortId> =
+            self.nics.iter().filter(|(_, nic)| is_of(nic)).map(|(id, _)| *id).collect();
+        for nic in of {
+            self.leave(nic, why);
+        }
+    }
+
+    fn hold_adapter(&mut self, adapter: AdapterId) {
+        let of: Vec<VfId> = self.vfs.keys().filter(|vf| vf.adapter == adapter).copied().collect();
+        for vf in of {
+            self.hold(vf);
+        }
+    }
+
+    fn use_vf(&mut self, id: PortId, vf: VfId) {
+        let Some(nic) = self.nics.get_mut(&id) else { return };
+        if matches!(nic.stage, Stage::Offered { vf: offered, .. } if offered == vf) {
+            nic.stage = Stage::OnVf { vf };
+            self.actions.push_back(Action::UseVf { nic: id, vf, why: Why::Ready });
+        }
+    }
+
+    fn release(&mut self, vf: VfId) {
+        let Some(state) = self.vfs.get_mut(&vf) else { return };
+        let Some(owner) = state.owner else { return };
+        match self.nics.get_mut(&owner) {
+            Some(nic) if nic.stage == (Stage::Leaving { vf }) => nic.stage = Stage::Synthetic,
+            // It has not been told to leave it: somebody is mistaken.
+            Some(nic) if nic.given() == Some(vf) => return,
+            _ => {}
+        }
+        state.owner = None;
+    }
+}

@@ -1,0 +1,154 @@
+//! What happens in the cases that people ask about.
+
+use std::time::Duration;
+
+use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId, Why};
+use suimon_quantity::{PortId, Time};
+
+const WEB: PortId = PortId(1);
+const DB: PortId = PortId(2);
+const WAN: AdapterId = AdapterId(0);
+const VF: VfId = VfId { adapter: WAN, index: 0 };
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+fn actions(failover: &mut Failover) -> Vec<Action> {
+    std::iter::from_fn(|| failover.poll_action()).collect()
+}
+
+fn set(nic: PortId, iov_weight: u8) -> Event {
+    Event::NicSet { nic, iov_weight, adapters: vec![WAN] }
+}
+
+/// `web` on its VF, at 1 s.
+fn on_vf() -> Failover {
+    let mut failover = Failover::new(FailoverSpec::default());
+    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &set(WEB, 50));
+    let offered = actions(&mut failover);
+    assert_eq!(offered, [Action::GiveVf { nic: WEB, vf: VF, why: Why::Turn }]);
+    assert_eq!(failover.path(WEB), Some(Path::Synthetic), "until the guest has it");
+    failover.handle(at(1), &Event::VfPathReady { nic: WEB, vf: VF });
+    assert_eq!(actions(&mut failover), [Action::UseVf { nic: WEB, vf: VF, why: Why::Ready }]);
+    assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
+    failover
+}
+
+fn left(nic: PortId, why: Why) -> [Action; 2] {
+    [Action::UseSynthetic { nic, why }, Action::TakeVf { nic, vf: VF, why }]
+}
+
+#[test]
+fn a_failure_falls_back_at_once_and_the_way_back_is_held_down() {
+    for (event, end, why) in [
+        (Event::VfLost { vf: VF }, Event::VfFound { vf: VF }, Why::VfLost),
+        (Event::ResetBegan { adapter: WAN }, Event::ResetEnded { adapter: WAN }, Why::Reset),
+        (
+            Event::DriverUnbound { adapter: WAN },
+            Event::DriverBound { adapter: WAN },
+            Why::DriverUnbound,
+        ),
+    ] {
+        let mut failover = on_vf();
+        failover.handle(at(100), &event);
+        assert_eq!(actions(&mut failover), left(WEB, why));
+        assert_eq!(failover.path(WEB), Some(Path::Synthetic));
+        failover.handle(at(101), &Event::VfReleased { vf: VF });
+        failover.handle(at(102), &end);
+        let back = failover.next_deadline().unwrap();
+        assert!(back >= at(110), "{back}");
+        let mut now = back;
+        while failover.path(WEB) == Some(Path::Synthetic) {
+            failover.handle_deadline(now);
+            match actions(&mut failover).as_slice() {
+                [] | [Action::StaySynthetic { .. }] => now = failover.next_deadline().unwrap(),
+                [Action::GiveVf { vf, .. }] => {
+                    failover.handle(now, &Event::VfPathReady { nic: WEB, vf: *vf });
+                }
+                other => panic!("{other:?}"),
+            }
+            assert!(now <= at(112), "{why:?}");
+        }
+    }
+}
+
+#[test]
+fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
+    let mut failover = on_vf();
+    failover.handle(at(10), &Event::MigrationBegan { nic: WEB });
+    assert_eq!(actions(&mut failover), left(WEB, Why::Migration));
+    failover.handle(at(11), &Event::VfReleased { vf: VF });
+    assert_eq!(actions(&mut failover), [], "not while it is being moved");
+    failover.handle(at(12), &Event::MigrationEnded { nic: WEB });
+    let expected = [Action::GiveVf { nic: WEB, vf: VF, why: Why::Turn }];
+    assert_eq!(actions(&mut failover), expected);
+}
+
+#[test]
+fn who_has_a_vf_keeps_it_and_who_gets_none_is_told_once() {
+    let mut failover = on_vf();
+    failover.handle(at(2), &set(DB, 100));
+    let told = [Action::StaySynthetic { nic: DB, why: Why::NoVfFree }];
+    assert_eq!(actions(&mut failover), told);
+    failover.handle(at(3), &set(DB, 90));
+    assert_eq!(actions(&mut failover), []);
+    failover.handle(at(4), &set(WEB, 0));
+    assert_eq!(actions(&mut failover), left(WEB, Why::WeightZero));
+    failover.handle(at(5), &Event::VfReleased { vf: VF });
+    assert_eq!(actions(&mut failover), [Action::GiveVf { nic: DB, vf: VF, why: Why::Turn }]);
+}
+
+#[test]
+fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
+    let mut failover = Failover::new(FailoverSpec::default());
+    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &set(WEB, 50));
+    failover.handle(at(0), &set(DB, 10));
+    actions(&mut failover);
+    assert_eq!(failover.next_deadline(), Some(at(60)));
+    failover.handle_deadline(at(60));
+    let why = Why::NotReadyInTime;
+    assert_eq!(actions(&mut failover), [Action::TakeVf { nic: WEB, vf: VF, why }]);
+    // Too late: it is being taken away.
+    failover.handle(at(61), &Event::VfPathReady { nic: WEB, vf: VF });
+    failover.handle(at(61), &Event::VfReleased { vf: VF });
+    assert_eq!(actions(&mut failover), []);
+    failover.handle_deadline(failover.next_deadline().unwrap());
+    let expected = [Action::GiveVf { nic: WEB, vf: VF, why: Why::Turn }];
+    assert_eq!(actions(&mut failover), expected, "it is heavier");
+}
+
+#[test]
+fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
+    let mut failover = Failover::new(FailoverSpec::default());
+    for (adapter, index) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let vf = VfId { adapter: AdapterId(adapter), index };
+        failover.handle(at(0), &Event::VfFound { vf });
+    }
+    let mut given = Vec::new();
+    for nic in 0..4 {
+        let adapters = vec![AdapterId(1), AdapterId(0)];
+        failover.handle(at(0), &Event::NicSet { nic: PortId(nic), iov_weight: 1, adapters });
+        given.extend(actions(&mut failover).into_iter().filter_map(|action| match action {
+            Action::GiveVf { vf, .. } => Some((vf.adapter.0, vf.index)),
+            _ => None,
+        }));
+    }
+    assert_eq!(given, [(1, 0), (0, 0), (1, 1), (0, 1)]);
+}
+
+#[test]
+fn actions_say_why_in_words() {
+    let mut failover = on_vf();
+    failover.handle(at(2), &Event::ResetBegan { adapter: WAN });
+    let words: Vec<String> = actions(&mut failover).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "frames take the switch: the adapter resets itself",
+            "VF 0 of adapter 0 is unplugged: the adapter resets itself",
+        ]
+    );
+}

@@ -1,0 +1,260 @@
+//! What holds whatever happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId, Why};
+use suimon_quantity::{PortId, Time};
+
+const SPEC: FailoverSpec =
+    FailoverSpec { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) };
+
+/// What the world does after some milliseconds.
+#[derive(Clone, Debug)]
+enum Step {
+    Event(Event),
+    /// The guest takes what it was offered, if it was.
+    TakeOffer(PortId),
+    /// What is being unplugged is free.
+    Unplug(VfId),
+    Deadline,
+}
+
+fn nic() -> impl Strategy<Value = PortId> {
+    (0_u32..4).prop_map(PortId)
+}
+
+fn adapter() -> impl Strategy<Value = AdapterId> {
+    (0_u32..2).prop_map(AdapterId)
+}
+
+fn vf() -> impl Strategy<Value = VfId> {
+    (adapter(), 0_u16..2).prop_map(|(adapter, index)| VfId { adapter, index })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let adapters = prop::collection::btree_set(adapter(), 0..3);
+    let set = (nic(), prop_oneof![Just(0_u8), 1_u8..4], adapters).prop_map(
+        |(nic, iov_weight, adapters)| Event::NicSet {
+            nic,
+            iov_weight,
+            adapters: adapters.into_iter().collect(),
+        },
+    );
+    prop_oneof![
+        4 => set,
+        1 => nic().prop_map(|nic| Event::NicRemoved { nic }),
+        4 => vf().prop_map(|vf| Event::VfFound { vf }),
+        2 => vf().prop_map(|vf| Event::VfLost { vf }),
+        1 => adapter().prop_map(|adapter| Event::ResetBegan { adapter }),
+        2 => adapter().prop_map(|adapter| Event::ResetEnded { adapter }),
+        1 => adapter().prop_map(|adapter| Event::DriverUnbound { adapter }),
+        2 => adapter().prop_map(|adapter| Event::DriverBound { adapter }),
+        1 => nic().prop_map(|nic| Event::MigrationBegan { nic }),
+        2 => nic().prop_map(|nic| Event::MigrationEnded { nic }),
+        1 => (nic(), vf()).prop_map(|(nic, vf)| Event::VfPathReady { nic, vf }),
+        1 => (nic(), vf()).prop_map(|(nic, vf)| Event::VfPathFailed { nic, vf }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => event().prop_map(Step::Event),
+        4 => nic().prop_map(Step::TakeOffer),
+        4 => vf().prop_map(Step::Unplug),
+        2 => Just(Step::Deadline),
+    ]
+}
+
+/// The world as actions have made it, and what must be true of it.
+#[derive(Default)]
+struct World {
+    /// What each NIC has plugged in, or is being freed of.
+    has: BTreeMap<PortId, VfId>,
+    leaving: BTreeMap<VfId, PortId>,
+    on_vf: BTreeMap<PortId, VfId>,
+    weights: BTreeMap<PortId, u8>,
+    failed_at: BTreeMap<PortId, Time>,
+    found: BTreeSet<VfId>,
+    lost_at: BTreeMap<VfId, Time>,
+}
+
+impl World {
+    fn carry_out(&mut self, now: Time, action: Action) {
+        match action {
+            Action::GiveVf { nic, vf, why } => {
+                assert_eq!(why, Why::Turn);
+                assert!(!self.has.values().any(|other| *other == vf), "{vf} is given twice");
+                assert!(!self.leaving.contains_key(&vf), "{vf} is not free yet");
+                assert!(!self.has.contains_key(&nic), "{nic:?} has one");
+                assert!(self.weights[&nic] > 0);
+                let held = |at: Option<&Time>| at.is_some_and(|at| now < *at + SPEC.hold_down);
+                assert!(!held(self.failed_at.get(&nic)), "{nic:?} is held down");
+                assert!(!held(self.lost_at.get(&vf)), "{vf} is held down");
+                self.has.insert(nic, vf);
+            }
+            Action::UseVf { nic, vf, .. } => {
+                assert_eq!(self.has.get(&nic), Some(&vf));
+                assert_eq!(self.on_vf.insert(nic, vf), None, "from one VF to another");
+            }
+            Action::UseSynthetic { nic, why } => {
+                assert!(self.on_vf.remove(&nic).is_some(), "it was there");
+                if why.is_failure() {
+                    self.failed_at.insert(nic, now);
+                }
+            }
+            Action::TakeVf { nic, vf, why } => {
+                assert!(!self.on_vf.contains_key(&nic), "its frames have another path first");
+                assert_eq!(self.has.remove(&nic), Some(vf));
+                assert_eq!(self.leaving.insert(vf, nic), None);
+                if why.is_failure() {
+                    self.failed_at.insert(nic, now);
+                }
+            }
+            Action::StaySynthetic { nic, .. } => assert!(!self.has.contains_key(&nic)),
+        }
+    }
+
+    fn event(&mut self, now: Time, step: &Step) -> Option<Event> {
+        match step {
+            Step::Event(event) => {
+                match event {
+                    Event::NicSet { nic, iov_weight, .. } => {
+                        self.weights.insert(*nic, *iov_weight);
+                    }
+                    Event::NicRemoved { nic } => {
+                        self.weights.remove(nic);
+                    }
+                    Event::VfFound { vf } => {
+                        self.found.insert(*vf);
+                    }
+                    // What was never there is not lost.
+                    Event::VfLost { vf } if self.found.contains(vf) => {
+                        self.lost_at.insert(*vf, now);
+                    }
+                    _ => {}
+                }
+                Some(event.clone())
+            }
+            Step::TakeOffer(nic) => {
+                let vf = *self.has.get(nic)?;
+                Some(Event::VfPathReady { nic: *nic, vf })
+            }
+            Step::Unplug(vf) => {
+                self.leaving.remove(vf)?;
+                Some(Event::VfReleased { vf: *vf })
+            }
+            Step::Deadline => None,
+        }
+    }
+}
+
+/// What was told when; `None` where only time has passed.
+type Record = Vec<(Time, Option<Event>)>;
+
+fn drive(steps: &[(u64, Step)]) -> (Record, Vec<Action>) {
+    let (mut failover, mut world) = (Failover::new(SPEC), World::default());
+    let (mut now, mut record, mut actions) = (Time::ZERO, Vec::new(), Vec::new());
+    for (ms, step) in steps {
+        now = now + Duration::from_millis(*ms);
+        let event = world.event(now, step);
+        let removed = match &event {
+            Some(Event::NicRemoved { nic }) => Some(*nic),
+            _ => None,
+        };
+        match &event {
+            Some(event) => failover.handle(now, event),
+            None => failover.handle_deadline(now),
+        }
+        record.push((now, event.clone()));
+        while let Some(action) = failover.poll_action() {
+            world.carry_out(now, action);
+            actions.push(action);
+        }
+        if let Some(nic) = removed {
+            assert!(!world.has.contains_key(&nic) && !world.on_vf.contains_key(&nic));
+            world.failed_at.remove(&nic);
+        }
+        for nic in world.weights.keys() {
+            let path = world.on_vf.get(nic).map_or(Path::Synthetic, |vf| Path::Vf(*vf));
+            assert_eq!(failover.path(*nic), Some(path), "one path, the one that was told");
+        }
+        if event.is_none() {
+            assert!(failover.next_deadline().is_none_or(|at| at > now), "nothing is left to do");
+        }
+    }
+    (record, actions)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// One path, no VF twice, no NIC faster than hold-down: see [`World`].
+    #[test]
+    fn whatever_happens(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
+        drive(&steps);
+    }
+
+    #[test]
+    fn a_record_that_was_written_down_leads_to_the_same_actions(
+        steps in prop::collection::vec((0_u64..8_000, step()), 1..60),
+    ) {
+        let (record, actions) = drive(&steps);
+        let text = serde_json::to_string(&record).unwrap();
+        let read: Record = serde_json::from_str(&text).unwrap();
+        let mut again = Failover::new(SPEC);
+        let mut found = Vec::new();
+        for (now, event) in read {
+            match event {
+                Some(event) => again.handle(now, &event),
+                None => again.handle_deadline(now),
+            }
+            found.extend(std::iter::from_fn(|| again.poll_action()));
+        }
+        prop_assert_eq!(&found, &actions);
+        let text = serde_json::to_string(&found).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Vec<Action>>(&text).unwrap(), actions);
+    }
+
+    /// When all is quiet, whoever could have a VF has one, the heaviest first.
+    #[test]
+    fn weights_are_respected(
+        weights in prop::collection::vec(0_u8..=100, 1..8),
+        vfs in 0_u16..8,
+    ) {
+        let mut failover = Failover::new(SPEC);
+        let adapter = AdapterId(1);
+        for index in 0..vfs {
+            failover.handle(Time::ZERO, &Event::VfFound { vf: VfId { adapter, index } });
+        }
+        // Nobody is reached by the adapter before all are known.
+        let set = |failover: &mut Failover, nic: usize, weight: u8, adapters: Vec<AdapterId>| {
+            let nic = PortId(u32::try_from(nic).unwrap());
+            let event = Event::NicSet { nic, iov_weight: weight, adapters };
+            failover.handle(Time::ZERO, &event);
+        };
+        for (nic, weight) in weights.iter().enumerate() {
+            set(&mut failover, nic, *weight, vec![]);
+        }
+        failover.handle(Time::ZERO, &Event::DriverUnbound { adapter });
+        for (nic, weight) in weights.iter().enumerate() {
+            set(&mut failover, nic, *weight, vec![adapter]);
+        }
+        failover.handle(Time::ZERO, &Event::DriverBound { adapter });
+        while failover.poll_action().is_some() {}
+        failover.handle_deadline(Time::ZERO + SPEC.hold_down);
+        let actions = std::iter::from_fn(|| failover.poll_action());
+        let given: Vec<usize> = actions
+            .filter_map(|action| match action {
+                Action::GiveVf { nic, .. } => usize::try_from(nic.0).ok(),
+                _ => None,
+            })
+            .collect();
+        let mut expected: Vec<usize> =
+            (0..weights.len()).filter(|nic| weights[*nic] > 0).collect();
+        expected.sort_by_key(|nic| (std::cmp::Reverse(weights[*nic]), *nic));
+        expected.truncate(vfs.into());
+        prop_assert_eq!(given, expected);
+    }
+}

@@ -1,0 +1,252 @@
+//! The adapters of this host.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use suimon_ports::{
+    DeviceError, DeviceErrorKind, PfFacts, SriovHost, VfChange, VfFacts, VfSettings,
+};
+use suimon_quantity::PciAddress;
+
+use super::links::Links;
+use super::netdevs::NetDevs;
+use super::support::support;
+use super::sysfs::{self, Sysfs};
+use super::vf_change::messages;
+use crate::explain::{error, host};
+
+/// `PCI_BASE_CLASS_NETWORK`.
+const NETWORK: u32 = 0x02;
+
+/// A driver resets its adapter when the number of VFs changes, and may refuse rates until
+/// the link is back, which takes it some seconds.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// Network adapters with SR-IOV, as a tree like `/sys` and rtnetlink tell of them.
+#[derive(Debug)]
+pub struct SriovAdapters {
+    sysfs: Sysfs,
+    /// When adapters were given their number of VFs.
+    counted: Mutex<BTreeMap<PciAddress, Instant>>,
+}
+
+impl SriovAdapters {
+    /// The adapters that the tree at `sysfs`, which is `/sys` but for tests, has.
+    pub fn new(sysfs: impl Into<PathBuf>) -> Self {
+        Self { sysfs: Sysfs::new(sysfs.into()), counted: Mutex::default() }
+    }
+
+    /// The files that numbers of virtual functions are written to, of the adapters that
+    /// there are now.
+    pub fn count_files(&self) -> Vec<PathBuf> {
+        let folders = self.sysfs.pci_devices().unwrap_or_default().into_iter();
+        let adapters = folders.filter(|folder| pf_address(folder).is_some());
+        adapters.map(|folder| folder.join("sriov_numvfs")).collect()
+    }
+
+    fn counted(&self) -> MutexGuard<'_, BTreeMap<PciAddress, Instant>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder of a physical function.
+    fn folder(&self, pf: PciAddress) -> Result<PathBuf, DeviceError> {
+        let folder = self.sysfs.pci_device(pf);
+        if pf_address(&folder).is_some() {
+            return Ok(folder);
+        }
+        let text = format!("there is no network adapter with SR-IOV at {pf} any more");
+        Err(error(DeviceErrorKind::Missing, "device", text))
+    }
+}
+
+impl SriovHost for SriovAdapters {
+    fn adapters(&self) -> Result<Vec<PfFacts>, DeviceError> {
+        let folders = self.sysfs.pci_devices();
+        let folders = folders.map_err(|cause| host("device", "reading sysfs", &cause))?;
+        let found: Vec<_> =
+            folders.into_iter().filter_map(|folder| Some((pf_address(&folder)?, folder))).collect();
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let devices = NetDevs::find()?;
+        let mut adapters: Vec<_> =
+            found.iter().map(|(address, folder)| adapter(*address, folder, &devices)).collect();
+        adapters.sort_by_key(|adapter| adapter.address);
+        Ok(adapters)
+    }
+
+    fn set_vf_count(&self, pf: PciAddress, count: u16) -> Result<(), DeviceError> {
+        let folder = self.folder(pf)?;
+        let file = folder.join("sriov_numvfs");
+        let now: u16 = sysfs::number(&file).unwrap_or_default();
+        if now == count {
+            return Ok(());
+        }
+        // The kernel changes from one number to another only by way of none.
+        let numbers = if now > 0 && count > 0 { vec![0, count] } else { vec![count] };
+        for number in numbers {
+            sysfs::write(&file, &number.to_string())
+                .map_err(|cause| refused_count(pf, number, vfs_max(&folder), &cause))?;
+        }
+        self.counted().insert(pf, Instant::now());
+        Ok(())
+    }
+
+    fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError> {
+        let folder = self.folder(pf)?;
+        let Some(placed) = NetDevs::find()?.of(&folder) else {
+            let text = format!(
+                "the driver of {pf} has made no network device, or it is in a namespace without a \
+                 name; its VFs cannot be set up"
+            );
+            return Err(error(DeviceErrorKind::Missing, "device", text));
+        };
+        let name = placed.device.name.clone();
+        let told = messages(placed.device.index, index, change);
+        let counted = self.counted().get(&pf).copied();
+        placed.with_links(|links| {
+            told.iter().try_for_each(|(field, body)| {
+                let changed = change_settled(links, body, counted);
+                changed.map_err(|errno| refused_change(&name, index, field, errno))
+            })
+        })
+    }
+}
+
+/// Changes a device; asks again where the driver refuses while its adapter settles.
+fn change_settled(links: &mut Links, body: &[u8], counted: Option<Instant>) -> Result<(), Errno> {
+    loop {
+        let changed = links.change(body);
+        let settles = counted.is_some_and(|counted| counted.elapsed() < SETTLES_WITHIN);
+        if !settles || !matches!(changed, Err(Errno::INVAL | Errno::AGAIN | Errno::BUSY)) {
+            return changed;
+        }
+        thread::sleep(ASK_AGAIN_AFTER);
+    }
+}
+
+/// The address of the function in this folder, if it is the physical function of a network
+/// adapter with SR-IOV.
+fn pf_address(folder: &Path) -> Option<PciAddress> {
+    let address = folder.file_name()?.to_str()?.parse().ok()?;
+    let is_network = sysfs::hex(&folder.join("class"))? >> 16 == NETWORK;
+    let _has_sriov: u16 = sysfs::number(&folder.join("sriov_totalvfs"))?;
+    is_network.then_some(address)
+}
+
+fn vfs_max(folder: &Path) -> u16 {
+    sysfs::number(&folder.join("sriov_totalvfs")).unwrap_or_default()
+}
+
+fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfFacts {
+    let vfs_max = vfs_max(folder);
+    let placed = devices.of(folder);
+    let settings = placed.as_ref().map(|placed| placed.vfs()).transpose();
+    let settings = settings.unwrap_or_else(|error| {
+        tracing::debug!(pf = %address, %error, "an adapter does not tell of its VFs");
+        None
+    });
+    PfFacts {
+        address,
+        netns: placed.as_ref().and_then(|placed| placed.netns.clone()),
+        device: placed.map(|placed| placed.device.name),
+        driver: sysfs::link_name(&folder.join("driver")),
+        vfs_max,
+        iommu_group: iommu_group(folder),
+        numa_node: numa_node(folder),
+        support: support(folder, address, vfs_max),
+        vfs: vfs(folder, &settings.unwrap_or_default(), devices),
+    }
+}
+
+fn vfs(folder: &Path, settings: &BTreeMap<u16, VfSettings>, devices: &NetDevs) -> Vec<VfFacts> {
+    let links = sysfs::names(folder).into_iter().filter_map(|name| {
+        let index: u16 = name.strip_prefix("virtfn")?.parse().ok()?;
+        let address: PciAddress = sysfs::link_name(&folder.join(&name))?.parse().ok()?;
+        Some((index, address))
+    });
+    let by_index: BTreeMap<u16, PciAddress> = links.collect();
+    let of = |(index, address): (u16, PciAddress)| {
+        let folder = folder.with_file_name(address.to_string());
+        let placed = devices.of(&folder);
+        VfFacts {
+            index,
+            address,
+            driver: sysfs::link_name(&folder.join("driver")),
+            iommu_group: iommu_group(&folder),
+            is_up: placed.as_ref().is_some_and(|placed| placed.device.is_up),
+            netns: placed.as_ref().and_then(|placed| placed.netns.clone()),
+            device: placed.map(|placed| placed.device.name),
+            settings: settings.get(&index).cloned(),
+        }
+    };
+    by_index.into_iter().map(of).collect()
+}
+
+fn iommu_group(folder: &Path) -> Option<u32> {
+    sysfs::link_name(&folder.join("iommu_group"))?.parse().ok()
+}
+
+/// −1 is what machines say that have no such nodes.
+fn numa_node(folder: &Path) -> Option<u16> {
+    sysfs::number::<i32>(&folder.join("numa_node")).and_then(|node| u16::try_from(node).ok())
+}
+
+/// What the kernel means by refusing a number (`sriov_numvfs_store`, drivers/pci).
+fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> DeviceError {
+    let what = format!("having {pf} make {count} VFs");
+    let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
+    let (kind, advice) = match errno {
+        Some(Errno::NOENT) => (
+            DeviceErrorKind::Unsupported,
+            "the driver of the PF makes no VFs, or there is none; load the driver of the adapter's \
+             maker"
+                .to_owned(),
+        ),
+        Some(Errno::RANGE) => {
+            (DeviceErrorKind::Unsupported, format!("it can have {most} at most"))
+        }
+        Some(Errno::NOMEM | Errno::NOSPC) => (
+            DeviceErrorKind::Unsupported,
+            "the machine has too few PCI bus numbers or addresses for as many; allow SR-IOV in its \
+             firmware, boot with pci=realloc, or take fewer"
+                .to_owned(),
+        ),
+        Some(Errno::BUSY | Errno::PERM) => (
+            DeviceErrorKind::Busy,
+            "the driver keeps the VFs that there are: a VM may have one of them".to_owned(),
+        ),
+        Some(Errno::ACCESS | Errno::ROFS) => (
+            DeviceErrorKind::Denied,
+            "the daemon may write this file only of adapters that there were when it started, and \
+             where its unit lets it write to /sys/devices; start it again"
+                .to_owned(),
+        ),
+        _ => return host("vfs", &what, cause),
+    };
+    error(kind, "vfs", format!("{what}: {cause}; {advice}"))
+}
+
+fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -> DeviceError {
+    let what = format!("setting {field} of VF {index} of {device}");
+    let advice = match (errno, field) {
+        (Errno::OPNOTSUPP, _) => "the adapter's driver cannot do that; remove the key",
+        (Errno::INVAL, "bandwidth_max_bps" | "bandwidth_min_bps") => {
+            "the adapter takes a rate below that of its link, which has to be up, and perhaps no \
+             minimum"
+        }
+        (Errno::INVAL, _) => "the adapter's driver does not take this value",
+        _ => return host(field, &what, &errno.into()),
+    };
+    error(DeviceErrorKind::Unsupported, field, format!("{what}: {errno}; {advice}"))
+}
+
+#[cfg(test)]
+#[path = "adapters_tests.rs"]
+mod tests;

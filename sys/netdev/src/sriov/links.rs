@@ -1,0 +1,217 @@
+//! Questions to rtnetlink(7) that are answered at once, in the calling thread's namespace.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
+use suimon_frame::MacAddr;
+
+use super::vf_info::{VFINFO_LIST, vf_list};
+use crate::attributes::{
+    HEADER_BYTES, Message, attributes, messages, push_attribute, push_message, u32_at,
+};
+use crate::netlink::LINK_BYTES;
+use std::collections::BTreeMap;
+use suimon_ports::VfSettings;
+
+/// The kernel answers before `send` returns, unless a driver takes its time.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// One datagram of 256 virtual functions is some 60 KB.
+const DATAGRAM_BYTES: usize = 256 << 10;
+/// A dump of very many devices.
+const DATAGRAMS_MAX: usize = 1 << 14;
+const IFLA_EXT_MASK: u16 = 29;
+const IFLA_PARENT_DEV_NAME: u16 = 56;
+const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
+/// `RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS` (`linux/rtnetlink.h`).
+const VF_FILTER: u32 = 1 | (1 << 3);
+
+/// `MAX_ERRNO`, negative (`linux/err.h`).
+const ERRNO_LEAST: i32 = -4095;
+
+/// A network device, as far as SR-IOV is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NetDevice {
+    pub(super) index: u32,
+    pub(super) name: String,
+    pub(super) is_up: bool,
+    pub(super) mac: Option<MacAddr>,
+    /// The PCI function that it is of, as sysfs names it.
+    pub(super) parent: Option<String>,
+}
+
+/// A socket for questions.
+pub(super) struct Links {
+    socket: OwnedFd,
+    sequence: u32,
+}
+
+/// The body of a message about a device: `struct ifinfomsg`.
+pub(super) fn link_message(device: u32) -> Vec<u8> {
+    let mut body = vec![0; LINK_BYTES];
+    if let Some(place) = body.get_mut(4..8) {
+        place.copy_from_slice(&device.to_ne_bytes());
+    }
+    body
+}
+
+impl Links {
+    /// # Errors
+    /// Out of descriptors.
+    pub(super) fn open() -> Result<Self, Errno> {
+        let flags = SocketFlags::CLOEXEC;
+        // Protocol 0 is NETLINK_ROUTE.
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        connect(&socket, &SocketAddrNetlink::new(0, 0))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// All devices.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(super) fn all(&mut self) -> Result<Vec<NetDevice>, Errno> {
+        let mut found = Vec::new();
+        let flags = libc::NLM_F_REQUEST | libc::NLM_F_DUMP;
+        self.ask(libc::RTM_GETLINK, flags, &link_message(0), |body| {
+            found.extend(net_device(body));
+        })?;
+        Ok(found)
+    }
+
+    /// The virtual functions that a device says it has.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub(super) fn vfs(&mut self, device: u32) -> Result<BTreeMap<u16, VfSettings>, Errno> {
+        let mut body = link_message(device);
+        push_attribute(&mut body, IFLA_EXT_MASK, &VF_FILTER.to_ne_bytes());
+        let mut found = BTreeMap::new();
+        let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK;
+        self.ask(libc::RTM_GETLINK, flags, &body, |body| {
+            let list = attributes(body.get(LINK_BYTES..).unwrap_or_default());
+            let list = list.filter(|(kind, _)| *kind == VFINFO_LIST);
+            list.for_each(|(_, list)| found.append(&mut vf_list(list)));
+        })?;
+        Ok(found)
+    }
+
+    /// Changes a device.
+    ///
+    /// # Errors
+    /// What the kernel or the device's driver says against it.
+    pub(super) fn change(&mut self, body: &[u8]) -> Result<(), Errno> {
+        self.ask(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
+    }
+
+    fn ask(
+        &mut self,
+        kind: u16,
+        flags: i32,
+        body: &[u8],
+        mut read: impl FnMut(&[u8]),
+    ) -> Result<(), Errno> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let sequence = self.sequence;
+        let mut request = Vec::with_capacity(HEADER_BYTES + body.len());
+        push_message(&mut request, Message { kind, flags: flags as u16, sequence, body });
+        send(&self.socket, &request, SendFlags::empty())?;
+        let mut room = vec![0; DATAGRAM_BYTES];
+        for _ in 0..DATAGRAMS_MAX {
+            let len = match recv(&self.socket, &mut *room, RecvFlags::empty()) {
+                Err(Errno::INTR) => continue,
+                received => received?.0,
+            };
+            let datagram = room.get(..len).unwrap_or_default();
+            for message in messages(datagram).filter(|message| message.sequence == sequence) {
+                match i32::from(message.kind) {
+                    libc::NLMSG_DONE => return Ok(()),
+                    libc::NLMSG_ERROR => return verdict(message.body),
+                    _ => read(message.body),
+                }
+            }
+        }
+        Err(Errno::PROTO)
+    }
+}
+
+/// `struct nlmsgerr`: a negative errno, or 0 for "done".
+fn verdict(body: &[u8]) -> Result<(), Errno> {
+    match u32_at(body, 0).map(|word| i32::from_ne_bytes(word.to_ne_bytes())) {
+        Some(0) => Ok(()),
+        Some(errno) if (ERRNO_LEAST..0).contains(&errno) => {
+            Err(Errno::from_raw_os_error(errno.saturating_neg()))
+        }
+        _ => Err(Errno::PROTO),
+    }
+}
+
+fn net_device(body: &[u8]) -> Option<NetDevice> {
+    let (index, flags) = (u32_at(body, 4)?, u32_at(body, 8)?);
+    let (mut name, mut mac, mut parent, mut bus) = (None, None, None, None);
+    for (kind, value) in attributes(body.get(LINK_BYTES..)?) {
+        match kind {
+            libc::IFLA_IFNAME => name = text(value),
+            libc::IFLA_ADDRESS => mac = value.try_into().ok().map(MacAddr::new),
+            IFLA_PARENT_DEV_NAME => parent = text(value),
+            IFLA_PARENT_DEV_BUS_NAME => bus = text(value),
+            _ => {}
+        }
+    }
+    let parent = parent.filter(|_| bus.as_deref() == Some("pci"));
+    let is_up = flags & (libc::IFF_UP as u32) != 0;
+    Some(NetDevice { index, name: name?, is_up, mac, parent })
+}
+
+/// A text that ends with a zero.
+fn text(value: &[u8]) -> Option<String> {
+    let text = value.split(|byte| *byte == 0).next()?;
+    Some(core::str::from_utf8(text).ok()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::namespace::Namespace;
+    use crate::testing::TestNetns;
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = net_device(&bytes);
+            let _ = verdict(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_kernel_answers_in_the_threads_namespace() {
+        let inside = TestNetns::new();
+        inside.run("ip link add left address 02:00:00:00:00:07 type veth peer name right");
+        inside.run("ip link set left up");
+        let namespace = Namespace::open(Some(inside.name())).unwrap();
+        namespace
+            .run(|| {
+                let mut links = Links::open().unwrap();
+                let all = links.all().unwrap();
+                let left = all.iter().find(|device| device.name == "left").unwrap();
+                assert!(left.is_up);
+                assert_eq!(left.mac, Some(MacAddr::new([2, 0, 0, 0, 0, 7])));
+                assert_eq!(left.parent, None);
+                assert_eq!(links.vfs(left.index), Ok(BTreeMap::new()));
+                assert_eq!(links.vfs(4711), Err(Errno::NODEV));
+                let change = suimon_ports::VfChange { trust: Some(true), ..Default::default() };
+                let told = super::super::vf_change::messages(left.index, 0, &change);
+                assert_eq!(links.change(&told[0].1), Err(Errno::OPNOTSUPP));
+                Ok(())
+            })
+            .unwrap();
+    }
+}

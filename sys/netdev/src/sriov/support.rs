@@ -1,0 +1,86 @@
+//! Whether VMs could be given an adapter's virtual functions.
+
+use std::path::Path;
+
+use suimon_ports::SriovSupport;
+use suimon_quantity::PciAddress;
+
+use super::sysfs;
+
+/// Lines of `resource`: six BARs, the ROM, and six BARs of virtual functions
+/// (`include/linux/pci.h`).
+const VF_BARS: core::ops::Range<usize> = 7..13;
+/// `IORESOURCE_UNSET`: no address was assigned (`include/linux/ioport.h`).
+const UNSET: u64 = 0x2000_0000;
+/// `PCI_CLASS_BRIDGE_PCI`.
+const BRIDGE: u32 = 0x0604;
+/// Drivers that hand a function on and make no virtual functions themselves.
+const STUBS: [&str; 3] = ["vfio-pci", "pci-stub", "uio_pci_generic"];
+
+/// The first reason against it, of the physical function in this folder.
+pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> SriovSupport {
+    let driver = sysfs::link_name(&folder.join("driver"));
+    let is_driven = driver.is_some_and(|driver| !STUBS.contains(&driver.as_str()));
+    if !is_driven || vfs_max == 0 {
+        return SriovSupport::MissingPfDriver;
+    }
+    if lacks_bar_space(folder) {
+        return SriovSupport::NoVfBarSpace;
+    }
+    if lacks_buses(folder, address, vfs_max) {
+        return SriovSupport::NoBusResources;
+    }
+    if sysfs::link_name(&folder.join("iommu_group")).is_none() {
+        return SriovSupport::NoIoMmuSupport;
+    }
+    if shares_group(folder, address) {
+        return SriovSupport::MissingAcs;
+    }
+    SriovSupport::Supported
+}
+
+/// Virtual functions have at least one BAR, so that none is there means that none was
+/// assigned. What cannot be read says nothing.
+fn lacks_bar_space(folder: &Path) -> bool {
+    let Some(text) = sysfs::text(&folder.join("resource")) else { return false };
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(bars) = lines.get(VF_BARS) else { return false };
+    let flags = |line: &&str| {
+        let last = line.split_whitespace().nth(2)?.strip_prefix("0x")?;
+        u64::from_str_radix(last, 16).ok()
+    };
+    let flags: Vec<u64> = bars.iter().filter_map(flags).collect();
+    flags.iter().all(|flags| *flags == 0) || flags.iter().any(|flags| flags & UNSET != 0)
+}
+
+/// Whether the last virtual function would be on a bus that the bridge above has not.
+fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
+    let file = |name: &str| sysfs::number::<u32>(&folder.join(name));
+    let (Some(offset), Some(stride)) = (file("sriov_offset"), file("sriov_stride")) else {
+        return false;
+    };
+    // `..` is that of the folder, which `bus/pci/devices` only links to.
+    let Ok(real) = folder.canonicalize() else { return false };
+    let above = real.parent().map(|parent| parent.join("subordinate_bus_number"));
+    let Some(last_bus) = above.and_then(|path| sysfs::number::<u32>(&path)) else {
+        return false;
+    };
+    let steps = stride.saturating_mul(u32::from(vfs_max).saturating_sub(1));
+    let first = u32::from(address.device_function()).saturating_add(offset);
+    let bus = u32::from(address.bus).saturating_add(first.saturating_add(steps) >> 8);
+    bus > last_bus
+}
+
+/// Whether a device that is neither of the same adapter nor a bridge is in its IOMMU group.
+fn shares_group(folder: &Path, address: PciAddress) -> bool {
+    let group = folder.join("iommu_group/devices");
+    sysfs::names(&group).iter().any(|name| {
+        let Ok(other) = name.parse::<PciAddress>() else { return false };
+        let is_same = (other.domain, other.bus, other.device)
+            == (address.domain, address.bus, address.device);
+        let of = |file: &str| group.join(name).join(file);
+        let is_bridge = sysfs::hex(&of("class")).is_some_and(|class| class >> 8 == BRIDGE);
+        let is_own = sysfs::link_name(&of("physfn")) == Some(address.to_string());
+        !is_same && !is_bridge && !is_own
+    })
+}

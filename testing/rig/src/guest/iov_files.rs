@@ -1,0 +1,206 @@
+//! A QEMU that emulates an adapter with SR-IOV, and a kernel with its drivers, made once and
+//! kept.
+//!
+//! QEMU has `igb` from version 8 on. Where the system's own has it not, as on Debian 12, both
+//! come from the backports suite of the release, on the mirror that the system's packages
+//! come from, and are unpacked without being installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::command::run;
+use crate::guest::archive::Archive;
+use crate::guest::files::with_libraries;
+use crate::guest::kernel::{kernel_of, unpack_from};
+use crate::programs::{program, system_program};
+use crate::rig::Rig;
+
+/// Counts up when what is kept changes.
+const FORMAT: &str = "iov-1";
+const QEMU: &str = "qemu-system-x86_64";
+/// What makes up QEMU, without what it depends on beside itself.
+const QEMU_PACKAGES: &[&str] =
+    &["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
+const KERNEL_PACKAGE: &str = "linux-image-amd64";
+const MODULES: &[&str] = &["igb", "igbvf", "vfio-pci"];
+/// What is to be asked of the system's own apt, and what of the one of this folder.
+const SANDBOX: [&str; 2] = ["-o", "APT::Sandbox::User=root"];
+
+/// What such a machine is started from.
+#[derive(Clone, Debug)]
+pub(crate) struct IovFiles {
+    /// QEMU and where its firmware is.
+    pub(crate) qemu: Vec<String>,
+    pub(crate) kernel: PathBuf,
+    /// Drivers and busybox; [`suimon_inside`] is the other half.
+    initramfs: PathBuf,
+}
+
+/// The files, made on first use below the workspace's `target/guest`.
+///
+/// # Errors
+/// Packages cannot be downloaded, with the suite that was asked for.
+pub(crate) fn iov_files() -> Result<IovFiles> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
+    let folder = target.join(FORMAT);
+    if !folder.join("complete").is_file() {
+        fs::create_dir_all(&target)?;
+        let work = tempfile::Builder::new().prefix("making-").tempdir_in(&target)?;
+        let made = work.path().join("made");
+        fs::create_dir(&made)?;
+        make(work.path(), &made)?;
+        fs::write(made.join("complete"), "")?;
+        let _ = fs::remove_dir_all(&folder);
+        fs::rename(&made, &folder)?;
+    }
+    Ok(IovFiles {
+        qemu: qemu_in(&folder.join("qemu"))?,
+        kernel: folder.join("vmlinuz"),
+        initramfs: folder.join("initramfs.cpio"),
+    })
+}
+
+fn make(work: &Path, made: &Path) -> Result<()> {
+    let is_enough = has_igb(&[QEMU.to_owned()]);
+    let apt = if is_enough { None } else { Some(backports(work)?) };
+    let apt = apt.as_deref();
+    let shown = apt_get(apt, "apt-cache", &["show", "--no-all-versions", KERNEL_PACKAGE], work)?;
+    let kernel = kernel_of(&shown).context("the kernel's package depends on no kernel")?;
+    let downloads = work.join("kernel-package");
+    fs::create_dir(&downloads)?;
+    apt_get(apt, "apt-get", &["-qq", "download", &kernel], &downloads)?;
+    let kernel = unpack_from(&downloads, MODULES, &[])?;
+    fs::copy(&kernel.image, made.join("vmlinuz"))?;
+    let mut archive = Archive::default();
+    archive.file("/init", include_bytes!("init.sh"));
+    archive.file("/bin/busybox", &fs::read(system_program("busybox")?)?);
+    let names: Vec<&str> = kernel.modules.iter().map(|(name, _)| name.as_str()).collect();
+    archive.file("/modules/list", format!("{}\n", names.join("\n")).as_bytes());
+    for (name, content) in &kernel.modules {
+        archive.file(&format!("/modules/{name}"), content);
+    }
+    for (path, content) in with_libraries(&[fs::canonicalize(system_program("ip")?)?])? {
+        archive.file(&path, &content);
+    }
+    fs::write(made.join("initramfs.cpio"), archive.finish())?;
+    if apt.is_some() {
+        let packages = work.join("qemu-packages");
+        fs::create_dir(&packages)?;
+        apt_get(apt, "apt-get", &[&["-qq", "download"], QEMU_PACKAGES].concat(), &packages)?;
+        for package in fs::read_dir(&packages)? {
+            let package = package?.path();
+            run(&["dpkg-deb", "--extract", text(&package)?, text(&made.join("qemu"))?])?;
+        }
+    }
+    Ok(())
+}
+
+/// The words that begin a command line of the QEMU in this folder, or the system's if there
+/// is none.
+fn qemu_in(folder: &Path) -> Result<Vec<String>> {
+    let mut words = vec![QEMU.to_owned()];
+    let unpacked = folder.join("usr/bin").join(QEMU);
+    if unpacked.is_file() {
+        words = vec![text(&unpacked)?.to_owned()];
+        let firmware = ["usr/share/qemu", "usr/share/seabios"].map(|path| folder.join(path));
+        let system = ["/usr/lib/ipxe/qemu", "/usr/share/seabios"].map(PathBuf::from);
+        for folder in firmware.iter().chain(&system) {
+            words.extend(["-L".to_owned(), text(folder)?.to_owned()]);
+        }
+    }
+    ensure!(
+        has_igb(&words),
+        "{} has no `igb`; a library that it needs may be missing (`ldd` tells)",
+        words[0]
+    );
+    Ok(words)
+}
+
+fn has_igb(qemu: &[String]) -> bool {
+    let Some((program, words)) = qemu.split_first() else { return false };
+    let asked = ["-machine", "q35", "-device", "igb,help"];
+    let answer = Command::new(program).args(words).args(asked).output();
+    answer.is_ok_and(|answer| answer.status.success())
+}
+
+/// A configuration of apt that knows the backports suite of this release, and nothing else,
+/// from the mirror that the system's own packages come from.
+fn backports(work: &Path) -> Result<PathBuf> {
+    let release = fs::read_to_string("/etc/os-release")?;
+    let codename = release
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .context("this release of the system has no code name")?;
+    let format = "$(CODENAME) $(REPO_URI)";
+    let targets = run(&["apt-get", "indextargets", "--format", format, "Created-By: Packages"])?;
+    let mirror = targets
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{codename} ")))
+        .with_context(|| format!("no source of apt has the suite {codename}"))?;
+    let folder = work.join("apt");
+    for part in ["lists/partial", "archives/partial"] {
+        fs::create_dir_all(folder.join(part))?;
+    }
+    let suite = format!("{codename}-backports");
+    let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    let source = format!("deb [signed-by={keys}] {mirror} {suite} main\n");
+    fs::write(folder.join("sources.list"), source)?;
+    let place = text(&folder)?;
+    let config = folder.join("apt.conf");
+    let lines = [
+        format!("Dir::Etc::sourcelist \"{place}/sources.list\";"),
+        "Dir::Etc::sourceparts \"-\";".to_owned(),
+        format!("Dir::State::lists \"{place}/lists\";"),
+        format!("Dir::Cache::archives \"{place}/archives\";"),
+        "Dir::Cache::pkgcache \"\";".to_owned(),
+        "Dir::Cache::srcpkgcache \"\";".to_owned(),
+    ];
+    fs::write(&config, lines.join("\n") + "\n")?;
+    apt_get(Some(&config), "apt-get", &["-qq", "update"], work)
+        .with_context(|| format!("the suite {suite} cannot be had from this system's mirror"))?;
+    Ok(config)
+}
+
+/// Runs a program of apt in a folder, by the system's configuration and this one.
+fn apt_get(config: Option<&Path>, program: &str, words: &[&str], folder: &Path) -> Result<String> {
+    let mut command = Command::new("timeout");
+    command.arg("300").arg(program).args(SANDBOX).args(words).current_dir(folder);
+    if let Some(config) = config {
+        command.env("APT_CONFIG", config);
+    }
+    let output = command.output().with_context(|| format!("cannot run {program}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{program} {}` failed: {}", words.join(" "), said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The initramfs with Suimon's programs of this build, without what debuggers want of them.
+pub(crate) fn suimon_inside(rig: &Rig, files: &IovFiles) -> Result<PathBuf> {
+    let mut small = Vec::new();
+    for name in ["suimond", "suimon"] {
+        let (from, to) = (program(name)?, rig.file(name));
+        run(&["objcopy", "--strip-debug", &from, text(&to)?])?;
+        small.push(to);
+    }
+    let mut archive = Archive::default();
+    for (path, content) in with_libraries(&small)? {
+        archive.file(&path, &content);
+    }
+    for folder in ["/var/lib/suimon", "/run/netns"] {
+        archive.folder(folder);
+    }
+    let mut bytes = fs::read(&files.initramfs)?;
+    bytes.extend(archive.finish());
+    let path = rig.file(&rig.unique("initramfs"));
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("the path is not UTF-8")
+}

@@ -1,0 +1,153 @@
+//! A machine that has an adapter with SR-IOV, with Suimon inside it.
+
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::command::Output;
+use crate::guest::channel::Channel;
+use crate::guest::iov_files::{iov_files, suimon_inside};
+use crate::guest::shell::GuestShell;
+use crate::process::Process;
+use crate::rig::Rig;
+use crate::wait::until_some;
+
+/// It boots within 13 s without hardware virtualization on a machine that does other things.
+const BOOT_LIMIT: Duration = Duration::from_secs(180);
+/// A command of ours starts within a second or two there.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const SOCKET: &str = "/run/suimon.sock";
+
+/// What kind of machine.
+#[derive(Clone, Copy, Debug)]
+pub struct IovSpec {
+    /// Whether it has an IOMMU at work.
+    pub has_iommu: bool,
+}
+
+/// A machine whose `eth0` is Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions.
+/// Dropping it switches it off.
+#[derive(Debug)]
+pub struct IovMachine {
+    shell: GuestShell,
+    _process: Process,
+    /// What it prints.
+    console: PathBuf,
+}
+
+impl Deref for IovMachine {
+    type Target = GuestShell;
+
+    fn deref(&self) -> &GuestShell {
+        &self.shell
+    }
+}
+
+impl DerefMut for IovMachine {
+    fn deref_mut(&mut self) -> &mut GuestShell {
+        &mut self.shell
+    }
+}
+
+impl IovMachine {
+    /// Boots it. Nothing of Suimon runs yet.
+    ///
+    /// # Errors
+    /// QEMU or the kernel cannot be had, or it did not boot in time; with its words.
+    pub fn start(rig: &Rig, spec: IovSpec) -> Result<Self> {
+        let files = iov_files()?;
+        let initramfs = suimon_inside(rig, &files)?;
+        let (console, line) = (rig.path(&rig.unique("console")), rig.path(&rig.unique("serial")));
+        let mut words = files.qemu.clone();
+        let mut append = "console=ttyS0 quiet panic=-1 random.trust_cpu=on".to_owned();
+        words.extend(
+            ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"].map(str::to_owned),
+        );
+        let mut add = |option: &str, value: &str| {
+            words.extend([option.to_owned(), value.to_owned()]);
+        };
+        add("-machine", "q35,kernel-irqchip=split");
+        add("-accel", "tcg");
+        add("-cpu", "max");
+        add("-m", "1024");
+        if spec.has_iommu {
+            add("-device", "intel-iommu,intremap=on");
+            append.push_str(" intel_iommu=on iommu=pt");
+        }
+        add("-kernel", &files.kernel.to_string_lossy());
+        add("-initrd", &initramfs.to_string_lossy());
+        add("-append", &append);
+        add("-chardev", &format!("file,id=console,path={console}"));
+        add("-serial", "chardev:console");
+        add("-chardev", &format!("socket,id=line,path={line},server=on,wait=on"));
+        add("-serial", "chardev:line");
+        add("-device", "pcie-root-port,id=root-port,chassis=1,slot=1");
+        add("-netdev", "hubport,id=net0,hubid=0");
+        add("-device", "igb,netdev=net0,bus=root-port,mac=52:54:00:00:00:aa");
+        let mut process = Process::start(rig, "qemu-iov", &words)?;
+        let channel = until_some("serial line of the machine", Duration::from_secs(20), || {
+            process.check_running()?;
+            Ok(Channel::connect(Path::new(&line)).ok())
+        })?;
+        let mut shell = GuestShell::new("iov", channel);
+        if let Err(error) = shell.wait_ready(BOOT_LIMIT, || process.check_running()) {
+            let said = std::fs::read_to_string(&console).unwrap_or_default();
+            bail!("{error:#}; QEMU: {}; console:\n{said}", process.last_words());
+        }
+        Ok(Self { shell, _process: process, console: console.into() })
+    }
+
+    /// Starts the daemon inside, confined, and waits until it serves.
+    ///
+    /// # Errors
+    /// It does not, with its words.
+    pub fn start_daemon(&mut self) -> Result<()> {
+        let start = format!(
+            "rm -f {SOCKET}; (suimond --state-dir /var/lib/suimon --socket {SOCKET} \
+             >>/tmp/suimond.log 2>&1 & echo $! >/tmp/suimond.pid); \
+             for i in $(seq 300); do suimon --socket {SOCKET} host show >/tmp/host && break; \
+             usleep 100000; done; cat /tmp/host || cat /tmp/suimond.log"
+        );
+        let said = self.run_any(&start, COMMAND_LIMIT)?;
+        if !said.stdout.contains("confined  full") {
+            bail!("the daemon is not there, or not confined: {}", said.stdout);
+        }
+        Ok(())
+    }
+
+    /// Kills the daemon inside, and waits until it is gone.
+    ///
+    /// # Errors
+    /// It was not there.
+    pub fn kill_daemon(&mut self) -> Result<()> {
+        self.run("p=$(cat /tmp/suimond.pid); kill -9 $p; while kill -0 $p; do usleep 50000; done")?;
+        Ok(())
+    }
+
+    /// What `suimon` says to these words; messages and data in one text.
+    ///
+    /// # Errors
+    /// The machine is gone.
+    pub fn suimon(&mut self, words: &str) -> Result<Output> {
+        self.run_any(&format!("suimon --socket {SOCKET} {words}"), COMMAND_LIMIT)
+    }
+
+    /// The same, which must end well.
+    ///
+    /// # Errors
+    /// It did not, with its words.
+    pub fn suimon_well(&mut self, words: &str) -> Result<String> {
+        let said = self.suimon(words)?;
+        if !said.is_ok() {
+            bail!("`suimon {words}` failed with {}: {}", said.code, said.stdout);
+        }
+        Ok(said.stdout)
+    }
+
+    /// What the machine's kernel has printed.
+    pub fn console(&self) -> String {
+        std::fs::read_to_string(&self.console).unwrap_or_default()
+    }
+}

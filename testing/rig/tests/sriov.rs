@@ -1,0 +1,172 @@
+//! SR-IOV for real: Suimon in a machine whose adapter has it, with Debian's kernel and its
+//! drivers. What Suimon says is compared with what `ip` and sysfs say there.
+#![forbid(unsafe_code)]
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use suimon_rig::{IovMachine, IovSpec, Rig};
+
+fn json(machine: &mut IovMachine, words: &str) -> Result<Value> {
+    let said = machine.suimon_well(&format!("{words} --json"))?;
+    serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+}
+
+/// What iproute2 says of a VF.
+fn ip_of_vf(machine: &mut IovMachine, index: u16) -> Result<String> {
+    let said = machine.run("/usr/bin/ip link show eth0")?;
+    let line = said.lines().find(|line| line.trim_start().starts_with(&format!("vf {index} ")));
+    Ok(line.with_context(|| format!("no VF {index} in {said}"))?.to_owned())
+}
+
+/// Has to be refused, with this exit code and these words.
+fn refused(machine: &mut IovMachine, words: &str, code: i32, parts: &[&str]) -> Result<()> {
+    let said = machine.suimon(words)?;
+    ensure!(said.code == code, "`suimon {words}`: {} {}", said.code, said.stdout);
+    for part in parts {
+        ensure!(said.stdout.contains(part), "`suimon {words}` said {}", said.stdout);
+    }
+    Ok(())
+}
+
+fn number_of_vfs(machine: &mut IovMachine) -> Result<String> {
+    machine.run("cat /sys/class/net/eth0/device/sriov_numvfs")
+}
+
+#[test]
+fn vfs_are_listed_enabled_set_up_and_kept() -> Result<()> {
+    let rig = Rig::new()?;
+    let mut machine = IovMachine::start(&rig, IovSpec { has_iommu: true })?;
+    machine.start_daemon()?;
+    let adapters = json(&mut machine, "vf list")?;
+    let adapter = &adapters[0];
+    assert_eq!(adapters.as_array().map(Vec::len), Some(1), "{adapters}");
+    assert_eq!(adapter["device"], "eth0");
+    assert_eq!(adapter["driver"], "igb");
+    assert_eq!(adapter["support"], "Supported");
+    assert_eq!((&adapter["vfs_supported"], &adapter["vfs_enabled"]), (&7.into(), &0.into()));
+
+    let plan = machine.suimon_well("vf enable eth0 --count 3 --dry-run")?;
+    assert!(plan.contains("pf/eth0 create"), "{plan}");
+    assert_eq!(number_of_vfs(&mut machine)?, "0", "a dry run changes nothing");
+    machine.suimon_well("vf enable eth0 --count 3")?;
+    assert_eq!(number_of_vfs(&mut machine)?, "3");
+    let adapter = json(&mut machine, "vf show eth0")?;
+    let vfs = adapter["vfs"].as_array().context("VFs")?;
+    assert_eq!(vfs.len(), 3);
+    for vf in vfs {
+        assert_eq!(vf["driver"], "igbvf", "{vf}");
+        assert!(vf["iommu_group"].is_u64() && vf["device"].is_string(), "{vf}");
+        assert!(vf.get("used_by").is_none(), "{vf}");
+    }
+
+    // The adapter takes a rate only while its link is up.
+    machine.run("/usr/bin/ip link set eth0 up")?;
+    machine.run("until [ \"$(cat /sys/class/net/eth0/carrier)\" = 1 ]; do usleep 100000; done")?;
+    machine.suimon_well(
+        "vf set eth0 1 mac=52:54:00:00:00:01 vlan=20 spoof_check=off trust=on \
+         bandwidth_max_bps=100000000",
+    )?;
+    let shown = ip_of_vf(&mut machine, 1)?;
+    for part in ["52:54:00:00:00:01", "vlan 20", "spoof checking off", "trust on", "100Mbps"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let vf = json(&mut machine, "vf show eth0 1")?;
+    assert_eq!((&vf["vlan"], &vf["bandwidth_max_bps"]), (&20.into(), &100_000_000.into()));
+    machine.suimon_well("vf set eth0 1 vlan=default spoof_check=on")?;
+    let shown = ip_of_vf(&mut machine, 1)?;
+    assert!(!shown.contains("vlan") && shown.contains("spoof checking on"), "{shown}");
+
+    // Another number resets the adapter; its link is away for some seconds then.
+    machine.suimon_well("vf enable eth0 --count 2")?;
+    assert_eq!(number_of_vfs(&mut machine)?, "2");
+    let shown = ip_of_vf(&mut machine, 1)?;
+    assert!(shown.contains("trust on") && shown.contains("100Mbps"), "{shown}");
+    assert_eq!(json(&mut machine, "pf show eth0")?["condition"]["health"], "up");
+    bad_input(&mut machine)?;
+    others_change_it(&mut machine)?;
+    a_new_daemon(&mut machine)
+}
+
+fn bad_input(machine: &mut IovMachine) -> Result<()> {
+    let before = number_of_vfs(machine)?;
+    let exported = machine.suimon_well("export")?;
+    refused(machine, "vf enable eth0 --count 8", 3, &["vfs", "7 VFs at most"])?;
+    refused(machine, "vf enable eth9 --count 1", 4, &["eth9", "suimon vf list"])?;
+    refused(machine, "vf enable eth0 --count 70000", 2, &["70000"])?;
+    refused(machine, "vf set eth0 5 trust=on", 3, &["numbered from 0 to 1"])?;
+    refused(machine, "vf set eth0 0 mac=ff:ff:ff:ff:ff:ff", 2, &["mac"])?;
+    refused(machine, "vf set eth0 0 link_state=enable", 3, &["link_state", "cannot do that"])?;
+    refused(machine, "vf set eth0 0 bandwidth_min_bps=1000000", 3, &["perhaps no minimum"])?;
+    refused(machine, "pf add lo --device lo --vfs 1", 3, &["eth0 (0000:01:00.0)"])?;
+    refused(machine, "pf add two --device 0000:01:00.0", 3, &["pf/eth0 describes"])?;
+    // Somebody uses a VF: the host, a namespace, or a driver for VMs.
+    let vf = json(machine, "vf show eth0 0")?;
+    let device = vf["device"].as_str().context("a device")?.to_owned();
+    let address = vf["address"].as_str().context("an address")?.to_owned();
+    let enable = "vf enable eth0 --count 0";
+    machine.run(&format!("/usr/bin/ip link set {device} up"))?;
+    refused(machine, enable, 6, &[&format!("{device} is up")])?;
+    machine.run(&format!(
+        "/usr/bin/ip link set {device} down; /usr/bin/ip netns add blue; \
+         /usr/bin/ip link set {device} netns blue"
+    ))?;
+    refused(machine, enable, 6, &[&format!("namespace blue has its device {device}")])?;
+    let vf = json(machine, "vf show eth0 0")?;
+    assert_eq!((&vf["netns"], &vf["device"]), (&"blue".into(), &device.as_str().into()));
+    let sysfs = format!("/sys/bus/pci/devices/{address}");
+    machine.run(&format!(
+        "echo vfio-pci >{sysfs}/driver_override; echo {address} >{sysfs}/driver/unbind; \
+         echo {address} >/sys/bus/pci/drivers_probe"
+    ))?;
+    refused(machine, enable, 6, &["vfio-pci has it, for a VM"])?;
+    machine.run(&format!("echo {address} >{sysfs}/driver/unbind"))?;
+    assert_eq!(number_of_vfs(machine)?, before);
+    assert_eq!(machine.suimon_well("export")?, exported, "nothing was changed");
+    Ok(())
+}
+
+/// What somebody else changes is as desired again soon, and told.
+fn others_change_it(machine: &mut IovMachine) -> Result<()> {
+    machine.run("/usr/bin/ip link set eth0 vf 1 trust off")?;
+    machine.run(
+        "until /usr/bin/ip link show eth0 | grep -q 'vf 1 .*trust on'; do usleep 200000; done",
+    )?;
+    let events = machine.suimon_well("event list")?;
+    assert!(events.contains("VF 1 of eth0 (0000:01:00.0) was set up: trust true"), "{events}");
+    Ok(())
+}
+
+/// What is desired survives the daemon, and what was lost meanwhile comes back.
+fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
+    machine.kill_daemon()?;
+    machine.run("echo 0 >/sys/class/net/eth0/device/sriov_numvfs")?;
+    machine.start_daemon()?;
+    assert_eq!(number_of_vfs(machine)?, "2");
+    let shown = ip_of_vf(machine, 1)?;
+    for part in ["52:54:00:00:00:01", "trust on", "100Mbps"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    machine.suimon_well("vf enable eth0 --count 0")?;
+    assert_eq!(number_of_vfs(machine)?, "0");
+    let exported = machine.suimon_well("export")?;
+    assert!(!exported.contains("[[pf.vf]]"), "{exported}");
+    let refused = machine.suimon_well("host show")?;
+    assert!(!refused.contains("refused system calls"), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn a_machine_without_an_iommu_is_told_what_it_lacks() -> Result<()> {
+    let rig = Rig::new()?;
+    let mut machine = IovMachine::start(&rig, IovSpec { has_iommu: false })?;
+    machine.start_daemon()?;
+    let shown = machine.suimon_well("vf list")?;
+    assert!(shown.contains("NoIoMmuSupport") && shown.contains("intel_iommu=on"), "{shown}");
+    // Namespaces can have VFs all the same.
+    machine.suimon_well("vf enable eth0 --count 1")?;
+    assert_eq!(number_of_vfs(&mut machine)?, "1");
+    machine.run("echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/unbind")?;
+    let shown = machine.suimon_well("vf list")?;
+    assert!(shown.contains("MissingPfDriver") && shown.contains("lspci -k"), "{shown}");
+    refused(&mut machine, "vf enable 0000:01:00.0 --count 2", 3, &["MissingPfDriver"])
+}
