@@ -202,7 +202,7 @@ fn foreign(id: SettingId, record: &Record, now: String) -> Foreign {
 /// Puts writes in an order in which the kernel takes them: turbo, governors, preferences,
 /// frequencies, idle states; and of a policy's frequencies the maximum first, unless it is
 /// lowered below the minimum.
-fn order(writes: &mut Vec<Wanted>, machine: &Machine) {
+fn order(writes: &mut [Wanted], machine: &Machine) {
     writes.sort();
     let khz = |value: &str| value.parse::<u32>().ok();
     let lowered: BTreeSet<u16> = writes

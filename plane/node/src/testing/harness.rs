@@ -78,7 +78,7 @@ impl Harness {
             members: Arc::new(members.clone()),
             disks: disks.parts(),
             vms: vms.parts(),
-            power: Arc::new(power.clone()),
+            power: Arc::new(power),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
