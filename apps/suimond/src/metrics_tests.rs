@@ -98,24 +98,6 @@ fn readings() -> Readings {
     }
 }
 
-fn power() -> PowerStatus {
-    read(json!({
-        "config": {"plan": "balanced"}, "effect": "partial",
-        "settings": [
-            {"cpus": [0], "setting": "governor", "wanted": "schedutil", "in_effect": true},
-            {"cpus": [1], "setting": "governor", "wanted": "schedutil", "in_effect": true},
-            {"cpus": [], "setting": "turbo", "wanted": "off", "in_effect": false},
-        ],
-        "data_plane": {"parking": true, "poll_us": 50, "vmq_high_percent": 85, "vmq_low_percent": 30},
-        "cpus": [], "changed": [],
-        "energy": {"zones": [
-            {"zone": "intel-rapl:0", "name": "package-0", "energy_uj": 2_500_000,
-             "milliwatts": 42_500, "counted": true},
-            {"zone": "intel-rapl:0:0", "name": "core", "energy_uj": 1, "counted": false},
-        ]},
-    }))
-}
-
 fn vm(state: &str) -> VmStatus {
     let running = state == "running";
     read(json!({

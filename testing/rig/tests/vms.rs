@@ -160,6 +160,9 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
         (&status["nics"], &status["disks"]),
         (&status["config"]["nics"], &status["config"]["disks"])
     );
+    // Another VM is made beside it.
+    site.daemon.ok(&["vm", "create", "second", "--memory-bytes", "64 MiB"]).unwrap();
+    site.daemon.ok(&["vm", "delete", "second"]).unwrap();
     // And again: nothing of the first time is in the way.
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more"]).unwrap();
     until("the guest to have it again", PATIENCE, || {

@@ -146,7 +146,11 @@ impl VmHost for FakeVms {
 
     fn prepare(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
         self.check("prepare")?;
-        self.world().folders.insert(folder.to_owned());
+        let mut world = self.world();
+        if world.running.values().any(|guest| guest.spec.folder == folder) {
+            return Err(VmError::new(VmErrorKind::Running, "a VM runs in it"));
+        }
+        world.folders.insert(folder.to_owned());
         Ok(())
     }
 

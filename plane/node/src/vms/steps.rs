@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
-use suimon_ports::StoreError;
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
+use suimon_ports::{StoreError, VmError, VmErrorKind};
 
 use super::VmEntry;
 use super::driver::Driver;
@@ -28,6 +28,10 @@ impl Controller {
         let mut made = Vec::new();
         for vm in &to.vms {
             if let Some(entry) = self.shared.vms.find(&vm.name) {
+                // One that runs has its folder, and where that is does not change.
+                if entry.view().state != VmState::Stopped {
+                    continue;
+                }
                 let folder = to.host.folder_of(&vm.name);
                 let prepared = self.shared.vms.parts.host.prepare(&folder, entry.user);
                 if let Err(error) = prepared {
@@ -141,7 +145,9 @@ impl Controller {
                 continue;
             }
             let folder = config.host.folder_of(&name);
-            if let Err(error) = self.shared.vms.parts.host.prepare(&folder, stored.user) {
+            let prepared = self.shared.vms.parts.host.prepare(&folder, stored.user);
+            // One that runs has its folder.
+            if let Err(error) = prepared.or_else(unless_running) {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
             }
             let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user));
@@ -162,7 +168,7 @@ impl Controller {
         for (entry, left) in left {
             let is_wanted = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
             if left.is_some() {
-                entry.view().state = suimon_contract::VmState::Lost;
+                entry.view().state = VmState::Lost;
             }
             if let Err(error) = self.start_driver(&entry, left) {
                 tracing::error!(vm = %entry.name, %error, "nobody can drive the VM");
@@ -174,4 +180,8 @@ impl Controller {
         }
         if is_new_boot { self.store.commit(&[save_boot(&boot)]) } else { Ok(()) }
     }
+}
+
+fn unless_running(error: VmError) -> Result<(), VmError> {
+    if error.kind == VmErrorKind::Running { Ok(()) } else { Err(error) }
 }

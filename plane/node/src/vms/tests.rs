@@ -1,5 +1,6 @@
 use suimon_contract::{
-    ErrorCode, EventKind, HostConfig, Operation, OperationState, StopVmRequest, VmState,
+    ByteSize, ErrorCode, EventKind, HostConfig, Operation, OperationState, StopVmRequest, VmConfig,
+    VmState,
 };
 use suimon_ports::{VmDevice, VmErrorKind, VmNotice, VmRunState};
 
@@ -139,6 +140,16 @@ fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
     assert_eq!(harness.events(EventKind::VmFailed.id()).len(), 3);
     well(&harness, VmWork::Start);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
+}
+
+#[test]
+fn a_vm_is_made_beside_one_that_runs() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let mut with_another = config();
+    with_another.vms.push(VmConfig::new(name("db"), ByteSize::new(1 << 30)));
+    harness.apply_well(&with_another);
+    assert_eq!((harness.node.vms().len(), state(&harness)), (2, VmState::Running));
 }
 
 #[test]
