@@ -44,11 +44,18 @@ fn start(directory: &Path, state: &str, socket: &Path) -> Running {
     .unwrap();
     let running = Running(child);
     let deadline = Instant::now() + Duration::from_secs(20);
-    while UnixStream::connect(socket).is_err() {
+    while !answers(socket) {
         assert!(Instant::now() < deadline, "the daemon does not answer");
         std::thread::sleep(Duration::from_millis(10));
     }
     running
+}
+
+/// Whether it has come so far: its socket is there before that, and a signal would end it at once.
+fn answers(socket: &Path) -> bool {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+    let asked = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
+    asked.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()
 }
 
 fn refused(output: &Output) -> (Option<i32>, String) {

@@ -252,6 +252,10 @@ mod tests {
         Processors
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S
          0    3       4   75.0    75.0  7.50 Mfps      750 k         0
+
+        Power
+        PLAN      IN EFFECT   WATTS  FRAMES/S PER W  REQUESTS/S PER W  WHY NOT
+        balanced  full       42.0 W           179 k                47
         ");
     }
 

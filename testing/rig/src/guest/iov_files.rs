@@ -19,7 +19,7 @@ use crate::programs::{program, system_program};
 use crate::rig::Rig;
 
 /// Counts up when what is kept changes.
-const FORMAT: &str = "iov-1";
+const FORMAT: &str = "iov-2";
 const QEMU: &str = "qemu-system-x86_64";
 /// What makes up QEMU, without what it depends on beside itself.
 const QEMU_PACKAGES: &[&str] =
@@ -123,7 +123,8 @@ fn has_igb(qemu: &[String]) -> bool {
     let Some((program, words)) = qemu.split_first() else { return false };
     let asked = ["-machine", "q35", "-device", "igb,help"];
     let answer = Command::new(program).args(words).args(asked).output();
-    answer.is_ok_and(|answer| answer.status.success())
+    // One that does not know the device ends well too, and has nothing to say of it.
+    answer.is_ok_and(|answer| answer.status.success() && !answer.stdout.is_empty())
 }
 
 /// A configuration of apt that knows the backports suite of this release, and nothing else,
