@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
@@ -54,6 +55,19 @@ fn host(path: &Path, error: impl Into<io::Error>) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
+/// Makes a folder and those above it that are not there. VMs have to get through all of them,
+/// whatever umask the caller has.
+fn make_passable(path: &Path) -> io::Result<()> {
+    if let Some(above) = path.parent().filter(|above| !above.exists()) {
+        make_passable(above)?;
+    }
+    match std::fs::create_dir(path) {
+        Ok(()) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 impl Root {
     /// Opens it, and makes it if it is not there.
     pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
@@ -64,8 +78,7 @@ impl Root {
         if !path.is_absolute() {
             return Err(wrong("is no absolute path"));
         }
-        use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+        make_passable(path)?;
         let folder = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())?;
         let stat = fstat(&folder)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {

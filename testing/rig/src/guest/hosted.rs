@@ -66,7 +66,8 @@ impl HostedVms {
             Ok(rig.path(name))
         };
         Ok(Self {
-            folder: rig.path("vms"),
+            // The folder above it is the launcher's to make, too.
+            folder: rig.path("state/vms"),
             kernel: put(&kernel, "vmlinuz")?,
             initrd: put(&initramfs, "initrd")?,
         })
