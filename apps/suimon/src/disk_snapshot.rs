@@ -2,8 +2,8 @@
 
 use clap::Args;
 use suimon_contract::{
-    FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, Name, OperationState,
-    SnapshotDiskRequest, StoreFile, VmConfig,
+    ApiError, ErrorCode, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, Name,
+    OperationState, SnapshotDiskRequest, StoreFile, VmConfig,
 };
 
 use crate::disk::WorkFlags;
@@ -61,7 +61,7 @@ impl SnapshotFlags {
                  a loss of power would leave; take another with more --freeze-seconds",
                 self.freeze_seconds
             );
-            return Err(Failure::Usage(text));
+            return Err(Failure::Refused(vec![ApiError::new(ErrorCode::HostError, text)]));
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl SnapshotFlags {
                 "no VM that runs has the disk {disk}: there is no guest to be frozen; leave out \
                  --freeze"
             );
-            Failure::Usage(text)
+            Failure::not_found(text)
         })
     }
 }

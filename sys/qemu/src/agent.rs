@@ -47,8 +47,28 @@ fn silent() -> VmError {
     VmError::new(VmErrorKind::Silent, text)
 }
 
-fn told(error: &AgentError) -> VmError {
-    VmError::new(VmErrorKind::Refused, error.to_string())
+/// Why a conversation came to nothing.
+#[derive(Debug)]
+enum Failed {
+    /// There was no answer in time.
+    Silent,
+    /// There was one.
+    Agent(AgentError),
+}
+
+impl From<Failed> for VmError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Silent => silent(),
+            Failed::Agent(error @ AgentError::Refused { .. }) => {
+                Self::new(VmErrorKind::Refused, error.to_string())
+            }
+            // Whether it has done what it was told is not known, as if it had said nothing.
+            Failed::Agent(error @ AgentError::Nonsense { .. }) => {
+                Self::new(VmErrorKind::Silent, error.to_string())
+            }
+        }
+    }
 }
 
 impl Conversation {
@@ -71,21 +91,21 @@ impl Conversation {
         Ok(talk)
     }
 
-    fn send(&mut self, command: AgentCommand) -> Result<(), VmError> {
+    fn send(&mut self, command: AgentCommand) -> Result<(), Failed> {
         let limit = self.left()?;
         let sent = self.stream.set_write_timeout(Some(limit));
-        sent.and_then(|()| self.stream.write_all(&command.bytes())).map_err(|_| silent())
+        sent.and_then(|()| self.stream.write_all(&command.bytes())).map_err(|_| Failed::Silent)
     }
 
-    fn left(&self) -> Result<Duration, VmError> {
+    fn left(&self) -> Result<Duration, Failed> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(silent()) } else { Ok(left) }
+        if left.is_zero() { Err(Failed::Silent) } else { Ok(left) }
     }
 
-    fn hear(&mut self, command: AgentCommand) -> Result<Value, VmError> {
+    fn hear(&mut self, command: AgentCommand) -> Result<Value, Failed> {
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            if let Some(value) = self.reader.poll_answer(command).map_err(|error| told(&error))? {
+            if let Some(value) = self.reader.poll_answer(command).map_err(Failed::Agent)? {
                 return Ok(value);
             }
             let limit = self.left()?;
@@ -94,15 +114,15 @@ impl Conversation {
                 .set_read_timeout(Some(limit))
                 .and_then(|()| self.stream.read(&mut buffer));
             match count {
-                Ok(0) => return Err(silent()),
+                Ok(0) => return Err(Failed::Silent),
                 Ok(count) => self.reader.handle_bytes(buffer.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Err(silent()),
+                Err(_) => return Err(Failed::Silent),
             }
         }
     }
 
-    fn ask(&mut self, command: AgentCommand) -> Result<Value, VmError> {
+    fn ask(&mut self, command: AgentCommand) -> Result<Value, Failed> {
         self.send(command)?;
         self.hear(command)
     }
@@ -125,8 +145,8 @@ pub(crate) fn guest_facts(folder: &Path) -> Result<GuestFacts, VmError> {
     // it; what it does not tell is not known.
     let mut known = |command| match talk.ask(command) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind == VmErrorKind::Refused => Ok(None),
-        Err(error) => Err(error),
+        Err(Failed::Agent(AgentError::Refused { .. })) => Ok(None),
+        Err(failed) => Err(failed),
     };
     let system = known(AgentCommand::System)?.map(|value| agent_system(&value)).unwrap_or_default();
     let host_name = known(AgentCommand::HostName)?.as_ref().and_then(agent_host_name);
@@ -155,24 +175,26 @@ pub(crate) fn shut_down(folder: &Path) -> Result<(), VmError> {
     talk.until = Instant::now() + REFUSAL_LIMIT;
     match talk.hear(AgentCommand::Shutdown) {
         // There is no answer if it does.
-        Err(error) if error.kind == VmErrorKind::Silent => Ok(()),
-        result => result.map(drop),
+        Err(Failed::Silent) => Ok(()),
+        result => Ok(result.map(drop)?),
     }
 }
 
 /// Has the guest hold writes to its file systems. Returns how many those are.
 pub(crate) fn freeze(folder: &Path) -> Result<u64, VmError> {
-    let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
+    // One that does not even answer was not told to freeze, and has not.
+    let begun = Conversation::begin(folder, ANSWER_LIMIT);
+    let mut talk = begun.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     talk.until = Instant::now() + FREEZE_LIMIT;
     let count = talk.ask(AgentCommand::Freeze)?;
-    agent_count(AgentCommand::Freeze, &count).map_err(|error| told(&error))
+    Ok(agent_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
 }
 
 /// Has it write again. Returns how many file systems that was about.
 pub(crate) fn thaw(folder: &Path) -> Result<u64, VmError> {
     let mut talk = Conversation::begin(folder, ANSWER_LIMIT)?;
     let count = talk.ask(AgentCommand::Thaw)?;
-    agent_count(AgentCommand::Thaw, &count).map_err(|error| told(&error))
+    Ok(agent_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
 }
 
 #[cfg(test)]

@@ -72,7 +72,12 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
     assert_eq!(freeze(folder.path()).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
-    assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Refused);
+    // What it has done is not known: it is no refusal.
+    assert_eq!(thaw(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
+    let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
+    assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
+    let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
+    assert!(shut_down(folder.path()).unwrap_err().text.contains("no JSON"));
     let (folder, _) = guest(|client| honest(client, |_| None));
     shut_down(folder.path()).unwrap();
     let (folder, _) = guest(|client| {
@@ -103,8 +108,15 @@ fn a_guest_cannot_keep_who_asks() {
         let _ = client.write_all(b"\xff").and_then(|()| client.write_all(&endless));
     });
     let error = Conversation::begin(folder.path(), limit).unwrap_err();
-    assert_eq!(error.kind, VmErrorKind::Refused, "{error}");
+    assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
+    assert!(error.text.contains("too long"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_guest_that_was_not_told_is_not_frozen() {
+    let (folder, _) = guest(|mut client| while line(&mut client).is_some() {});
+    assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Refused);
 }
 
 #[test]

@@ -45,6 +45,12 @@ impl Driver {
         run.stored.is_frozen = true;
         self.save_run();
         let Some(run) = &mut self.run else { return Ok(()) };
+        if !run.is_written {
+            run.stored.is_frozen = false;
+            let text = "the state store takes nothing, and a guest that the next daemon does not \
+                        know to be frozen would stay so; see its log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
         let result = run.vm.tell(&VmCommand::Freeze);
         let time = match &result {
             Ok(()) => Some(Duration::from_secs(request.seconds)),

@@ -2,7 +2,7 @@ use suimon_contract::{ErrorCode, EventKind, FreezeVmRequest, OperationState, Sto
 use suimon_ports::{VmErrorKind, VmNotice};
 
 use super::{VmWork, harness, refusal, well, work};
-use crate::testing::{Harness, name, wait_until};
+use crate::testing::{Harness, StoreFailure, name, wait_until};
 
 const FREEZE: VmWork = VmWork::Freeze(FreezeVmRequest { seconds: 600 });
 
@@ -78,6 +78,17 @@ fn a_freeze_that_fails_leaves_nothing_frozen() {
     assert_eq!(work(&harness, FREEZE).state, OperationState::Failed);
     wait_until("it is thawed", || harness.vms.told() == ["web Thaw"]);
     assert!(harness.events(EventKind::VmFrozen.id()).is_empty());
+}
+
+#[test]
+fn a_guest_is_not_frozen_that_the_next_daemon_would_not_know_of() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    harness.store.arm(StoreFailure::Refuse(0));
+    let operation = work(&harness, FREEZE);
+    assert!(operation.error.unwrap().message.contains("state store"));
+    assert!(!frozen(&harness) && harness.vms.told().is_empty());
+    well(&harness, FREEZE);
 }
 
 #[test]
