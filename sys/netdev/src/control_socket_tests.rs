@@ -31,13 +31,17 @@ impl Bench {
         for end in ["near0", "far0"] {
             self.netns.run(&format!("ip link set {end} up addrgenmode none"));
         }
-        // Frames pass as soon as both ends say so.
-        let has_carrier =
-            || self.namespace.run(|| Ok(Link::new("near0")?.state()?.is_usable())).unwrap();
+        self.wait_for_carrier();
+    }
+
+    /// Until both ends take frames from their hosts, which an end does some time after the other
+    /// has come up; `ip` is told that it is up after that only.
+    fn wait_for_carrier(&self) {
         let limit = Instant::now() + Duration::from_secs(10);
-        while !has_carrier() {
-            assert!(Instant::now() < limit, "no carrier");
-            std::thread::sleep(Duration::from_millis(5));
+        for end in ["near0", "far0"] {
+            while !self.netns.run(&format!("ip link show {end}")).contains("state UP") {
+                assert!(Instant::now() < limit, "{end} has no carrier");
+            }
         }
     }
 
@@ -300,6 +304,7 @@ fn a_downed_device_is_no_end() {
     bench.netns.run("ip link set near0 up");
     let frame = slow_frame(1, 2);
     near.send(&frame).unwrap();
+    bench.wait_for_carrier();
     bench.send(std::slice::from_ref(&frame));
     assert_eq!(receive_until(&mut near, &frame).len(), 1);
 }
