@@ -95,9 +95,11 @@ mod key_meaning;
 mod keys;
 mod lacp_status;
 mod libvirt;
+mod migration;
 mod name;
 mod nbd_config;
 mod nbd_fits;
+mod node_config;
 mod offload_status;
 mod operation;
 mod pf_config;
@@ -174,8 +176,13 @@ pub use key_meaning::{default_text, meaning_of};
 pub use keys::{Effect, Key, Kind};
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
+pub use migration::{
+    Arrival, ArrivalRequest, ArrivalState, ArrivingPort, DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX,
+    MIGRATION_PROTOCOL, MigrateVmRequest, MigrationPhase, VmMigration,
+};
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
+pub use node_config::NodeConfig;
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
 pub use pf_config::{PfConfig, VfConfig, VfLinkState};
