@@ -22,6 +22,7 @@ use suimon_qmp::{
 use crate::agent::AGENT_PORT;
 use crate::client::{Heard, LauncherClient, Watch};
 use crate::devices::Machine;
+use crate::moving::ready_to_receive;
 use crate::process_facts;
 use crate::session::{Session, SessionParts, Shared};
 use crate::spec_check::check;
@@ -237,7 +238,8 @@ impl VmHost for QemuHost {
             tracing::warn!(vm = spec.name, "{remark}");
         }
         let threshold = Arc::new(Threshold::default());
-        let attached = self.attach(&started.identity, threshold.clone(), Some(Command::Cont));
+        let begin = if spec.arrival.is_some() { ready_to_receive() } else { Command::Cont };
+        let attached = self.attach(&started.identity, threshold.clone(), Some(begin));
         match attached {
             Ok(vm) => {
                 threshold.pass(observer);
