@@ -5,7 +5,7 @@ use crate::Severity;
 macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
-        /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
+        /// ever: 1xxx host and other nodes, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
         /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power,
         /// 9xxx SR-IOV.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,12 @@ catalogue! {
         "The daemon is not confined, or not fully: it was started so, or the kernel lacks something.";
     1012 SystemCallRefused "system_call_refused" Error
         "A thread of the daemon tried a system call that it never needs: it has a defect or is in somebody else's hand. At most one in 10 s.";
+    1101 NodeCreated "node_created" Info
+        "Another node was made known, to which VMs can go.";
+    1102 NodeChanged "node_changed" Info
+        "It was changed how another node is reached.";
+    1103 NodeDeleted "node_deleted" Info
+        "Another node is known no more.";
     2001 SwitchCreated "switch_created" Info
         "A switch was made.";
     2002 SwitchChanged "switch_changed" Info

@@ -1,9 +1,9 @@
 //! Changes of desired state, as they are asked for.
 
 use suimon_contract::{
-    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, PfConfig, PowerConfig,
-    QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
-    patch_power, patch_resource,
+    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, NodeConfig, PfConfig,
+    PowerConfig, QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    VmConfig, patch_power, patch_resource,
 };
 
 /// A change of desired state.
@@ -42,6 +42,8 @@ pub enum Edit {
     Vm(ResourceEdit<VmConfig>),
     /// Change one adapter with SR-IOV.
     Pf(ResourceEdit<PfConfig>),
+    /// Change how another node is reached.
+    Node(ResourceEdit<NodeConfig>),
 }
 
 /// How a change is to be made.
@@ -95,6 +97,7 @@ impl Edit {
             Self::Disk(edit) => format!("disk {}", edit.verb()),
             Self::Vm(edit) => format!("vm {}", edit.verb()),
             Self::Pf(edit) => format!("pf {}", edit.verb()),
+            Self::Node(edit) => format!("node {}", edit.verb()),
         }
     }
 
@@ -117,6 +120,7 @@ impl Edit {
             Self::Disk(edit) => edit.subject(),
             Self::Vm(edit) => edit.subject(),
             Self::Pf(edit) => edit.subject(),
+            Self::Node(edit) => edit.subject(),
         }
     }
 
@@ -136,6 +140,7 @@ impl Edit {
             Self::Disk(edit) => edit.apply(&mut config)?,
             Self::Vm(edit) => edit.apply(&mut config)?,
             Self::Pf(edit) => edit.apply(&mut config)?,
+            Self::Node(edit) => edit.apply(&mut config)?,
         }
         Ok(config)
     }

@@ -37,6 +37,7 @@ impl Shared {
             disks: config.disks.len(),
             vms: config.vms.len(),
             pfs: config.pfs.len(),
+            nodes: config.nodes.len(),
             confinement: (self.confinement)(),
         }
     }

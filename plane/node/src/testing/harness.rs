@@ -9,7 +9,8 @@ use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms, MemoryStore,
+    FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms,
+    MemoryStore,
 };
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
@@ -34,7 +35,8 @@ pub(crate) struct Harness {
     pub(crate) members: FakeMembers,
     pub(crate) disks: FakeDisks,
     pub(crate) vms: FakeVms,
-    pub(crate) node: Node,
+    pub(crate) far_nodes: FakeFarNodes,
+    pub(crate) node: Arc<Node>,
 }
 
 impl Harness {
@@ -88,6 +90,7 @@ impl Harness {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
+        let far_nodes = FakeFarNodes::default();
         let node = Node::open(NodeParts {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
@@ -96,6 +99,7 @@ impl Harness {
             vms: vms.parts(),
             power: Arc::new(host.power),
             sriov: Arc::new(host.sriov),
+            far_nodes: Arc::new(far_nodes.clone()),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -107,7 +111,8 @@ impl Harness {
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
         });
-        Self { store, devices, plane, members, disks, vms, node: node.unwrap() }
+        let node = Arc::new(node.unwrap());
+        Self { store, devices, plane, members, disks, vms, far_nodes, node }
     }
 
     /// What a new process finds after this one was killed.
