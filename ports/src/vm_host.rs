@@ -402,6 +402,10 @@ pub trait VmHost: Send + Sync {
     /// UEFI firmware that VMs of the host can start with; `None` if it has none.
     fn uefi(&self) -> Option<VmBoot>;
 
+    /// What the host's CPUs can do, as its kernel names it (`flags` in `/proc/cpuinfo`): what a
+    /// VM's may use that KVM runs.
+    fn cpu_flags(&self) -> Vec<String>;
+
     /// The VMs that run on the host, whoever has started them.
     ///
     /// # Errors

@@ -214,6 +214,10 @@ impl VmHost for QemuHost {
         Some(VmBoot::Uefi { code: code.into(), variables: variables.into() })
     }
 
+    fn cpu_flags(&self) -> Vec<String> {
+        process_facts::cpu_flags(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+    }
+
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.client.list()
     }
