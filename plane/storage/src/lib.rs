@@ -74,6 +74,8 @@ mod looking;
 mod mail;
 pub mod measure;
 pub mod mirror;
+#[cfg(test)]
+mod mirror_qos_tests;
 mod mirror_use;
 mod notices;
 #[cfg(test)]

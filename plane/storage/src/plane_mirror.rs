@@ -15,7 +15,7 @@ use crate::resident::{Command, Mirrored};
 
 /// The weight in its store of a disk's being copied: a quarter of that of a disk of which
 /// nothing is said. It has all that nobody else wants.
-const WEIGHT: u16 = 25;
+pub(crate) const WEIGHT: u16 = 25;
 
 /// The number by which Storage QoS knows a disk's being copied has this bit; a disk's own has
 /// not.
@@ -34,7 +34,7 @@ impl MirrorRecord {
 }
 
 /// By which number Storage QoS knows a disk's being copied.
-const fn copied(disk: DiskId) -> DiskId {
+pub(crate) const fn copied(disk: DiskId) -> DiskId {
     DiskId(disk.0 | COPIED)
 }
 
