@@ -9,8 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, Name, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans,
-    VmConfig, VmqConfig,
+    DiskConfig, Name, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig,
+    TrunkVlans, VmConfig, VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -52,6 +52,9 @@ pub struct HostConfig {
     /// Adapters with SR-IOV.
     #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
     pub pfs: Vec<PfConfig>,
+    /// Other nodes, to which VMs can go.
+    #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeConfig>,
 }
 
 /// `[host]`.

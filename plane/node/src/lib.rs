@@ -16,6 +16,8 @@
 //!   after a daemon's death (see `vms.rs`).
 //! - Teams are driven by a thread of their own, which hears of links and LACPDUs without
 //!   waiting for the control thread (see `teams.rs`).
+//! - Other nodes are asked how they are when somebody wants to know, by a thread for each
+//!   question (see `node_status.rs`).
 //! - Adapters with SR-IOV are looked at by the control thread, which makes them as desired
 //!   again (see `sriov.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
@@ -48,8 +50,10 @@ mod events;
 mod failing;
 mod far_node;
 mod kernel_path;
+mod moving;
 mod needed;
 mod node;
+mod node_status;
 mod notices;
 mod offloads;
 mod operations;
