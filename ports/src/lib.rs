@@ -46,6 +46,7 @@ mod store_files;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod vm_host;
+mod vm_moving;
 
 pub use control_socket::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
@@ -96,3 +97,4 @@ pub use vm_host::{
     VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
+pub use vm_moving::{SendPhase, SendSpec, SendStatus, VmArrival, VmLayout, VmPlugged};

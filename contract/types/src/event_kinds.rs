@@ -259,6 +259,20 @@ catalogue! {
         "A VM's guest writes to its file systems again; the fields say whether that was asked for.";
     7024 VmNotThawed "vm_not_thawed" Error
         "A VM's guest holds writes to its file systems and could not be told to go on; it is tried again.";
+    7030 VmLeaves "vm_leaves" Info
+        "A VM is being moved to another node, where it can come.";
+    7031 VmLeft "vm_left" Info
+        "A VM has moved to another node and is not this host's any more.";
+    7032 VmStays "vm_stays" Warning
+        "A VM that was to move to another node goes on here; the fields say why.";
+    7033 VmHandedOver "vm_handed_over" Warning
+        "A VM stands still, and another node that was told to run it does not answer; it is asked again.";
+    7034 VmArrives "vm_arrives" Info
+        "A VM is coming from another node; what it needs is made.";
+    7035 VmArrived "vm_arrived" Info
+        "A VM that came from another node runs here.";
+    7036 VmDidNotArrive "vm_did_not_arrive" Warning
+        "A VM that was to come from another node does not; what was made for it is removed.";
     8001 PowerPlanInEffect "power_plan_in_effect" Info
         "The power plan that is wanted is in effect on all CPUs.";
     8002 PowerPlanIncomplete "power_plan_incomplete" Warning

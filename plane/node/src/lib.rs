@@ -50,6 +50,7 @@ mod events;
 mod failing;
 mod far_node;
 mod kernel_path;
+mod moving;
 mod needed;
 mod node;
 mod node_status;

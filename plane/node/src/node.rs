@@ -131,6 +131,7 @@ impl Node {
             far_nodes: parts.far_nodes,
             socket_files: parts.socket_files,
             events,
+            store: parts.store.clone(),
             listener: parts.listener,
             clock: parts.clock,
             cpus: parts.cpus,
@@ -285,7 +286,16 @@ impl Node {
         Capture::begin(&self.shared, key, options)
     }
 
-    fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// An operation that was just begun.
+    pub(crate) fn known_operation(&self, id: u64) -> Result<Operation, ApiError> {
+        self.operation(id).ok_or_else(lost)
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
         self.commands.send(command).map_err(|_| {
             let text = "the daemon is stopping, or its control thread has died; see its log";
             vec![ApiError::new(ErrorCode::Internal, text)]

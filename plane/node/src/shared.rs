@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
+use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
 
 use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) members: Arc<dyn MemberDevices>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
+    pub(crate) store: Arc<dyn StateStore>,
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
     pub(crate) disks: Disks,
@@ -73,6 +74,7 @@ pub(crate) struct SharedParts {
     pub(crate) far_nodes: Arc<dyn FarNodes>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
+    pub(crate) store: Arc<dyn StateStore>,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
@@ -93,6 +95,7 @@ impl Shared {
             teams: parts.teams,
             socket_files: parts.socket_files,
             events: parts.events,
+            store: parts.store,
             ports: PortTable::default(),
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),

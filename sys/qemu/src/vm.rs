@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestFacts, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError,
-    VmErrorKind, VmFacts, VmIdentity, VmNicSpec, VmRunState,
+    GuestFacts, SendSpec, SendStatus, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind,
+    VmDiskSpec, VmError, VmErrorKind, VmFacts, VmIdentity, VmLayout, VmNicSpec, VmRunState,
 };
-use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots, qom_properties};
+use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
 
 use crate::agent;
 use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
@@ -42,20 +42,20 @@ fn refused(text: impl Into<String>) -> VmError {
     VmError::new(VmErrorKind::Refused, text)
 }
 
-fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
+pub(crate) fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
     refused(error.to_string())
 }
 
 impl QemuVm {
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.session.shared()
     }
 
-    fn ask(&self, command: &Command) -> Result<serde_json::Value, VmError> {
+    pub(crate) fn ask(&self, command: &Command) -> Result<serde_json::Value, VmError> {
         self.shared().ask(command)
     }
 
-    fn do_it(&self, command: &Command) -> Result<(), VmError> {
+    pub(crate) fn do_it(&self, command: &Command) -> Result<(), VmError> {
         self.ask(command).map(drop)
     }
 
@@ -82,12 +82,8 @@ impl QemuVm {
     /// A port behind which nothing is.
     fn free_port(&self) -> Result<String, VmError> {
         for number in 0..PORTS {
-            let port = port_id(number);
-            let path = format!("/machine/peripheral/{port}/{port}");
-            let properties = qom_properties(&self.ask(&Command::QomList { path })?);
-            let properties = properties.map_err(nonsense)?;
-            if !properties.iter().any(|property| property.name.starts_with("child[")) {
-                return Ok(port);
+            if self.behind_port(number)?.is_none() {
+                return Ok(port_id(number));
             }
         }
         let name = &self.identity.name;
@@ -241,6 +237,9 @@ impl Vm for QemuVm {
             VmCommand::PlugDisk(disk) => self.plug_disk(disk),
             VmCommand::Unplug(VmDevice::Disk(name)) => self.unplug(disk_id(name)),
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
+            VmCommand::FinishSending => self.do_it(&Command::MigrateContinue),
+            VmCommand::CancelSending => self.do_it(&Command::MigrateCancel),
+            VmCommand::Announce => self.do_it(&Command::AnnounceSelf),
         }
     }
 
@@ -265,6 +264,22 @@ impl Vm for QemuVm {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(stream.into())
+    }
+
+    fn layout(&self) -> Result<VmLayout, VmError> {
+        self.ask_layout()
+    }
+
+    fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
+        self.begin_sending(line, spec)
+    }
+
+    fn receive(&self, line: OwnedFd) -> Result<(), VmError> {
+        self.begin_receiving(line)
+    }
+
+    fn send_status(&self) -> Result<SendStatus, VmError> {
+        self.ask_send_status()
     }
 }
 

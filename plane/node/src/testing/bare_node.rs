@@ -43,6 +43,7 @@ pub(crate) fn bare_node(
         far_nodes: Arc::new(FakeFarNodes::default()),
         socket_files: Arc::new(devices.clone()),
         events,
+        store: store.clone(),
         listener,
         clock,
         cpus: vec![0, 1, 2, 3],

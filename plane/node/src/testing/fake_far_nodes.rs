@@ -79,12 +79,12 @@ impl FarNode for FakeFarNode {
         Ok(self.reach("host")?.host_status())
     }
 
-    fn check_arrival(&self, _request: &ArrivalRequest) -> Result<Plan, FarError> {
-        self.reach("check_arrival").and_then(|_| Err(takes_none()))
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError> {
+        self.reach("check_arrival")?.check_arrival(request).map_err(FarError::Refused)
     }
 
-    fn prepare_arrival(&self, _request: &ArrivalRequest) -> Result<Operation, FarError> {
-        self.reach("prepare_arrival").and_then(|_| Err(takes_none()))
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError> {
+        self.reach("prepare_arrival")?.prepare_arrival(request.clone()).map_err(FarError::Refused)
     }
 
     fn operation(&self, id: u64) -> Result<Operation, FarError> {
@@ -95,25 +95,26 @@ impl FarNode for FakeFarNode {
         })
     }
 
-    fn arrival(&self, _id: &str) -> Result<Arrival, FarError> {
-        self.reach("arrival").and_then(|_| Err(takes_none()))
+    fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.reach("arrival")?.arrival(id).map_err(refused)
     }
 
-    fn line(&self, _id: &str, _line: &FarLine) -> Result<OwnedFd, FarError> {
-        self.reach("line").and_then(|_| Err(takes_none()))
+    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError> {
+        self.reach("line")?.arrival_line(id, line).map_err(refused)
     }
 
-    fn activate_arrival(&self, _id: &str) -> Result<Arrival, FarError> {
-        self.reach("activate_arrival").and_then(|_| Err(takes_none()))
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(refused);
+        // An answer may be lost though what was asked for was done.
+        self.reach("activate_arrival answer")?;
+        answer
     }
 
-    fn abandon_arrival(&self, _id: &str) -> Result<Arrival, FarError> {
-        self.reach("abandon_arrival").and_then(|_| Err(takes_none()))
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.reach("abandon_arrival")?.abandon_arrival(id).map_err(refused)
     }
 }
 
-/// Nodes do not take VMs from others yet.
-fn takes_none() -> FarError {
-    let text = "this node takes no VMs from others";
-    FarError::Refused(vec![ApiError::new(ErrorCode::NotFound, text)])
+fn refused(error: ApiError) -> FarError {
+    FarError::Refused(vec![error])
 }

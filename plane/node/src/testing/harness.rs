@@ -26,6 +26,7 @@ pub(crate) const DISK_STORE: &str = "/srv/fast";
 struct Host {
     power: FakePower,
     sriov: FakeSriov,
+    far_nodes: FakeFarNodes,
 }
 
 pub(crate) struct Harness {
@@ -90,7 +91,6 @@ impl Harness {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
-        let far_nodes = FakeFarNodes::default();
         let node = Node::open(NodeParts {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
@@ -99,7 +99,7 @@ impl Harness {
             vms: vms.parts(),
             power: Arc::new(host.power),
             sriov: Arc::new(host.sriov),
-            far_nodes: Arc::new(far_nodes.clone()),
+            far_nodes: Arc::new(host.far_nodes.clone()),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -112,7 +112,18 @@ impl Harness {
             retry_first: Duration::from_millis(20),
         });
         let node = Arc::new(node.unwrap());
-        Self { store, devices, plane, members, disks, vms, far_nodes, node }
+        Self { store, devices, plane, members, disks, vms, far_nodes: host.far_nodes, node }
+    }
+
+    /// A process on a host that a former one has left like this, with VMs that go on, which
+    /// reaches other nodes.
+    pub(crate) fn among_nodes(
+        (store, devices): (MemoryStore, FakeDevices),
+        vms: FakeVms,
+        far_nodes: FakeFarNodes,
+    ) -> Self {
+        let host = Host { far_nodes, ..Host::default() };
+        Self::with_all(store, devices, FakeDisks::default(), vms, host)
     }
 
     /// What a new process finds after this one was killed.
