@@ -109,7 +109,8 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-fn may_sign(error: &Error) -> bool {
+/// Whether a certificate is refused because it may sign others.
+pub(crate) fn may_sign(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(OtherError(other))) = error else {
         return false;
     };

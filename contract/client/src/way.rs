@@ -16,7 +16,7 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::ClientError;
-use crate::certificates::trusting;
+use crate::certificates::{may_sign, trusting};
 use crate::token::{TokenError, read_token};
 
 /// How long a connection over TCP may take to come about: the name's address, TCP and TLS.
@@ -167,6 +167,9 @@ fn no_tcp(error: &io::Error) -> String {
     }
 }
 
+const UNKNOWN: &str = "its certificate is neither among those of the authority nor signed by one of \
+                       them; give the certificate that signed it, or its own";
+
 fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
     use rustls::CertificateError as Certificate;
     let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
@@ -175,11 +178,12 @@ fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
     };
     let name = name.to_str();
     match tls {
-        rustls::Error::InvalidCertificate(Certificate::UnknownIssuer) => {
-            "its certificate is neither among those of the authority nor signed by one of them; \
-             give the certificate that signed it"
-                .to_owned()
-        }
+        // Another certificate of the same subject is a bad signer; one that may sign others is no
+        // server's unless it is known itself.
+        rustls::Error::InvalidCertificate(
+            Certificate::UnknownIssuer | Certificate::BadSignature,
+        ) => UNKNOWN.to_owned(),
+        error if may_sign(error) => UNKNOWN.to_owned(),
         rustls::Error::InvalidCertificate(
             Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
         ) => format!(
