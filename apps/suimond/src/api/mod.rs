@@ -21,6 +21,7 @@ mod sriov;
 mod state;
 mod store_jobs;
 mod switches;
+mod upgraded;
 mod vmq;
 mod vms;
 
