@@ -43,7 +43,7 @@ use self::limits::ToldStore;
 pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::MeasurementUnderWay;
 use self::measuring::StoreInMeasurement;
-pub(crate) use self::mirroring::{DiskMirror, ServedDisk};
+pub use self::mirroring::{DiskMirror, ServedDisk};
 pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub use self::plane::DiskPlane;

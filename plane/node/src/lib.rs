@@ -76,7 +76,7 @@ mod wanted;
 
 pub use capture::{CAPTURES_MAX, Capture};
 pub use confinement::{ConfinementReader, RefusedCall};
-pub use disks::{DiskParts, DiskPlane, DiskWork, RandomSource};
+pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, RandomSource, ServedDisk};
 pub use edit::{ChangeOptions, Edit, PowerEdit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
 pub use far_node::{FarError, FarLine, FarNode, FarNodes};

@@ -23,6 +23,7 @@ use suimon_switch::CaptureOptions;
 use crate::capture::Capture;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
+use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::{EventLog, EventPage};
 use crate::power::PowerTable;
 use crate::records::load_state;
@@ -246,6 +247,27 @@ impl Node {
         let command = Command::DiskWork { operation, disk: disk.clone(), work };
         self.send(command).map_err(crate::checks::first_of)?;
         self.operation(id).ok_or_else(lost)
+    }
+
+    /// Begins to copy a disk, with what is written to it meanwhile, to the one of the same name
+    /// that the other end of this connection serves over NBD: as long, and reading as zeros.
+    /// Waits some seconds for the other end.
+    ///
+    /// # Errors
+    /// There is no such disk, it does not work, something else is being done to it, or the
+    /// other end does not serve such a disk.
+    pub fn mirror_disk(&self, disk: &Name, stream: OwnedFd) -> Result<DiskMirror, ApiError> {
+        DiskMirror::start(&self.shared, disk, stream)
+    }
+
+    /// Serves a disk over NBD to the other end of this connection, which copies to it. Returns
+    /// at once.
+    ///
+    /// # Errors
+    /// There is no such disk, it does not work, something else is being done to it, or
+    /// descriptors are short.
+    pub fn serve_disk(&self, disk: &Name, stream: OwnedFd) -> Result<ServedDisk, ApiError> {
+        ServedDisk::start(&self.shared, disk, stream)
     }
 
     /// Begins to measure what a store can do. What stands against it is told at once.
