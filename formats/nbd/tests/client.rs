@@ -37,6 +37,9 @@ fn agree(export: &Export, piece: usize) -> (FarExport, Negotiated) {
             assert!(held.is_empty() && to_client.is_empty());
             return (far, negotiated.unwrap());
         }
+        if negotiated.is_some() {
+            continue;
+        }
         let exports = [export.clone()];
         let progress = server.handle_bytes(&exports[..], &to_server, &mut to_client).unwrap();
         to_server.drain(..progress.consumed);

@@ -142,7 +142,8 @@ type Lie = fn(&[u8]) -> Vec<u8>;
 /// A server that says what it has no reason to.
 fn liar(mut stream: UnixStream, lie: Lie) {
     let reply = |option: u32, kind: u32, data: &[u8]| {
-        let head = [0x0003_e889_0455_65a9_u64.to_be_bytes().as_slice(), &option.to_be_bytes()];
+        let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
+        let head = [magic.as_slice(), &option.to_be_bytes()];
         let length = (data.len() as u32).to_be_bytes();
         [head.concat(), kind.to_be_bytes().to_vec(), length.to_vec(), data.to_vec()].concat()
     };
@@ -150,7 +151,7 @@ fn liar(mut stream: UnixStream, lie: Lie) {
     let mut heard = [0; 4 + 16];
     stream.read_exact(&mut heard).unwrap();
     stream.write_all(&reply(8, 1, &[])).unwrap();
-    let mut option = vec![0; 16 + 4 + 4 + 4 + 4 + 15];
+    let mut option = vec![0; 16 + 4 + 4 + 4 + 15];
     stream.read_exact(&mut option).unwrap();
     stream.write_all(&reply(10, 4, b"\0\0\0\x05base:allocation")).unwrap();
     stream.write_all(&reply(10, 1, &[])).unwrap();
