@@ -60,7 +60,7 @@ mod tests {
             },
         ]))
         .unwrap();
-        insta::assert_snapshot!(NodeConfig::details(&nodes[0]), @"");
-        insta::assert_snapshot!(NodeConfig::table(&nodes).render(), @"");
+        insta::assert_snapshot!(NodeConfig::details(&nodes[0]));
+        insta::assert_snapshot!(NodeConfig::table(&nodes).render());
     }
 }

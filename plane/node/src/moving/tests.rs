@@ -87,8 +87,8 @@ impl Pair {
         let is_shown = || self.here.node.vm("web").unwrap().state == VmState::Running;
         wait_until("that is shown", is_shown);
         wait_until("nothing is there", || self.there.node.config() == host(NODES));
+        wait_until("its folder is gone", || self.there.vms.folders().is_empty());
         assert_eq!(self.there.vms.state("web"), None);
-        assert!(self.there.vms.folders().is_empty());
         assert_eq!(self.here.node.config(), with_vm());
         self.here.assert_consistent(&[]);
         self.there.assert_consistent(&[]);
@@ -98,8 +98,8 @@ impl Pair {
     fn assert_there(&self) {
         wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
         wait_until("nothing is here", || self.here.node.config() == host(NODES));
+        wait_until("its folder is gone", || self.here.vms.folders().is_empty());
         assert_eq!(self.here.vms.state("web"), None);
-        assert!(self.here.vms.folders().is_empty());
         assert_eq!(self.there.node.vm("web").unwrap().state, VmState::Running);
         self.here.assert_consistent(&[]);
         self.there.assert_consistent(&[]);
