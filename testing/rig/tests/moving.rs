@@ -111,7 +111,7 @@ impl Site {
                      [[qos_policy]]\nname = \"silver\"\nkind = \"dedicated\"\nmax_iops = 2000\n\
                      [[disk]]\nname = \"web\"\nstore = \"s\"\nformat = \"vhdx\"\n\
                      size_bytes = \"64 MiB\"\nqos_policy = \"silver\"\n{}",
-                    vms.table("web", "nics = [\"web\"]\ndisks = [\"web\"]\ncpus_max = 2")
+                    vms.table_of("web", 512, "nics = [\"web\"]\ndisks = [\"web\"]\ncpus_max = 2")
                 );
             }
             let daemon = Daemon::start(&rig, &text).unwrap();
@@ -194,7 +194,13 @@ impl Load {
         let ping = ["ping", "-i", "0.01", "-n", GUEST];
         let ping = site.outside.start(&site.rig, "ping", &ping).unwrap();
         until("replies", PATIENCE, || Ok(replies(&ping.log()).len() > 100)).unwrap();
-        Self { ping, _server: server }
+        let mut load = Self { ping, _server: server };
+        until("fio to write", PATIENCE, || {
+            load.check(guest);
+            Ok(written(guest) > 100)
+        })
+        .unwrap();
+        load
     }
 
     /// Neither has heard of anything.
@@ -215,14 +221,18 @@ impl Load {
         .unwrap();
         let said = guest.run("cat /tmp/fio").unwrap();
         assert!(said.contains("err= 0"), "{said}");
-        let written = guest.run("awk '$3 == \"vda\" { print $8 }' /proc/diskstats").unwrap();
-        assert!(written.trim().parse::<u64>().unwrap() > 100, "{written} writes");
     }
 
     /// The numbers of all replies so far.
     fn replies(&self) -> Vec<u64> {
         replies(&self.ping.log())
     }
+}
+
+/// Requests to write that the guest's disk has seen.
+fn written(guest: &mut HostedGuest) -> u64 {
+    let said = guest.run("grep ' vda ' /proc/diskstats").unwrap();
+    said.split_whitespace().nth(7).unwrap().parse().unwrap()
 }
 
 fn replies(log: &str) -> Vec<u64> {
@@ -313,14 +323,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
 }
 
 /// Begins to move the VM so slowly that there is time for what happens meanwhile.
-fn begin_slowly(site: &Site, guest: &mut HostedGuest) -> u64 {
-    // Memory that is not all the same, to be sent.
-    guest
-        .run(
-            "dd if=/dev/urandom of=/dev/shm/noise bs=1M count=48 2>/dev/null || \
-               dd if=/dev/urandom of=/tmp/noise bs=1M count=48 2>/dev/null",
-        )
-        .unwrap();
+fn begin_slowly(site: &Site) -> u64 {
     let body = format!(
         "{{\"to\": \"{}\", \"bandwidth\": 4194304, \"with_files\": true}}",
         NAMES[1 - site.at]
@@ -348,26 +351,26 @@ fn whoever_dies_meanwhile_one_vm_goes_on() {
     let mut site = Site::new();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
-    let operation = begin_slowly(&site, &mut guest);
+    let operation = begin_slowly(&site);
     site.here().daemon.ok(&["operation", "cancel", &operation.to_string()]).unwrap();
     site.is_only_here();
     load.check(&mut guest);
 
     // The QEMU that it goes to.
-    begin_slowly(&site, &mut guest);
+    begin_slowly(&site);
     run(&["kill", "-9", &process_of(site.there())]).unwrap();
     site.is_only_here();
     load.check(&mut guest);
 
     // The daemon that it goes to.
-    begin_slowly(&site, &mut guest);
+    begin_slowly(&site);
     site.nodes[1].daemon.kill();
     site.nodes[1].daemon.restart(&site.rig).unwrap();
     site.is_only_here();
     load.check(&mut guest);
 
     // The daemon that it leaves.
-    begin_slowly(&site, &mut guest);
+    begin_slowly(&site);
     site.nodes[0].daemon.kill();
     site.nodes[0].daemon.restart(&site.rig).unwrap();
     site.is_only_here();
@@ -378,7 +381,7 @@ fn whoever_dies_meanwhile_one_vm_goes_on() {
     load.end(&mut guest);
     // The QEMU that it leaves: the VM has ended then, and is not there twice.
     site.at = 1;
-    begin_slowly(&site, &mut guest);
+    begin_slowly(&site);
     run(&["kill", "-9", &process_of(site.here())]).unwrap();
     until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
     until("nothing of it to come", PATIENCE, || Ok(qemus(&site.there().vms) == 0)).unwrap();

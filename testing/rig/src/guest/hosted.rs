@@ -92,8 +92,13 @@ impl HostedVms {
 
     /// The `[[vm]]` table of a VM with these other keys.
     pub fn table(&self, name: &str, keys: &str) -> String {
+        self.table_of(name, 256, keys)
+    }
+
+    /// The same, with so many MiB of memory: half of it is there for the guest's files.
+    pub fn table_of(&self, name: &str, mib: u32, keys: &str) -> String {
         format!(
-            "[[vm]]\nname = \"{name}\"\nmemory_bytes = \"256 MiB\"\nkernel = \"{}\"\n\
+            "[[vm]]\nname = \"{name}\"\nmemory_bytes = \"{mib} MiB\"\nkernel = \"{}\"\n\
              initrd = \"{}\"\ncommand_line = \"{COMMAND_LINE}\"\n{keys}\n",
             self.kernel, self.initrd
         )
