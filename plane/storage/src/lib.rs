@@ -57,6 +57,7 @@
 //!   bounded ([`NOTICES_MAX`]).
 #![forbid(unsafe_code)]
 
+mod command;
 mod commit;
 mod dirty;
 #[cfg(test)]

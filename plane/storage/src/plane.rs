@@ -13,12 +13,13 @@ use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_storage_qos::Refusal;
 use thiserror::Error;
 
+use crate::command::{Command, Mirrored, Taken};
 use crate::disk::{DiskPlace, DiskSpec};
 use crate::images;
 use crate::plane_mirror::MirrorRecord;
 use crate::plane_stores::{Mailbox, PlaneStore};
 use crate::queue_key::{QueueKey, Which};
-use crate::resident::{Command, Mirrored, Resident, Taken};
+use crate::resident::Resident;
 use crate::store::StoreStatus;
 use crate::tally::DiskTally;
 use crate::told::{NoticeQueue, PlaneNotice};
