@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::testing::{MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskClient, DiskClientError, DiskDevice, DiskDevices,
-    DiskExports, DiskListener, DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient,
-    NbdNotice, NbdPlace, NbdServerSpec, StoreFault, StoreFileError, StoreFiles, StoreSource,
-    VhostUserDiskSpec, VhostUserDiskStatus,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
+    DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace,
+    NbdServerSpec, StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec,
+    VhostUserDiskStatus,
 };
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_storage::{
