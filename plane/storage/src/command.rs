@@ -11,8 +11,9 @@ use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
 use crate::dirty::DirtyMap;
 use crate::disk::{DiskPlace, DiskSpec, NotAdded};
-use crate::plane::{Looked, PlaneError};
+use crate::plane::PlaneError;
 use crate::plane_stores::Peers;
+use crate::plane_views::Looked;
 use crate::queue_key::{QueueKey, Which};
 use crate::store::StoreRole;
 
