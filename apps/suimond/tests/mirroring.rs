@@ -7,7 +7,7 @@ mod support;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::Method;
@@ -64,7 +64,7 @@ fn compares(left: &Server, right: &Server) {
         .args(["60", "qemu-img", "compare", "-f", "raw", "-F", "raw", &url(left), &url(right)])
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,8 +74,8 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     let to = node("vhdx", json!({ "qos": { "max_iops": 10 } })).await;
     let guest = client(&from);
     guest.write(5 << 20, &[5; 1 << 20]).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = stop.clone();
+    let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (stopped, counted) = (stop.clone(), written.clone());
     let writer = std::thread::spawn(move || {
         let mut requests = 0_u64;
         while !stopped.load(Ordering::Relaxed) {
@@ -87,12 +87,14 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
                 guest.write(at, &[requests as u8; 4096]).unwrap();
             }
             requests += 1;
+            counted.store(requests, Ordering::Relaxed);
         }
-        requests
     });
     let (mirror, served) = begin(&from, &to).await;
     let deadline = Instant::now() + PATIENCE;
-    while !mirror.progress().has_copied_all {
+    let before = written.load(Ordering::Relaxed);
+    let has_written = || written.load(Ordering::Relaxed) > before + 300;
+    while !(mirror.progress().has_copied_all && has_written()) {
         assert!(Instant::now() < deadline && mirror.progress().failure.is_none());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -104,8 +106,7 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     let (status, refused) = to.call(Method::DELETE, "/1.0/disks/data", "").await;
     assert_eq!(status, 409, "{refused}");
     stop.store(true, Ordering::Relaxed);
-    let requests = writer.join().unwrap();
-    assert!(requests > 100, "{requests}");
+    writer.join().unwrap();
     let mirror = tokio::task::spawn_blocking(move || {
         mirror.finish(Instant::now() + PATIENCE).unwrap();
         mirror
@@ -114,14 +115,15 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     let copied = mirror.progress();
     assert_eq!((copied.left_bytes, &copied.failure), (0, &None));
     // By its maximum of 10 IOPS of 8 KiB it would be 2.4 MiB in the longest time.
-    assert!(copied.copied_bytes > 8 << 20, "{copied:?}");
+    assert!(copied.copied_bytes > 4 << 20, "{copied:?}");
     tokio::task::spawn_blocking(move || {
         served.end().unwrap();
         drop((mirror, served));
     })
     .await
     .unwrap();
-    let operation = to.change(Method::PATCH, "/1.0/disks/data", r#"{"qos": {}}"#).await;
+    let operation =
+        to.change(Method::PATCH, "/1.0/disks/data", r#"{"qos": {"max_iops": null}}"#).await;
     assert_eq!(operation["state"], "succeeded", "both may be changed again: {operation}");
     compares(&from, &to);
     from.stop().await;

@@ -57,6 +57,7 @@
 //!   bounded ([`NOTICES_MAX`]).
 #![forbid(unsafe_code)]
 
+mod command;
 mod commit;
 mod dirty;
 #[cfg(test)]
@@ -92,6 +93,7 @@ mod plane_stores;
 mod plane_suspend;
 #[cfg(test)]
 mod plane_suspend_tests;
+mod plane_views;
 #[cfg(test)]
 mod qos_bench;
 #[cfg(test)]
@@ -132,9 +134,10 @@ pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use mail::StorageMail;
 pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};
-pub use plane::{DiskView, PlaneError, StoragePlane, StoreView};
+pub use plane::{PlaneError, StoragePlane};
 pub use plane_mirror::copied_disk;
 pub use plane_suspend::NotResumed;
+pub use plane_views::{DiskView, StoreView};
 pub use queue_key::QueueKey;
 pub use stall::STALLED_AFTER;
 pub use store::{StoreRole, StoreStatus};

@@ -9,18 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use suimon_ports::{DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker};
-use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_storage_qos::Refusal;
 use thiserror::Error;
 
+use crate::command::{Command, Mirrored, Taken};
 use crate::disk::{DiskPlace, DiskSpec};
 use crate::images;
 use crate::plane_mirror::MirrorRecord;
 use crate::plane_stores::{Mailbox, PlaneStore};
 use crate::queue_key::{QueueKey, Which};
-use crate::resident::{Command, Mirrored, Resident, Taken};
-use crate::store::StoreStatus;
-use crate::tally::DiskTally;
+use crate::resident::Resident;
 use crate::told::{NoticeQueue, PlaneNotice};
 
 /// How often it is looked whether a processor that ends has returned what it was lent,
@@ -70,46 +69,6 @@ pub enum PlaneError {
     Lost(io::Error),
 }
 
-/// What a disk has done, and where.
-#[derive(Clone, Debug)]
-pub struct DiskView {
-    /// Which.
-    pub disk: DiskId,
-    /// The processor that serves it.
-    pub processor: ProcessorId,
-    /// Clients of other protocols than a VM's ring.
-    pub clients: usize,
-    /// Its counters.
-    pub tally: DiskTally,
-    /// For how long its store has not answered, if that is longer than
-    /// [`STALLED_AFTER`](crate::STALLED_AFTER).
-    pub stalled: Option<Duration>,
-    /// Bytes of its image's metadata that are not durable: what a crash would take.
-    pub uncommitted_bytes: u64,
-}
-
-/// What a processor does for a store.
-#[derive(Clone, Debug)]
-pub struct StoreView {
-    /// Which.
-    pub store: StoreId,
-    /// The processor.
-    pub processor: ProcessorId,
-    /// What it does.
-    pub status: StoreStatus,
-    /// When this was looked at, by the processor's clock.
-    pub at: Time,
-    /// What the store's disks get, where its budget is.
-    pub flows: Vec<suimon_storage_qos::DiskFlow>,
-}
-
-/// What a processor has to show.
-#[derive(Default)]
-pub(crate) struct Looked {
-    pub(crate) disks: Vec<DiskView>,
-    pub(crate) stores: Vec<StoreView>,
-}
-
 /// All disks of a host in service. Clones are handles on the same.
 ///
 /// Processors come and go by [`ProcessorWorks`], queues of disks by [`DiskQueueHost`] and
@@ -122,7 +81,7 @@ pub struct StoragePlane(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
-    ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
+    pub(crate) ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
     disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
     told: Arc<NoticeQueue>,
     clients: AtomicU64,
@@ -305,33 +264,6 @@ impl StoragePlane {
     /// rings.
     pub fn detach_clients(&self, disk: DiskId) {
         self.detach_queues(disk, Which::Clients);
-    }
-
-    /// What all disks have done, ascending.
-    #[must_use]
-    pub fn disks(&self) -> Vec<DiskView> {
-        let mut views: Vec<DiskView> = self.look().into_iter().flat_map(|of| of.disks).collect();
-        views.sort_by_key(|view| view.disk);
-        views
-    }
-
-    /// What all processors do for stores, ascending by store and processor.
-    #[must_use]
-    pub fn stores(&self) -> Vec<StoreView> {
-        let mut views: Vec<StoreView> = self.look().into_iter().flat_map(|of| of.stores).collect();
-        views.sort_by_key(|view| (view.store, view.processor));
-        views
-    }
-
-    fn look(&self) -> Vec<Looked> {
-        let slots = lock(&self.0.stores).iter().map(|(id, of)| (*id, of.slots())).collect();
-        let slots = Arc::new(slots);
-        let (reply, answers) = channel();
-        for way in lock(&self.0.ways).values() {
-            way.tell(Command::View(Arc::clone(&slots), reply.clone()));
-        }
-        drop(reply);
-        answers.into_iter().collect()
     }
 
     /// The next notice, oldest first.

@@ -8,10 +8,10 @@ use suimon_ports::DiskQueue;
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::{Assignment, DiskSlot, Limits, Proposal, Weight};
 
+use crate::command::{Command, Mirrored};
 use crate::dirty::DirtyMap;
 use crate::plane::{PlaneError, StoragePlane, Way, lock};
 use crate::queue_key::{QueueKey, Which};
-use crate::resident::{Command, Mirrored};
 
 /// The weight in its store of a disk's being copied: a quarter of that of a disk of which
 /// nothing is said. It has all that nobody else wants.

@@ -10,9 +10,9 @@ use suimon_storage_qos::{
     Capability, Change, DiskSlot, Promises, Proposal, Refusal, Store, StoreSpec,
 };
 
+use crate::command::Command;
 use crate::mail::StorageMail;
 use crate::plane::{PlaneError, StoragePlane, lock};
-use crate::resident::Command;
 use crate::store::StoreRole;
 
 /// Mail that a processor has not read, at most. What is beyond waits with its sender.

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use suimon_quantity::DiskId;
 
+use crate::command::Command;
 use crate::disk::{DiskSpec, NotAdded};
 use crate::plane::{PlaneError, StoragePlane, Way, lock};
-use crate::resident::Command;
 
 /// A disk does not go on; it stays suspended.
 pub struct NotResumed {

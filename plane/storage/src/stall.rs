@@ -10,10 +10,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use suimon_quantity::{DiskId, ProcessorId, Time};
 
+use crate::command::Taken;
 use crate::images;
 use crate::notices::StorageNotice;
 use crate::plane::{PlaneError, StoragePlane};
-use crate::resident::Taken;
 use crate::work::StorageWork;
 
 /// A disk stalls when its store has not answered an operation for so long.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use suimon_nbd::{FarExtents, Replied, Reply, ReplyReader};
+use suimon_nbd::{EXTENTS_MAX, FarExtents, Replied, Reply, ReplyReader};
 
 use crate::book::{Asked, Book};
 
@@ -84,6 +84,9 @@ impl Replies {
             return Err(format!("the server tells of context {context}, which nobody asked for"));
         }
         asked.extents.extend(extents.filter(|extent| extent.length > 0));
+        if asked.extents.len() > EXTENTS_MAX {
+            return Err(format!("the server tells more than {EXTENTS_MAX} extents of one range"));
+        }
         Ok(())
     }
 

@@ -5,13 +5,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_image::ByteRange;
 use suimon_ports::testing::{MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
-    AllocatedExtent, Allocation, DeviceError, DeviceErrorKind, DiskClient, DiskClientError,
-    DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, DiskQueue, DiskQueueHost,
-    ExportedDisk, NbdClient, NbdNotice, NbdPlace, NbdServerSpec, StoreFault, StoreFileError,
-    StoreFiles, StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
+    DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace,
+    NbdServerSpec, StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec,
+    VhostUserDiskStatus,
 };
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_storage::{
@@ -20,7 +19,7 @@ use suimon_storage::{
 };
 use suimon_storage_qos::{Capability, Promises, Proposal, Refusal, Store, StoreSpec};
 
-use crate::testing::{BoundSockets, refused};
+use crate::testing::{BoundSockets, HollowDisk, refused};
 use crate::{DiskParts, DiskPlane};
 
 /// Everything that disks of one host need. Clones are the same.
@@ -446,45 +445,6 @@ impl DiskDevices for FakeDisks {
     fn nbd_clients(&self) -> Vec<NbdClient> {
         self.lock().clients.clone()
     }
-}
-
-/// A disk at the end of a connection, in which nothing is.
-struct HollowDisk {
-    bytes: u64,
-}
-
-impl DiskClient for HollowDisk {
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        512
-    }
-
-    fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
-        bytes.clear();
-        bytes.resize(range.len() as usize, 0);
-        Ok(())
-    }
-
-    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), DiskClientError> {
-        Ok(())
-    }
-
-    fn write_zeroes(&self, _range: ByteRange) -> Result<(), DiskClientError> {
-        Ok(())
-    }
-
-    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
-        Ok(vec![AllocatedExtent { allocation: Allocation::Hole, len: range.len() }])
-    }
-
-    fn flush(&self) -> Result<(), DiskClientError> {
-        Ok(())
-    }
-
-    fn end(&self) {}
 }
 
 struct FakeDevice {

@@ -10,6 +10,7 @@ mod fake_power;
 mod fake_sriov;
 mod fake_vms;
 mod harness;
+mod hollow_disk;
 mod memory_store;
 
 pub(crate) use bare_node::bare_node;
@@ -22,4 +23,5 @@ pub(crate) use fake_power::FakePower;
 pub(crate) use fake_sriov::FakeSriov;
 pub(crate) use fake_vms::FakeVms;
 pub(crate) use harness::{DISK_STORE, Harness, PATIENCE, cpu_places, host, name, wait_until};
+pub(crate) use hollow_disk::HollowDisk;
 pub(crate) use memory_store::{MemoryStore, StoreFailure};

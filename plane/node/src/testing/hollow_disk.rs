@@ -1,0 +1,43 @@
+//! A disk that another node serves, without another node.
+
+use suimon_image::ByteRange;
+use suimon_ports::{AllocatedExtent, Allocation, DiskClient, DiskClientError};
+
+/// A disk at the end of a connection, in which nothing is.
+pub(crate) struct HollowDisk {
+    pub(crate) bytes: u64,
+}
+
+impl DiskClient for HollowDisk {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        512
+    }
+
+    fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
+        bytes.clear();
+        bytes.resize(range.len() as usize, 0);
+        Ok(())
+    }
+
+    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), DiskClientError> {
+        Ok(())
+    }
+
+    fn write_zeroes(&self, _range: ByteRange) -> Result<(), DiskClientError> {
+        Ok(())
+    }
+
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
+        Ok(vec![AllocatedExtent { allocation: Allocation::Hole, len: range.len() }])
+    }
+
+    fn flush(&self) -> Result<(), DiskClientError> {
+        Ok(())
+    }
+
+    fn end(&self) {}
+}
