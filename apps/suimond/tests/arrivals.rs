@@ -49,7 +49,7 @@ async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
         assert!((400..500).contains(&status), "{answer}");
         other["colour"] = json!("red");
         let (status, answer) = server.call(Method::POST, path, &other.to_string()).await;
-        assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("colour")), "{answer}");
+        assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("colour")), "{answer}");
     }
     let (status, _) = server.call(Method::POST, "/1.0/arrivals?dry=1", "{}").await;
     assert_eq!(status, 400);

@@ -55,7 +55,7 @@ pub fn read_token(file: &Path) -> Result<String, TokenError> {
     let mut bytes = Vec::new();
     opened.take(TOKEN_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let line = str::from_utf8(line).ok().filter(|line| {
+    let line = std::str::from_utf8(line).ok().filter(|line| {
         line.len() >= TOKEN_CHARS_MIN && line.bytes().all(|byte| byte.is_ascii_graphic())
     });
     line.map(str::to_owned).ok_or_else(|| TokenError::Weak { file: file.to_owned() })

@@ -27,6 +27,8 @@ const ADAPTER: &str =
 const ACCOUNT_BYTES_MAX: usize = 255;
 /// RFC 1035, section 2.3.4, in the form without the root's dot.
 const DNS_NAME_BYTES_MAX: usize = 253;
+const HOST_NAME: &str = "a host name of 1 to 63 letters, digits and `-` that starts and ends with a \
+                         letter or a digit";
 const HOST_AND_PORT: &str = "a host name or IP address and a port, like node2.example.net:8443, \
                              192.0.2.2:8443 or [2001:db8::2]:8443";
 const FILE_NAME_BYTES_MAX: usize = 255;
@@ -147,11 +149,7 @@ impl Form {
             Self::Names { most } => {
                 format!("a list of 1 to {most} names, like [\"left\", \"right\"]")
             }
-            Self::HostName => {
-                "a host name of 1 to 63 letters, digits and `-` that starts and ends with a \
-                 letter or a digit"
-                    .into()
-            }
+            Self::HostName => HOST_NAME.into(),
             Self::Device => {
                 "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, and not \
                  `all` or `default`"

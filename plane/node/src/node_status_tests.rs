@@ -71,8 +71,11 @@ fn a_node_is_asked_when_it_is_shown() {
     assert_eq!(here.node.far_node("up").unwrap_err().code, ErrorCode::NotFound);
 }
 
+/// Whether it is open.
+type Gate = (Mutex<bool>, Condvar);
+
 /// A host with so many nodes that are all at addresses where nobody answers before `gate` opens.
-fn silent(nodes: usize) -> (Harness, Arc<(Mutex<bool>, Condvar)>, Arc<AtomicUsize>) {
+fn silent(nodes: usize) -> (Harness, Arc<Gate>, Arc<AtomicUsize>) {
     let harness = Harness::start(MemoryStore::default(), crate::testing::FakeDevices::default());
     let text: String = (0..nodes)
         .map(|n| {
@@ -95,7 +98,7 @@ fn silent(nodes: usize) -> (Harness, Arc<(Mutex<bool>, Condvar)>, Arc<AtomicUsiz
     (harness, gate, asked)
 }
 
-fn open(gate: &(Mutex<bool>, Condvar)) {
+fn open(gate: &Gate) {
     *gate.0.lock().unwrap() = true;
     gate.1.notify_all();
 }
