@@ -144,6 +144,9 @@ impl Shown for NicConfig {
         if let Some(features) = &one.virtio_features {
             lines.add("virtio features", features);
         }
+        if let Some(iov) = &one.iov {
+            lines.add("path", iov);
+        }
         lines.counters(&one.counters);
         if let Some(path) = &one.kernel_path {
             lines.kernel_path(path);

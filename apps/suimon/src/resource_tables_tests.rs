@@ -54,6 +54,7 @@ fn nics() -> Vec<NicStatus> {
             queue_pairs: 1,
             learned: 2,
             kernel_path: None,
+            iov: None,
         })
         .collect();
     nics[0].condition =

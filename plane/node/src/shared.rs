@@ -9,6 +9,7 @@ use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
 use crate::disks::{DiskParts, Disks};
 use crate::events::EventLog;
+use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) sriov: Sriov,
+    pub(crate) iov: Iov,
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
@@ -93,6 +95,7 @@ impl Shared {
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             sriov: Sriov::new(parts.sriov),
+            iov: Iov::default(),
             captures: Arc::default(),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),

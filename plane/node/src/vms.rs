@@ -27,6 +27,7 @@ mod status;
 mod steps;
 mod stopping;
 mod texts;
+mod vfs;
 mod work;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use suimon_ports::VmHost;
 
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::records::load_boot;
+pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;
 
 /// What VMs need of the world.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestFacts, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError,
+    GuestFacts, Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError,
     VmErrorKind, VmFacts, VmIdentity, VmNicSpec, VmRunState,
 };
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots, qom_properties};
@@ -42,7 +42,7 @@ fn refused(text: impl Into<String>) -> VmError {
     VmError::new(VmErrorKind::Refused, text)
 }
 
-fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
+pub(crate) fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
     refused(error.to_string())
 }
 
@@ -51,11 +51,11 @@ impl QemuVm {
         self.session.shared()
     }
 
-    fn ask(&self, command: &Command) -> Result<serde_json::Value, VmError> {
+    pub(crate) fn ask(&self, command: &Command) -> Result<serde_json::Value, VmError> {
         self.shared().ask(command)
     }
 
-    fn do_it(&self, command: &Command) -> Result<(), VmError> {
+    pub(crate) fn do_it(&self, command: &Command) -> Result<(), VmError> {
         self.ask(command).map(drop)
     }
 
@@ -81,7 +81,15 @@ impl QemuVm {
 
     /// A port behind which nothing is.
     fn free_port(&self) -> Result<String, VmError> {
-        for number in 0..PORTS {
+        self.free_port_of(0..PORTS)
+    }
+
+    /// The first of these ports behind which nothing is.
+    pub(crate) fn free_port_of(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+    ) -> Result<String, VmError> {
+        for number in numbers {
             let port = port_id(number);
             let path = format!("/machine/peripheral/{port}/{port}");
             let properties = qom_properties(&self.ask(&Command::QomList { path })?);
@@ -138,7 +146,7 @@ impl QemuVm {
         self.plug(&self.machine.virtio_disk(&disk.name, socket, *queues, &port))
     }
 
-    fn unplug(&self, id: String) -> Result<(), VmError> {
+    pub(crate) fn unplug(&self, id: String) -> Result<(), VmError> {
         match self.do_it(&Command::DeviceDel { id }) {
             // The guest was asked before, and has not let go yet.
             Err(error) if error.text.contains("already in the process of unplug") => Ok(()),
@@ -241,7 +249,13 @@ impl Vm for QemuVm {
             VmCommand::PlugDisk(disk) => self.plug_disk(disk),
             VmCommand::Unplug(VmDevice::Disk(name)) => self.unplug(disk_id(name)),
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
+            VmCommand::PlugVf { nic, address } => self.plug_vf(nic, *address),
+            VmCommand::Unplug(VmDevice::Vf(nic)) => self.unplug_vf(nic),
         }
+    }
+
+    fn standby(&self, nic: &str) -> Result<Standby, VmError> {
+        self.standby_of(nic)
     }
 
     fn guest(&self) -> Result<GuestFacts, VmError> {

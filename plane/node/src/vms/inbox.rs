@@ -7,6 +7,7 @@ use std::time::Instant;
 use suimon_contract::VM_DEVICES_MAX;
 use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
 
+use super::vfs::VfOrder;
 use super::work::VmWork;
 use crate::operations::OperationHandle;
 
@@ -14,6 +15,8 @@ use crate::operations::OperationHandle;
 pub(crate) enum Message {
     /// Do this; `None` if nobody asked but the configuration.
     Work(VmWork, Option<OperationHandle>),
+    /// Do this about a NIC's virtual function.
+    Vf(VfOrder),
     /// The configuration has changed.
     Look,
     /// Let the VM go on without a driver: the daemon ends.
