@@ -1,13 +1,14 @@
 //! What a disk is offered by: to a VM, and to clients of other protocols.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use suimon_quantity::DiskId;
 
 use crate::{
-    DeviceError, DeviceNotice, DiskQueue, DiskQueueHost, NbdClient, NbdNotice, NbdServerSpec,
-    VhostUserMode, VhostUserPromise,
+    DeviceError, DeviceNotice, DiskClient, DiskQueue, DiskQueueHost, NbdClient, NbdNotice,
+    NbdServerSpec, VhostUserMode, VhostUserPromise,
 };
 
 /// A disk of a VM over vhost-user.
@@ -138,6 +139,30 @@ pub trait DiskDevices: Send + Sync {
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError>;
+
+    /// Serves one NBD client that somebody else has let in, on a connected stream socket. It
+    /// returns at once; the client is not among [`DiskDevices::nbd_clients`].
+    ///
+    /// # Errors
+    /// Threads or descriptors are short.
+    fn serve_nbd(
+        &self,
+        stream: OwnedFd,
+        peer: &str,
+        exports: Arc<dyn DiskExports>,
+    ) -> Result<(), DeviceError>;
+
+    /// Uses a disk that somebody serves over NBD, on a connected stream socket. `writes`: not
+    /// for reading only. Waits for the server some seconds.
+    ///
+    /// # Errors
+    /// The server cannot be used, has no such disk, or does not answer.
+    fn connect_nbd(
+        &self,
+        stream: OwnedFd,
+        name: &str,
+        writes: bool,
+    ) -> Result<Box<dyn DiskClient>, DeviceError>;
 
     /// NBD clients that use exports now, in the order in which they came.
     fn nbd_clients(&self) -> Vec<NbdClient>;

@@ -15,6 +15,7 @@
 //! - [`DiskQueue`]: requests of a disk's clients; [`DiskQueueHost`]: the storage plane,
 //!   as a disk's device sees it; [`DiskDevices`]: opens what disks are offered by; [`DiskObserver`]: hears of such a device; [`DiskFile`], [`FileIo`]: an image's
 //!   file, and a processor's I/O on it.
+//! - [`DiskClient`]: a disk that somebody else serves, over a connection.
 //! - [`StoreFiles`]: the files of a store, in which images lie.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
@@ -27,6 +28,7 @@
 
 mod control_socket;
 mod device;
+mod disk_client;
 mod disk_device;
 mod disk_queue;
 mod file_io;
@@ -46,6 +48,7 @@ mod store_files;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod vm_host;
+mod vm_moving;
 
 pub use control_socket::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
@@ -56,6 +59,7 @@ pub use device::{
     PortObserver, PortSpec, StreamSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
     VhostUserPromise, VhostUserSpec, XdpHook, XdpState,
 };
+pub use disk_client::{CLIENT_BYTES_MAX, DiskClient, DiskClientError};
 pub use disk_device::{
     DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, ExportedDisk,
     VhostUserDiskSpec, VhostUserDiskStatus,
@@ -96,3 +100,4 @@ pub use vm_host::{
     VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
+pub use vm_moving::{SendPhase, SendSpec, SendStatus, VmArrival, VmLayout, VmPlugged};

@@ -10,6 +10,8 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 use thiserror::Error;
 
+use crate::{SendSpec, SendStatus, VmArrival, VmLayout};
+
 /// What runs a VM's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VmAccelerator {
@@ -69,6 +71,9 @@ pub struct VmNicSpec {
     /// (`VIRTIO_NET_F_STANDBY`; VIRTIO 1.2, section 5.1.3), which may come and go.
     #[serde(default)]
     pub is_standby: bool,
+    /// The port of the machine that it is plugged into, 0 to 15; the next that is free if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u8>,
 }
 
 /// How a guest sees a disk.
@@ -104,6 +109,10 @@ pub struct VmDiskSpec {
     pub is_read_only: bool,
     /// Its serial number, at most 20 bytes of ASCII.
     pub serial: String,
+    /// The port of the machine that a virtio disk is plugged into, 0 to 15; the next that is free
+    /// if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u8>,
 }
 
 /// A VM as it is to be started.
@@ -137,6 +146,9 @@ pub struct VmSpec {
     pub disks: Vec<VmDiskSpec>,
     /// What is in its CD drive; it has none if absent.
     pub cdrom: Option<PathBuf>,
+    /// Whether it goes on with what it did on another host; it starts anew if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<VmArrival>,
 }
 
 /// What another daemon needs to find a VM again that runs.
@@ -314,6 +326,12 @@ pub enum VmCommand {
     Unplug(VmDevice),
     /// Give it more virtual CPUs, so many in all.
     SetCpus(u16),
+    /// Send the rest of what [`Vm::send`] began.
+    FinishSending,
+    /// Do not send it after all; unless it was sent already, it goes on.
+    CancelSending,
+    /// Tell the networks of its NICs where their addresses are now.
+    Announce,
 }
 
 /// What kind of trouble there is with a VM.
@@ -380,12 +398,44 @@ pub trait Vm: Send + Sync {
     /// # Errors
     /// The VM is gone, or somebody has the console.
     fn console(&self) -> Result<OwnedFd, VmError>;
+
+    /// Where it has what its guest finds by its place.
+    ///
+    /// # Errors
+    /// It does not answer, or is gone.
+    fn layout(&self) -> Result<VmLayout, VmError>;
+
+    /// Begins to send its memory and devices over a stream to where [`Vm::receive`] has the other
+    /// end. It goes on meanwhile; once it stands still for good it waits for
+    /// [`VmCommand::FinishSending`].
+    ///
+    /// # Errors
+    /// It refuses, does not answer, or is gone.
+    fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError>;
+
+    /// Has a VM that was started with a [`VmArrival`] go on, when all has come over a stream, with
+    /// what another did; it stands still until it is told to resume. If the stream ends early, so
+    /// does its process.
+    ///
+    /// # Errors
+    /// It refuses, does not answer, or is gone.
+    fn receive(&self, line: OwnedFd) -> Result<(), VmError>;
+
+    /// How far that is, on either side.
+    ///
+    /// # Errors
+    /// It does not answer, or is gone.
+    fn send_status(&self) -> Result<SendStatus, VmError>;
 }
 
 /// Starts VMs and finds them again.
 pub trait VmHost: Send + Sync {
     /// UEFI firmware that VMs of the host can start with; `None` if it has none.
     fn uefi(&self) -> Option<VmBoot>;
+
+    /// What the host's CPUs can do, as its kernel names it (`flags` in `/proc/cpuinfo`): what a
+    /// VM's may use that KVM runs.
+    fn cpu_flags(&self) -> Vec<String>;
 
     /// The VMs that run on the host, whoever has started them.
     ///
@@ -419,8 +469,8 @@ pub trait VmHost: Send + Sync {
     /// It cannot be made.
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
-    /// Starts a VM, of which no process is there, and returns when its CPUs run. Devices' sockets
-    /// are listened on by then.
+    /// Starts a VM, of which no process is there, and returns when its CPUs run, or, with a
+    /// [`VmArrival`], when it can [receive](Vm::receive). Devices' sockets are listened on by then.
     ///
     /// # Errors
     /// It cannot be started, with the end of its log where that tells something; nothing is

@@ -19,7 +19,7 @@ use crate::output::Context;
 use crate::power::PowerVerb;
 use crate::qos::QosVerb;
 use crate::queue::{ProcessorVerb, QueueVerb};
-use crate::resource::{NicVerb, PfVerb, SwitchVerb, TeamVerb, UplinkVerb};
+use crate::resource::{NicVerb, NodeVerb, PfVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::store::StoreVerb;
 use crate::top::TopFlags;
 use crate::vf::VfVerb;
@@ -93,6 +93,9 @@ enum Noun {
     /// VFs: what adapters with SR-IOV have, who uses it, and how it is set up.
     #[command(subcommand)]
     Vf(Box<VfVerb>),
+    /// Other nodes, to which VMs can go.
+    #[command(subcommand)]
+    Node(Box<NodeVerb>),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -167,6 +170,7 @@ impl Cli {
             Noun::Power(verb) => verb.run(context).await,
             Noun::Pf(verb) => verb.run(context).await,
             Noun::Vf(verb) => verb.run(context).await,
+            Noun::Node(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

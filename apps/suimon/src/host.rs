@@ -26,7 +26,7 @@ fn details(host: &HostStatus) -> String {
     let mut text = format!(
         "name      {}\nversion   {}\nuptime    {}\nrevision  {}\nswitches  {}\nuplinks   {}\n\
          teams     {}\nnics      {}\nstores    {}\npolicies  {}\ndisks     {}\n\
-         vms       {}\npfs       {}\n",
+         vms       {}\npfs       {}\nnodes     {}\n",
         host.name,
         host.version,
         units::age(host.uptime_s),
@@ -39,7 +39,8 @@ fn details(host: &HostStatus) -> String {
         host.qos_policies,
         host.disks,
         host.vms,
-        host.pfs
+        host.pfs,
+        host.nodes
     );
     text += &confinement(&host.confinement);
     text
@@ -70,7 +71,7 @@ mod tests {
     fn a_host_is_shown_with_what_it_has() {
         let host: HostStatus = serde_json::from_str(
             r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
-                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10}"#,
+                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10,"nodes":11}"#,
         )
         .unwrap();
         insta::assert_snapshot!(details(&host), @r"
@@ -87,6 +88,7 @@ mod tests {
         disks     8
         vms       9
         pfs       10
+        nodes     11
         confined  off
         ");
     }

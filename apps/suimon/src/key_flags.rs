@@ -100,7 +100,7 @@ fn insert(table: &mut Map<String, Value>, id: &str, value: Value) {
 
 fn value_name(form: Form) -> &'static str {
     match form {
-        Form::Name | Form::HostName => "NAME",
+        Form::Name | Form::HostName | Form::DnsName => "NAME",
         Form::Names { .. } => "NAME,…",
         Form::Device => "DEVICE",
         Form::Adapter => "DEVICE|ADDRESS",
@@ -110,6 +110,7 @@ fn value_name(form: Form) -> &'static str {
         Form::Serial { .. } | Form::Line { .. } => "TEXT",
         Form::Bytes { .. } => "SIZE",
         Form::SocketAddress => "ADDRESS",
+        Form::HostAndPort => "HOST:PORT",
         Form::StationIps { .. } => "ADDRESS,…",
         Form::Networks { .. } => "NETWORK,…",
         Form::Accounts { .. } | Form::DnsNames { .. } => "NAME,…",

@@ -128,8 +128,8 @@ fn errors() -> String {
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-        "Numbers and names keep their meaning: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and \
-         team, 5xxx processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 9xxx SR-IOV.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+        "Numbers and names keep their meaning: 1xxx host and other nodes, 2xxx switch, 3xxx NIC, 4xxx uplink and \
+         team, 5xxx processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_client::{Captured, ChangeOptions};
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, PfConfig, Resource, SwitchConfig, TeamConfig, UplinkConfig,
-    parse_resource,
+    AddressStatus, Name, NicConfig, NodeConfig, PfConfig, Resource, SwitchConfig, TeamConfig,
+    UplinkConfig, parse_resource,
 };
 
 use crate::capture::CaptureFlags;
@@ -52,6 +52,8 @@ pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig
 pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
 /// Verbs of `pf`, which has none of its own: what changes VFs is in `vf`.
 pub(crate) type PfVerb = ResourceVerb<PfConfig, Infallible>;
+/// Verbs of `node`, which has none of its own.
+pub(crate) type NodeVerb = ResourceVerb<NodeConfig, Infallible>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 

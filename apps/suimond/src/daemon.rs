@@ -27,6 +27,7 @@ use crate::cli::Arguments;
 use crate::confinement;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
+use crate::far_nodes::HostFarNodes;
 use crate::host_file;
 use crate::notify::notify;
 use crate::power_restoration::restore;
@@ -173,6 +174,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         vms: launcher.parts(&confinement),
         power: Arc::new(power),
         sriov: Arc::new(sriov),
+        far_nodes: Arc::new(HostFarNodes::default()),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),

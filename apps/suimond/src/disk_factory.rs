@@ -1,13 +1,16 @@
 //! Brings what disks are offered by to the node.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_confine::{Confinement, Role};
-use suimon_nbd_server::{NbdClients, NbdHost};
+use suimon_nbd_client::NbdConnection;
+use suimon_nbd_server::{NbdClients, NbdHost, serve_stream};
 use suimon_node::DiskParts;
 use suimon_ports::{
-    DeviceError, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, DiskQueueHost,
-    NbdClient, NbdServerSpec, ThreadStart, VhostUserDiskSpec, VhostUserDiskStatus,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
+    DiskObserver, DiskQueueHost, NbdClient, NbdServerSpec, ThreadStart, VhostUserDiskSpec,
+    VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
 use suimon_storage::StoragePlane;
@@ -89,9 +92,35 @@ impl DiskDevices for HostDisks {
         Ok(Box::new(Listener::open(spec, host)?))
     }
 
+    fn serve_nbd(
+        &self,
+        stream: OwnedFd,
+        peer: &str,
+        exports: Arc<dyn DiskExports>,
+    ) -> Result<(), DeviceError> {
+        let host = NbdHost { exports: Arc::new(Exports::new(exports)), ..self.nbd.clone() };
+        serve_stream(stream, peer, &host).map_err(|error| of_connection(&error))
+    }
+
+    fn connect_nbd(
+        &self,
+        stream: OwnedFd,
+        name: &str,
+        writes: bool,
+    ) -> Result<Box<dyn DiskClient>, DeviceError> {
+        let connected = NbdConnection::connect(stream, name, writes, &self.nbd.on_start);
+        Ok(Box::new(connected.map_err(|error| of_connection(&error))?))
+    }
+
     fn nbd_clients(&self) -> Vec<NbdClient> {
         self.nbd.clients.list()
     }
+}
+
+/// What is wrong with a connection that somebody else has made.
+fn of_connection(error: &std::io::Error) -> DeviceError {
+    let detail = format!("the connection by which the disk is copied: {error}");
+    DeviceError { kind: DeviceErrorKind::Host, field: "connection", detail }
 }
 
 struct Device(VhostUserDisk);

@@ -208,6 +208,7 @@ impl Readings {
             ("suimon_disks", "Disks desired", self.host.disks as u64),
             ("suimon_vms", "VMs desired", self.host.vms as u64),
             ("suimon_pfs", "Adapters with SR-IOV desired", self.host.pfs as u64),
+            ("suimon_nodes", "Other nodes known", self.host.nodes as u64),
         ];
         let mut build = encoder.encode_descriptor(
             "suimon_build_info",

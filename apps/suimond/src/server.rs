@@ -15,6 +15,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
+use suimon_client::notice_death;
+
 use crate::api::News;
 use crate::server::connections::{Attended, Connections, Place};
 use crate::server::patience::Patient;
@@ -79,7 +81,7 @@ impl Listener for TlsListener {
     }
 
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
-        accepted.set_nodelay(true)?;
+        notice_death(&accepted)?;
         let handshake = tokio::time::timeout(HEAD_TIMEOUT, self.acceptor.accept(accepted));
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }

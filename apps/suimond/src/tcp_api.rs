@@ -1,9 +1,6 @@
 //! The optional TCP listener: TLS and a bearer token, or nothing.
 
-use std::fs::File;
-use std::io::Read;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
+use suimon_client::{TokenError, read_token};
 use suimon_contract::{ApiConfig, ApiError, ErrorCode};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -21,11 +19,6 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::api::Failure;
 use crate::server::TlsListener;
-
-/// The shortest token, in characters.
-const TOKEN_CHARS_MIN: usize = 16;
-/// The largest token file, in bytes.
-const TOKEN_BYTES_MAX: u64 = 4096;
 
 /// A TCP listener that may be started.
 pub struct TcpApi {
@@ -77,26 +70,15 @@ pub fn guarded(router: Router, token: Token) -> Router {
 impl Token {
     /// Reads the first line of a file that nobody else may read.
     fn load(path: &Path) -> Result<Self, ApiError> {
-        let refuse = |code, text: String| refused(code, "token_file", text);
-        let shown = path.display();
-        let cannot = |error| refuse(ErrorCode::HostError, format!("cannot read {shown}: {error}"));
-        let file = File::open(path).map_err(cannot)?;
-        let mode = file.metadata().map_err(cannot)?.permissions().mode();
-        if mode & 0o007 != 0 {
-            let text = format!("{shown} can be read by everybody; do `chmod o= {shown}`");
-            return Err(refuse(ErrorCode::PermissionDenied, text));
-        }
-        let mut bytes = Vec::new();
-        file.take(TOKEN_BYTES_MAX).read_to_end(&mut bytes).map_err(cannot)?;
-        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-        if line.len() < TOKEN_CHARS_MIN || !line.iter().all(u8::is_ascii_graphic) {
-            let text = format!(
-                "the first line of {shown} has to be at least {TOKEN_CHARS_MIN} visible ASCII \
-                 characters; make one with `openssl rand -hex 32`"
-            );
-            return Err(refuse(ErrorCode::InvalidValue, text));
-        }
-        Ok(Self(line.into()))
+        let token = read_token(path).map_err(|error| {
+            let code = match &error {
+                TokenError::Unreadable { .. } => ErrorCode::HostError,
+                TokenError::ReadByAll { .. } => ErrorCode::PermissionDenied,
+                TokenError::Weak { .. } => ErrorCode::InvalidValue,
+            };
+            refused(code, "token_file", error.to_string())
+        })?;
+        Ok(Self(token.into_bytes().into()))
     }
 
     /// Whether the request shows the token. Takes the same time however much of

@@ -111,6 +111,10 @@ impl VmHost for NoVms {
         None
     }
 
+    fn cpu_flags(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.error()
     }

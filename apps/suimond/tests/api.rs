@@ -51,6 +51,8 @@ const ENDPOINTS: &[&str] = &[
     "/1.0/vms/{name}/guest",
     "/1.0/vms/{name}/console",
     "/1.0/vms/{name}/libvirt",
+    "/1.0/nodes",
+    "/1.0/nodes/{name}",
     "/1.0/pfs",
     "/1.0/pfs/{name}",
     "/1.0/sriov",

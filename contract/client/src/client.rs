@@ -1,7 +1,8 @@
 //! The client and the endpoints that are not collections of resources.
 
 use core::time::Duration;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use hyper::Method;
 use suimon_contract::{
@@ -12,12 +13,18 @@ use suimon_contract::{
 
 use crate::resources::{body, item};
 use crate::transport::{self, Call};
-use crate::{Capture, ClientError, Follow};
+use crate::way::{TlsWay, Way};
+use crate::{Capture, ClientError, Follow, TlsError, TlsReach};
 
-/// A client of the daemon at one socket.
+/// Longest wait for the head of an answer, beyond what the request itself asks
+/// the daemon to wait.
+const ANSWER_TIME_DEFAULT: Duration = Duration::from_secs(60);
+
+/// A client of one daemon.
 #[derive(Clone, Debug)]
 pub struct Client {
-    socket: PathBuf,
+    pub(crate) way: Way,
+    pub(crate) answer_time: Duration,
 }
 
 /// Which events.
@@ -53,12 +60,25 @@ impl Client {
     /// A client of the daemon that listens on this Unix socket. Nothing is
     /// connected yet.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into() }
+        Self { way: Way::Unix(socket.into()), answer_time: ANSWER_TIME_DEFAULT }
     }
 
-    /// The socket.
-    pub fn socket(&self) -> &Path {
-        &self.socket
+    /// A client of the daemon that is reached over TCP with TLS like this. Files are read now;
+    /// nothing is connected yet.
+    ///
+    /// # Errors
+    /// A file that is named cannot be used, or a name is none.
+    pub fn tls(reach: &TlsReach) -> Result<Self, TlsError> {
+        let way = Way::Tls(Arc::new(TlsWay::new(reach)?));
+        Ok(Self { way, answer_time: ANSWER_TIME_DEFAULT })
+    }
+
+    /// The same, which waits no longer for an answer than this, beyond what a request itself
+    /// asks the daemon to wait. 60 s otherwise.
+    #[must_use]
+    pub fn with_answer_time(mut self, answer_time: Duration) -> Self {
+        self.answer_time = answer_time;
+        self
     }
 
     /// The host.
@@ -73,17 +93,17 @@ impl Client {
 
     /// Desired state as a host file.
     pub async fn config_toml(&self) -> Result<String, ClientError> {
-        transport::text(&self.socket, Call::get("/1.0/config?format=toml")).await
+        transport::text(self, Call::get("/1.0/config?format=toml")).await
     }
 
     /// The OpenAPI document.
     pub async fn openapi(&self) -> Result<String, ClientError> {
-        transport::text(&self.socket, Call::get("/1.0/openapi.json")).await
+        transport::text(self, Call::get("/1.0/openapi.json")).await
     }
 
     /// Metrics in Prometheus' text format.
     pub async fn metrics(&self) -> Result<String, ClientError> {
-        transport::text(&self.socket, Call::get("/metrics")).await
+        transport::text(self, Call::get("/metrics")).await
     }
 
     /// The forwarding table of a switch.
@@ -122,7 +142,7 @@ impl Client {
     /// What stores would promise; nothing changes.
     pub async fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, ClientError> {
         let call = Call::new(Method::POST, "/1.0/qos/what-if").with_body(body(request)?);
-        transport::json(&self.socket, call).await
+        transport::json(self, call).await
     }
 
     /// All queues.
@@ -136,7 +156,7 @@ impl Client {
             id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_./:".contains(*c)).collect();
         let call = Call::new(Method::POST, format!("/1.0/queues/{id}/move"))
             .with_body(body(&MoveQueueRequest { processor })?);
-        transport::json(&self.socket, call).await
+        transport::json(self, call).await
     }
 
     /// All processors.
@@ -176,7 +196,7 @@ impl Client {
                 ("severity", severity.map(|s| s.as_str().to_owned())),
             ],
         );
-        let answer = transport::send(&self.socket, Call::get(path.clone())).await?;
+        let answer = transport::send(self, Call::get(path.clone())).await?;
         Ok(Follow::new(path, answer))
     }
 
@@ -199,20 +219,20 @@ impl Client {
         let mut call =
             Call::get(format!("/1.0/operations/{id}/wait?timeout_s={}", timeout.as_secs()));
         call.patience = timeout;
-        transport::json(&self.socket, call).await
+        transport::json(self, call).await
     }
 
     /// An operation with every change of its progress, until it has ended.
     pub async fn follow_operation(&self, id: u64) -> Result<Follow<Operation>, ClientError> {
         let path = format!("/1.0/operations/{id}/follow");
-        let answer = transport::send(&self.socket, Call::get(path.clone())).await?;
+        let answer = transport::send(self, Call::get(path.clone())).await?;
         Ok(Follow::new(path, answer))
     }
 
     /// Asks an operation to stop; its state tells whether it could.
     pub async fn cancel_operation(&self, id: u64) -> Result<Operation, ClientError> {
         let call = Call::new(Method::DELETE, format!("/1.0/operations/{id}"));
-        transport::json(&self.socket, call).await
+        transport::json(self, call).await
     }
 
     /// Begins a capture of what passes the port. It ends when the result is dropped, when a bound is
@@ -230,14 +250,14 @@ impl Client {
                 ("max_bytes", options.bytes_max.map(|n| n.to_string())),
             ],
         );
-        transport::send(&self.socket, Call::get(path)).await.map(Capture::new)
+        transport::send(self, Call::get(path)).await.map(Capture::new)
     }
 
     async fn json<T: serde::de::DeserializeOwned>(
         &self,
         path: impl Into<String>,
     ) -> Result<T, ClientError> {
-        transport::json(&self.socket, Call::get(path)).await
+        transport::json(self, Call::get(path)).await
     }
 }
 

@@ -51,6 +51,6 @@ impl Client {
     ) -> Result<Operation, ClientError> {
         let mut call = Call::new(Method::POST, format!("{}/{verb}", item::<DiskConfig>(disk)));
         call.body = body;
-        transport::json(self.socket(), call).await
+        transport::json(self, call).await
     }
 }

@@ -17,6 +17,14 @@ pub enum ClientError {
         /// What the system said.
         source: io::Error,
     },
+    /// No TLS connection to it comes about.
+    #[error("cannot reach {address}: {reason}")]
+    NotConnected {
+        /// Its address.
+        address: String,
+        /// Why not, and what can be done.
+        reason: String,
+    },
     /// The daemon refused or failed; it says why.
     #[error("{}", first(errors))]
     Refused {

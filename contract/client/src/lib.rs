@@ -1,4 +1,4 @@
-//! Client of the daemon's REST API over its Unix socket.
+//! Client of the daemon's REST API, over its Unix socket or over TCP with TLS.
 //!
 //! One method per endpoint; arguments and results are the types of
 //! [`suimon_contract`], which the daemon serves from, so nothing is generated or
@@ -17,6 +17,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod arrivals;
+mod certificates;
 mod client;
 mod disks;
 mod error;
@@ -24,10 +26,15 @@ mod power;
 mod resources;
 mod stores;
 mod stream;
+mod token;
 mod transport;
 mod vms;
+mod way;
 
+pub use arrivals::{ArrivalLine, MEMORY_PROTOCOL, NBD_PROTOCOL};
 pub use client::{CaptureOptions, Captured, Client, EventQuery};
 pub use error::ClientError;
 pub use resources::{ChangeOptions, Outcome};
 pub use stream::{Capture, Follow};
+pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};
+pub use way::{CONNECT_TIME, TlsError, TlsReach, notice_death};

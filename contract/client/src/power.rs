@@ -13,7 +13,7 @@ const PATH: &str = "/1.0/power";
 impl Client {
     /// What is wanted of CPUs, what of it is so, and energy.
     pub async fn power(&self) -> Result<PowerStatus, ClientError> {
-        transport::json(self.socket(), Call::get(PATH)).await
+        transport::json(self, Call::get(PATH)).await
     }
 
     /// Wants this plan, and nothing of one before.

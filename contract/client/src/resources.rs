@@ -45,12 +45,12 @@ impl ChangeOptions {
 impl Client {
     /// All resources of a kind, by name.
     pub async fn list<R: Resource>(&self) -> Result<Vec<R::Status>, ClientError> {
-        transport::json(self.socket(), Call::get(collection::<R>())).await
+        transport::json(self, Call::get(collection::<R>())).await
     }
 
     /// One resource.
     pub async fn show<R: Resource>(&self, name: &Name) -> Result<R::Status, ClientError> {
-        transport::json(self.socket(), Call::get(item::<R>(name))).await
+        transport::json(self, Call::get(item::<R>(name))).await
     }
 
     /// Adds a resource.
@@ -114,11 +114,9 @@ impl Client {
             call.content_type = "application/merge-patch+json";
         }
         if options.dry_run {
-            transport::json(self.socket(), call).await.map(Outcome::Planned)
+            transport::json(self, call).await.map(Outcome::Planned)
         } else {
-            transport::json(self.socket(), call)
-                .await
-                .map(|operation| Outcome::Started(Box::new(operation)))
+            transport::json(self, call).await.map(|operation| Outcome::Started(Box::new(operation)))
         }
     }
 }

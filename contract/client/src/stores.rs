@@ -20,6 +20,6 @@ impl Client {
     ) -> Result<Operation, ClientError> {
         let mut call = Call::new(Method::POST, format!("{}/measure", item::<StoreConfig>(store)));
         call.body = Some(body(request)?);
-        transport::json(self.socket(), call).await
+        transport::json(self, call).await
     }
 }

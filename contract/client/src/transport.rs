@@ -1,22 +1,19 @@
-//! HTTP/1.1 over the Unix socket: one connection per request.
+//! HTTP/1.1: one connection per request.
 
 use core::time::Duration;
-use std::path::Path;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Method, Request, Response};
+use hyper::client::conn::http1::SendRequest;
+use hyper::upgrade::Upgraded;
+use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use suimon_contract::{ApiError, ErrorBody, ErrorCode};
-use tokio::net::UnixStream;
 
-use crate::ClientError;
+use crate::{Client, ClientError};
 
-/// Longest wait for the head of an answer, beyond what the request itself asks
-/// the daemon to wait.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer that is read as a whole.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -52,23 +49,23 @@ impl Call {
 }
 
 /// Sends a request and gives the answer if it is a success.
-pub(crate) async fn send(socket: &Path, call: Call) -> Result<Response<Incoming>, ClientError> {
+pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
-    let timeout = ANSWER_TIMEOUT.saturating_add(call.patience);
+    let timeout = client.answer_time.saturating_add(call.patience);
     let timed_out = || ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() };
     let answer =
-        tokio::time::timeout(timeout, exchange(socket, call)).await.map_err(|_| timed_out())??;
+        tokio::time::timeout(timeout, exchange(client, call)).await.map_err(|_| timed_out())??;
     if answer.status().is_success() {
         return Ok(answer);
     }
-    match tokio::time::timeout(ANSWER_TIMEOUT, refusal(answer)).await {
+    match tokio::time::timeout(client.answer_time, refusal(answer)).await {
         Ok(error) => Err(error),
         Err(_) => Err(timed_out()),
     }
 }
 
 /// What an answer says that is no success.
-pub(crate) async fn refusal(answer: Response<Incoming>) -> ClientError {
+async fn refusal(answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
     match whole(answer).await {
         Ok(body) => refused(status, &body),
@@ -77,45 +74,83 @@ pub(crate) async fn refusal(answer: Response<Incoming>) -> ClientError {
 }
 
 /// Sends a request and reads the whole answer as text.
-pub(crate) async fn text(socket: &Path, call: Call) -> Result<String, ClientError> {
+pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientError> {
     let path = call.path.clone();
-    let answer = send(socket, call).await?;
-    let body = tokio::time::timeout(ANSWER_TIMEOUT, whole(answer)).await.map_err(|_| {
-        ClientError::TimedOut { path: path.clone(), timeout_s: ANSWER_TIMEOUT.as_secs() }
+    let answer = send(client, call).await?;
+    let timeout = client.answer_time;
+    let body = tokio::time::timeout(timeout, whole(answer)).await.map_err(|_| {
+        ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() }
     })??;
     String::from_utf8(body.into())
         .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
 }
 
 /// Sends a request and reads the whole answer as JSON.
-pub(crate) async fn json<T: DeserializeOwned>(socket: &Path, call: Call) -> Result<T, ClientError> {
+pub(crate) async fn json<T: DeserializeOwned>(
+    client: &Client,
+    call: Call,
+) -> Result<T, ClientError> {
     let path = call.path.clone();
-    let text = text(socket, call).await?;
+    let text = text(client, call).await?;
     serde_json::from_str(&text)
         .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
 }
 
-async fn exchange(socket: &Path, call: Call) -> Result<Response<Incoming>, ClientError> {
-    let stream = UnixStream::connect(socket)
-        .await
-        .map_err(|source| ClientError::Unreachable { socket: socket.to_owned(), source })?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // The task ends when the answer's body is read or dropped; its errors reach
-    // whoever reads the answer.
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
-    let mut request = Request::builder()
-        .method(call.method)
-        .uri(&call.path)
-        .header(hyper::header::HOST, "suimond")
-        .header(hyper::header::CONNECTION, "close");
+/// Asks for a connection that carries bytes as they are, by this protocol.
+pub(crate) async fn upgrade(
+    client: &Client,
+    path: &str,
+    protocol: &'static str,
+) -> Result<TokioIo<Upgraded>, ClientError> {
+    let timeout = client.answer_time;
+    let timed_out =
+        || ClientError::TimedOut { path: path.to_owned(), timeout_s: timeout.as_secs() };
+    let upgrading = async {
+        let mut sender = connect(client).await?;
+        let request = request(client, Method::GET, path)
+            .header(header::CONNECTION, "upgrade")
+            .header(header::UPGRADE, protocol)
+            .body(Full::default())
+            .map_err(|error| ClientError::Broken(error.to_string()))?;
+        let answer = sender.send_request(request).await.map_err(broken)?;
+        if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(refusal(answer).await);
+        }
+        hyper::upgrade::on(answer).await.map(TokioIo::new).map_err(broken)
+    };
+    tokio::time::timeout(timeout, upgrading).await.map_err(|_| timed_out())?
+}
+
+async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
+    let mut sender = connect(client).await?;
+    let mut request = request(client, call.method, &call.path).header(header::CONNECTION, "close");
     if call.body.is_some() {
-        request = request.header(hyper::header::CONTENT_TYPE, call.content_type);
+        request = request.header(header::CONTENT_TYPE, call.content_type);
     }
     let body = Full::new(Bytes::from(call.body.unwrap_or_default()));
     let request = request.body(body).map_err(|error| ClientError::Broken(error.to_string()))?;
     sender.send_request(request).await.map_err(broken)
+}
+
+/// A connection of its own.
+async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+    let stream = client.way.connect().await?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // The task ends when the answer's body is read or dropped; its errors reach
+    // whoever reads the answer.
+    tokio::spawn(async move {
+        let _ = connection.with_upgrades().await;
+    });
+    Ok(sender)
+}
+
+fn request(client: &Client, method: Method, path: &str) -> hyper::http::request::Builder {
+    let request =
+        Request::builder().method(method).uri(path).header(header::HOST, client.way.host());
+    match client.way.authorization() {
+        Some(shown) => request.header(header::AUTHORIZATION, shown),
+        None => request,
+    }
 }
 
 async fn whole(answer: Response<Incoming>) -> Result<Bytes, ClientError> {

@@ -1,13 +1,8 @@
 //! What can be asked of a VM.
 
-use http_body_util::Empty;
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::{Method, Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
+use hyper::Method;
 use suimon_contract::{FreezeVmRequest, Name, Operation, StopVmRequest, VmConfig, VmGuest};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
 
 use crate::resources::{body, item};
 use crate::transport::{self, Call};
@@ -66,13 +61,13 @@ impl Client {
 
     /// What the agent in the guest tells.
     pub async fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ClientError> {
-        transport::json(self.socket(), Call::get(format!("{}/guest", item::<VmConfig>(vm)))).await
+        transport::json(self, Call::get(format!("{}/guest", item::<VmConfig>(vm)))).await
     }
 
     /// The VM's NICs and disks as elements of a libvirt domain.
     pub async fn vm_libvirt(&self, vm: &Name) -> Result<String, ClientError> {
         let call = Call::get(format!("{}/libvirt", item::<VmConfig>(vm)));
-        transport::text(self.socket(), call).await
+        transport::text(self, call).await
     }
 
     /// The VM's serial console: what the guest writes can be read, and what is written the
@@ -81,27 +76,8 @@ impl Client {
         &self,
         vm: &Name,
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ClientError> {
-        let stream = UnixStream::connect(self.socket()).await.map_err(|source| {
-            ClientError::Unreachable { socket: self.socket().to_owned(), source }
-        })?;
-        let handshake = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(transport::broken)?;
-        tokio::spawn(async move {
-            let _ = connection.with_upgrades().await;
-        });
-        let request = Request::builder()
-            .uri(format!("{}/console", item::<VmConfig>(vm)))
-            .header(header::HOST, "suimond")
-            .header(header::CONNECTION, "upgrade")
-            .header(header::UPGRADE, "suimon-console")
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| ClientError::Broken(error.to_string()))?;
-        let answer = sender.send_request(request).await.map_err(transport::broken)?;
-        if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(transport::refusal(answer).await);
-        }
-        let upgraded = hyper::upgrade::on(answer).await.map_err(transport::broken)?;
-        Ok(TokioIo::new(upgraded))
+        transport::upgrade(self, &format!("{}/console", item::<VmConfig>(vm)), "suimon-console")
+            .await
     }
 
     async fn tell_vm(
@@ -112,6 +88,6 @@ impl Client {
     ) -> Result<Operation, ClientError> {
         let mut call = Call::new(Method::POST, format!("{}/{verb}", item::<VmConfig>(vm)));
         call.body = body;
-        transport::json(self.socket(), call).await
+        transport::json(self, call).await
     }
 }

@@ -25,6 +25,7 @@ pub(crate) enum Claim {
     Nic(Name),
     Disk(Name),
     Address { switch: Name, mac: MacAddr },
+    Node(String),
 }
 
 /// A claim, who makes it, and by which key.
@@ -35,7 +36,7 @@ pub(crate) struct Claimed {
 }
 
 /// All claims of a host, in the order of the file: API, uplinks, teams, switches, NICs, stores,
-/// disks, VMs, adapters.
+/// disks, VMs, adapters, other nodes.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
@@ -103,6 +104,11 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         let (claim, place) = (Claim::Adapter(pf.device.clone()), Place::new(Kind::Pf, index));
         claims.push(Claimed { claim, place, field: "device" });
     }
+    for (index, node) in config.nodes.iter().enumerate() {
+        // Names of hosts are the same in any case (RFC 4343).
+        let claim = Claim::Node(node.address.to_ascii_lowercase());
+        claims.push(Claimed { claim, place: Place::new(Kind::Node, index), field: "address" });
+    }
     claims
 }
 
@@ -160,6 +166,7 @@ impl fmt::Display for Claim {
             Self::Store(path) => write!(f, "path `{}`", path.display()),
             Self::BlockDevice(store) => write!(f, "the block device of store `{store}`"),
             Self::File(path) => write!(f, "file `{}`", path.display()),
+            Self::Node(address) => write!(f, "node at {address}"),
             Self::Address { switch, mac } => write!(f, "address `{mac}` on switch `{switch}`"),
         }
     }

@@ -9,8 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, Name, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans,
-    VmConfig, VmqConfig,
+    DiskConfig, Name, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig,
+    TrunkVlans, VmConfig, VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -52,6 +52,9 @@ pub struct HostConfig {
     /// Adapters with SR-IOV.
     #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
     pub pfs: Vec<PfConfig>,
+    /// Other nodes, to which VMs can go.
+    #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeConfig>,
 }
 
 /// `[host]`.
@@ -297,7 +300,8 @@ pub struct NicConfig {
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
     /// How much the NIC is to have a virtual function: those of higher weight get one first,
-    /// 1 to 100. With 0 it has none. Needs `mac`, and a switch with `iov`.
+    /// 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it
+    /// has no effect.
     #[serde(default)]
     pub iov_weight: u8,
     /// What the guest and we may leave to each other.

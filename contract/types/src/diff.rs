@@ -60,7 +60,7 @@ impl Plan {
 
 /// Which resource: its kind, and its name where there are several. Ordered as
 /// live changes are: host, API, power, uplinks, teams, switches, NICs, stores, QoS policies, disks,
-/// VMs, adapters with SR-IOV.
+/// VMs, adapters with SR-IOV, other nodes.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
@@ -110,6 +110,9 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
         // By number, so that the order in which they are written does not matter.
         let table = with(table(pf), "vf", &pf.vf_by_index());
         tables.insert((Kind::Pf, pf.name.to_string()), table);
+    }
+    for node in &config.nodes {
+        tables.insert((Kind::Node, node.name.to_string()), table(node));
     }
     tables
 }

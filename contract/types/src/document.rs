@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::disk_fits::{disk_fits, store_fits};
 use crate::finding::{Finding, Place};
+use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::qos_fits::policy_fits;
 use crate::team_fits::team_fits;
@@ -42,6 +43,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         disks: reader.tables(Kind::Disk, root.remove("disk"), disk_fits),
         vms: reader.tables(Kind::Vm, root.remove("vm"), vm_fits),
         pfs: reader.tables(Kind::Pf, root.remove("pf"), pf_fits),
+        nodes: reader.tables(Kind::Node, root.remove("node"), node_fits),
     };
     let Reader { mut findings, unread } = reader;
     // With a table missing, references to it would look wrong though they are not.

@@ -5,7 +5,7 @@ use crate::Severity;
 macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
-        /// ever: 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
+        /// ever: 1xxx host and other nodes, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
         /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power,
         /// 9xxx SR-IOV.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,12 @@ catalogue! {
         "The daemon is not confined, or not fully: it was started so, or the kernel lacks something.";
     1012 SystemCallRefused "system_call_refused" Error
         "A thread of the daemon tried a system call that it never needs: it has a defect or is in somebody else's hand. At most one in 10 s.";
+    1101 NodeCreated "node_created" Info
+        "Another node was made known, to which VMs can go.";
+    1102 NodeChanged "node_changed" Info
+        "It was changed how another node is reached.";
+    1103 NodeDeleted "node_deleted" Info
+        "Another node is known no more.";
     2001 SwitchCreated "switch_created" Info
         "A switch was made.";
     2002 SwitchChanged "switch_changed" Info
@@ -253,6 +259,20 @@ catalogue! {
         "A VM's guest writes to its file systems again; the fields say whether that was asked for.";
     7024 VmNotThawed "vm_not_thawed" Error
         "A VM's guest holds writes to its file systems and could not be told to go on; it is tried again.";
+    7030 VmLeaves "vm_leaves" Info
+        "A VM is being moved to another node, where it can come.";
+    7031 VmLeft "vm_left" Info
+        "A VM has moved to another node and is not this host's any more.";
+    7032 VmStays "vm_stays" Warning
+        "A VM that was to move to another node goes on here; the fields say why.";
+    7033 VmHandedOver "vm_handed_over" Warning
+        "A VM stands still, and another node that was told to run it does not answer; it is asked again.";
+    7034 VmArrives "vm_arrives" Info
+        "A VM is coming from another node; what it needs is made.";
+    7035 VmArrived "vm_arrived" Info
+        "A VM that came from another node runs here.";
+    7036 VmDidNotArrive "vm_did_not_arrive" Warning
+        "A VM that was to come from another node does not; what was made for it is removed.";
     8001 PowerPlanInEffect "power_plan_in_effect" Info
         "The power plan that is wanted is in effect on all CPUs.";
     8002 PowerPlanIncomplete "power_plan_incomplete" Warning

@@ -58,6 +58,7 @@ impl Place {
             Kind::Disk => config.disks.get(self.index).map(|d| d.name.as_str()),
             Kind::Vm => config.vms.get(self.index).map(|vm| vm.name.as_str()),
             Kind::Pf => config.pfs.get(self.index).map(|pf| pf.name.as_str()),
+            Kind::Node => config.nodes.get(self.index).map(|node| node.name.as_str()),
             _ => None,
         }
     }

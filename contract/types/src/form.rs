@@ -27,6 +27,8 @@ const ADAPTER: &str =
 const ACCOUNT_BYTES_MAX: usize = 255;
 /// RFC 1035, section 2.3.4, in the form without the root's dot.
 const DNS_NAME_BYTES_MAX: usize = 253;
+const HOST_AND_PORT: &str = "a host name or IP address and a port, like node2.example.net:8443, \
+                             192.0.2.2:8443 or [2001:db8::2]:8443";
 const FILE_NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4095;
 
@@ -54,6 +56,8 @@ pub enum Form {
     FilePath,
     /// IP address and TCP port.
     SocketAddress,
+    /// IP address or name of a host, and a TCP port.
+    HostAndPort,
     /// IP addresses that one station can have, each once, at least one.
     StationIps {
         /// Most addresses.
@@ -69,6 +73,8 @@ pub enum Form {
         /// Most names.
         most: usize,
     },
+    /// DNS name.
+    DnsName,
     /// IP addresses and networks, each once, at least one.
     Networks {
         /// Most of them.
@@ -158,6 +164,8 @@ impl Form {
             Self::UnixSocketPath => "an absolute path of at most 107 bytes".into(),
             Self::FilePath => "an absolute path".into(),
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
+            Self::HostAndPort => HOST_AND_PORT.into(),
+            Self::DnsName => "a DNS name, like node2.example.net".into(),
             Self::StationIps { most } => describe_stations(most),
             Self::Accounts { most } => {
                 format!("a list of 1 to {most} names or numbers, like [\"qemu\", \"107\"]")
@@ -223,6 +231,8 @@ impl Form {
             }),
             Self::FilePath => text.is_some_and(is_absolute_path),
             Self::SocketAddress => text.is_some_and(|text| text.parse::<SocketAddr>().is_ok()),
+            Self::HostAndPort => text.is_some_and(is_host_and_port),
+            Self::DnsName => text.is_some_and(is_dns_name),
             Self::StationIps { most } => is_station_ip_list(value, most),
             Self::Accounts { most } => is_list_of(value, most, is_account),
             Self::DnsNames { most } => is_list_of(value, most, is_dns_name),
@@ -274,6 +284,8 @@ impl Form {
             | Self::UnixSocketPath
             | Self::FilePath
             | Self::SocketAddress
+            | Self::HostAndPort
+            | Self::DnsName
             | Self::StationAddress
             | Self::StoreFile
             | Self::Serial { .. }
@@ -323,6 +335,20 @@ fn is_account(text: &str) -> bool {
 /// RFC 1123, section 2.1.
 fn is_dns_name(text: &str) -> bool {
     text.len() <= DNS_NAME_BYTES_MAX && text.split('.').all(is_host_name)
+}
+
+/// An address as `SocketAddr` reads it, or a DNS name and a port; nobody connects to port 0.
+fn is_host_and_port(text: &str) -> bool {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return address.port() != 0 && !address.ip().is_unspecified();
+    }
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    // Digits and dots that are no address are a mistyped address and no name.
+    let is_name = is_dns_name(host) && host.bytes().any(|byte| byte.is_ascii_alphabetic());
+    is_name
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse() != Ok(0_u16)
+        && port.parse::<u16>().is_ok()
 }
 
 fn is_network(text: &str) -> bool {

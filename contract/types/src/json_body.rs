@@ -11,9 +11,9 @@ use crate::finding::Place;
 use crate::json_tree::JsonTree;
 use crate::{
     ApiError, ApplyRequest, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind, Name, NicConfig,
-    NicStatus, PfConfig, PfStatus, PowerConfig, QosPolicyConfig, QosPolicyStatus, StoreConfig,
-    StoreStatus, SwitchConfig, SwitchStatus, TeamConfig, TeamStatus, UplinkConfig, UplinkStatus,
-    VmConfig, VmStatus, locate_errors, parse_toml, shape,
+    NicStatus, NodeConfig, NodeStatus, PfConfig, PfStatus, PowerConfig, QosPolicyConfig,
+    QosPolicyStatus, StoreConfig, StoreStatus, SwitchConfig, SwitchStatus, TeamConfig, TeamStatus,
+    UplinkConfig, UplinkStatus, VmConfig, VmStatus, locate_errors, parse_toml, shape,
 };
 
 /// Largest body, in bytes.
@@ -22,7 +22,8 @@ pub const JSON_BYTES_MAX: usize = 4 << 20;
 const PATCH_DEPTH_MAX: usize = 8;
 
 /// A resource with a name, of which a host has several: a switch, an uplink, a
-/// team, a NIC, a store, a QoS policy, a disk, a VM or an adapter with SR-IOV. Each kind is a collection of the API.
+/// team, a NIC, a store, a QoS policy, a disk, a VM, an adapter with SR-IOV or another node. Each
+/// kind is a collection of the API.
 pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq {
     /// What is observed of it.
     type Status: Serialize + DeserializeOwned + ToSchema;
@@ -76,6 +77,7 @@ resource!(QosPolicyConfig, QosPolicyStatus, Kind::QosPolicy, qos_policies, "qos-
 resource!(DiskConfig, DiskStatus, Kind::Disk, disks, "disks");
 resource!(VmConfig, VmStatus, Kind::Vm, vms, "vms");
 resource!(PfConfig, PfStatus, Kind::Pf, pfs, "pfs");
+resource!(NodeConfig, NodeStatus, Kind::Node, nodes, "nodes");
 
 /// Reads the body of a `POST` or `PUT` of one resource. Whether it fits the rest
 /// of the host is asked of [`validate`](crate::validate) afterwards.

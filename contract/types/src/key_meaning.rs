@@ -6,8 +6,9 @@ use utoipa::PartialSchema;
 
 use crate::{
     ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, NicConfig, OffloadConfig, PfConfig, PowerConfig, QosPolicyConfig,
-    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VfConfig, VmConfig, VmqConfig,
+    HostSection, Kind, NicConfig, NodeConfig, OffloadConfig, PfConfig, PowerConfig,
+    QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VfConfig, VmConfig,
+    VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -27,6 +28,7 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::Disk => DiskConfig::schema(),
         Kind::Vm => VmConfig::schema(),
         Kind::Pf => PfConfig::schema(),
+        Kind::Node => NodeConfig::schema(),
         Kind::Vf => VfConfig::schema(),
         Kind::Offload => OffloadConfig::schema(),
         Kind::Vmq => VmqConfig::schema(),

@@ -38,6 +38,8 @@ pub enum Kind {
     Vm,
     /// `[[pf]]`.
     Pf,
+    /// `[[node]]`.
+    Node,
     /// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`.
     Offload,
     /// `[team.vmq]` and `[uplink.vmq]`.
@@ -85,7 +87,7 @@ pub struct Key {
 
 impl Kind {
     /// The kinds of resources: what a host has several of, each with a name.
-    pub const RESOURCES: [Self; 9] = [
+    pub const RESOURCES: [Self; 10] = [
         Self::Switch,
         Self::Uplink,
         Self::Team,
@@ -95,6 +97,7 @@ impl Kind {
         Self::Disk,
         Self::Vm,
         Self::Pf,
+        Self::Node,
     ];
 
     /// Whether a host has several of them, each with a name.
@@ -127,6 +130,7 @@ impl Kind {
             Self::Disk => "disk",
             Self::Vm => "vm",
             Self::Pf => "pf",
+            Self::Node => "node",
             Self::Vf => "vf",
             Self::Offload => "offload",
             Self::Vmq => "vmq",
@@ -152,6 +156,7 @@ impl Kind {
             Self::Disk => DISK,
             Self::Vm => VM,
             Self::Pf => PF,
+            Self::Node => NODE,
             Self::Vf => VF,
             Self::Offload => OFFLOAD,
             Self::Vmq => VMQ,
@@ -195,6 +200,7 @@ const FILE: &[Key] = &[
     optional("disk", Form::Tables(Kind::Disk), Effect::Live),
     optional("vm", Form::Tables(Kind::Vm), Effect::Live),
     optional("pf", Form::Tables(Kind::Pf), Effect::Live),
+    optional("node", Form::Tables(Kind::Node), Effect::Live),
 ];
 
 const HOST: &[Key] = &[
@@ -286,6 +292,14 @@ const NIC: &[Key] = &[
     optional("vmq_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
     optional("iov_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),
+];
+
+const NODE: &[Key] = &[
+    required("name", Form::Name, Effect::Identity),
+    required("address", Form::HostAndPort, Effect::Live),
+    required("authority", Form::FilePath, Effect::Live),
+    required("token_file", Form::FilePath, Effect::Live),
+    optional("server_name", Form::DnsName, Effect::Live),
 ];
 
 const OFFLOAD: &[Key] = &[

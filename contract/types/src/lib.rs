@@ -42,6 +42,7 @@
 //! | `GET /1.0/vms/{name}/console` | its serial console: with `Upgrade: suimon-console` the bytes of both directions, as they are |
 //! | `GET /1.0/vms/{name}/libvirt` | the elements of a libvirt domain that give a VM these NICs and disks |
 //! | `/1.0/pfs` | the same verbs with [`PfConfig`] |
+//! | `/1.0/nodes` | the same verbs with [`NodeConfig`]: other nodes, to which VMs can go |
 //! | `GET /1.0/sriov`, `…/{adapter}` | [`SriovAdapter`]s: all that have SR-IOV; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
@@ -102,6 +103,8 @@ mod name;
 mod nbd_config;
 mod nbd_fits;
 mod node_config;
+mod node_fits;
+mod node_status;
 mod offload_status;
 mod operation;
 mod pf_config;
@@ -186,6 +189,7 @@ pub use migration::{
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
 pub use node_config::NodeConfig;
+pub use node_status::NodeStatus;
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};
 pub use operation::{Operation, OperationState};
 pub use pf_config::{PfConfig, VfConfig, VfLinkState};

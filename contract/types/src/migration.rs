@@ -103,6 +103,10 @@ pub struct ArrivalRequest {
     pub from: String,
     /// The VM.
     pub vm: VmConfig,
+    /// How it was started, which holds as long as it runs.
+    pub as_started: VmConfig,
+    /// Whether its CPUs stand still, and stay so.
+    pub is_paused: bool,
     /// What the guest sees as the machine's identity, 32 hexadecimal digits.
     pub uuid: String,
     /// Its NICs.

@@ -28,6 +28,8 @@ pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>)
     unique((0..).map(place(Kind::Vm)).zip(vms), findings);
     let pfs = config.pfs.iter().map(|pf| &pf.name);
     unique((0..).map(place(Kind::Pf)).zip(pfs), findings);
+    let nodes = config.nodes.iter().map(|node| &node.name);
+    unique((0..).map(place(Kind::Node)).zip(nodes), findings);
 }
 
 fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec<Finding>) {

@@ -45,6 +45,9 @@ pub struct HostStatus {
     /// Number of adapters with SR-IOV of which something is desired.
     #[serde(default)]
     pub pfs: usize,
+    /// Number of other nodes.
+    #[serde(default)]
+    pub nodes: usize,
     /// What the daemon's threads can no longer ask of the kernel.
     #[serde(default)]
     pub confinement: ConfinementStatus,

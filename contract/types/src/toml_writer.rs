@@ -51,6 +51,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     for pf in &config.pfs {
         write_table(&mut out, Kind::Pf, "[[pf]]", &object(pf));
     }
+    for node in &config.nodes {
+        write_table(&mut out, Kind::Node, "[[node]]", &object(node));
+    }
     out
 }
 
@@ -67,6 +70,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Vm => r#"{"name":"a","memory_bytes":16777216}"#,
         Kind::Pf => r#"{"name":"a","device":"a"}"#,
         Kind::Vf => r#"{"index":0}"#,
+        Kind::Node => r#"{"name":"a","address":"a:1","authority":"/a","token_file":"/a"}"#,
         Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
         Kind::Power => r#"{"plan":"custom"}"#,
         Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
@@ -87,6 +91,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Power => filled_in::<crate::PowerConfig>(minimal)?,
         Kind::Pf => filled_in::<crate::PfConfig>(minimal)?,
         Kind::Vf => filled_in::<crate::VfConfig>(minimal)?,
+        Kind::Node => filled_in::<crate::NodeConfig>(minimal)?,
         Kind::Vmq => filled_in::<crate::VmqConfig>(minimal)?,
         Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
         Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,

@@ -14,6 +14,7 @@ use crate::disk_fits::{
 use crate::finding::{Finding, Place};
 use crate::iov_fits::iov_fits;
 use crate::nbd_fits::nbd_servers_agree;
+use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::power_fits::power_fits;
 use crate::qos_fits::policy_fits;
@@ -66,6 +67,9 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     }
     for (index, pf) in config.pfs.iter().enumerate() {
         pf_fits(Place::new(Kind::Pf, index), pf, &mut findings);
+    }
+    for (index, node) in config.nodes.iter().enumerate() {
+        node_fits(Place::new(Kind::Node, index), node, &mut findings);
     }
     findings.extend(between_resources(config));
     told(config, findings)
@@ -128,6 +132,7 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     findings.extend(shapes_of(Kind::Disk, &config.disks));
     findings.extend(shapes_of(Kind::Vm, &config.vms));
     findings.extend(shapes_of(Kind::Pf, &config.pfs));
+    findings.extend(shapes_of(Kind::Node, &config.nodes));
     findings
 }
 
@@ -371,6 +376,7 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
                     (Claim::BlockDevice(_), _) => "a pass-through disk has all of its store",
                     (Claim::Listener(_), _) => "use another address or port",
                     (Claim::Address { .. }, _) => "give one of them another address",
+                    (Claim::Node(_), _) => "they are one node; remove one of them",
                 }
             ),
         ));

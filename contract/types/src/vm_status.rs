@@ -12,9 +12,11 @@ use crate::{Name, VmAccelerator, VmConfig};
 ///    ▲                  │            │ ──pause──► paused
 ///    │                  │            ├──stop──► stopping
 ///    └──────────────────┴────────────┴── ended, by itself or by `kill`
+///
+/// Where a VM goes to another node: running ──► handed over ──► gone; there: arriving ──► running.
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum VmState {
     /// It does not run.
     Stopped,
@@ -30,6 +32,10 @@ pub enum VmState {
     Panicked,
     /// It runs, as far as is known, and does not answer; `reason` says more.
     Lost,
+    /// It comes from another node, and does not run here yet.
+    Arriving,
+    /// It stands still: another node was told to run it, and has not answered.
+    HandedOver,
 }
 
 /// A VM.
@@ -110,6 +116,8 @@ impl core::fmt::Display for VmState {
             Self::Stopping => "stopping",
             Self::Panicked => "panicked",
             Self::Lost => "lost",
+            Self::Arriving => "arriving",
+            Self::HandedOver => "handed over",
         })
     }
 }

@@ -50,6 +50,11 @@ impl NbdError {
         }
     }
 
+    /// What the error field says; what the protocol has no word for is an I/O error.
+    pub fn of_code(code: u32) -> Self {
+        Self::ALL.into_iter().find(|error| error.code() == code).unwrap_or(Self::Io)
+    }
+
     /// What an error number of Linux (`errno.h`) is answered as. Quotas and limits of
     /// files are no space (section "Error values"), a read-only file system and missing
     /// rights are not permitted; what the protocol has no word for is an I/O error.

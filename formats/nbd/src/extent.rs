@@ -20,6 +20,11 @@ impl ExtentState {
         self.0 & flags.0 == flags.0
     }
 
+    /// What a field of 32 bits says, as far as it is known.
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self((bits & 3) as u8)
+    }
+
     /// The flags as they are sent.
     pub const fn bits(self) -> u8 {
         self.0

@@ -47,6 +47,11 @@ impl TransmissionFlags {
         (Self::BLOCK_STATUS_PAYLOAD, "BLOCK_STATUS_PAYLOAD"),
     ];
 
+    /// What a field of 16 bits says. Bits that nothing is known of are kept.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
     /// The field of 16 bits.
     pub const fn bits(self) -> u16 {
         self.0

@@ -20,6 +20,7 @@ use crate::framing::Framing;
 
 pub use self::code::OptionCode;
 pub use self::error::HandshakeError;
+pub(crate) use self::meta::ALLOCATION as ALLOCATION_NAME;
 pub use self::meta::QUERIES_MAX;
 pub use self::option_error::OptionError;
 

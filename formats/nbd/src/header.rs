@@ -9,7 +9,7 @@ pub const REQUEST_BYTES: usize = 28;
 pub const REQUEST_BYTES_EXTENDED: usize = 32;
 
 /// `NBD_REQUEST_MAGIC`.
-const MAGIC: u32 = 0x2560_9513;
+pub(crate) const MAGIC: u32 = 0x2560_9513;
 /// `NBD_EXTENDED_REQUEST_MAGIC`.
 const MAGIC_EXTENDED: u32 = 0x21e4_1c71;
 

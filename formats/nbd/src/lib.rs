@@ -1,5 +1,5 @@
-//! The server's side of the NBD protocol: from a client's bytes to what it wants, and
-//! from what came of it to the bytes of a reply.
+//! The NBD protocol. The server's side: from a client's bytes to what it wants, and from
+//! what came of it to the bytes of a reply; and of the client's side what copying needs.
 //!
 //! The source is the protocol's document, `doc/proto.md` of
 //! <https://github.com/NetworkBlockDevice/nbd>, with its extension `EXTENDED_HEADERS`
@@ -14,6 +14,11 @@
 //! - A request's [`ReplyTo`] encodes its reply into the caller's buffers:
 //!   [`ReplyTo::done`], [`ReplyTo::error`], the chunks of [`Transmission::read_chunks`],
 //!   the extents of [`Transmission::block_status`].
+//!
+//! A client of ours, for one disk, has its own half
+//! - [`ClientHandshake::handle_bytes`] takes what a server sends until the export was
+//!   [agreed](ClientStep::Agreed) on.
+//! - [`ClientRequest::encode`] says what to send, and [`ReplyReader::read`] what came back.
 //!
 //! What it does not do: it reads and writes no socket and no disk, does no TLS, keeps no
 //! time. Who calls it sets a limit to how long a handshake may last, sends what was
@@ -33,6 +38,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod chunk;
+mod client;
 mod command;
 mod error_code;
 mod export;
@@ -53,6 +59,11 @@ mod text;
 mod transmission;
 
 pub use chunk::{Chunk, ChunkKind, ReadChunks};
+pub use client::{
+    CHUNK_BYTES_MAX, ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress,
+    ClientRequest, ClientStep, FarExport, FarExtents, FarFailure, LostReplies, REPLY_HEAD_BYTES,
+    Replied, Reply, ReplyReader,
+};
 pub use command::{ByteRange, Command, Request};
 pub use error_code::NbdError;
 pub use export::{BlockSizes, EXPORT_BYTES_MAX, Export, ExportSpec, Features};

@@ -14,9 +14,9 @@ pub const REPLY_BYTES_MAX: usize = EXTENDED_HEAD_BYTES + 6 + MESSAGE_BYTES_MAX +
 const MESSAGE_BYTES_MAX: usize = 256;
 
 /// `NBD_SIMPLE_REPLY_MAGIC`.
-const MAGIC_SIMPLE: u32 = 0x6744_6698;
+pub(crate) const MAGIC_SIMPLE: u32 = 0x6744_6698;
 /// `NBD_STRUCTURED_REPLY_MAGIC`.
-const MAGIC_STRUCTURED: u32 = 0x668e_33ef;
+pub(crate) const MAGIC_STRUCTURED: u32 = 0x668e_33ef;
 /// `NBD_EXTENDED_REPLY_MAGIC`.
 const MAGIC_EXTENDED: u32 = 0x6e8a_278c;
 
@@ -25,7 +25,7 @@ const STRUCTURED_HEAD_BYTES: usize = 20;
 const EXTENDED_HEAD_BYTES: usize = 32;
 
 /// `NBD_REPLY_FLAG_DONE`.
-const DONE: u16 = 1;
+pub(crate) const DONE: u16 = 1;
 
 /// Types of chunks (section "Structured reply types").
 pub(crate) mod kind {
@@ -34,6 +34,8 @@ pub(crate) mod kind {
     pub(crate) const OFFSET_HOLE: u16 = 2;
     pub(crate) const BLOCK_STATUS: u16 = 5;
     pub(crate) const BLOCK_STATUS_EXT: u16 = 6;
+    /// The bit of all that are errors.
+    pub(crate) const ERRORS: u16 = 1 << 15;
     pub(crate) const ERROR: u16 = 1 << 15 | 1;
     pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }

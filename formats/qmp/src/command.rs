@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::chardev::Reconnect;
 use crate::device::{BlockNode, Device, Netdev};
+use crate::migration::MigrationCapability;
 
 /// A command. What it returns, if it is more than nothing, is read by a function of this crate,
 /// which is named.
@@ -79,6 +80,45 @@ pub enum Command {
         /// Its name.
         name: String,
     },
+    /// What a property of an object is.
+    QomGet {
+        /// Where the object is in QEMU's tree.
+        path: String,
+        /// The property.
+        property: String,
+    },
+    /// Keeps the file descriptor that comes with this line.
+    GetFd {
+        /// The name that it is known by from then on.
+        name: &'static str,
+    },
+    /// Has QEMU send, or receive, in these ways.
+    MigrateSetCapabilities(Vec<MigrationCapability>),
+    /// Bounds how a VM is sent.
+    MigrateSetParameters {
+        /// Milliseconds that it may stand still.
+        downtime_ms: u64,
+        /// Bytes in a second at most; 0 is as many as the line carries.
+        bytes_per_second: u64,
+    },
+    /// Sends the VM over a descriptor that QEMU was told to keep.
+    Migrate {
+        /// The descriptor's name.
+        fd: &'static str,
+    },
+    /// Receives a VM over a descriptor that QEMU was told to keep.
+    MigrateIncoming {
+        /// The descriptor's name.
+        fd: &'static str,
+    },
+    /// Sends the rest, for which the sender waits.
+    MigrateContinue,
+    /// Ends what was begun to be sent.
+    MigrateCancel,
+    /// How far it is ([`migration`](crate::migration)).
+    QueryMigrate,
+    /// Tells networks where the NICs' addresses are.
+    AnnounceSelf,
 }
 
 impl Command {
@@ -106,6 +146,16 @@ impl Command {
             Self::NetdevDel { .. } => "netdev_del",
             Self::BlockdevAdd(_) => "blockdev-add",
             Self::BlockdevDel { .. } => "blockdev-del",
+            Self::QomGet { .. } => "qom-get",
+            Self::GetFd { .. } => "getfd",
+            Self::MigrateSetCapabilities(_) => "migrate-set-capabilities",
+            Self::MigrateSetParameters { .. } => "migrate-set-parameters",
+            Self::Migrate { .. } => "migrate",
+            Self::MigrateIncoming { .. } => "migrate-incoming",
+            Self::MigrateContinue => "migrate-continue",
+            Self::MigrateCancel => "migrate_cancel",
+            Self::QueryMigrate => "query-migrate",
+            Self::AnnounceSelf => "announce-self",
         }
     }
 
@@ -127,6 +177,29 @@ impl Command {
                 reconnect.add_to(&mut data);
                 json!({ "id": id, "backend": { "type": "socket", "data": data } })
             }
+            _ => return self.migration_arguments(),
+        })
+    }
+
+    fn migration_arguments(&self) -> Option<Value> {
+        Some(match self {
+            Self::QomGet { path, property } => json!({ "path": path, "property": property }),
+            Self::GetFd { name } => json!({ "fdname": name }),
+            Self::MigrateSetCapabilities(capabilities) => {
+                let set =
+                    |of: &MigrationCapability| json!({ "capability": of.name(), "state": true });
+                let all: Vec<Value> = capabilities.iter().map(set).collect();
+                json!({ "capabilities": all })
+            }
+            Self::MigrateSetParameters { downtime_ms, bytes_per_second } => {
+                json!({ "downtime-limit": downtime_ms, "max-bandwidth": bytes_per_second })
+            }
+            Self::Migrate { fd } | Self::MigrateIncoming { fd } => {
+                json!({ "uri": format!("fd:{fd}") })
+            }
+            Self::MigrateContinue => json!({ "state": "pre-switchover" }),
+            // Five rounds within about half a second, as QEMU does by itself.
+            Self::AnnounceSelf => json!({ "initial": 50, "max": 550, "rounds": 5, "step": 100 }),
             _ => return None,
         })
     }

@@ -33,6 +33,7 @@ mod device;
 mod event;
 mod lines;
 mod message;
+mod migration;
 mod reader;
 mod version;
 
@@ -50,5 +51,6 @@ pub use command::Command;
 pub use device::{BlockNode, Device, Netdev};
 pub use event::{Event, Trigger};
 pub use message::{ErrorClass, Greeting, Message};
+pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name, migration};
 pub use reader::{LINE_BYTES_MAX, ReadError, ReadErrorKind, Reader};
 pub use version::Version;

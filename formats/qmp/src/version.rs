@@ -33,7 +33,12 @@ impl Version {
     pub fn from_program(text: &str) -> Option<Self> {
         let line = text.lines().next()?;
         let mut words = line.split_whitespace().skip_while(|word| *word != "version").skip(1);
-        let mut numbers = words.next()?.split('.').map(|number| number.parse().ok());
+        Self::from_text(words.next()?)
+    }
+
+    /// A version as it is displayed, like `7.2.22`; nothing if it is none.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut numbers = text.split('.').map(|number| number.parse().ok());
         let (major, minor) = (numbers.next()??, numbers.next()??);
         Some(Self { major, minor, micro: numbers.next().flatten().unwrap_or(0) })
     }

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use suimon_qmp::{
-    BlockNode, Command, Event, Message, Netdev, Reader, Reconnect, RunState, cpu_slots, run_state,
+    BlockNode, Command, Event, Message, MigrationStage, Netdev, Reader, Reconnect, RunState,
+    cpu_slots, machine_name, migration, run_state,
 };
 
 fn told(command: &Command) -> Value {
@@ -70,4 +71,41 @@ fn answers_are_read_or_refused() {
     assert_eq!(cores, [0, 1, 2], "filled from the first place on");
     cpu_slots(&json!([{ "type": "x" }])).unwrap_err();
     cpu_slots(&Value::Array(vec![slot(0); 5000])).unwrap_err();
+}
+
+#[test]
+fn migrations_are_read_or_refused() {
+    let stage = |value: Value| migration(&value).map(|read| read.stage);
+    assert_eq!(stage(json!({})), Ok(MigrationStage::None));
+    assert_eq!(stage(json!({ "status": "setup" })), Ok(MigrationStage::Active));
+    assert_eq!(stage(json!({ "status": "pre-switchover" })), Ok(MigrationStage::PreSwitchover));
+    assert_eq!(stage(json!({ "status": "cancelling" })), Ok(MigrationStage::Cancelled));
+    let failed = json!({ "status": "failed", "error-desc": "x".repeat(9000) });
+    assert_eq!(stage(failed), Ok(MigrationStage::Failed("x".repeat(500))));
+    let wordless = MigrationStage::Failed("QEMU does not say why".to_owned());
+    assert_eq!(stage(json!({ "status": "failed" })), Ok(wordless));
+    for nonsense in [json!([]), json!({ "status": 1 }), json!({ "status": "colo" })] {
+        stage(nonsense).unwrap_err();
+    }
+    let ram = json!({ "transferred": 5, "remaining": -1 });
+    let read = migration(&json!({ "status": "active", "ram": ram })).unwrap();
+    assert_eq!((read.bytes_sent, read.bytes_left), (5, 0));
+
+    assert_eq!(machine_name(&json!("pc-q35-7.2-machine")).unwrap(), "pc-q35-7.2");
+    for nonsense in ["-machine", "pc", "q35,accel=tcg-machine"] {
+        machine_name(&json!(nonsense)).unwrap_err();
+    }
+}
+
+#[test]
+fn a_migration_is_told_in_the_words_of_the_protocol() {
+    use suimon_qmp::MigrationCapability::{PauseBeforeSwitchover, ReturnPath};
+    let both = Command::MigrateSetCapabilities(vec![ReturnPath, PauseBeforeSwitchover]);
+    let on = |name: &str| json!({ "capability": name, "state": true });
+    let all = json!([on("return-path"), on("pause-before-switchover")]);
+    assert_eq!(told(&both), json!({ "capabilities": all }));
+    assert_eq!(told(&Command::Migrate { fd: "line" }), json!({ "uri": "fd:line" }));
+    assert_eq!(told(&Command::MigrateContinue), json!({ "state": "pre-switchover" }));
+    assert_eq!(told(&Command::GetFd { name: "line" }), json!({ "fdname": "line" }));
+    assert_eq!(told(&Command::MigrateCancel), Value::Null);
 }

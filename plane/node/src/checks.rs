@@ -47,7 +47,8 @@ impl Shared {
         if !forced.is_empty() && !options.force {
             return Err(forced);
         }
-        let errors = self.check_vms_stopped(&current.config, &config);
+        let mut errors = self.check_vms_stopped(edit, &current.config, &config);
+        errors.extend(self.check_vms_stay(edit, &current.config, &config));
         if !errors.is_empty() {
             return Err(errors);
         }

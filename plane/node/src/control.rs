@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Name};
+use suimon_contract::{
+    ApiError, ArrivalRequest, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Name,
+};
 use suimon_ports::{DeviceNotice, NbdNotice, Placement, StateStore};
 use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
 use suimon_switch::MoveError;
@@ -59,6 +61,17 @@ pub(crate) enum Command {
         store: Name,
         request: MeasureStoreRequest,
     },
+    /// A VM comes from another node.
+    Arrive {
+        operation: OperationHandle,
+        request: Arc<ArrivalRequest>,
+    },
+    /// A VM is another node's, or did not come: it is deleted, with its NICs and disks.
+    Depart {
+        operation: OperationHandle,
+        vm: Name,
+        with_file: bool,
+    },
     NbdNotice {
         notice: NbdNotice,
         suppressed: u64,
@@ -91,6 +104,8 @@ pub(crate) struct Controller {
     pub(crate) disk_jobs: Vec<DiskJobUnderWay>,
     /// Measurements of stores, each in a thread of its own.
     pub(crate) measurements: Vec<MeasurementUnderWay>,
+    /// The VM that comes from another node by the change under way.
+    pub(crate) arriving: Option<Arc<ArrivalRequest>>,
 }
 
 impl Controller {
@@ -175,6 +190,10 @@ impl Controller {
                     self.write_drafts();
                     self.begin_measurement(operation, &store, request);
                     self.write_drafts();
+                }
+                Command::Arrive { operation, request } => self.arrive(operation, &request),
+                Command::Depart { operation, vm, with_file } => {
+                    self.depart(&operation, vm, with_file);
                 }
                 Command::MoveQueue { operation, queue, to } => {
                     if operation.begin() {

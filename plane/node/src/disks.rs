@@ -11,6 +11,7 @@ mod jobs;
 mod limits;
 mod measured_words;
 mod measuring;
+mod mirroring;
 mod nbd_servers;
 mod notices;
 mod open_stores;
@@ -25,10 +26,11 @@ mod wanted;
 mod work;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use suimon_contract::Name;
-use suimon_ports::{DiskDevices, FileIoSource, StoreSource};
+use suimon_contract::{ApiError, ErrorCode, Name};
+use suimon_ports::{DiskDevices, FileIoSource, StoreFiles, StoreSource};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
@@ -41,11 +43,12 @@ use self::limits::ToldStore;
 pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::MeasurementUnderWay;
 use self::measuring::StoreInMeasurement;
+pub use self::mirroring::{DiskMirror, ServedDisk};
 pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
-use self::store_threads::StoreThreads;
+use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
 pub(crate) use self::wanted::{
     WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
 };
@@ -113,6 +116,27 @@ impl Disks {
 
     pub(crate) fn find(&self, name: &Name) -> Option<Arc<DiskEntry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Asks the store at a path something that changes nothing.
+    ///
+    /// # Errors
+    /// It does not answer, or cannot be opened.
+    pub(crate) fn ask_store<T: Send + 'static>(
+        &self,
+        path: &Path,
+        ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (stores, store) = (self.stores.clone(), path.to_owned());
+        let asked = move || stores.files(&store).map(|files| ask(files.as_ref()));
+        let answer = self.threads.run(path, SILENT_AFTER, asked, drop);
+        let answer = answer.map_err(Unanswered::give_up)?;
+        answer.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
+    }
+
+    /// Bytes of a disk that is in service.
+    pub(crate) fn size_of(&self, name: &Name) -> Option<u64> {
+        self.find(name)?.lock().open.as_ref().map(|open| open.shape.size)
     }
 
     pub(crate) fn find_id(&self, id: DiskId) -> Option<Arc<DiskEntry>> {

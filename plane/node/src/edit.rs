@@ -1,9 +1,11 @@
 //! Changes of desired state, as they are asked for.
 
+use std::sync::Arc;
+
 use suimon_contract::{
-    ApiError, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, PfConfig, PowerConfig,
-    QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
-    patch_power, patch_resource,
+    ApiError, ArrivalRequest, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, NodeConfig,
+    PfConfig, PowerConfig, QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig,
+    UplinkConfig, VmConfig, patch_power, patch_resource,
 };
 
 /// A change of desired state.
@@ -42,6 +44,12 @@ pub enum Edit {
     Vm(ResourceEdit<VmConfig>),
     /// Change one adapter with SR-IOV.
     Pf(ResourceEdit<PfConfig>),
+    /// Change how another node is reached.
+    Node(ResourceEdit<NodeConfig>),
+    /// Add a VM that comes from another node, with its NICs, disks and QoS policies.
+    Arrive(Arc<ArrivalRequest>),
+    /// Delete a VM that is another node's, with its NICs and disks.
+    Depart(Name),
 }
 
 /// How a change is to be made.
@@ -95,6 +103,9 @@ impl Edit {
             Self::Disk(edit) => format!("disk {}", edit.verb()),
             Self::Vm(edit) => format!("vm {}", edit.verb()),
             Self::Pf(edit) => format!("pf {}", edit.verb()),
+            Self::Node(edit) => format!("node {}", edit.verb()),
+            Self::Arrive(_) => "vm arrive".to_owned(),
+            Self::Depart(_) => "vm depart".to_owned(),
         }
     }
 
@@ -117,6 +128,9 @@ impl Edit {
             Self::Disk(edit) => edit.subject(),
             Self::Vm(edit) => edit.subject(),
             Self::Pf(edit) => edit.subject(),
+            Self::Node(edit) => edit.subject(),
+            Self::Arrive(request) => format!("vm/{}", request.vm.name),
+            Self::Depart(vm) => format!("vm/{vm}"),
         }
     }
 
@@ -136,9 +150,47 @@ impl Edit {
             Self::Disk(edit) => edit.apply(&mut config)?,
             Self::Vm(edit) => edit.apply(&mut config)?,
             Self::Pf(edit) => edit.apply(&mut config)?,
+            Self::Node(edit) => edit.apply(&mut config)?,
+            Self::Arrive(request) => arrive(request, &mut config)?,
+            Self::Depart(vm) => depart(vm, &mut config),
         }
         Ok(config)
     }
+}
+
+/// Adds a VM that comes and all that is its own; a policy that is there already is the same one.
+fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<ApiError>> {
+    let mut errors = Vec::new();
+    for policy in &request.qos_policies {
+        match config.qos_policies.iter().find(|of| of.name == policy.name) {
+            Some(here) if here == policy => {}
+            Some(_) => {
+                let text = "the policy of this name has other limits on the node that the VM \
+                            leaves; make them alike";
+                let error = ApiError::new(ErrorCode::AlreadyExists, text);
+                errors.push(error.about(format!("{}/{}", Kind::QosPolicy.word(), policy.name)));
+            }
+            None => config.qos_policies.push(policy.clone()),
+        }
+    }
+    let mut add =
+        |added: Result<(), Vec<ApiError>>| errors.extend(added.err().into_iter().flatten());
+    for nic in &request.nics {
+        add(ResourceEdit::Add(nic.clone()).apply(config));
+    }
+    for disk in &request.disks {
+        add(ResourceEdit::Add(disk.clone()).apply(config));
+    }
+    add(ResourceEdit::Add(request.vm.clone()).apply(config));
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Takes a VM away and all that is its own.
+fn depart(vm: &Name, config: &mut HostConfig) {
+    let Some(place) = config.vms.iter().position(|of| of.name == *vm) else { return };
+    let gone = config.vms.remove(place);
+    config.nics.retain(|nic| !gone.nics.contains(&nic.name));
+    config.disks.retain(|disk| !gone.disks.contains(&disk.name));
 }
 
 impl PowerEdit {

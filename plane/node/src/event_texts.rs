@@ -73,6 +73,9 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         ("pf", PlanAction::Create) => EventKind::PfCreated,
         ("pf", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::PfChanged,
         ("pf", PlanAction::Delete) => EventKind::PfDeleted,
+        ("node", PlanAction::Create) => EventKind::NodeCreated,
+        ("node", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::NodeChanged,
+        ("node", PlanAction::Delete) => EventKind::NodeDeleted,
         // Changes of the host itself are told by the change's own event.
         _ => return None,
     };

@@ -110,21 +110,6 @@ impl Iov {
         self.view().given.get(&vf).cloned()
     }
 
-    /// NICs leave their VFs because their VM is being moved to another host, or may have them
-    /// again: it came, or stays. [`Iov::has_vf`] tells when they have left.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what moves VMs is another part"))]
-    pub(crate) fn set_moving(&self, nics: &[Name], is_moving: bool) {
-        for nic in nics {
-            self.report(VfReport::Migrating { nic: nic.clone(), is_moving });
-        }
-    }
-
-    /// Whether a NIC has a VF, or somebody has not let go of it yet.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what moves VMs is another part"))]
-    pub(crate) fn has_vf(&self, nic: &Name) -> bool {
-        self.view().given.values().any(|of| of == nic)
-    }
-
     /// Has tables look for the addresses of NICs that are on VFs behind their uplinks.
     pub(crate) fn lead(&self, tables: &mut Topology, config: &HostConfig, ids: &Ids) {
         let view = self.view();

@@ -16,6 +16,8 @@
 //!   after a daemon's death (see `vms.rs`).
 //! - Teams are driven by a thread of their own, which hears of links and LACPDUs without
 //!   waiting for the control thread (see `teams.rs`).
+//! - Other nodes are asked how they are when somebody wants to know, by a thread for each
+//!   question (see `node_status.rs`).
 //! - Adapters with SR-IOV are looked at by the control thread, which makes them as desired
 //!   again (see `sriov.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
@@ -49,8 +51,10 @@ mod failing;
 mod far_node;
 mod iov;
 mod kernel_path;
+mod moving;
 mod needed;
 mod node;
+mod node_status;
 mod notices;
 mod offloads;
 mod operations;
@@ -73,7 +77,7 @@ mod wanted;
 
 pub use capture::{CAPTURES_MAX, Capture};
 pub use confinement::{ConfinementReader, RefusedCall};
-pub use disks::{DiskParts, DiskPlane, DiskWork, RandomSource};
+pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, RandomSource, ServedDisk};
 pub use edit::{ChangeOptions, Edit, PowerEdit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
 pub use far_node::{FarError, FarLine, FarNode, FarNodes};

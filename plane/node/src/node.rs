@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use suimon_contract::{
     AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
-    MeasureStoreRequest, Name, NicStatus, Operation, PfStatus, Plan, PowerStatus, ProcessorStatus,
-    QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, SriovAdapter, StoreStatus, SwitchStatus,
-    TeamStatus, TopSnapshot, UplinkStatus, VmGuest, VmStatus, VmqStatus, WhatIfAnswer,
-    WhatIfRequest, parse_toml,
+    MeasureStoreRequest, Name, NicStatus, NodeStatus, Operation, PfStatus, Plan, PowerStatus,
+    ProcessorStatus, QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, SriovAdapter,
+    StoreStatus, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmGuest, VmStatus, VmqStatus,
+    WhatIfAnswer, WhatIfRequest, parse_toml,
 };
 use suimon_ports::{
     CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
@@ -23,6 +23,7 @@ use suimon_switch::CaptureOptions;
 use crate::capture::Capture;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
+use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::{EventLog, EventPage};
 use crate::power::PowerTable;
 use crate::records::load_state;
@@ -30,7 +31,8 @@ use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
 use crate::teams::Teams;
 use crate::{
-    ChangeOptions, DiskParts, DiskWork, Edit, PortKey, QueueSide, SwitchPlane, VmParts, VmWork,
+    ChangeOptions, DiskParts, DiskWork, Edit, FarNodes, PortKey, QueueSide, SwitchPlane, VmParts,
+    VmWork,
 };
 
 /// Notices and changes that wait for the control thread.
@@ -73,6 +75,8 @@ pub struct NodeParts {
     pub power: Arc<dyn PowerHost>,
     /// Adapters with SR-IOV.
     pub sriov: Arc<dyn SriovHost>,
+    /// Knows how to reach other nodes.
+    pub far_nodes: Arc<dyn FarNodes>,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -125,8 +129,10 @@ impl Node {
             vms: parts.vms,
             power: PowerTable::load(parts.power, parts.store.clone(), parts.retry_first)?,
             sriov: parts.sriov,
+            far_nodes: parts.far_nodes,
             socket_files: parts.socket_files,
             events,
+            store: parts.store.clone(),
             listener: parts.listener,
             clock: parts.clock,
             cpus: parts.cpus,
@@ -243,6 +249,27 @@ impl Node {
         self.operation(id).ok_or_else(lost)
     }
 
+    /// Begins to copy a disk, with what is written to it meanwhile, to the one of the same name
+    /// that the other end of this connection serves over NBD: as long, and reading as zeros.
+    /// Waits some seconds for the other end.
+    ///
+    /// # Errors
+    /// There is no such disk, it does not work, something else is being done to it, or the
+    /// other end does not serve such a disk.
+    pub fn mirror_disk(&self, disk: &Name, stream: OwnedFd) -> Result<DiskMirror, ApiError> {
+        DiskMirror::start(&self.shared, disk, stream)
+    }
+
+    /// Serves a disk over NBD to the other end of this connection, which copies to it. Returns
+    /// at once.
+    ///
+    /// # Errors
+    /// There is no such disk, it does not work, something else is being done to it, or
+    /// descriptors are short.
+    pub fn serve_disk(&self, disk: &Name, stream: OwnedFd) -> Result<ServedDisk, ApiError> {
+        ServedDisk::start(&self.shared, disk, stream)
+    }
+
     /// Begins to measure what a store can do. What stands against it is told at once.
     ///
     /// # Errors
@@ -281,7 +308,16 @@ impl Node {
         Capture::begin(&self.shared, key, options)
     }
 
-    fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// An operation that was just begun.
+    pub(crate) fn known_operation(&self, id: u64) -> Result<Operation, ApiError> {
+        self.operation(id).ok_or_else(lost)
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
         self.commands.send(command).map_err(|_| {
             let text = "the daemon is stopping, or its control thread has died; see its log";
             vec![ApiError::new(ErrorCode::Internal, text)]
@@ -421,6 +457,19 @@ impl Node {
     /// There is none of that name.
     pub fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
         self.shared.pf(name)
+    }
+
+    /// All other nodes, asked now how they are: it takes some seconds where one does not answer.
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        self.shared.nodes()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn far_node(&self, name: &str) -> Result<NodeStatus, ApiError> {
+        self.shared.node(name)
     }
 
     /// All network adapters of the host that have SR-IOV.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
+use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
 
 use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
@@ -11,6 +11,7 @@ use crate::disks::{DiskParts, Disks};
 use crate::events::EventLog;
 use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
+use crate::node_status::Questions;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
 use crate::power::PowerTable;
@@ -21,7 +22,7 @@ use crate::teams::Teams;
 use crate::topology::Ids;
 use crate::vmq::VmqTable;
 use crate::vms::{VmParts, Vms};
-use crate::{NodeListener, PortKey, SwitchPlane};
+use crate::{FarNodes, NodeListener, PortKey, SwitchPlane};
 
 /// Milliseconds since 1970-01-01 UTC.
 pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -33,12 +34,15 @@ pub(crate) struct Shared {
     pub(crate) members: Arc<dyn MemberDevices>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
+    pub(crate) store: Arc<dyn StateStore>,
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) sriov: Sriov,
     pub(crate) iov: Iov,
+    pub(crate) far_nodes: Arc<dyn FarNodes>,
+    pub(crate) questions: Questions,
     pub(crate) captures: Arc<Captures>,
     pub(crate) kernel_paths: KernelPathPlan,
     pub(crate) vmq_table: VmqTable,
@@ -69,8 +73,10 @@ pub(crate) struct SharedParts {
     pub(crate) vms: VmParts,
     pub(crate) power: PowerTable,
     pub(crate) sriov: Arc<dyn SriovHost>,
+    pub(crate) far_nodes: Arc<dyn FarNodes>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
+    pub(crate) store: Arc<dyn StateStore>,
     pub(crate) listener: Arc<dyn NodeListener>,
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
@@ -91,11 +97,14 @@ impl Shared {
             teams: parts.teams,
             socket_files: parts.socket_files,
             events: parts.events,
+            store: parts.store,
             ports: PortTable::default(),
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             sriov: Sriov::new(parts.sriov),
             iov: Iov::default(),
+            far_nodes: parts.far_nodes,
+            questions: Questions::default(),
             captures: Arc::default(),
             kernel_paths: KernelPathPlan::default(),
             vmq_table: VmqTable::default(),

@@ -60,6 +60,7 @@ pub(crate) fn start_up(
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
         measurements: Vec::new(),
+        arriving: None,
     };
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));

@@ -20,11 +20,17 @@ use crate::shared::Shared;
 use crate::wanted::{switch_of, uplink_spec};
 
 impl Shared {
+    /// What the host is called: as configured, or as its system calls it.
+    pub(crate) fn host_name(&self) -> String {
+        let desired = self.desired();
+        desired.config.host.name.clone().unwrap_or_else(|| self.host_name.clone())
+    }
+
     pub(crate) fn host_status(&self) -> HostStatus {
         let desired = self.desired();
         let config = &desired.config;
         HostStatus {
-            name: config.host.name.clone().unwrap_or_else(|| self.host_name.clone()),
+            name: self.host_name(),
             version: self.version.clone(),
             uptime_s: (self.clock)().saturating_sub(self.started_unix_ms) / 1000,
             revision: desired.revision,
@@ -37,6 +43,7 @@ impl Shared {
             disks: config.disks.len(),
             vms: config.vms.len(),
             pfs: config.pfs.len(),
+            nodes: config.nodes.len(),
             confinement: (self.confinement)(),
         }
     }

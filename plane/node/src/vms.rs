@@ -14,11 +14,14 @@
 //!                                          └──► view, events, state store
 //! ```
 
+mod arriving;
 mod driver;
 mod entry;
 mod finding;
 mod freezing;
 mod inbox;
+mod leaving;
+mod moving;
 mod plugging;
 mod records;
 mod replugging;
@@ -30,16 +33,23 @@ mod texts;
 mod vfs;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use suimon_contract::Name;
 use suimon_ports::VmHost;
 
 pub(crate) use self::entry::VmEntry;
-pub(crate) use self::records::load_boot;
+pub(crate) use self::inbox::Message;
+pub(crate) use self::records::{StoredRun, has_arrived, load_boot};
+pub(crate) use self::steps::no_user_left;
 pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;
+
+/// VMs run as users of their own, which no account and no subordinate range of Debian has
+/// (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
+const USER_FIRST: u32 = 70_000;
+const USER_LAST: u32 = 99_999;
 
 /// What VMs need of the world.
 #[derive(Clone)]
@@ -68,6 +78,12 @@ impl Vms {
 
     pub(crate) fn all(&self) -> Vec<Arc<VmEntry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The user that a new VM's process runs as; `None` if there is none left.
+    pub(crate) fn free_user(&self) -> Option<u32> {
+        let used: BTreeSet<u32> = self.all().iter().map(|entry| entry.user).collect();
+        (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))
     }
 
     fn insert(&self, entry: Arc<VmEntry>) {

@@ -9,6 +9,7 @@ use suimon_ports::{DiskFile, DiskQueue, FileSlot};
 use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
+use crate::dirty::DirtyMap;
 use crate::idle::Calm;
 use crate::looking::Looking;
 use crate::notices::FaultPace;
@@ -57,6 +58,18 @@ pub struct DiskPlace {
 pub(crate) struct Place {
     pub(crate) store: usize,
     pub(crate) slot: DiskSlot,
+}
+
+/// What is asked of a disk for its being copied: in Storage QoS it is nobody's of the disk's
+/// clients.
+#[derive(Default)]
+pub(crate) struct MirrorUse {
+    /// Its place in Storage QoS.
+    pub(crate) place: Option<Place>,
+    /// Requests that wait for their store, in the order in which they came.
+    pub(crate) held: VecDeque<usize>,
+    /// What changes is marked here, if it is copied from here.
+    pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
 /// Whether a disk is in service.
@@ -127,11 +140,13 @@ pub(crate) struct Queue {
     pub(crate) looking: Looking,
     /// Whether its client is the better off for its being left alone for a moment.
     pub(crate) respite: Respite,
+    /// The disk is copied by it.
+    pub(crate) is_mirror: bool,
     /// It is not looked at until then.
     pub(crate) left_alone: Option<Time>,
     /// Requests of it that wait for their store.
     pub(crate) held: u32,
-    /// The disk's.
+    /// Where its requests are in Storage QoS.
     pub(crate) place: Option<Place>,
     /// The disk is not in service.
     pub(crate) is_stopped: bool,
@@ -204,6 +219,7 @@ pub(crate) struct Disk {
     pub(crate) place: Option<Place>,
     /// Requests that wait for their store, in the order in which they came.
     pub(crate) held: VecDeque<usize>,
+    pub(crate) mirror: MirrorUse,
     pub(crate) service: Service,
     /// How many queues it has.
     pub(crate) queues: usize,
@@ -241,6 +257,7 @@ impl Disk {
             layers,
             place,
             held: VecDeque::new(),
+            mirror: MirrorUse::default(),
             service: Service::On,
             queues: 0,
             moving: 0,
@@ -265,6 +282,17 @@ impl Disk {
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
         self.one_piece = OnePiece::of(&layers);
         self.layers = layers;
+    }
+
+    /// Its place in Storage QoS for a client's request, or for one of its being copied.
+    #[inline]
+    pub(crate) fn place_of(&self, is_mirror: bool) -> Option<Place> {
+        if is_mirror { self.mirror.place } else { self.place }
+    }
+
+    /// Requests of either kind that wait for their store.
+    pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut VecDeque<usize> {
+        if is_mirror { &mut self.mirror.held } else { &mut self.held }
     }
 
     /// The disk's own image.
@@ -305,5 +333,6 @@ impl Disk {
             && self.commit.is_none()
             && self.waiters.is_empty()
             && self.held.is_empty()
+            && self.mirror.held.is_empty()
     }
 }

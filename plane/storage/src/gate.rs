@@ -25,6 +25,17 @@ use crate::request::Request;
 use crate::store::StoreUse;
 use crate::work::{REQUESTS_MAX, StorageWork};
 
+/// What tells a request of a disk's being copied from others of the disk, in the store's tag.
+const MIRROR_TAG: u32 = 1 << 31;
+
+/// By which a store knows a request: the number of its disk, and whether the disk is copied by
+/// it.
+#[inline]
+fn tag_of(disk: usize, is_mirror: bool) -> u32 {
+    let number = u32::try_from(disk).unwrap_or(u32::MAX) & !MIRROR_TAG;
+    if is_mirror { number | MIRROR_TAG } else { number }
+}
+
 impl StorageWork {
     /// A request was taken: it begins, or waits for its store.
     #[inline]
@@ -32,14 +43,16 @@ impl StorageWork {
         let Some(request) = self.requests.get_mut(number) else { return };
         let disk_number = request.disk;
         let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin(number) };
-        let Some(Place { store, slot }) = disk.place else { return self.begin(number) };
+        let is_mirror = request.is_mirror;
+        let place = disk.place_of(is_mirror);
+        let Some(Place { store, slot }) = place else { return self.begin(number) };
         let Some(of) = self.stores.get_mut(store) else { return self.begin(number) };
         let bytes = counted_bytes(disk, request);
         request.bytes = bytes;
-        match of.submit(self.now, slot, bytes, u32::try_from(disk_number).unwrap_or(u32::MAX)) {
+        match of.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
             Ok(Submitted::Dispatch) => request.is_charged = true,
             Ok(Submitted::Waits) => {
-                disk.held.push_back(number);
+                disk.held_of(is_mirror).push_back(number);
                 self.held += 1;
                 if let Some(of) = self.queues.get_mut(request.queue) {
                     of.held += 1;
@@ -71,7 +84,7 @@ impl StorageWork {
             let Next::Dispatch { disk: slot, tag } = of.poll(now) else { break };
             any = true;
             if !of.handle_let_go(now, slot) {
-                self.begin_first(tag as usize);
+                self.begin_first(tag);
             } else if !of.is_owed(slot) {
                 self.resume_place(Place { store, slot });
             }
@@ -86,9 +99,10 @@ impl StorageWork {
         any
     }
 
-    /// Begins the first request of a disk that waits for its store.
-    fn begin_first(&mut self, disk: usize) {
-        let first = self.disks.get_mut(disk).and_then(|disk| disk.held.pop_front());
+    /// Begins the first request of a disk that waits for its store, by the store's tag.
+    fn begin_first(&mut self, tag: u32) {
+        let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
+        let first = self.disks.get_mut(disk).and_then(|disk| disk.held_of(is_mirror).pop_front());
         let Some(number) = first else { return };
         self.held -= 1;
         let Some(request) = self.requests.get_mut(number) else { return };
@@ -101,16 +115,17 @@ impl StorageWork {
         self.begin(number);
     }
 
-    /// A disk's requests that wait do not wait for their store any more. If the store lets
-    /// them go later, they are `owed` until then.
-    pub(crate) fn let_through(&mut self, disk_number: usize, is_owed: bool) {
+    /// A disk's requests that wait, those of its clients or those of its being copied, do not
+    /// wait for their store any more. If the store lets them go later, they are `owed` until
+    /// then.
+    pub(crate) fn let_through(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let through = core::mem::take(&mut disk.held);
+        let through = core::mem::take(disk.held_of(is_mirror));
         if through.is_empty() {
             return;
         }
         self.held -= through.len();
-        if let Some(Place { store, slot }) = disk.place {
+        if let Some(Place { store, slot }) = disk.place_of(is_mirror) {
             if let Some(of) = self.stores.get_mut(store) {
                 if is_owed {
                     let bytes = |number: &usize| self.requests.get(*number).map(|of| of.bytes);

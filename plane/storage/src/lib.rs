@@ -54,6 +54,9 @@
 #![forbid(unsafe_code)]
 
 mod commit;
+mod dirty;
+#[cfg(test)]
+mod dirty_tests;
 mod disk;
 mod exclusive;
 #[cfg(test)]
@@ -70,10 +73,15 @@ mod latency;
 mod looking;
 mod mail;
 pub mod measure;
+pub mod mirror;
+#[cfg(test)]
+mod mirror_qos_tests;
+mod mirror_use;
 mod notices;
 #[cfg(test)]
 mod outliving_tests;
 mod plane;
+mod plane_mirror;
 #[cfg(test)]
 mod plane_retire_tests;
 mod plane_stores;
@@ -114,12 +122,14 @@ mod work;
 #[cfg(test)]
 mod work_tests;
 
+pub use dirty::DirtyMap;
 pub use disk::{DiskLayer, DiskPlace, DiskSpec, NotAdded};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use mail::StorageMail;
 pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};
 pub use plane::{DiskView, PlaneError, StoragePlane, StoreView};
+pub use plane_mirror::copied_disk;
 pub use plane_suspend::NotResumed;
 pub use queue_key::QueueKey;
 pub use stall::STALLED_AFTER;

@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use suimon_ports::{DiskQueue, DiskQueueHost, FileIoSource, ProcessorWork, ProcessorWorks, Waker};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
+use suimon_storage_qos::Refusal;
 use thiserror::Error;
 
 use crate::disk::{DiskPlace, DiskSpec};
 use crate::images;
+use crate::plane_mirror::MirrorRecord;
 use crate::plane_stores::{Mailbox, PlaneStore};
 use crate::queue_key::{QueueKey, Which};
-use crate::resident::{Command, Resident, Taken};
+use crate::resident::{Command, Mirrored, Resident, Taken};
 use crate::store::StoreStatus;
 use crate::tally::DiskTally;
 use crate::told::{NoticeQueue, PlaneNotice};
@@ -51,6 +53,12 @@ pub enum PlaneError {
     /// Somebody has it suspended.
     #[error("the disk is suspended: something is being done to its files")]
     Suspended,
+    /// Somebody copies it.
+    #[error("the disk is being copied; wait until that has ended, or end it")]
+    Mirrored,
+    /// There is no room in its store for its being copied.
+    #[error("the disk's store has no room for its being copied: {0}")]
+    NoRoom(Refusal),
     /// What its image changed could not be written; it is in service, and a notice says why.
     #[error("the disk's file could not be written, so that it stays in service as it is")]
     NotDurable,
@@ -131,8 +139,12 @@ pub(crate) struct Way {
 /// A disk and who has it; `None`: nobody any more.
 pub(crate) struct Record {
     pub(crate) owner: Mutex<Option<ProcessorId>>,
+    /// The store that it has limits on.
+    pub(crate) store: Option<StoreId>,
     /// Its files are with whoever suspended it. Changed by who holds `owner`.
     pub(crate) is_suspended: AtomicBool,
+    /// Whether it is copied, and how. Changed by who holds `owner`.
+    pub(crate) mirror: Mutex<MirrorRecord>,
     /// Nobody waits for its queues any more if it stalls.
     is_ending: AtomicBool,
 }
@@ -189,7 +201,9 @@ impl StoragePlane {
         };
         let record = Arc::new(Record {
             owner: Mutex::new(None),
+            store,
             is_suspended: AtomicBool::new(false),
+            mirror: Mutex::default(),
             is_ending: AtomicBool::new(false),
         });
         let mut owner = lock(&record.owner);
@@ -200,7 +214,8 @@ impl StoragePlane {
             }
         }
         let added = self.calmest(&[]).ok_or(PlaneError::NoProcessor).and_then(|to| {
-            self.give(to, disk, Taken { spec, place, queues: Vec::new() })
+            let mirror = Mirrored::default();
+            self.give(to, disk, Taken { spec, place, mirror, queues: Vec::new() })
                 .map_err(|(error, _)| error)?;
             Ok(to)
         });
@@ -414,7 +429,7 @@ impl StoragePlane {
         }
     }
 
-    fn attach_queue(
+    pub(crate) fn attach_queue(
         &self,
         disk: DiskId,
         key: QueueKey,
@@ -428,7 +443,7 @@ impl StoragePlane {
     }
 
     /// Takes queues of a disk back.
-    fn detach_queues(&self, disk: DiskId, which: Which) {
+    pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
         let Ok(record) = self.record(disk) else { return };
         let owner = lock(&record.owner);
         let Some(way) = owner.and_then(|owner| self.way(owner)) else { return };

@@ -47,6 +47,9 @@ impl StoragePlane {
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
+        if lock(&record.mirror).is_on() {
+            return Err(PlaneError::Mirrored);
+        }
         let (reply, answer) = channel();
         way.tell(Command::Suspend(disk, reply));
         let spec = match self.wait_for_disk(disk, &answer) {

@@ -252,11 +252,21 @@ impl Bench {
 
     /// Gives a disk a queue and it a client.
     pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
+        self.seat(disk, load, FakeQueue::new(load.depth as usize), false)
+    }
+
+    /// The same with this queue, by which the disk may be copied.
+    pub(crate) fn seat(
+        &mut self,
+        disk: u32,
+        load: Load,
+        queue: FakeQueue,
+        is_mirror: bool,
+    ) -> usize {
         let (at, number) = self.disks[&disk];
-        let queue = FakeQueue::new(load.depth as usize);
         let client = Arc::clone(&queue.client);
         let payloads = Arc::as_ptr(&queue.payloads) as usize;
-        let queue = self.works[at].add_queue(number, Box::new(queue)).unwrap();
+        let queue = self.works[at].insert_queue(number, Box::new(queue), is_mirror).unwrap();
         let free = (0..load.depth).collect();
         let (asked, answered) = (Vec::new(), 0);
         let load = Some(load);

@@ -7,6 +7,8 @@ pub enum QueueKey {
     Ring(u16),
     /// A client's connection, by its number.
     Client(u64),
+    /// The connection by which the disk is copied, from here or to here.
+    Mirror,
 }
 
 /// Queues of a disk.

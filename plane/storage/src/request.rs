@@ -11,6 +11,8 @@ pub(crate) struct Request {
     pub(crate) disk: usize,
     /// The queue's number.
     pub(crate) queue: usize,
+    /// Whether the disk is copied by it.
+    pub(crate) is_mirror: bool,
     pub(crate) tag: u32,
     pub(crate) op: DiskOp,
     pub(crate) range: ByteRange,
@@ -31,6 +33,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Whether bytes of the disk may be others for it.
+    #[inline]
+    pub(crate) const fn changes(&self) -> bool {
+        matches!(self.op, DiskOp::Write { .. } | DiskOp::WriteZeroes { .. } | DiskOp::Discard)
+    }
+
     /// Whether its answer says that it is durable.
     pub(crate) fn is_durable(&self) -> bool {
         matches!(

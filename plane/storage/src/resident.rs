@@ -10,6 +10,7 @@ use suimon_ports::{DiskQueue, FaultKind, FileIo, PortFault, ProcessorWork, Watch
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
+use crate::dirty::DirtyMap;
 use crate::disk::{DiskPlace, DiskSpec, NotAdded};
 use crate::mail::StorageMail;
 use crate::notices::StorageNotice;
@@ -28,7 +29,17 @@ const IO_TOKEN: u32 = u32::MAX;
 pub(crate) struct Taken {
     pub(crate) spec: DiskSpec,
     pub(crate) place: Option<DiskPlace>,
+    pub(crate) mirror: Mirrored,
     pub(crate) queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
+}
+
+/// What a processor knows of a disk's being copied.
+#[derive(Clone, Default)]
+pub(crate) struct Mirrored {
+    /// Where that is in Storage QoS; it is the disk's store.
+    pub(crate) slot: Option<DiskSlot>,
+    /// What changes is marked here, if it is copied from here.
+    pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
 /// A processor does not take a disk.
@@ -54,6 +65,10 @@ pub(crate) enum Command {
         reply: Sender<Result<(), NotTaken>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
+    /// A disk is copied, or not any more.
+    Mirror(DiskId, Mirrored, Sender<()>),
+    /// How many requests of a disk are not answered, but those of its being copied.
+    UnderWay(DiskId, Sender<usize>),
     /// Queues of a disk are to be dropped.
     Detach(DiskId, Which, Sender<()>),
     Take(DiskId, Sender<Result<Taken, PlaneError>>),
@@ -85,6 +100,7 @@ pub(crate) enum Command {
 struct Served {
     id: DiskId,
     place: Option<DiskPlace>,
+    mirror: Mirrored,
     /// Numbers of its queues.
     queues: BTreeMap<QueueKey, usize>,
     taker: Option<Taker>,
@@ -159,6 +175,16 @@ impl Resident {
                 if let Some(number) = self.number(disk) {
                     self.add_queue(number, key, queue, watches);
                 }
+            }
+            Command::Mirror(disk, mirror, reply) => {
+                if let Some(number) = self.number(disk) {
+                    self.set_mirror(number, mirror);
+                    let _ = reply.send(());
+                }
+            }
+            Command::UnderWay(disk, reply) => {
+                let under_way = self.number(disk).zip(self.work.as_ref());
+                let _ = reply.send(under_way.map_or(0, |(number, work)| work.under_way(number)));
             }
             Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
             Command::Take(disk, reply) => {
@@ -248,21 +274,39 @@ impl Resident {
             let error = io::ErrorKind::NotConnected.into();
             return Err(NotTaken { error, taken: Some(Box::new(taken)) });
         };
-        let Taken { spec, place, queues } = taken;
+        let Taken { spec, place, mirror, queues } = taken;
         let number = match work.add_disk(spec, place) {
             Ok(number) => number,
             Err(NotAdded { error, spec }) => {
-                let taken = Some(Box::new(Taken { spec, place, queues }));
+                let taken = Some(Box::new(Taken { spec, place, mirror, queues }));
                 return Err(NotTaken { error, taken });
             }
         };
-        let served =
-            Served { id: disk, place, queues: BTreeMap::new(), taker: None, suspender: None };
+        let served = Served {
+            id: disk,
+            place,
+            mirror: Mirrored::default(),
+            queues: BTreeMap::new(),
+            taker: None,
+            suspender: None,
+        };
         self.disks.insert(number, served);
+        self.set_mirror(number, mirror);
         for (key, queue) in queues {
             self.add_queue(number, key, queue, watches);
         }
         Ok(())
+    }
+
+    /// Notes whether a disk is copied, and how.
+    fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
+        let served = self.disks.get_mut(&number);
+        if let Some((served, work)) = served.zip(self.work.as_mut()) {
+            let place = served.place.zip(mirror.slot);
+            let place = place.map(|(DiskPlace { store, .. }, slot)| DiskPlace { store, slot });
+            work.set_mirror(number, place, mirror.dirty.clone());
+            served.mirror = mirror;
+        }
     }
 
     fn add_queue(
@@ -274,7 +318,8 @@ impl Resident {
     ) {
         let Some(work) = &mut self.work else { return };
         let Some(served) = self.disks.get_mut(&disk) else { return };
-        let Some(number) = work.add_queue(disk, queue) else { return };
+        let is_mirror = key == QueueKey::Mirror;
+        let Some(number) = work.insert_queue(disk, queue, is_mirror) else { return };
         served.queues.insert(key, number);
         self.queues.insert(number, Held { disk, key, waiter: None });
         self.watch(number, watches);
@@ -374,8 +419,8 @@ impl Resident {
         }
         while let Some((number, spec)) = work.poll_closed_disk() {
             let Some(served) = self.disks.remove(&number) else { continue };
-            let (Some(taker), place) = (served.taker, served.place) else { continue };
-            let _ = taker.reply.send(Ok(Taken { spec, place, queues: taker.queues }));
+            let Served { taker: Some(taker), place, mirror, .. } = served else { continue };
+            let _ = taker.reply.send(Ok(Taken { spec, place, mirror, queues: taker.queues }));
         }
     }
 

@@ -17,7 +17,8 @@ impl StorageWork {
         of.service = Service::Suspending;
         of.has_failed_commit = false;
         self.stop_queues(disk, true);
-        self.let_through(disk, true);
+        self.let_through(disk, false, true);
+        self.let_through(disk, true, true);
         self.end_disk(disk);
     }
 

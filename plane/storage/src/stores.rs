@@ -3,7 +3,7 @@
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
 
-use crate::disk::Place;
+use crate::disk::{Disk, Place};
 use crate::store::{StoreRole, StoreStatus, StoreUse};
 use crate::work::StorageWork;
 
@@ -78,8 +78,11 @@ impl StorageWork {
         let Change::RemoveDisk(slot) = change else { return };
         let place = Place { store: number, slot };
         for disk in self.disks.numbers() {
-            if self.disks.get(disk).is_some_and(|of| of.place == Some(place)) {
-                self.let_through(disk, false);
+            for is_mirror in [false, true] {
+                let is_it = |of: &Disk| of.place_of(is_mirror) == Some(place);
+                if self.disks.get(disk).is_some_and(is_it) {
+                    self.let_through(disk, is_mirror, false);
+                }
             }
         }
         self.resume_place(place);

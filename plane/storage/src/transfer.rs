@@ -306,8 +306,16 @@ impl StorageWork {
         let Some(request) = self.requests.get(number) else { return };
         if let Some(disk) = self.disks.get_mut(request.disk) {
             let times = (request.taken, self.now);
-            disk.tally.count(request.op, request.range.len(), outcome, times);
-            let of = disk.place.filter(|_| request.is_charged);
+            if !request.is_mirror {
+                disk.tally.count(request.op, request.range.len(), outcome, times);
+            }
+            // Before its client hears of it: see `mirror`.
+            if let Some(dirty) = &disk.mirror.dirty {
+                if request.changes() {
+                    dirty.mark(request.range);
+                }
+            }
+            let of = disk.place_of(request.is_mirror).filter(|_| request.is_charged);
             if let Some((of, place)) =
                 of.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
             {

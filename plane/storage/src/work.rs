@@ -146,12 +146,21 @@ impl StorageWork {
     /// Gives a disk a queue. Returns the queue's number; `None` if there is no such disk,
     /// or it is being given back.
     pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
+        self.insert_queue(disk, queue, false)
+    }
+
+    pub(crate) fn insert_queue(
+        &mut self,
+        disk: usize,
+        queue: Box<dyn DiskQueue>,
+        is_mirror: bool,
+    ) -> Option<usize> {
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
         if let Some(of) = owner.place.and_then(|place| self.stores.get_mut(place.store)) {
             of.add_queues(1);
         }
-        let (place, is_stopped) = (owner.place, owner.service != Service::On);
+        let (place, is_stopped) = (owner.place_of(is_mirror), owner.service != Service::On);
         let number = self.queues.insert(Queue {
             outlives_process: queue.outlives_process(),
             queue,
@@ -162,6 +171,7 @@ impl StorageWork {
             empty_polls: 0,
             looking: Looking::default(),
             respite: Respite::default(),
+            is_mirror,
             left_alone: None,
             held: 0,
             place,
@@ -181,8 +191,8 @@ impl StorageWork {
         if let Some(of) = self.queues.get_mut(queue) {
             of.is_closing = true;
             if of.held > 0 {
-                let disk = of.disk;
-                self.let_through(disk, true);
+                let (disk, is_mirror) = (of.disk, of.is_mirror);
+                self.let_through(disk, is_mirror, true);
             }
         }
         self.end_queue(queue);
@@ -359,7 +369,7 @@ impl StorageWork {
         let Some(of) = self.queues.get_mut(number).filter(|of| !of.is_closing) else {
             return false;
         };
-        let disk = of.disk;
+        let (disk, is_mirror) = (of.disk, of.is_mirror);
         let mut taken = std::mem::take(&mut self.taken);
         let room = room.min(REQUESTS_PER_TURN);
         let received = of.queue.receive(room, &mut taken);
@@ -371,6 +381,7 @@ impl StorageWork {
             let request = self.requests.insert(Request {
                 disk,
                 queue: number,
+                is_mirror,
                 tag,
                 op,
                 range,

@@ -3,6 +3,7 @@
 //! - [`NbdServer`]: the socket on which clients come in, if they may. Each says in a
 //!   handshake which export it wants.
 //! - [`UnixAccess`], [`TcpAccess`]: who may; both can change while the server listens.
+//! - [`serve_stream`]: the same for one client that somebody else has let in.
 //! - [`NbdTls`]: what a server over TCP shows to its clients, and wants to be shown.
 //! - [`NbdHost`]: what servers share: exports, the book of who is there, and what confines
 //!   their threads, which open nothing by name.
@@ -52,5 +53,5 @@ pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
 pub use clients::NbdClients;
 pub use queue::{NbdQueue, REQUESTS_MAX};
-pub use server::{CONNECTIONS_MAX, NbdExports, NbdHost, NbdServer};
+pub use server::{CONNECTIONS_MAX, NbdExports, NbdHost, NbdServer, serve_stream};
 pub use tls::{NbdTls, NbdTlsError, TlsFile};

@@ -262,6 +262,32 @@ pub(crate) struct Inside {
     _noted: Noted,
 }
 
+/// Serves one client that somebody else has let in, on a connected stream socket: no server's
+/// access or number of connections is asked. Returns at once; the handshake has a thread, and
+/// the connection goes to [`NbdExports::attach`] of `host`. It is not among
+/// [`NbdHost::clients`].
+///
+/// # Errors
+/// There is no thread left.
+pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) -> io::Result<()> {
+    let caller = Caller { way: NbdClientWay::Unix, peer: peer.to_owned() };
+    let welcome = Welcome { host: host.clone(), tls: None, caller };
+    std::thread::Builder::new().name("nbd-client".to_owned()).spawn(move || {
+        let begun = (welcome.host.on_start)().and_then(|()| {
+            rustix::io::ioctl_fionbio(&socket, false)?;
+            let Some(welcomed) = shake_hands(socket, &welcome)? else { return Ok(()) };
+            let Welcomed { socket, negotiated, rest } = welcomed;
+            let queue = NbdQueue::new(socket, &negotiated, rest)?;
+            let name = negotiated.export.name();
+            welcome.host.exports.attach(name, queue).map_err(io::Error::other)
+        });
+        if let Err(error) = begun {
+            welcome.refuse(&error.to_string());
+        }
+    })?;
+    Ok(())
+}
+
 /// One of so many; it counts until it is dropped.
 pub(crate) struct Ticket(Arc<AtomicUsize>);
 

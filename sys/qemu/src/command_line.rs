@@ -3,6 +3,8 @@
 //! Whatever comes from the description is a word of its own or a value of JSON, wherever QEMU
 //! takes that; a path in a list of options has its commas doubled.
 
+use std::collections::BTreeSet;
+
 use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmSpec};
 use suimon_qmp::{BlockNode, Device, chardev_words};
 
@@ -89,7 +91,8 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
         VmBoot::Uefi { .. } => ",pflash0=uefi-code,pflash1=uefi-variables",
         VmBoot::Bios | VmBoot::Direct { .. } => "",
     };
-    words.add("-machine", format!("q35,memory-backend=memory{flash}"));
+    let machine = spec.arrival.as_ref().map_or("q35", |arrival| arrival.machine.as_str());
+    words.add("-machine", format!("{machine},memory-backend=memory{flash}"));
     let (accel, cpu) = match accelerator {
         VmAccelerator::Kvm => ("kvm", "host"),
         VmAccelerator::Tcg => ("tcg", "max"),
@@ -113,6 +116,9 @@ fn add_machine(words: &mut Words, spec: &VmSpec, accelerator: VmAccelerator) {
     words.device(&Device::new("pvpanic"));
     words.device(&Device::new("virtio-rng-pci"));
     words.add("-msg", "timestamp=on");
+    if spec.arrival.is_some() {
+        words.add("-incoming", "defer");
+    }
 }
 
 fn add_lines(words: &mut Words, inherited: Inherited) {
@@ -160,21 +166,24 @@ fn root_port(number: usize) -> Device {
         .with("chassis", number + 1)
 }
 
-/// NICs first, then virtio disks, each behind the next root port; emulated disks on controllers
-/// that PCs have always had.
+/// NICs first, then virtio disks, each behind its root port or the next one that is free; emulated
+/// disks on controllers that PCs have always had.
 fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
         words.device(&Device::new("piix3-ide").with("id", "piix"));
     }
-    let mut ports = (0..PORTS).map(port_id);
-    for (nic, port) in spec.nics.iter().zip(ports.by_ref()) {
-        words.attachment(machine.nic(nic, &port), None);
+    let mut ports = Ports::of(spec);
+    for nic in &spec.nics {
+        if let Some(port) = ports.take(nic.port) {
+            words.attachment(machine.nic(nic, &port), None);
+        }
     }
     let (mut ide, mut sata) = (0, 0);
     for (index, disk) in spec.disks.iter().enumerate() {
         let attachment = match &disk.kind {
             VmDiskKind::Virtio { socket, queues } => {
-                ports.next().map(|port| machine.virtio_disk(&disk.name, socket, *queues, &port))
+                let port = ports.take(disk.port);
+                port.map(|port| machine.virtio_disk(&disk.name, socket, *queues, &port))
             }
             VmDiskKind::Ide { .. } => {
                 let place = machine.emulated_disk(disk, &format!("piix.{}", ide / 2), ide % 2);
@@ -198,6 +207,28 @@ fn add_devices(words: &mut Words, spec: &VmSpec, machine: Machine) {
         words.add("-blockdev", node.to_json().to_string());
         let drive = Device::new("ide-cd").with("id", "cdrom").with("bus", "ide.5");
         words.device(&drive.with("drive", "cdrom").with("bootindex", spec.disks.len() + 1));
+    }
+}
+
+/// The machine's root ports that nothing was given yet.
+struct Ports(BTreeSet<usize>);
+
+impl Ports {
+    /// All but those that a device of the description names.
+    fn of(spec: &VmSpec) -> Self {
+        let named = |port: Option<u8>| port.map(usize::from);
+        let nics = spec.nics.iter().filter_map(|nic| named(nic.port));
+        let named: BTreeSet<_> =
+            nics.chain(spec.disks.iter().filter_map(|disk| named(disk.port))).collect();
+        Self((0..PORTS).filter(|port| !named.contains(port)).collect())
+    }
+
+    /// The port that a device names, or the next one.
+    fn take(&mut self, named: Option<u8>) -> Option<String> {
+        match named {
+            Some(port) => Some(port_id(port.into())),
+            None => self.0.pop_first().map(port_id),
+        }
     }
 }
 

@@ -19,12 +19,14 @@ fn spec() -> VmSpec {
         queue_pairs: 1,
         mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])),
         is_standby: false,
+        port: None,
     };
     let disk = |name: &str, kind| VmDiskSpec {
         name: name.to_owned(),
         kind,
         is_read_only: false,
         serial: "a \"serial\", b".to_owned(),
+        port: None,
     };
     let socket = PathBuf::from("/run/vms/a/d.sock");
     VmSpec {
@@ -45,6 +47,7 @@ fn spec() -> VmSpec {
             disk("s", VmDiskKind::Sata { socket }),
         ],
         cdrom: Some(PathBuf::from("/iso/a,readonly=off.iso")),
+        arrival: None,
     }
 }
 

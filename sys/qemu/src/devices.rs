@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use suimon_ports::{VmAccelerator, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec};
+use suimon_ports::{VmAccelerator, VmDevice, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec};
 use suimon_qmp::{BlockNode, Command, Device, Netdev, Reconnect, Version};
 use suimon_quantity::PciAddress;
 
@@ -71,6 +71,12 @@ pub(crate) fn disk_id(name: &str) -> String {
 /// NIC may have in turn: QEMU keeps in mind the first it was told of, by its id.
 pub(crate) fn vf_id(nic: &str) -> String {
     format!("vf-{nic}")
+}
+
+/// The device of this id; nothing if it is none that comes and goes.
+pub(crate) fn device_of(id: &str) -> Option<VmDevice> {
+    let nic = id.strip_prefix("nic-").map(|name| VmDevice::Nic(name.to_owned()));
+    nic.or_else(|| id.strip_prefix("disk-").map(|name| VmDevice::Disk(name.to_owned())))
 }
 
 /// The id of a root port, behind which a device can be plugged.

@@ -23,6 +23,7 @@ use suimon_quantity::PciAddress;
 use crate::agent::AGENT_PORT;
 use crate::client::{Heard, LauncherClient, Watch};
 use crate::devices::Machine;
+use crate::moving::ready_to_receive;
 use crate::process_facts;
 use crate::session::{Session, SessionParts, Shared};
 use crate::spec_check::check;
@@ -214,6 +215,10 @@ impl VmHost for QemuHost {
         Some(VmBoot::Uefi { code: code.into(), variables: variables.into() })
     }
 
+    fn cpu_flags(&self) -> Vec<String> {
+        process_facts::cpu_flags(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+    }
+
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.client.list()
     }
@@ -238,7 +243,8 @@ impl VmHost for QemuHost {
             tracing::warn!(vm = spec.name, "{remark}");
         }
         let threshold = Arc::new(Threshold::default());
-        let attached = self.attach(&started.identity, threshold.clone(), Some(Command::Cont));
+        let begin = if spec.arrival.is_some() { ready_to_receive() } else { Command::Cont };
+        let attached = self.attach(&started.identity, threshold.clone(), Some(begin));
         match attached {
             Ok(vm) => {
                 threshold.pass(observer);

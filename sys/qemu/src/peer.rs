@@ -1,14 +1,16 @@
-//! Sockets between daemon and launcher.
+//! Sockets between daemon and launcher, and to a monitor.
 
-use std::io;
+use std::io::{self, IoSlice, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
-    send, socket_with,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recv, send, sendmsg, socket_with,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,6 +50,25 @@ pub(crate) fn receive_message<T: DeserializeOwned>(socket: impl AsFd) -> io::Res
     let bytes = buffer.get(..length);
     let bytes = bytes.ok_or_else(|| io::Error::other("a message longer than one may be"))?;
     Ok(Some(serde_json::from_slice(bytes)?))
+}
+
+/// Writes a line to a monitor, and hands a descriptor over with its first byte.
+pub(crate) fn write_line(
+    mut stream: &UnixStream,
+    line: &[u8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let Some(descriptor) = descriptor else { return stream.write_all(line) };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor];
+    if !beside.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::Error::other("there is no room for a descriptor"));
+    }
+    let slices = [IoSlice::new(line)];
+    let sent =
+        rustix::io::retry_on_intr(|| sendmsg(stream, &slices, &mut beside, SendFlags::NOSIGNAL))?;
+    stream.write_all(line.get(sent..).unwrap_or_default())
 }
 
 /// Waits until one of them can be read or has ended, or until the time is over; says which.

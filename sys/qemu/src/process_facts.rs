@@ -1,5 +1,6 @@
 //! What `/proc` says of processes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -38,5 +39,26 @@ mod tests {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
         // Above the kernel's highest number of a process, 4194304.
         assert_eq!(started(5_000_000), None);
+    }
+}
+
+/// The flags that all CPUs have.
+pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
+    let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    let mut sets = lines
+        .filter(|(key, _)| key.trim() == "flags")
+        .map(|(_, flags)| flags.split_whitespace().collect::<BTreeSet<&str>>());
+    let first = sets.next().unwrap_or_default();
+    let common = sets.fold(first, |common, flags| common.intersection(&flags).copied().collect());
+    common.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn flags_are_those_of_all_cpus() {
+        let text = "processor\t: 0\nflags\t\t: vmx avx fpu\nprocessor\t: 1\nflags\t\t: fpu avx\n";
+        assert_eq!(super::cpu_flags(text), ["avx", "fpu"]);
+        assert!(super::cpu_flags("").is_empty());
     }
 }

@@ -2,9 +2,9 @@
 //! tells the VM something waits for the answer.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use suimon_qmp::{Command, Event, Greeting, Message, Reader};
 use crate::agent::AGENT_PORT;
 use crate::client::{Heard, Watch};
 use crate::pace::Pace;
-use crate::peer::wait_readable;
+use crate::peer::{wait_readable, write_line};
 use crate::unplugging::Unplugging;
 
 /// What QEMU may take for an answer.
@@ -64,13 +64,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Sends a command; the answer goes to who waits.
-    fn send(&self, command: &Command, waiting: Waiting) -> io::Result<u64> {
+    /// Sends a command, and a descriptor beside it; the answer goes to who waits.
+    fn send(
+        &self,
+        command: &Command,
+        descriptor: Option<BorrowedFd<'_>>,
+        waiting: Waiting,
+    ) -> io::Result<u64> {
         let mut last = lock(&self.writing);
         *last += 1;
         let id = *last;
         lock(&self.waiting).insert(id, waiting);
-        let sent = (&self.stream).write_all(&command.line(id));
+        let sent = write_line(&self.stream, &command.line(id), descriptor);
         if sent.is_err() {
             lock(&self.waiting).remove(&id);
             // What was sent in part would spoil what comes next.
@@ -81,8 +86,17 @@ impl Shared {
 
     /// Tells QEMU something and waits for its answer.
     pub(crate) fn ask(&self, command: &Command) -> Result<Value, VmError> {
+        self.ask_with(command, None)
+    }
+
+    /// Gives QEMU a descriptor, to keep under this name.
+    pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
+        self.ask_with(&Command::GetFd { name }, Some(fd)).map(drop)
+    }
+
+    fn ask_with(&self, command: &Command, fd: Option<BorrowedFd<'_>>) -> Result<Value, VmError> {
         let (sender, receiver) = sync_channel(1);
-        let id = self.send(command, Waiting::Caller(sender)).map_err(|_| self.gone())?;
+        let id = self.send(command, fd, Waiting::Caller(sender)).map_err(|_| self.gone())?;
         let answer = receiver.recv_timeout(ANSWER_LIMIT);
         lock(&self.waiting).remove(&id);
         match answer {
@@ -307,7 +321,7 @@ impl Reading {
     /// Sends what is next to be taken away behind a device that is gone.
     fn unplug_further(&mut self) {
         while let Some(command) = self.unplugging.poll_command() {
-            match self.shared.send(&command, Waiting::Unplugging) {
+            match self.shared.send(&command, None, Waiting::Unplugging) {
                 Ok(id) => self.unplugging.handle_sent(id),
                 Err(_) => return,
             }

@@ -1,9 +1,10 @@
 //! What can be seen wrong with a VM's description without looking at the host.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use suimon_ports::{
-    VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec, VmSpec,
+    VmArrival, VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec, VmSpec,
 };
 
 /// Names of VMs, NICs and disks.
@@ -65,6 +66,9 @@ pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
         return Err(refused(format!("{} bytes of memory are no whole MiB", spec.memory_bytes)));
     }
     check_boot(&spec.boot)?;
+    if let Some(arrival) = &spec.arrival {
+        check_arrival(arrival)?;
+    }
     if let Some(cdrom) = &spec.cdrom {
         check_path("the CD", cdrom)?;
     }
@@ -105,6 +109,7 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
     let plugged = spec.nics.len() + count(|kind| matches!(kind, VmDiskKind::Virtio { .. }));
     let ide = count(|kind| matches!(kind, VmDiskKind::Ide { .. }));
     let sata = count(|kind| matches!(kind, VmDiskKind::Sata { .. }));
+    check_ports(spec)?;
     for (what, number, most) in [
         ("NICs and virtio disks", plugged, PORTS),
         ("IDE disks", ide, IDE_MAX),
@@ -115,6 +120,34 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
         }
     }
     Ok(())
+}
+
+/// Each port is of one device, and there.
+fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
+    let named = spec.nics.iter().filter_map(|nic| nic.port);
+    let mut seen = BTreeSet::new();
+    for port in named.chain(spec.disks.iter().filter_map(|disk| disk.port)) {
+        if usize::from(port) >= PORTS {
+            return Err(refused(format!("port {port}: a VM has ports 0 to {}", PORTS - 1)));
+        }
+        if !seen.insert(port) {
+            return Err(refused(format!("two devices are to be plugged into port {port}")));
+        }
+    }
+    Ok(())
+}
+
+/// The name of a machine, as QEMU has them.
+fn check_arrival(arrival: &VmArrival) -> Result<(), VmError> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let machine = &arrival.machine;
+    let is_machine = machine.starts_with("pc-q35-")
+        && machine.len() <= NAME_BYTES_MAX
+        && machine.bytes().all(is_word);
+    if is_machine {
+        return Ok(());
+    }
+    Err(refused(format!("{machine:?} is no machine of QEMU's like pc-q35-7.2")))
 }
 
 fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), VmError> {

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use suimon_ports::VmDevice;
 use suimon_qmp::Command;
 
+use crate::devices::device_of;
+
 /// What is still in use is tried so often; a device goes some moments after that was told.
 const TRIES: u32 = 50;
 
@@ -38,16 +40,13 @@ impl Unplugging {
     /// Takes note that a device with this id is gone.
     pub(crate) fn handle_deleted(&mut self, device: &str) {
         let id = || device.to_owned();
-        let (device, commands) = if let Some(name) = device.strip_prefix("nic-") {
-            let removed = Command::ChardevRemove { id: id() };
-            (
-                VmDevice::Nic(name.to_owned()),
-                VecDeque::from([Command::NetdevDel { id: id() }, removed]),
-            )
-        } else if let Some(name) = device.strip_prefix("disk-") {
-            (VmDevice::Disk(name.to_owned()), VecDeque::from([Command::ChardevRemove { id: id() }]))
-        } else {
-            return;
+        let Some(device) = device_of(device) else { return };
+        let chardev = Command::ChardevRemove { id: id() };
+        let commands = match device {
+            VmDevice::Nic(_) => VecDeque::from([Command::NetdevDel { id: id() }, chardev]),
+            VmDevice::Disk(_) => VecDeque::from([chardev]),
+            // Nothing stands behind it; never put here.
+            VmDevice::Vf(_) => return,
         };
         if self.rests.len() < RESTS_MAX {
             self.rests.push_back(Rest { device, commands, tries: 0 });

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestFacts, Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError,
-    VmErrorKind, VmFacts, VmIdentity, VmNicSpec, VmRunState,
+    GuestFacts, SendSpec, SendStatus, Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind,
+    VmDiskSpec, VmError, VmErrorKind, VmFacts, VmIdentity, VmLayout, VmNicSpec, VmRunState,
 };
-use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots, qom_properties};
+use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
 
 use crate::agent;
 use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
@@ -47,7 +47,7 @@ pub(crate) fn nonsense(error: suimon_qmp::AnswerError) -> VmError {
 }
 
 impl QemuVm {
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.session.shared()
     }
 
@@ -90,12 +90,8 @@ impl QemuVm {
         numbers: impl Iterator<Item = usize>,
     ) -> Result<String, VmError> {
         for number in numbers {
-            let port = port_id(number);
-            let path = format!("/machine/peripheral/{port}/{port}");
-            let properties = qom_properties(&self.ask(&Command::QomList { path })?);
-            let properties = properties.map_err(nonsense)?;
-            if !properties.iter().any(|property| property.name.starts_with("child[")) {
-                return Ok(port);
+            if self.behind_port(number)?.is_none() {
+                return Ok(port_id(number));
             }
         }
         let name = &self.identity.name;
@@ -251,6 +247,9 @@ impl Vm for QemuVm {
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
             VmCommand::PlugVf { nic, address } => self.plug_vf(nic, *address),
             VmCommand::Unplug(VmDevice::Vf(nic)) => self.unplug_vf(nic),
+            VmCommand::FinishSending => self.do_it(&Command::MigrateContinue),
+            VmCommand::CancelSending => self.do_it(&Command::MigrateCancel),
+            VmCommand::Announce => self.do_it(&Command::AnnounceSelf),
         }
     }
 
@@ -279,6 +278,22 @@ impl Vm for QemuVm {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(stream.into())
+    }
+
+    fn layout(&self) -> Result<VmLayout, VmError> {
+        self.ask_layout()
+    }
+
+    fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
+        self.begin_sending(line, spec)
+    }
+
+    fn receive(&self, line: OwnedFd) -> Result<(), VmError> {
+        self.begin_receiving(line)
+    }
+
+    fn send_status(&self) -> Result<SendStatus, VmError> {
+        self.ask_send_status()
     }
 }
 

@@ -22,11 +22,25 @@ fn launcher() {
 
 fn nic(name: &str, kind: VmNicKind, socket: PathBuf) -> VmNicSpec {
     let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 7]));
-    VmNicSpec { name: name.to_owned(), kind, socket, queue_pairs: 1, mac, is_standby: false }
+    VmNicSpec {
+        name: name.to_owned(),
+        kind,
+        socket,
+        queue_pairs: 1,
+        mac,
+        port: None,
+        is_standby: false,
+    }
 }
 
 fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
-    VmDiskSpec { name: name.to_owned(), kind, is_read_only: false, serial: "serial 1".to_owned() }
+    VmDiskSpec {
+        name: name.to_owned(),
+        kind,
+        is_read_only: false,
+        serial: "serial 1".to_owned(),
+        port: None,
+    }
 }
 
 /// A guest without a system lets go of a device when the machine is reset. Its CPU is paused then:

@@ -58,6 +58,12 @@ impl DiskExports {
         self.disks().iter().find(|of| of.disk == disk).map(|of| of.shape)
     }
 
+    /// What clients are told of a disk; `None` if there is no such disk.
+    #[must_use]
+    pub fn export_of(&self, disk: OpenedDisk) -> Option<Export> {
+        self.disks().iter().find(|of| of.disk == disk).map(|of| of.export.clone())
+    }
+
     /// Exports a raw file as a disk of its size, with sectors of 512 bytes.
     ///
     /// # Errors

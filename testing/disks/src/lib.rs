@@ -5,6 +5,7 @@
 //! - [`Promises`]: what a VM relies on, kept for the next process.
 //! - [`Client`]: a client in this process that never has enough; [`request_cost_ns`]: what
 //!   its requests cost a processor.
+//! - [`CopiedDisk`], [`ServedCopy`]: a disk that is copied to another one while it is used.
 //! - [`StoreFolder`]: makes and opens disks in a directory.
 //! - [`FaultyIo`]: I/O that is wrong on purpose, for tests of tests; [`NullIo`]: I/O that
 //!   does nothing, for measurements.
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod copying;
 mod engine_cost;
 mod exports;
 mod fault;
@@ -24,6 +26,7 @@ mod promises;
 mod store_folder;
 
 pub use client::{Answers, Asks, Client, ClientSpec, never_readable};
+pub use copying::{CopiedDisk, ServedCopy, used};
 pub use engine_cost::{EngineLoad, HeldTo, hollow_client, hollow_disk, request_cost_ns};
 pub use exports::DiskExports;
 pub use fault::{Fault, FaultyIo};

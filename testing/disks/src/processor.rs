@@ -138,6 +138,12 @@ impl DiskProcessor {
         Ok(view.context("there is no such disk")?.tally)
     }
 
+    /// What serves the disks.
+    #[must_use]
+    pub const fn storage(&self) -> &StoragePlane {
+        &self.storage
+    }
+
     /// Ends the connections of a disk's clients.
     pub fn detach_clients(&self, disk: OpenedDisk) {
         self.storage.detach_clients(disk.0);

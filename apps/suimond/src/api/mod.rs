@@ -21,13 +21,14 @@ mod sriov;
 mod state;
 mod store_jobs;
 mod switches;
+mod upgraded;
 mod vmq;
 mod vms;
 
 use axum::Router;
 use suimon_contract::{
-    DiskConfig, NicConfig, PfConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
-    UplinkConfig, VmConfig,
+    DiskConfig, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
+    TeamConfig, UplinkConfig, VmConfig,
 };
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -65,6 +66,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(power::router())
         .merge(resources::router::<PfConfig>())
         .merge(sriov::router())
+        .merge(resources::router::<NodeConfig>())
         .merge(qos::router())
         .merge(vmq::router())
         .merge(queues::router())

@@ -9,8 +9,8 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
-    ApiError, DiskConfig, Name, NicConfig, PfConfig, QosPolicyConfig, Resource, StoreConfig,
-    SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
+    ApiError, DiskConfig, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, Resource,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -173,6 +173,20 @@ impl Served for PfConfig {
 
     fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
         node.pf(name)
+    }
+}
+
+impl Served for NodeConfig {
+    fn edit(edit: ResourceEdit<Self>) -> Edit {
+        Edit::Node(edit)
+    }
+
+    fn observe_all(node: &Node) -> Vec<Self::Status> {
+        node.nodes()
+    }
+
+    fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError> {
+        node.far_node(name)
     }
 }
 

@@ -1,21 +1,15 @@
 //! Endpoints of what can be done with VMs.
 
-use std::os::fd::OwnedFd;
-
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use suimon_contract::{
     ApiError, ErrorBody, ErrorCode, FreezeVmRequest, Kind, Operation, StopVmRequest, VmConfig,
     VmGuest, libvirt_elements,
 };
 use suimon_node::VmWork;
-use tokio::net::UnixStream;
-use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,6 +18,7 @@ use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
+use crate::api::upgraded::Asked;
 
 /// The protocol to which a connection is upgraded that carries a console's bytes.
 const CONSOLE: &str = "suimon-console";
@@ -168,36 +163,9 @@ async fn console(
     mut request: Request,
 ) -> Result<Response, Failure> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let asked = request.headers().get(header::UPGRADE).is_some_and(|asked| asked == CONSOLE);
-    let upgrade = request.extensions_mut().remove::<OnUpgrade>();
-    let Some(upgrade) = upgrade.filter(|_| asked) else {
-        let text = format!("a console is no document; ask with the header `Upgrade: {CONSOLE}`");
-        let error = ApiError::new(ErrorCode::Malformed, text);
-        return Err(Failure::with_status(StatusCode::UPGRADE_REQUIRED, error));
-    };
+    let asked = Asked::of(&mut request, CONSOLE)?;
     let line = state.ask(move |node| node.vm_console(&name)).await?;
-    tokio::spawn(carry(upgrade, line, state.news.ended.clone()));
-    let headers = [
-        (header::CONNECTION, HeaderValue::from_static("upgrade")),
-        (header::UPGRADE, HeaderValue::from_static(CONSOLE)),
-    ];
-    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
-}
-
-/// Carries bytes both ways until one side has enough or the daemon ends.
-async fn carry(upgrade: OnUpgrade, line: OwnedFd, mut ended: watch::Receiver<bool>) {
-    let line = std::os::unix::net::UnixStream::from(line);
-    let line = line.set_nonblocking(true).and_then(|()| UnixStream::from_std(line));
-    let (client, mut line) = match (upgrade.await, line) {
-        (Ok(client), Ok(line)) => (client, line),
-        (Err(error), _) => return tracing::debug!(%error, "a console came to nothing"),
-        (_, Err(error)) => return tracing::warn!(%error, "a console cannot be used"),
-    };
-    let mut client = TokioIo::new(client);
-    tokio::select! {
-        _ = tokio::io::copy_bidirectional(&mut client, &mut line) => {}
-        _ = ended.wait_for(|ended| *ended) => {}
-    }
+    Ok(asked.grant(line, &state))
 }
 
 /// The elements `memoryBacking` and `devices` of a libvirt domain that has the VM's NICs and

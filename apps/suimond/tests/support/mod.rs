@@ -30,6 +30,7 @@ use suimon_uring::UringSource;
 use suimon_wait::{ProcessorThreads, cpu_places};
 use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::disk_factory::host_disks;
+use suimond::far_nodes::HostFarNodes;
 use suimond::socket_files::HostSocketFiles;
 use suimond::vm_factory::no_vms;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -66,6 +67,7 @@ impl Server {
             vms: no_vms("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),
             sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),
+            far_nodes: Arc::new(HostFarNodes::default()),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

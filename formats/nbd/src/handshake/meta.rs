@@ -13,7 +13,7 @@ use crate::status::ALLOCATION_CONTEXT;
 /// Queries of one option that are looked at.
 pub const QUERIES_MAX: u32 = 64;
 
-const ALLOCATION: &str = "base:allocation";
+pub(crate) const ALLOCATION: &str = "base:allocation";
 /// Lists all contexts of its namespace, and selects none.
 const WILDCARD: &str = "base:";
 

@@ -36,6 +36,8 @@ pub(crate) struct DiskState {
     pub(crate) budget: EventBudget,
     /// What is being done to its file, for which it is out of service.
     pub(crate) work: Option<WorkUnderWay>,
+    /// Whether it is copied to another node or from one, while it is in service.
+    pub(crate) copying: Option<Copying>,
 }
 
 /// A disk that is being opened.
@@ -52,6 +54,15 @@ pub(crate) struct WorkUnderWay {
     pub(crate) operation: u64,
     /// `check`, `compact`, …
     pub(crate) verb: &'static str,
+}
+
+/// Which way a disk is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copying {
+    /// To another node, which the disk's VM goes to.
+    To,
+    /// From another node, which the disk's VM comes from.
+    From,
 }
 
 /// A disk that is in service.
@@ -74,6 +85,7 @@ impl DiskEntry {
             failing: Failing::default(),
             budget: EventBudget::default(),
             work: None,
+            copying: None,
         };
         Self { name, id, state: Mutex::new(state) }
     }

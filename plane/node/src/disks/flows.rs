@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_contract::{EventKind, Name, QosDelivery, QosFlowStatus};
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage::StoreView;
+use suimon_storage::{StoreView, copied_disk};
 use suimon_storage_qos::{
     CapabilityLow, Delivery, DiskFlow, Event, Holder, Shortfall, Unmet, WaitCause,
 };
@@ -32,6 +32,14 @@ impl Disks {
             last_5_s: delivery(&view.short),
             last_5_min: delivery(&view.long),
         })
+    }
+
+    /// What uses a store by this number: a disk, or a disk's being copied.
+    fn user_name(&self, number: DiskId) -> Option<String> {
+        match copied_disk(number) {
+            None => Some(self.disk_name(number)?.to_string()),
+            Some(disk) => Some(format!("copying {}", self.disk_name(disk)?)),
+        }
     }
 
     fn holder(&self, holder: Holder) -> String {
@@ -102,7 +110,7 @@ impl Disks {
         let displaced: Vec<String> = unmet
             .displaced_by
             .iter()
-            .filter_map(|of| Some(format!("{} {}", self.disk_name(of.disk)?, of.delivered_iops)))
+            .filter_map(|of| Some(format!("{} {}", self.user_name(of.disk)?, of.delivered_iops)))
             .collect();
         let text = format!(
             "For {} s entitled to {} IOPS, asked for {}, got {}: {why}.",

@@ -23,7 +23,7 @@ use super::entry::{DiskEntry, WorkUnderWay};
 use super::limits::store_spec;
 use super::measured_words::{found, measure_error, report_lines};
 use super::store_threads::{SILENT_AFTER, Unanswered};
-use super::work::conflict;
+use super::work::check_idle;
 use crate::control::Controller;
 use crate::edit::not_found;
 use crate::events::Draft;
@@ -99,9 +99,7 @@ impl Disks {
     /// Whether a measurement of its store can go on beside this disk.
     fn check_beside(&self, disk: &DiskConfig, is_allowed: bool) -> Result<(), ApiError> {
         let Some(entry) = self.find(&disk.name) else { return Ok(()) };
-        if let Some(under_way) = &entry.lock().work {
-            return Err(conflict(&entry, under_way));
-        }
+        check_idle(&entry)?;
         let has_file = disk.effective_file().is_some();
         let (has_vm, clients) = self.users_of(&entry);
         if (!has_vm && clients == 0) || (is_allowed && has_file) {

@@ -68,6 +68,12 @@ impl Controller {
                         let draft = violation(&entry, &fault.detail);
                         self.push_bounded_of_disk(&entry, draft);
                     }
+                    (QueueKey::Mirror, _) => {
+                        let detail =
+                            format!("the connection by which it is copied: {}", fault.detail);
+                        let draft = violation(&entry, &detail);
+                        self.push_bounded_of_disk(&entry, draft);
+                    }
                     (QueueKey::Client(_), _) => {
                         let detail = format!("an NBD client: {}", fault.detail);
                         let draft = violation(&entry, &detail);
@@ -163,6 +169,7 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
     let whose = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
         QueueKey::Client(_) => "The connection of an NBD client".to_owned(),
+        QueueKey::Mirror => "The connection by which the disk is copied".to_owned(),
     };
     let text = format!("{whose} was given up, the host cannot serve it: {detail}.");
     Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)

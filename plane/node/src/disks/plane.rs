@@ -8,7 +8,7 @@ use std::sync::Arc;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::{
-    DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
+    DirtyMap, DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
 };
 use suimon_storage_qos::{Capability, Proposal, Refusal, StoreSpec};
 
@@ -77,6 +77,30 @@ pub trait DiskPlane: Send + Sync {
     /// Ends the connections of a disk's clients; its VM stays.
     fn detach_clients(&self, disk: DiskId);
 
+    /// A disk is going to be copied; from here if what changes is to be marked.
+    ///
+    /// # Errors
+    /// It is copied already, suspended or not in service.
+    fn begin_mirror(&self, disk: DiskId, dirty: Option<Arc<DirtyMap>>) -> Result<(), PlaneError>;
+
+    /// Gives a disk that is copied the connection by which it is.
+    ///
+    /// # Errors
+    /// It is not copied, or not in service.
+    fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
+
+    /// Requests of a disk's clients that are not answered.
+    ///
+    /// # Errors
+    /// It is not in service.
+    fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError>;
+
+    /// A disk is copied no more, and nothing of that is under way.
+    ///
+    /// # Errors
+    /// Its store does not answer.
+    fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError>;
+
     /// What all disks have done.
     fn disks(&self) -> Vec<DiskView>;
 
@@ -135,6 +159,22 @@ impl DiskPlane for StoragePlane {
 
     fn detach_clients(&self, disk: DiskId) {
         Self::detach_clients(self, disk);
+    }
+
+    fn begin_mirror(&self, disk: DiskId, dirty: Option<Arc<DirtyMap>>) -> Result<(), PlaneError> {
+        Self::begin_mirror(self, disk, dirty)
+    }
+
+    fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
+        Self::attach_mirror(self, disk, queue)
+    }
+
+    fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError> {
+        Self::under_way(self, disk)
+    }
+
+    fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {
+        Self::end_mirror(self, disk)
     }
 
     fn disks(&self) -> Vec<DiskView> {

@@ -5,7 +5,7 @@ use suimon_contract::{
 };
 
 use super::Disks;
-use super::entry::{DiskEntry, DiskState, WorkUnderWay};
+use super::entry::{Copying, DiskEntry, DiskState, WorkUnderWay};
 use super::wanted::WantedDisks;
 use crate::edit::not_found;
 use crate::shared::Shared;
@@ -51,9 +51,7 @@ impl Shared {
     /// There is no such disk, something else is being done to it, or it is used.
     pub(crate) fn check_disk_work(&self, disk: &Name, work: &DiskWork) -> Result<(), ApiError> {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
-        if let Some(under_way) = &entry.lock().work {
-            return Err(conflict(&entry, under_way));
-        }
+        check_idle(&entry)?;
         if work.needs_quiet() {
             return self.disks.check_unused(&entry, work);
         }
@@ -100,11 +98,31 @@ impl Disks {
         let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
         let errors = changed.filter_map(|(name, _)| {
             let entry = self.find(name)?;
-            let work = entry.lock().work.clone()?;
-            Some(conflict(&entry, &work))
+            check_idle(&entry).err()
         });
         errors.collect()
     }
+}
+
+/// Whether nothing is being done to a disk that stands against all else.
+///
+/// # Errors
+/// What it is.
+pub(super) fn check_idle(entry: &DiskEntry) -> Result<(), ApiError> {
+    let (work, copying) = {
+        let state = entry.lock();
+        (state.work.clone(), state.copying)
+    };
+    if let Some(under_way) = &work {
+        return Err(conflict(entry, under_way));
+    }
+    let way = match copying {
+        None => return Ok(()),
+        Some(Copying::To) => "its VM goes to another node, and the disk is copied there",
+        Some(Copying::From) => "its VM comes from another node, and the disk is copied from there",
+    };
+    let text = format!("{way}: wait until the migration has ended, or cancel it");
+    Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
 }
 
 fn has_vm(state: &DiskState) -> bool {

@@ -22,6 +22,13 @@ impl Shared {
 
     fn why_synthetic(&self, nic: &NicConfig) -> String {
         let desired = self.desired();
+        let switch = desired.config.switches.iter().find(|switch| switch.name == nic.switch);
+        if switch.is_some_and(|switch| !switch.iov) {
+            return format!(
+                "its switch has no `iov`; `suimon switch set {} iov=true` gives it that",
+                nic.switch
+            );
+        }
         let vm = desired.config.vm_of_nic(&nic.name);
         let entry = vm.and_then(|vm| self.vms.find(&vm.name));
         let run = entry.as_ref().and_then(|entry| entry.view().running.clone());

@@ -6,8 +6,8 @@ use std::time::Duration;
 use suimon_contract::ConfinementStatus;
 
 use super::{
-    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms, MemoryStore,
-    cpu_places,
+    FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms,
+    MemoryStore, cpu_places,
 };
 use crate::events::EventLog;
 use crate::power::PowerTable;
@@ -40,8 +40,10 @@ pub(crate) fn bare_node(
         )
         .unwrap(),
         sriov: Arc::new(FakeSriov::default()),
+        far_nodes: Arc::new(FakeFarNodes::default()),
         socket_files: Arc::new(devices.clone()),
         events,
+        store: store.clone(),
         listener,
         clock,
         cpus: vec![0, 1, 2, 3],

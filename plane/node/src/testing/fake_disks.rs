@@ -1,18 +1,22 @@
 //! Stores in memory, a storage plane without processors, and sockets that are remembered.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use suimon_image::ByteRange;
 use suimon_ports::testing::{MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver,
-    DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace, NbdServerSpec,
-    StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
+    AllocatedExtent, Allocation, DeviceError, DeviceErrorKind, DiskClient, DiskClientError,
+    DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, DiskQueue, DiskQueueHost,
+    ExportedDisk, NbdClient, NbdNotice, NbdPlace, NbdServerSpec, StoreFault, StoreFileError,
+    StoreFiles, StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_storage::{
-    DiskSpec, DiskTally, DiskView, NotResumed, PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
+    DirtyMap, DiskSpec, DiskTally, DiskView, NotResumed, PlaneError, PlaneNotice, STALLED_AFTER,
+    StoreView,
 };
 use suimon_storage_qos::{Capability, Promises, Proposal, Refusal, Store, StoreSpec};
 
@@ -52,6 +56,10 @@ struct World {
     bound: BoundSockets,
     /// Whether stores do not answer.
     stalls: bool,
+    /// Disks that are copied.
+    copied: BTreeSet<DiskId>,
+    /// Bytes of the disks at the ends of connections; nobody answers there if absent.
+    far_bytes: Option<u64>,
 }
 
 impl FakeDisks {
@@ -192,6 +200,16 @@ impl FakeDisks {
         self.lock().connected = is_connected;
     }
 
+    /// Disks at the ends of connections have so many bytes, or there are none.
+    pub(crate) fn set_far_bytes(&self, bytes: Option<u64>) {
+        self.lock().far_bytes = bytes;
+    }
+
+    /// How many disks are copied, as the plane knows.
+    pub(crate) fn copied(&self) -> usize {
+        self.lock().copied.len()
+    }
+
     /// They listen on the same host as these NICs.
     pub(crate) fn share_sockets(&self, bound: BoundSockets) {
         self.lock().bound = bound;
@@ -295,6 +313,30 @@ impl DiskPlane for FakeDisks {
 
     fn detach_clients(&self, _disk: DiskId) {}
 
+    fn begin_mirror(&self, disk: DiskId, _: Option<Arc<DirtyMap>>) -> Result<(), PlaneError> {
+        match self.lock().copied.insert(disk) {
+            true => Ok(()),
+            false => Err(PlaneError::Mirrored),
+        }
+    }
+
+    fn attach_mirror(&self, _: DiskId, _: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn under_way(&self, _: DiskId) -> Result<usize, PlaneError> {
+        Ok(0)
+    }
+
+    fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {
+        let mut world = self.lock();
+        if world.stalls {
+            return Err(PlaneError::Stalled);
+        }
+        world.copied.remove(&disk);
+        Ok(())
+    }
+
     fn add_store(&self, store: StoreId, _spec: StoreSpec) -> Result<(), PlaneError> {
         self.lock().limits.entry(store).or_default();
         Ok(())
@@ -380,9 +422,69 @@ impl DiskDevices for FakeDisks {
         Ok(Box::new(FakeListener { world: self.clone(), place: spec.place() }))
     }
 
+    fn serve_nbd(
+        &self,
+        _stream: OwnedFd,
+        _peer: &str,
+        _exports: Arc<dyn DiskExports>,
+    ) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn connect_nbd(
+        &self,
+        _stream: OwnedFd,
+        _name: &str,
+        _writes: bool,
+    ) -> Result<Box<dyn DiskClient>, DeviceError> {
+        match self.lock().far_bytes {
+            Some(bytes) => Ok(Box::new(HollowDisk { bytes })),
+            None => Err(refused(DeviceErrorKind::Host)),
+        }
+    }
+
     fn nbd_clients(&self) -> Vec<NbdClient> {
         self.lock().clients.clone()
     }
+}
+
+/// A disk at the end of a connection, in which nothing is.
+struct HollowDisk {
+    bytes: u64,
+}
+
+impl DiskClient for HollowDisk {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        512
+    }
+
+    fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
+        bytes.clear();
+        bytes.resize(range.len() as usize, 0);
+        Ok(())
+    }
+
+    fn write(&self, _offset: u64, _bytes: &[u8]) -> Result<(), DiskClientError> {
+        Ok(())
+    }
+
+    fn write_zeroes(&self, _range: ByteRange) -> Result<(), DiskClientError> {
+        Ok(())
+    }
+
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
+        Ok(vec![AllocatedExtent { allocation: Allocation::Hole, len: range.len() }])
+    }
+
+    fn flush(&self) -> Result<(), DiskClientError> {
+        Ok(())
+    }
+
+    fn end(&self) {}
 }
 
 struct FakeDevice {

@@ -1,13 +1,18 @@
 //! VMs without processes: what they are told is remembered, and they do what a test says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
+use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestFacts, Standby, Vm, VmAccelerator, VmBoot, VmCommand, VmDevice, VmError, VmErrorKind,
-    VmFacts, VmHost, VmIdentity, VmNotice, VmObserver, VmRunState, VmSpec,
+    GuestFacts, SendPhase, SendSpec, SendStatus, Standby, Vm, VmAccelerator, VmBoot, VmCommand,
+    VmDevice, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmLayout, VmNotice, VmObserver,
+    VmPlugged, VmRunState, VmSpec,
 };
 
 use suimon_quantity::PciAddress;
@@ -33,6 +38,8 @@ struct World {
     takes_no_vfs: bool,
     /// VFs that `vfio-pci` has.
     vfs: BTreeSet<String>,
+    /// VMs that are sent go on and on.
+    holds_memory: bool,
 }
 
 struct Guest {
@@ -43,6 +50,11 @@ struct Guest {
     observer: Option<Arc<dyn VmObserver>>,
     /// VFs that it has, by their NICs.
     vfs: BTreeMap<String, String>,
+    was_paused: bool,
+    /// How far its memory is sent, or received.
+    sent: SendPhase,
+    /// The line that it is sent or received by; it ends with the guest.
+    line: Option<UnixStream>,
 }
 
 impl FakeVms {
@@ -97,6 +109,21 @@ impl FakeVms {
             guest.vfs.remove(nic);
         }
         self.guest(name, VmNotice::Unplugged(VmDevice::Vf(nic.to_owned())));
+    }
+
+    /// From now on memory that is sent never comes to an end, or does.
+    pub(crate) fn hold_memory(&self, holds: bool) {
+        self.world().holds_memory = holds;
+    }
+
+    /// All that is sent or received breaks off.
+    pub(crate) fn cut_lines(&self) {
+        self.world().running.values_mut().for_each(|guest| guest.line = None);
+    }
+
+    /// Whether the CPUs of a VM run here; `None` if it is not here.
+    pub(crate) fn state(&self, name: &str) -> Option<VmRunState> {
+        self.world().running.get(name).map(|guest| guest.state)
     }
 
     pub(crate) fn running(&self) -> Vec<String> {
@@ -166,6 +193,10 @@ impl VmHost for FakeVms {
         None
     }
 
+    fn cpu_flags(&self) -> Vec<String> {
+        vec!["fpu".to_owned()]
+    }
+
     fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.check("running")?;
         Ok(self.world().running.iter().map(|(name, guest)| identity(name, guest)).collect())
@@ -195,9 +226,15 @@ impl VmHost for FakeVms {
             spec: spec.clone(),
             process,
             cpus: spec.cpus,
-            state: VmRunState::Running,
+            state: match spec.arrival {
+                None => VmRunState::Running,
+                Some(_) => VmRunState::Paused,
+            },
             observer: Some(observer),
             vfs: BTreeMap::new(),
+            was_paused: false,
+            sent: SendPhase::None,
+            line: None,
         };
         assert!(world.running.insert(spec.name.clone(), guest).is_none(), "it runs already");
         drop(world);
@@ -306,6 +343,17 @@ impl Vm for FakeVm {
             VmCommand::Unplug(VmDevice::Vf(nic)) if !guest.vfs.contains_key(nic) => {
                 return Err(gone());
             }
+            VmCommand::FinishSending => {
+                guest.finish_sending();
+                None
+            }
+            VmCommand::CancelSending => {
+                guest.sent = SendPhase::Failed("it was cancelled".to_owned());
+                guest.line = None;
+                let goes_on = guest.state == VmRunState::Paused && !guest.was_paused;
+                guest.state = if goes_on { VmRunState::Running } else { guest.state };
+                goes_on.then_some(VmNotice::State(VmRunState::Running))
+            }
             VmCommand::SetCpus(cpus) => {
                 guest.cpus = *cpus;
                 None
@@ -334,6 +382,104 @@ impl Vm for FakeVm {
 
     fn console(&self) -> Result<OwnedFd, VmError> {
         Err(VmError::new(VmErrorKind::Refused, "it has none"))
+    }
+
+    fn layout(&self) -> Result<VmLayout, VmError> {
+        let world = self.host.world();
+        let guest = world.running.get(&self.name).ok_or_else(gone)?;
+        let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| VmPlugged {
+            device: VmDevice::Nic(nic.name.clone()),
+            port: nic.port.unwrap_or(port),
+            mac: Some(nic.mac.unwrap_or(MacAddr::new([2, 0, 0, 0, 0, port]))),
+        });
+        Ok(VmLayout { machine: "pc-q35-7.2".to_owned(), plugged: plugged.collect() })
+    }
+
+    fn send(&self, line: OwnedFd, _spec: &SendSpec) -> Result<(), VmError> {
+        self.host.check("send")?;
+        let mut world = self.host.world();
+        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        guest.line = Some(line.into());
+        guest.was_paused = guest.state == VmRunState::Paused;
+        guest.sent = SendPhase::Copying;
+        Ok(())
+    }
+
+    fn receive(&self, line: OwnedFd) -> Result<(), VmError> {
+        self.host.check("receive")?;
+        let mut world = self.host.world();
+        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        guest.line = Some(line.into());
+        guest.sent = SendPhase::Copying;
+        Ok(())
+    }
+
+    fn send_status(&self) -> Result<SendStatus, VmError> {
+        self.host.check("send_status")?;
+        let mut world = self.host.world();
+        let holds = world.holds_memory;
+        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let notice = guest.go_on_sending(holds);
+        let phase = guest.sent.clone();
+        let observer = guest.observer.clone();
+        if matches!(notice, Some(VmNotice::Ended { .. })) {
+            world.running.remove(&self.name);
+        }
+        drop(world);
+        if let (Some(observer), Some(notice)) = (observer, notice) {
+            observer.handle_notice(notice);
+        }
+        Ok(SendStatus { phase, bytes_sent: 4096, bytes_left: 0 })
+    }
+}
+
+/// What is sent in place of memory.
+const MEMORY: &[u8] = b"memory";
+
+impl Guest {
+    /// One that sends stands still when it is asked how far it is; one that receives looks whether
+    /// something has come, and ends if nothing will.
+    fn go_on_sending(&mut self, holds: bool) -> Option<VmNotice> {
+        if self.sent != SendPhase::Copying {
+            return None;
+        }
+        if self.spec.arrival.is_none() || self.has_come() {
+            if holds {
+                return None;
+            }
+            self.sent = SendPhase::Waiting;
+            self.state = VmRunState::Paused;
+            return Some(VmNotice::State(VmRunState::Paused));
+        }
+        let line = self.line.as_mut()?;
+        let mut come = [0; MEMORY.len()];
+        line.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        match line.read_exact(&mut come) {
+            Ok(()) if come == MEMORY => {
+                self.sent = SendPhase::Done;
+                None
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                let reason = "the line has ended".to_owned();
+                Some(VmNotice::Ended { is_orderly: false, reason })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it came from another host before.
+    fn has_come(&self) -> bool {
+        self.state == VmRunState::Running
+    }
+
+    fn finish_sending(&mut self) {
+        let sent = self.line.as_mut().map(|line| line.write_all(MEMORY));
+        self.sent = match sent {
+            Some(Ok(())) => SendPhase::Done,
+            _ => SendPhase::Failed("nobody reads it".to_owned()),
+        };
+        let goes_on = self.sent != SendPhase::Done && !self.was_paused;
+        self.state = if goes_on { VmRunState::Running } else { self.state };
     }
 }
 

@@ -9,7 +9,8 @@ use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms, MemoryStore,
+    FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms,
+    MemoryStore,
 };
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
@@ -25,6 +26,7 @@ pub(crate) const DISK_STORE: &str = "/srv/fast";
 struct Host {
     power: FakePower,
     sriov: FakeSriov,
+    far_nodes: FakeFarNodes,
 }
 
 pub(crate) struct Harness {
@@ -34,7 +36,8 @@ pub(crate) struct Harness {
     pub(crate) members: FakeMembers,
     pub(crate) disks: FakeDisks,
     pub(crate) vms: FakeVms,
-    pub(crate) node: Node,
+    pub(crate) far_nodes: FakeFarNodes,
+    pub(crate) node: Arc<Node>,
 }
 
 impl Harness {
@@ -102,6 +105,7 @@ impl Harness {
             vms: vms.parts(),
             power: Arc::new(host.power),
             sriov: Arc::new(host.sriov),
+            far_nodes: Arc::new(host.far_nodes.clone()),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -113,7 +117,19 @@ impl Harness {
             version: "0".to_owned(),
             retry_first: Duration::from_millis(20),
         });
-        Self { store, devices, plane, members, disks, vms, node: node.unwrap() }
+        let node = Arc::new(node.unwrap());
+        Self { store, devices, plane, members, disks, vms, far_nodes: host.far_nodes, node }
+    }
+
+    /// A process on a host that a former one has left like this, with VMs that go on, which
+    /// reaches other nodes.
+    pub(crate) fn among_nodes(
+        (store, devices): (MemoryStore, FakeDevices),
+        vms: FakeVms,
+        far_nodes: FakeFarNodes,
+    ) -> Self {
+        let host = Host { far_nodes, ..Host::default() };
+        Self::with_all(store, devices, FakeDisks::default(), vms, host)
     }
 
     /// What a new process finds after this one was killed.

@@ -3,6 +3,7 @@
 mod bare_node;
 mod fake_devices;
 mod fake_disks;
+mod fake_far_nodes;
 mod fake_members;
 mod fake_plane;
 mod fake_power;
@@ -14,6 +15,7 @@ mod memory_store;
 pub(crate) use bare_node::bare_node;
 pub(crate) use fake_devices::{BoundSockets, FakeDevices, LINK, mac_of, refused};
 pub(crate) use fake_disks::FakeDisks;
+pub(crate) use fake_far_nodes::FakeFarNodes;
 pub(crate) use fake_members::FakeMembers;
 pub(crate) use fake_plane::FakePlane;
 pub(crate) use fake_power::FakePower;

@@ -2,22 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, VmConfig, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmRunState};
 
 use super::VmEntry;
+use super::arriving::Arriving;
 use super::entry::RunView;
 use super::finding::Lost;
 use super::freezing::Frozen;
 use super::inbox::{Ear, Heard, Message, News};
-use super::records::{StoredRun, StoredVm, save_vm};
-use super::spec::{boot, standbys, vm_spec};
+use super::leaving::Leaving;
+use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
+use super::spec::standbys;
 use super::stopping::Stopping;
 use super::texts;
 use super::vfs::RunVfs;
 use super::work::VmWork;
+use crate::control::Command;
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
@@ -37,6 +41,14 @@ pub(super) struct Driver {
     pub(super) runs: u64,
     pub(super) stopping: Option<Stopping>,
     pub(super) reset_told: Option<Instant>,
+    /// Whether it moves from one node to another, as it is written down.
+    pub(super) moving: Option<StoredMove>,
+    pub(super) leaving: Option<Leaving>,
+    pub(super) arriving: Option<Arriving>,
+    /// To the control thread.
+    pub(super) control: SyncSender<Command>,
+    /// The pause before another node is asked again; it is silent for long after 120 of these.
+    pub(super) ask_far_again: Duration,
 }
 
 /// A VM that runs.
@@ -60,15 +72,20 @@ pub(super) struct Run {
 impl Driver {
     /// Drives the VM until it is told to leave it.
     pub(super) fn drive(mut self, left: Option<StoredRun>) {
-        if let Some(stored) = left {
-            self.find_again(stored);
-        }
+        self.take_up(left);
         loop {
             match self.entry.inbox.take(self.deadline()) {
                 Heard::News(news) => self.handle_news(news),
                 Heard::Time => self.handle_time(),
                 Heard::Message(Message::Work(work, operation)) => self.begin(work, operation),
                 Heard::Message(Message::Vf(order)) => self.handle_vf_order(order),
+                Heard::Message(Message::Migrate(request, operation)) => {
+                    self.begin_leaving(&request, operation);
+                }
+                Heard::Message(Message::Arrive(request, operation)) => {
+                    self.begin_arriving(&request, &operation);
+                }
+                Heard::Message(Message::OfArrival(asked)) => self.answer_arrival(asked),
                 Heard::Message(Message::Look) => self.look(),
                 Heard::Message(Message::Leave) => break,
                 Heard::Message(Message::Delete) => {
@@ -79,12 +96,30 @@ impl Driver {
         }
     }
 
+    /// What the daemon before has left of it.
+    fn take_up(&mut self, left: Option<StoredRun>) {
+        if matches!(self.moving, Some(StoredMove::Arriving { .. })) {
+            // One that was just made waits for the message that starts it.
+            if self.entry.view().moving.is_none() {
+                self.take_up_arrival(left);
+            }
+            return;
+        }
+        if let Some(stored) = left {
+            self.find_again(stored);
+        }
+        self.take_up_leaving();
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let stopping = self.stopping.as_ref().map(Stopping::deadline);
         let lost = self.lost.as_ref().map(|lost| lost.ask_at);
         let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
         let vfs = self.run.as_ref().and_then(|run| run.vfs.ask_at);
-        stopping.into_iter().chain(lost).chain(frozen).chain(vfs).min()
+        let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
+        let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
+        let all = [stopping, lost, frozen, leaving, arriving, vfs];
+        all.into_iter().flatten().min()
     }
 
     fn handle_time(&mut self) {
@@ -92,6 +127,8 @@ impl Driver {
         self.look_at_stopping(now);
         self.look_at_freeze(now);
         self.look_at_vfs(now);
+        self.look_at_leaving(now);
+        self.look_at_arriving(now);
         if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
             self.find_again(lost.stored);
         }
@@ -102,7 +139,8 @@ impl Driver {
             return;
         }
         let state = self.entry.view().state;
-        let done = work.check(&self.entry.name, state).and_then(|()| match work {
+        let checked = work.check(&self.entry.name, state).and_then(|()| self.check_stays(work));
+        let done = checked.and_then(|()| match work {
             VmWork::Start => self.start(),
             VmWork::Pause => self.tell(&VmCommand::Pause),
             VmWork::Resume => self.tell(&VmCommand::Resume),
@@ -148,12 +186,7 @@ impl Driver {
 
     fn start_as(&mut self, config: &HostConfig, vm: VmConfig) -> Result<(), ApiError> {
         let host = self.shared.vms.parts.host.clone();
-        let Some(boot) = boot(&vm, host.as_ref()) else {
-            let text = "the host has no UEFI firmware for VMs; install it (on Debian the package \
-                        ovmf), or set firmware = \"bios\"";
-            return Err(self.error(ErrorCode::DeviceMissing, text).field("firmware"));
-        };
-        let spec = vm_spec(config, &vm, &self.entry, boot);
+        let spec = self.shared.vm_spec(config, &vm, &self.entry)?;
         let mut stored = StoredRun {
             folder: spec.folder.clone(),
             process: None,
@@ -255,6 +288,9 @@ impl Driver {
         if state == VmRunState::Off {
             return;
         }
+        if self.handle_state_while_moving(state) {
+            return;
+        }
         let now = match (state, &self.stopping) {
             (VmRunState::Running, Some(_)) => VmState::Stopping,
             _ => in_words(state),
@@ -293,7 +329,12 @@ impl Driver {
 
     /// Writes down what the next daemon needs. Returns whether it could.
     pub(super) fn save(&self, run: Option<&StoredRun>) -> bool {
-        let vm = StoredVm { uuid: self.entry.uuid, user: self.entry.user, run: run.cloned() };
+        let vm = StoredVm {
+            uuid: self.entry.uuid,
+            user: self.entry.user,
+            run: run.cloned(),
+            moving: self.moving.clone(),
+        };
         let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
         if let Err(error) = &saved {
             tracing::error!(vm = %self.entry.name, %error, "what runs is not written down");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use suimon_contract::{Name, VmAccelerator, VmConfig, VmState};
+use suimon_contract::{Name, VmAccelerator, VmConfig, VmMigration, VmState};
 use suimon_ports::Vm;
 
 use super::inbox::Inbox;
@@ -27,6 +27,8 @@ pub(crate) struct VmView {
     pub(crate) state: VmState,
     pub(crate) reason: Option<String>,
     pub(crate) running: Option<RunView>,
+    /// Whether it moves from one node to another; nothing else is changed of it meanwhile.
+    pub(crate) moving: Option<VmMigration>,
 }
 
 /// What is known of a VM that runs.
@@ -55,7 +57,7 @@ pub(crate) struct RunView {
 
 impl VmEntry {
     pub(crate) fn new(name: Name, uuid: [u8; 16], user: u32) -> Self {
-        let view = VmView { state: VmState::Stopped, reason: None, running: None };
+        let view = VmView { state: VmState::Stopped, reason: None, running: None, moving: None };
         Self {
             name,
             uuid,

@@ -4,11 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use suimon_contract::VM_DEVICES_MAX;
+use suimon_contract::{ArrivalRequest, MigrateVmRequest, VM_DEVICES_MAX};
 use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
 
 use super::vfs::VfOrder;
 use super::work::VmWork;
+use crate::moving::Asked;
 use crate::operations::OperationHandle;
 
 /// What comes from those who want something of the VM.
@@ -17,6 +18,12 @@ pub(crate) enum Message {
     Work(VmWork, Option<OperationHandle>),
     /// Do this about a NIC's virtual function.
     Vf(VfOrder),
+    /// Move it to another node.
+    Migrate(Box<MigrateVmRequest>, OperationHandle),
+    /// It comes from another node: start what waits for it.
+    Arrive(Arc<ArrivalRequest>, OperationHandle),
+    /// What that node asks.
+    OfArrival(Asked),
     /// The configuration has changed.
     Look,
     /// Let the VM go on without a driver: the daemon ends.

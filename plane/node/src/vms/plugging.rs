@@ -49,6 +49,10 @@ pub(super) type Refusals = Vec<(String, VmError)>;
 impl Driver {
     /// Gives a VM that runs what is desired of NICs, disks and CPUs, and takes away what is not.
     pub(super) fn look(&mut self) {
+        // A VM that moves is changed when it is where it stays.
+        if self.moving.is_some() {
+            return self.publish_again();
+        }
         let Some(mut run) = self.run.take() else { return };
         let desired = self.shared.desired();
         if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {

@@ -12,6 +12,10 @@ use crate::records::{StoreChange, decode, encode, scan_all};
 
 /// By name, [`StoredVm`].
 pub(super) const VMS: &str = "vms";
+/// By the migration's name, when it became active: answers to who asks again.
+const ARRIVALS: &str = "arrivals";
+/// Arrivals that are remembered. A node that asks does so within seconds, or once it is back.
+const ARRIVALS_MAX: usize = 1000;
 /// `boot`: which start of the host it was when a daemon was last there.
 const HOST: &str = "host";
 const BOOT: &str = "boot";
@@ -24,6 +28,40 @@ pub(crate) struct StoredVm {
     /// What runs, or was about to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<StoredRun>,
+    /// Whether it moves, or has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) moving: Option<StoredMove>,
+}
+
+/// A VM that moves from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum StoredMove {
+    /// It comes, and never runs here until that is over.
+    Arriving {
+        /// Names the migration.
+        id: String,
+        /// The host that it leaves.
+        from: String,
+    },
+    /// It may go on here, and it may be that the other node was never told of it.
+    Leaving(StoredLeave),
+    /// Only the other node knows whose it is.
+    HandedOver(StoredLeave),
+    /// It is the other node's. Nothing of it is started here any more.
+    Left(StoredLeave),
+}
+
+/// A VM that leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredLeave {
+    /// Names the migration.
+    pub(crate) id: String,
+    /// The other node.
+    pub(crate) to: Name,
+    /// Whether its CPUs stood still before.
+    pub(crate) was_paused: bool,
+    /// Whether the files of its disks go with it.
+    pub(crate) with_files: bool,
 }
 
 /// A VM that was started.
@@ -78,4 +116,28 @@ pub(crate) fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StoreE
 
 pub(crate) fn save_boot(boot_id: &str) -> StoreChange {
     (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
+}
+
+/// Whether a VM that came by this migration became this node's.
+pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StoreError> {
+    Ok(store.read(ARRIVALS, id)?.is_some())
+}
+
+/// Notes that it did. The oldest are forgotten.
+pub(crate) fn save_arrived(
+    store: &dyn StateStore,
+    id: &str,
+    unix_ms: u64,
+) -> Result<Vec<StoreChange>, StoreError> {
+    let mut known: Vec<(u64, String)> = Vec::new();
+    scan_all(store, ARRIVALS, &mut |key, value| {
+        known.push((decode(ARRIVALS, key, value)?, key.to_owned()));
+        Ok(())
+    })?;
+    known.sort_unstable();
+    let surplus = (known.len() + 1).saturating_sub(ARRIVALS_MAX);
+    let gone = known.into_iter().take(surplus).map(|(_, id)| (ARRIVALS, id, None));
+    let mut changes: Vec<StoreChange> = gone.collect();
+    changes.push((ARRIVALS, id.to_owned(), Some(encode(id, &unix_ms)?)));
+    Ok(changes)
 }

@@ -3,17 +3,38 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{
-    ByteSize, DiskConfig, DiskController, HostConfig, Name, NicBackend, NicConfig, VmAccelerator,
-    VmConfig, VmFirmware,
+    ApiError, ByteSize, DiskConfig, DiskController, ErrorCode, HostConfig, Name, NicBackend,
+    NicConfig, VmAccelerator, VmConfig, VmFirmware,
 };
 use suimon_ports::{
     self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmHost, VmNicKind, VmNicSpec, VmSpec,
 };
 
 use super::VmEntry;
+use crate::shared::Shared;
 
-/// How a VM is started.
-pub(super) fn vm_spec(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) -> VmSpec {
+impl Shared {
+    /// How a VM is started.
+    ///
+    /// # Errors
+    /// The host has no firmware for it.
+    pub(crate) fn vm_spec(
+        &self,
+        config: &HostConfig,
+        vm: &VmConfig,
+        entry: &VmEntry,
+    ) -> Result<VmSpec, ApiError> {
+        let Some(boot) = boot(vm, self.vms.parts.host.as_ref()) else {
+            let text = "the host has no UEFI firmware for VMs; install it (on Debian the package \
+                        ovmf), or set firmware = \"bios\"";
+            let error = ApiError::new(ErrorCode::DeviceMissing, text);
+            return Err(error.about(entry.label()).field("firmware"));
+        };
+        Ok(spec_with(config, vm, entry, boot))
+    }
+}
+
+fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) -> VmSpec {
     VmSpec {
         name: vm.name.to_string(),
         uuid: entry.uuid,
@@ -32,6 +53,7 @@ pub(super) fn vm_spec(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot:
         nics: vm.nics.iter().filter_map(|nic| nic_spec(config, nic)).collect(),
         disks: vm.disks.iter().filter_map(|disk| disk_spec(config, disk)).collect(),
         cdrom: vm.cdrom.clone(),
+        arrival: None,
     }
 }
 
@@ -42,7 +64,7 @@ pub(super) fn standbys(spec: &VmSpec) -> BTreeSet<Name> {
 }
 
 /// What a VM starts with; `None` if that is UEFI and the host has none.
-pub(super) fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
+fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
     if let Some(kernel) = &vm.kernel {
         return Some(VmBoot::Direct {
             kernel: kernel.clone(),
@@ -69,6 +91,7 @@ pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
         queue_pairs: nic.queues,
         mac: nic.mac,
         is_standby: nic.iov_weight > 0,
+        port: None,
     })
 }
 
@@ -88,5 +111,6 @@ pub(super) fn disk_spec(config: &HostConfig, name: &Name) -> Option<VmDiskSpec> 
         kind,
         is_read_only: disk.read_only,
         serial: disk.effective_serial(),
+        port: None,
     })
 }

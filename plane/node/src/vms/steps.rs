@@ -1,25 +1,29 @@
 //! What a change of desired state, and the start of a daemon, do to VMs.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
 use suimon_ports::{StoreError, VmError, VmErrorKind};
 
 use super::VmEntry;
+use super::arriving::arriving_view;
 use super::driver::Driver;
 use super::inbox::Message;
-use super::records::{StoredRun, StoredVm, clear_vm, load_boot, load_vms, save_boot, save_vm};
+use super::records::{
+    StoredMove, StoredRun, StoredVm, clear_vm, load_boot, load_vms, save_boot, save_vm,
+};
 use super::work::VmWork;
 use crate::control::Controller;
+use crate::moving::uuid_of;
 
-/// VMs run as users of their own, which no account and no subordinate range of Debian has
-/// (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
-const USER_FIRST: u32 = 70_000;
-const USER_LAST: u32 = 99_999;
+/// A VM, and what ran of it, or how it moved, when the daemon before ended.
+pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
 
-/// A VM, and what ran of it when the daemon before ended.
-pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>);
+/// The refusal of one VM more.
+pub(crate) fn no_user_left(name: &Name) -> ApiError {
+    let text = "no user is left for another VM; delete VMs that are not needed";
+    ApiError::new(ErrorCode::HostError, text).about(format!("vm/{name}"))
+}
 
 impl Controller {
     /// Makes the VMs that are new, before anything of theirs is opened. Returns the names of
@@ -51,35 +55,46 @@ impl Controller {
 
     fn make_vm(&mut self, config: &HostConfig, name: &Name) -> Result<(), ApiError> {
         let about = |error: ApiError| error.about(format!("vm/{name}"));
-        let Some(user) = self.free_user() else {
-            let text = "no user is left for another VM; delete VMs that are not needed";
-            return Err(about(ApiError::new(ErrorCode::HostError, text)));
-        };
-        let mut uuid = (self.shared.disks.parts.random)();
-        // Version 4, variant 1 (RFC 9562, section 5.4).
-        let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
-        *version = (*version & 0x0f) | 0x40;
-        *variant = (*variant & 0x3f) | 0x80;
+        let user = self.shared.vms.free_user().ok_or_else(|| no_user_left(name))?;
+        let comes = self.arriving.clone().filter(|request| request.vm.name == *name);
+        let uuid = comes.as_ref().map_or_else(|| Ok(self.new_uuid()), |of| uuid_of(of))?;
+        let moving = comes.as_ref().map(|request| StoredMove::Arriving {
+            id: request.id.clone(),
+            from: request.from.clone(),
+        });
         let folder = config.host.folder_of(name);
         let prepared = self.shared.vms.parts.host.prepare(&folder, user);
         prepared.map_err(|error| about(ApiError::new(ErrorCode::HostError, error.text)))?;
-        let stored = StoredVm { uuid, user, run: None };
+        let stored = StoredVm { uuid, user, run: None, moving };
         let kept = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
         kept.map_err(|error| about(crate::apply::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
+        if let Some(request) = comes {
+            let mut view = entry.view();
+            (view.state, view.moving) = (VmState::Arriving, Some(arriving_view(&request)));
+        }
         self.shared.vms.insert(entry.clone());
-        self.start_driver(&entry, None).map_err(|error| {
+        self.start_driver(&entry, None, stored.moving).map_err(|error| {
             let text = format!("no thread can be made for the VM: {error}");
             about(ApiError::new(ErrorCode::HostError, text))
         })
     }
 
-    fn free_user(&self) -> Option<u32> {
-        let used: BTreeSet<u32> = self.shared.vms.all().iter().map(|entry| entry.user).collect();
-        (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))
+    fn new_uuid(&self) -> [u8; 16] {
+        let mut uuid = (self.shared.disks.parts.random)();
+        // Version 4, variant 1 (RFC 9562, section 5.4).
+        let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
+        *version = (*version & 0x0f) | 0x40;
+        *variant = (*variant & 0x3f) | 0x80;
+        uuid
     }
 
-    fn start_driver(&self, entry: &Arc<VmEntry>, left: Option<StoredRun>) -> std::io::Result<()> {
+    fn start_driver(
+        &self,
+        entry: &Arc<VmEntry>,
+        left: Option<StoredRun>,
+        moving: Option<StoredMove>,
+    ) -> std::io::Result<()> {
         let driver = Driver {
             shared: self.shared.clone(),
             store: self.store.clone(),
@@ -89,6 +104,11 @@ impl Controller {
             runs: 0,
             stopping: None,
             reset_told: None,
+            moving,
+            leaving: None,
+            arriving: None,
+            control: self.devices.notices.clone(),
+            ask_far_again: self.devices.retry_first,
         };
         let thread = std::thread::Builder::new()
             .name(format!("vm-{}", entry.name))
@@ -152,7 +172,7 @@ impl Controller {
             }
             let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user));
             self.shared.vms.insert(entry.clone());
-            left.push((entry, stored.run));
+            left.push((entry, stored.run, stored.moving));
         }
         Ok(left)
     }
@@ -165,12 +185,13 @@ impl Controller {
     ) -> Result<(), StoreError> {
         let boot = self.shared.vms.parts.boot_id.clone();
         let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
-        for (entry, left) in left {
+        for (entry, left, moving) in left {
             let is_wanted = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
             if left.is_some() {
-                entry.view().state = VmState::Lost;
+                let comes = matches!(moving, Some(StoredMove::Arriving { .. }));
+                entry.view().state = if comes { VmState::Arriving } else { VmState::Lost };
             }
-            if let Err(error) = self.start_driver(&entry, left) {
+            if let Err(error) = self.start_driver(&entry, left, moving) {
                 tracing::error!(vm = %entry.name, %error, "nobody can drive the VM");
                 continue;
             }

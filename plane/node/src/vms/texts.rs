@@ -1,6 +1,6 @@
 //! The events of VMs.
 
-use suimon_contract::{EventKind, VmState};
+use suimon_contract::{EventKind, MigrationPhase, Name, VmMigration, VmState};
 use suimon_ports::{VmAccelerator, VmFacts, VmIdentity};
 
 use super::VmEntry;
@@ -93,6 +93,66 @@ pub(super) fn thawed(entry: &VmEntry, is_asked_for: bool) -> Draft {
         "The guest's file systems are thawed; nobody had asked for it in time."
     };
     Draft::new(EventKind::VmThawed, entry.label(), text).with("asked_for", is_asked_for)
+}
+
+pub(super) fn leaves(entry: &VmEntry, node: &str) -> Draft {
+    let text = format!("The VM is being moved to node {node}; it runs here meanwhile.");
+    Draft::new(EventKind::VmLeaves, entry.label(), text).with("node", node)
+}
+
+pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
+    let text = format!("The VM has moved to node {node}.");
+    Draft::new(EventKind::VmLeft, entry.label(), text).with("node", node)
+}
+
+pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
+    let text = format!("The VM did not move to node {node} and goes on here: {reason}");
+    Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
+}
+
+pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
+    let text = format!(
+        "The VM stands still: node {node} was told to run it, and does not answer. It is asked \
+         again; if it is never to run it, delete it (`suimon node delete {node}`), and the VM goes \
+         on here. {reason}"
+    );
+    Draft::new(EventKind::VmHandedOver, entry.label(), text)
+        .with("node", node)
+        .with("reason", reason)
+}
+
+pub(super) fn arrives(entry: &VmEntry, from: &str) -> Draft {
+    let text = format!("The VM comes from node {from}; what it needs is there.");
+    Draft::new(EventKind::VmArrives, entry.label(), text).with("node", from)
+}
+
+pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
+    let text = format!("The VM has come from node {from} and is this node's.");
+    Draft::new(EventKind::VmArrived, entry.label(), text).with("node", from)
+}
+
+pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
+    let text = format!("The VM does not come from node {from} after all: {reason}.");
+    Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
+        .with("node", from)
+        .with("reason", reason)
+}
+
+/// Where a migration is, for who waits for it.
+pub(super) fn phase(of: &VmMigration) -> String {
+    const MIB: u64 = 1 << 20;
+    let left = |bytes: u64| bytes.div_ceil(MIB);
+    let disks = left(of.disk_bytes_left);
+    match of.phase {
+        MigrationPhase::Preparing => format!("node {} prepares", of.node),
+        MigrationPhase::CopyingDisks => format!("copy disks, {disks} MiB left"),
+        MigrationPhase::CopyingMemory => {
+            let memory = left(of.memory_bytes_left);
+            format!("copy memory, {memory} MiB left (and {disks} MiB of disks)")
+        }
+        MigrationPhase::Switching => "switch over".to_owned(),
+        MigrationPhase::HandedOver => format!("node {} takes it over", of.node),
+    }
 }
 
 pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {

@@ -167,6 +167,18 @@ impl Driver {
         self.report(VfReport::Released { nic: nic.clone(), vf });
     }
 
+    /// NICs leave their VFs because the VM leaves, or may have them again because it stays.
+    pub(super) fn set_vfs_moving(&self, is_moving: bool) {
+        for nic in self.run.iter().flat_map(|run| &run.stored.standbys) {
+            self.report(VfReport::Migrating { nic: nic.clone(), is_moving });
+        }
+    }
+
+    /// Whether the VM has VFs, or somebody has not let go of one yet.
+    pub(super) fn has_vfs(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.stored.vfs.is_empty())
+    }
+
     /// Finds the VFs again that a VM was given before this daemon.
     pub(super) fn find_vfs(&mut self) {
         let Some(run) = &mut self.run else { return };

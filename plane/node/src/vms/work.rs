@@ -4,11 +4,12 @@ use std::os::fd::OwnedFd;
 
 use suimon_contract::{
     ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, FreezeVmRequest, HostConfig, Kind,
-    Name, STOP_SECONDS_MAX, StopVmRequest, VmGuest, VmGuestInterface, VmState,
+    Name, STOP_SECONDS_MAX, StopVmRequest, VmConfig, VmGuest, VmGuestInterface, VmState,
 };
 use suimon_ports::{GuestInterface, Vm, VmError};
 
 use super::inbox::Message;
+use crate::Edit;
 use crate::edit::not_found;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
@@ -64,8 +65,19 @@ impl VmWork {
             | (Self::Reset, VmState::Running | VmState::Stopping | VmState::Panicked) => {
                 return Ok(());
             }
-            (Self::Kill, state) if state != VmState::Stopped && state != VmState::Starting => {
+            (Self::Kill, state)
+                if !matches!(state, VmState::Stopped | VmState::Starting | VmState::Arriving) =>
+            {
                 return Ok(());
+            }
+            (_, VmState::Arriving) => {
+                "the VM comes from another node; it is to be told there, or to be waited for"
+                    .to_owned()
+            }
+            (_, VmState::HandedOver) => {
+                "another node was told to run the VM and has not answered; only that node knows \
+                 whose it is (`suimon vm show` tells which it is)"
+                    .to_owned()
             }
             (_, VmState::Lost) => {
                 format!("the VM does not answer; {} ends it", command("kill"))
@@ -128,8 +140,15 @@ impl Shared {
     }
 
     /// VMs that run and would be gone, or cut off from their folder.
-    pub(crate) fn check_vms_stopped(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
-        let gone = from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none());
+    pub(crate) fn check_vms_stopped(
+        &self,
+        edit: &Edit,
+        from: &HostConfig,
+        to: &HostConfig,
+    ) -> Vec<ApiError> {
+        // What departs never runs here again.
+        let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
+        let gone = from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
         let errors = gone.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
             let state = entry.view().state;

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_ports::{VmAccelerator, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec};
+use suimon_ports::{VmAccelerator, VmArrival, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec};
+
+use suimon_qmp::Version;
 
 use super::accelerator::{Accelerators, kvm_group};
 use super::child::{ChildSpec, spawn};
@@ -53,6 +55,9 @@ impl Starter {
         spec_check::check(spec)?;
         let (path, version) = self.qemu.find()?;
         checks::check(spec, self.rights)?;
+        if let Some(arrival) = &spec.arrival {
+            check_version(arrival, *version)?;
+        }
         let accelerator = self.accelerators.choose(spec.accelerator, path, self.rights)?;
         Ok(Machine { version: *version, accelerator })
     }
@@ -145,6 +150,21 @@ impl Starter {
             .and_then(|mut file| folder.copy_for(VARIABLES, spec.user, self.rights, &mut file));
         copied.map_err(|error| host("the firmware's variables cannot be copied", &error))
     }
+}
+
+/// QEMU takes over what one of its version, or an older one, has left.
+fn check_version(arrival: &VmArrival, here: Version) -> Result<(), VmError> {
+    let left = &arrival.qemu_version;
+    let there = Version::from_text(left).ok_or_else(|| {
+        VmError::new(VmErrorKind::Refused, format!("{left:?} is no version of QEMU"))
+    })?;
+    if (here.major, here.minor) >= (there.major, there.minor) {
+        return Ok(());
+    }
+    let text = format!(
+        "QEMU here is {here}, and the VM comes from QEMU {there}: install {there} or later here"
+    );
+    Err(VmError::new(VmErrorKind::Host, text))
 }
 
 /// Refuses what runs: in this folder, or elsewhere under this name or user.

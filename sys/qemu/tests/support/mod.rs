@@ -124,6 +124,7 @@ impl Site {
             nics: Vec::new(),
             disks: Vec::new(),
             cdrom: None,
+            arrival: None,
         }
     }
 

@@ -1,0 +1,66 @@
+//! Other nodes as a table and in detail.
+
+use suimon_contract::{NodeConfig, NodeStatus};
+
+use crate::lines::{Lines, health};
+use crate::resource_tables::Shown;
+use crate::table::{Table, or_dash};
+
+impl Shown for NodeConfig {
+    const NOUN: &'static str = "node";
+    const PLURAL: &'static str = "other nodes, and whether they answer";
+    const ABOUT_SET: &'static str = "Change how a node is reached";
+    const ABOUT_DELETE: &'static str = "Delete a node from those that this host knows";
+
+    fn table(all: &[NodeStatus]) -> Table {
+        let mut table = Table::new(&["NAME", "ADDRESS", "HOST", "VERSION", "HEALTH"]);
+        for node in all {
+            table.row([
+                node.config.name.to_string(),
+                node.config.address.clone(),
+                or_dash(node.host.as_ref()),
+                or_dash(node.version.as_ref()),
+                health(&node.condition),
+            ]);
+        }
+        table
+    }
+
+    fn details(one: &NodeStatus) -> String {
+        let mut lines = Lines::of(&one.config, &one.condition);
+        lines.add("host", or_dash(one.host.as_ref()));
+        lines.add("version", or_dash(one.version.as_ref()));
+        lines.text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nodes_are_shown_with_what_they_answer() {
+        let nodes: Vec<NodeStatus> = serde_json::from_value(json!([
+            {
+                "config": {
+                    "name": "left", "address": "192.0.2.2:8443",
+                    "authority": "/etc/suimon/left.pem", "token_file": "/etc/suimon/left.token",
+                    "server_name": "left.example.net",
+                },
+                "condition": {"health": "up"}, "host": "left1", "version": "0.1.0",
+            },
+            {
+                "config": {
+                    "name": "right", "address": "right:8443", "authority": "/etc/suimon/nodes.pem",
+                    "token_file": "/etc/suimon/right.token",
+                },
+                "condition": {"health": "down", "reason": "nobody listens at right:8443"},
+            },
+        ]))
+        .unwrap();
+        insta::assert_snapshot!(NodeConfig::details(&nodes[0]));
+        insta::assert_snapshot!(NodeConfig::table(&nodes).render());
+    }
+}

@@ -1,0 +1,191 @@
+//! Other nodes, reached by their APIs over TCP with TLS.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach};
+use suimon_contract::{
+    ApiError, Arrival, ArrivalRequest, ErrorCode, HostStatus, NodeConfig, Operation, Plan,
+};
+use suimon_node::{FarError, FarLine, FarNode, FarNodes};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::line::{carry, local};
+
+/// Threads that carry lines: one for memory and one for what is beside it.
+const LINE_THREADS: usize = 2;
+/// How long a node may take to say how it is.
+const HOST_TIME: Duration = Duration::from_secs(4);
+/// How long a node may take to answer anything else.
+const ANSWER_TIME: Duration = Duration::from_secs(15);
+/// How long a node is asked to wait for the end of an operation.
+const OPERATION_TIME: Duration = Duration::from_secs(5);
+/// Bytes that wait in a line for its other end; the kernel gives less if it allows less.
+const SOCKET_BYTES: usize = 1 << 20;
+
+/// The nodes that the host file names. Calls block, and are not for threads of a runtime.
+#[derive(Default)]
+pub struct HostFarNodes {
+    lines: Lines,
+}
+
+/// The runtime of calls and lines, which is there once a node was named.
+#[derive(Default)]
+struct Lines(Mutex<Option<Runtime>>);
+
+impl Lines {
+    fn handle(&self) -> io::Result<Handle> {
+        let mut runtime = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if runtime.is_none() {
+            let started = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(LINE_THREADS)
+                .thread_name("suimond-nodes")
+                .enable_all()
+                .build()?;
+            *runtime = Some(started);
+        }
+        runtime
+            .as_ref()
+            .map(|runtime| runtime.handle().clone())
+            .ok_or_else(|| io::Error::other("there is no runtime"))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let runtime = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl FarNodes for HostFarNodes {
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError> {
+        let reach = TlsReach {
+            address: config.address.clone(),
+            server_name: config.effective_server_name(),
+            authority: config.authority.clone(),
+            token_file: config.token_file.clone(),
+        };
+        let refused = |code, field, text: String| {
+            ApiError::new(code, text).about(format!("node/{}", config.name)).field(field)
+        };
+        let client = Client::tls(&reach).map_err(|error| {
+            let field = match &error {
+                TlsError::ServerName(_) => "server_name",
+                TlsError::Authority(_) => "authority",
+                TlsError::Token(_) => "token_file",
+            };
+            refused(ErrorCode::HostError, field, error.to_string())
+        })?;
+        let runtime = self.lines.handle().map_err(|error| {
+            let text = format!("no thread can be started to reach it: {error}");
+            refused(ErrorCode::HostError, "address", text)
+        })?;
+        let client = client.with_answer_time(ANSWER_TIME);
+        Ok(Arc::new(HostFarNode { config: config.clone(), client, runtime }))
+    }
+}
+
+struct HostFarNode {
+    config: NodeConfig,
+    client: Client,
+    runtime: Handle,
+}
+
+impl HostFarNode {
+    fn ask<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, FarError> {
+        self.runtime.block_on(answer).map_err(|error| self.told(error))
+    }
+
+    fn told(&self, error: ClientError) -> FarError {
+        match error {
+            ClientError::Refused { status: 401, .. } => {
+                let text = format!(
+                    "{} at {} does not take the token in {}; put that of its `[api] token_file` \
+                     there",
+                    self.config.name,
+                    self.config.address,
+                    self.config.token_file.display()
+                );
+                let error = ApiError::new(ErrorCode::Unauthorized, text);
+                let about = format!("node/{}", self.config.name);
+                FarError::Refused(vec![error.about(about).field("token_file")])
+            }
+            ClientError::Refused { errors, .. } => FarError::Refused(errors),
+            error => FarError::Unreachable(error.to_string()),
+        }
+    }
+}
+
+impl FarNode for HostFarNode {
+    fn host(&self) -> Result<HostStatus, FarError> {
+        let client = self.client.clone().with_answer_time(HOST_TIME);
+        let asked = async { tokio::time::timeout(HOST_TIME, client.host()).await };
+        match self.runtime.block_on(asked) {
+            Ok(answer) => answer.map_err(|error| self.told(error)),
+            Err(_) => Err(FarError::Unreachable(format!(
+                "{} did not answer within {} s; is this the address of its API, does the host \
+                 run, and do firewalls let this through?",
+                self.config.address,
+                HOST_TIME.as_secs()
+            ))),
+        }
+    }
+
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError> {
+        self.ask(self.client.check_arrival(request))
+    }
+
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError> {
+        self.ask(self.client.prepare_arrival(request))
+    }
+
+    fn operation(&self, id: u64) -> Result<Operation, FarError> {
+        self.ask(self.client.wait_operation(id, OPERATION_TIME))
+    }
+
+    fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.ask(self.client.arrival(id))
+    }
+
+    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError> {
+        let wanted = match line {
+            FarLine::Memory => ArrivalLine::Memory,
+            FarLine::Disk(disk) => ArrivalLine::Disk(disk),
+        };
+        let far = self.ask(self.client.arrival_line(id, wanted))?;
+        let no_socket = |error: io::Error| {
+            FarError::Unreachable(format!("no socket can be made for it here: {error}"))
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(no_socket)?;
+        for end in [&ours, &theirs] {
+            // Smaller ones do as well.
+            let _ = sockopt::set_socket_send_buffer_size(end, SOCKET_BYTES);
+            let _ = sockopt::set_socket_recv_buffer_size(end, SOCKET_BYTES);
+        }
+        let _context = self.runtime.enter();
+        let ours = local(ours.into()).map_err(no_socket)?;
+        let node = self.config.name.clone();
+        self.runtime.spawn(async move {
+            if let Err(error) = carry(far, ours).await {
+                tracing::debug!(%node, %error, "a line ended early");
+            }
+        });
+        Ok(theirs.into())
+    }
+
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.ask(self.client.activate_arrival(id))
+    }
+
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.ask(self.client.abandon_arrival(id))
+    }
+}

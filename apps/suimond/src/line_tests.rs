@@ -1,0 +1,116 @@
+use std::os::unix::net::UnixStream as StdStream;
+use std::time::Instant;
+
+use tokio::io::DuplexStream;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// A line between the two ends that are given back: the far one and the local one.
+fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
+    let (far, carried) = tokio::io::duplex(64 << 10);
+    let (near, ours) = StdStream::pair().unwrap();
+    let task = tokio::spawn(carry(carried, local(ours.into()).unwrap()));
+    (far, local(near.into()).unwrap(), task)
+}
+
+/// Bytes that tell where they were in the whole.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+}
+
+#[tokio::test]
+async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_round() {
+    let (far, near, task) = line();
+    let (mut far_reads, mut far_writes) = tokio::io::split(far);
+    let (mut near_reads, mut near_writes) = near.into_split();
+    let (out, back) = (pattern(9_000_001), pattern(5_000_003));
+    let (sent_out, sent_back) = (out.clone(), back.clone());
+    let writes_near = tokio::spawn(async move {
+        near_writes.write_all(&sent_out).await.unwrap();
+        near_writes.shutdown().await.unwrap();
+    });
+    let writes_far = tokio::spawn(async move {
+        far_writes.write_all(&sent_back).await.unwrap();
+        far_writes.shutdown().await.unwrap();
+    });
+    let reads_near = tokio::spawn(async move {
+        let mut read = Vec::new();
+        near_reads.read_to_end(&mut read).await.unwrap();
+        read
+    });
+    let mut read = Vec::new();
+    far_reads.read_to_end(&mut read).await.unwrap();
+    assert!(read == out, "what went out came as it was");
+    assert!(reads_near.await.unwrap() == back, "what came back came as it was");
+    writes_near.await.unwrap();
+    writes_far.await.unwrap();
+    task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_end_that_writes_no_more_still_reads() {
+    let (mut far, mut near, task) = line();
+    near.write_all(b"last words").await.unwrap();
+    near.shutdown().await.unwrap();
+    let mut read = Vec::new();
+    far.read_to_end(&mut read).await.unwrap();
+    assert_eq!(read, b"last words");
+    // Longer than it takes to notice that somebody is gone.
+    tokio::time::sleep(LOOK_EVERY * 3).await;
+    far.write_all(b"heard").await.unwrap();
+    let mut heard = [0; 5];
+    near.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"heard");
+    far.shutdown().await.unwrap();
+    assert_eq!(near.read(&mut heard).await.unwrap(), 0);
+    task.await.unwrap().unwrap();
+
+    // And the other way round.
+    let (mut far, mut near, task) = line();
+    far.shutdown().await.unwrap();
+    assert_eq!(near.read(&mut heard).await.unwrap(), 0);
+    near.write_all(b"still").await.unwrap();
+    far.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"still");
+    drop(near);
+    task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
+    let (mut far, mut near, task) = line();
+    let began = Instant::now();
+    near.write_all(&pattern(100_000)).await.unwrap();
+    let last = tokio::spawn(async move {
+        let mut read = Vec::new();
+        // It reads on, and says nothing.
+        far.read_to_end(&mut read).await.unwrap();
+        (far, read)
+    });
+    drop(near);
+    task.await.unwrap().unwrap();
+    let (mut far, read) = last.await.unwrap();
+    assert!(read == pattern(100_000));
+    assert!(far.write_all(b"hello?").await.is_err(), "nobody is there");
+    assert!(began.elapsed() < Duration::from_secs(5));
+
+    let (far, mut near, task) = line();
+    drop(far);
+    let mut byte = [0; 1];
+    assert_eq!(near.read(&mut byte).await.unwrap(), 0);
+    // Somebody who still writes learns that nobody reads.
+    while near.write_all(&[0; 4096]).await.is_ok() {}
+    assert!(task.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
+    let (_far, near, _task) = line();
+    let mut sent = 0;
+    let chunk = vec![0; 64 << 10];
+    while tokio::time::timeout(Duration::from_millis(500), near.writable()).await.is_ok() {
+        sent += near.try_write(&chunk).unwrap_or_default();
+        assert!(sent < 16 << 20, "bytes are piled up");
+    }
+}

@@ -1,0 +1,118 @@
+//! Whom a client over TLS believes: certificates that it was given, and nobody else.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    SignatureScheme,
+};
+
+/// How connections are made that trust the certificates in this PEM file.
+///
+/// # Errors
+/// The file cannot be read, holds no certificate or one that is none; the text says so.
+pub(crate) fn trusting(authority: &Path) -> Result<ClientConfig, String> {
+    let shown = authority.display();
+    let certificates = CertificateDer::pem_file_iter(authority)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| format!("{shown} cannot be used: {error}"))?;
+    if certificates.is_empty() {
+        return Err(format!("{shown} cannot be used: it holds no certificate"));
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in &certificates {
+        roots
+            .add(certificate.clone())
+            .map_err(|error| format!("{shown} cannot be used: {error}"))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let by_authority =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|error| format!("{shown} cannot be used: {error}"))?;
+    let verifier = Verifier { by_authority, certificates };
+    configured(provider, verifier).map_err(|error| error.to_string())
+}
+
+fn configured(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<ClientConfig, Error> {
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth())
+}
+
+/// Believes a certificate that one of the authority's has signed, or that is one of them, as a
+/// node has that signed its own.
+#[derive(Debug)]
+struct Verifier {
+    by_authority: Arc<WebPkiServerVerifier>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.by_authority.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match verified {
+            // `openssl req -x509` makes a certificate that may sign others, which no server's
+            // may. Its dates were looked at before that; whom it is for was not.
+            Err(error) if may_sign(&error) && self.certificates.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_authority.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_authority.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_authority.supported_verify_schemes()
+    }
+}
+
+/// Whether a certificate is refused because it may sign others.
+pub(crate) fn may_sign(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(OtherError(other))) = error else {
+        return false;
+    };
+    matches!(other.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
+}

@@ -1,0 +1,62 @@
+//! The token of an API that listens on TCP.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The shortest token, in characters.
+pub const TOKEN_CHARS_MIN: usize = 16;
+/// The largest token file, in bytes.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// Why the token in a file cannot be used.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file.
+    #[error("cannot read {}: {source}", file.display())]
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is no secret.
+    #[error("{0} can be read by everybody; do `chmod o= {0}`", file.display())]
+    ReadByAll {
+        /// Which.
+        file: PathBuf,
+    },
+    /// It is too short, or has other characters.
+    #[error(
+        "the first line of {} has to be at least {TOKEN_CHARS_MIN} visible ASCII characters; make \
+         one with `openssl rand -hex 32`",
+        file.display()
+    )]
+    Weak {
+        /// Which.
+        file: PathBuf,
+    },
+}
+
+/// Reads the token in the first line of a file that not everybody may read.
+///
+/// # Errors
+/// As [`TokenError`] has them.
+pub fn read_token(file: &Path) -> Result<String, TokenError> {
+    let unreadable = |source| TokenError::Unreadable { file: file.to_owned(), source };
+    let opened = File::open(file).map_err(unreadable)?;
+    let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        return Err(TokenError::ReadByAll { file: file.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    opened.take(TOKEN_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let line = str::from_utf8(line).ok().filter(|line| {
+        line.len() >= TOKEN_CHARS_MIN && line.bytes().all(|byte| byte.is_ascii_graphic())
+    });
+    line.map(str::to_owned).ok_or_else(|| TokenError::Weak { file: file.to_owned() })
+}

@@ -1,0 +1,200 @@
+//! The ways to a daemon: its Unix socket, or TCP with TLS.
+
+use core::fmt;
+use core::time::Duration;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::ClientError;
+use crate::certificates::{may_sign, trusting};
+use crate::token::{TokenError, read_token};
+
+/// How long a connection over TCP may take to come about: the name's address, TCP and TLS.
+pub const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// A peer that is silent is asked whether it is there after this time, and again.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+const KEEPALIVE_PROBES: u32 = 3;
+/// A peer that takes nothing of what is sent, and does not say so, is gone after this time.
+const UNACKNOWLEDGED_MS: u32 = 20_000;
+
+/// How a daemon is reached over TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsReach {
+    /// Host name or IP address, and port.
+    pub address: String,
+    /// The DNS name or IP address that its certificate is for.
+    pub server_name: String,
+    /// Certificates in PEM, of which one has signed the daemon's own, or is it.
+    pub authority: PathBuf,
+    /// The file whose first line is the token.
+    pub token_file: PathBuf,
+}
+
+/// What of [`TlsReach`] cannot be used.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// `server_name`.
+    #[error("`{0}` is neither a DNS name nor an IP address")]
+    ServerName(String),
+    /// `authority`.
+    #[error("{0}")]
+    Authority(String),
+    /// `token_file`.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+/// Bytes of both directions.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A way to a daemon.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    Unix(PathBuf),
+    Tls(Arc<TlsWay>),
+}
+
+pub(crate) struct TlsWay {
+    address: String,
+    name: ServerName<'static>,
+    connector: TlsConnector,
+    authorization: HeaderValue,
+}
+
+impl fmt::Debug for TlsWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The token is nobody's business.
+        f.debug_struct("TlsWay").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl TlsWay {
+    pub(crate) fn new(reach: &TlsReach) -> Result<Self, TlsError> {
+        let name = ServerName::try_from(reach.server_name.clone())
+            .map_err(|_| TlsError::ServerName(reach.server_name.clone()))?;
+        let config = trusting(&reach.authority).map_err(TlsError::Authority)?;
+        let token = read_token(&reach.token_file)?;
+        let weak = || TokenError::Weak { file: reach.token_file.clone() };
+        let mut authorization =
+            HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| weak())?;
+        authorization.set_sensitive(true);
+        let connector = TlsConnector::from(Arc::new(config));
+        Ok(Self { address: reach.address.clone(), name, connector, authorization })
+    }
+
+    async fn connect(&self) -> Result<TlsStream<TcpStream>, ClientError> {
+        let failed = |reason| ClientError::NotConnected { address: self.address.clone(), reason };
+        let connecting = async {
+            let tcp = TcpStream::connect(&self.address).await.map_err(|error| no_tcp(&error))?;
+            notice_death(&tcp).map_err(|error| error.to_string())?;
+            let tls = self.connector.connect(self.name.clone(), tcp);
+            tls.await.map_err(|error| no_tls(&error, &self.name))
+        };
+        match tokio::time::timeout(CONNECT_TIME, connecting).await {
+            Ok(connected) => connected.map_err(failed),
+            Err(_) => Err(failed(format!(
+                "no connection came about within {} s; is this the address of its API, does the \
+                 host run, and do firewalls let this through?",
+                CONNECT_TIME.as_secs()
+            ))),
+        }
+    }
+}
+
+impl Way {
+    pub(crate) async fn connect(&self) -> Result<Box<dyn Stream>, ClientError> {
+        match self {
+            Self::Unix(socket) => match UnixStream::connect(socket).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(source) => Err(ClientError::Unreachable { socket: socket.clone(), source }),
+            },
+            Self::Tls(way) => Ok(Box::new(way.connect().await?)),
+        }
+    }
+
+    /// What the header `Host` says.
+    pub(crate) fn host(&self) -> &str {
+        match self {
+            Self::Unix(_) => "suimond",
+            Self::Tls(way) => &way.address,
+        }
+    }
+
+    /// What the header `Authorization` says.
+    pub(crate) fn authorization(&self) -> Option<HeaderValue> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tls(way) => Some(way.authorization.clone()),
+        }
+    }
+}
+
+/// Sends small things at once, and has the silence of a host that died be noticed within half a
+/// minute.
+///
+/// # Errors
+/// The kernel refuses an option, of a socket that is closed.
+pub fn notice_death(tcp: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
+    tcp.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(tcp, true)?;
+    sockopt::set_tcp_keepidle(tcp, KEEPALIVE)?;
+    sockopt::set_tcp_keepintvl(tcp, KEEPALIVE)?;
+    sockopt::set_tcp_keepcnt(tcp, KEEPALIVE_PROBES)?;
+    sockopt::set_tcp_user_timeout(tcp, UNACKNOWLEDGED_MS)?;
+    Ok(())
+}
+
+fn no_tcp(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "nobody listens there; does its daemon run, with `[api] listen` at this address?"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+const UNKNOWN: &str = "its certificate is neither among those of the authority nor signed by one of \
+                       them; give the certificate that signed it, or its own";
+
+fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
+    use rustls::CertificateError as Certificate;
+    let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    let Some(tls) = inner else {
+        return format!("it did not answer with TLS ({error}); is this the port of its API?");
+    };
+    let name = name.to_str();
+    match tls {
+        // Another certificate of the same subject is a bad signer; one that may sign others is no
+        // server's unless it is known itself.
+        rustls::Error::InvalidCertificate(
+            Certificate::UnknownIssuer | Certificate::BadSignature,
+        ) => UNKNOWN.to_owned(),
+        error if may_sign(error) => UNKNOWN.to_owned(),
+        rustls::Error::InvalidCertificate(
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
+        ) => format!(
+            "its certificate is not for `{name}` ({tls}); give the name that it is for as \
+             `server_name`, or make one with this name as subjectAltName"
+        ),
+        rustls::Error::InvalidCertificate(
+            Certificate::Expired | Certificate::ExpiredContext { .. },
+        ) => {
+            format!("its certificate has expired ({tls}); give it a new one, or look at the clocks")
+        }
+        _ => format!("TLS does not come about: {tls}"),
+    }
+}

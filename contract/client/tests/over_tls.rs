@@ -1,0 +1,306 @@
+//! The client over TCP with TLS, against a server that has the certificate the test wants.
+#![allow(clippy::indexing_slicing, reason = "tests")]
+
+use core::time::Duration;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, KeyPair};
+use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach, TokenError};
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const HOST: &str =
+    r#"{"name":"far","version":"7","uptime_s":1,"revision":2,"switches":0,"uplinks":0,"nics":0}"#;
+
+/// A certificate for these names, and its key.
+struct Made {
+    certificate: Certificate,
+    key: KeyPair,
+}
+
+impl Made {
+    /// Signed by its own key.
+    fn by_itself(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        change(&mut params);
+        Self { certificate: params.self_signed(&key).unwrap(), key }
+    }
+
+    /// As `openssl req -x509` makes them: it may sign others, too.
+    fn as_openssl_does(names: &[&str]) -> Self {
+        Self::by_itself(names, |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained))
+    }
+
+    /// Signed by this one.
+    fn by(authority: &Self, names: &[&str]) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &authority.certificate, &authority.key).unwrap();
+        Self { certificate, key }
+    }
+
+    fn acceptor(&self) -> TlsAcceptor {
+        let chain: Vec<CertificateDer<'static>> = vec![self.certificate.der().clone()];
+        let key = PrivateKeyDer::try_from(self.key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+/// Files that a client is given.
+struct Files {
+    folder: TempDir,
+    reach: TlsReach,
+}
+
+impl Files {
+    fn new(address: String, server_name: &str, authority: &[&Made]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let pem: String = authority.iter().map(|made| made.certificate.pem()).collect();
+        let reach = TlsReach {
+            address,
+            server_name: server_name.to_owned(),
+            authority: written(folder.path(), "authority", &pem, 0o644),
+            token_file: written(folder.path(), "token", &format!("{TOKEN}\nmore\n"), 0o600),
+        };
+        Self { folder, reach }
+    }
+
+    fn client(&self) -> Client {
+        Client::tls(&self.reach).unwrap()
+    }
+}
+
+fn written(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+/// Answers one request with these bytes, then sends back what it gets; tells what it was asked.
+async fn answering(made: &Made, answer: &str) -> (String, JoinHandle<Option<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (acceptor, answer) = (made.acceptor(), answer.to_owned());
+    let asked = tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.unwrap();
+        let mut stream = acceptor.accept(tcp).await.ok()?;
+        let asked = head(&mut stream).await;
+        stream.write_all(answer.as_bytes()).await.ok()?;
+        stream.flush().await.ok()?;
+        let (mut reads, mut writes) = tokio::io::split(stream);
+        let _ = tokio::io::copy(&mut reads, &mut writes).await;
+        let _ = writes.shutdown().await;
+        Some(asked)
+    });
+    (address, asked)
+}
+
+async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+/// What stands in the way of a client that believes these, of a server that has this one.
+async fn refused(made: &Made, server_name: &str, authority: &[&Made]) -> String {
+    let (address, _asked) = answering(made, &ok(HOST)).await;
+    let files = Files::new(address.clone(), server_name, authority);
+    let error = files.client().host().await.unwrap_err();
+    assert!(matches!(error, ClientError::NotConnected { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("cannot reach {address}: ")), "{text}");
+    text
+}
+
+#[tokio::test]
+async fn a_node_is_believed_by_who_signed_its_certificate_or_by_the_certificate_itself() {
+    let authority = Made::as_openssl_does(&[]);
+    let signed = Made::by(&authority, &["far.example.net", "127.0.0.1"]);
+    let alone = Made::by_itself(&["far.example.net"], |_| {});
+    let openssl = Made::as_openssl_does(&["far.example.net"]);
+    let other = Made::as_openssl_does(&["far.example.net"]);
+    for (made, name, believed) in [
+        (&signed, "far.example.net", vec![&authority]),
+        (&signed, "127.0.0.1", vec![&other, &authority]),
+        (&alone, "far.example.net", vec![&alone]),
+        (&openssl, "far.example.net", vec![&other, &openssl]),
+    ] {
+        let (address, asked) = answering(made, &ok(HOST)).await;
+        let files = Files::new(address.clone(), name, &believed);
+        let host = files.client().host().await.unwrap();
+        assert_eq!((host.name.as_str(), host.version.as_str()), ("far", "7"));
+        let asked = asked.await.unwrap().unwrap();
+        assert!(asked.starts_with("GET /1.0 HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains(&format!("host: {address}\r\n")), "{asked}");
+        assert!(asked.contains(&format!("authorization: Bearer {TOKEN}\r\n")), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_with_another_certificate_is_not_told_the_token() {
+    let authority = Made::as_openssl_does(&[]);
+    let signed = Made::by(&authority, &["far.example.net"]);
+    let openssl = Made::as_openssl_does(&["far.example.net"]);
+    let same_names = Made::as_openssl_does(&["far.example.net"]);
+    for (made, believed) in [(&signed, &same_names), (&openssl, &same_names)] {
+        let text = refused(made, "far.example.net", &[believed]).await;
+        assert!(text.contains("nor signed by one of them"), "{text}");
+    }
+    for made in [&signed, &openssl] {
+        let text = refused(made, "near.example.net", &[&authority, &openssl]).await;
+        assert!(text.contains("is not for `near.example.net`"), "{text}");
+        assert!(text.contains("server_name"), "{text}");
+    }
+    let expired = |params: &mut CertificateParams| {
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    };
+    let old = Made::by_itself(&["far.example.net"], expired);
+    let text = refused(&old, "far.example.net", &[&old]).await;
+    assert!(text.contains("expired"), "{text}");
+    let old = Made::by_itself(&["far.example.net"], |params| {
+        expired(params);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    });
+    let text = refused(&old, "far.example.net", &[&old]).await;
+    assert!(text.contains("expired"), "{text}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_with_what_to_look_at() {
+    let made = Made::by_itself(&["localhost"], |_| {});
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let files = Files::new(address, "localhost", &[&made]);
+    let text = files.client().host().await.unwrap_err().to_string();
+    assert!(text.contains("nobody listens there"), "{text}");
+    // RFC 6761, section 6.4: there is no such name.
+    let files = Files::new("node.invalid:8443".to_owned(), "localhost", &[&made]);
+    let text = files.client().host().await.unwrap_err().to_string();
+    assert!(text.starts_with("cannot reach node.invalid:8443: "), "{text}");
+    // Somebody who does not speak TLS.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.unwrap();
+        let _ = tcp.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await;
+        let mut rest = Vec::new();
+        let _ = tcp.read_to_end(&mut rest).await;
+    });
+    let files = Files::new(address, "localhost", &[&made]);
+    let text = files.client().host().await.unwrap_err().to_string();
+    assert!(text.contains("TLS"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_says_nothing_is_not_waited_for() {
+    let made = Made::by_itself(&["localhost"], |_| {});
+    // The kernel takes the connection, and nobody else does.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let files = Files::new(listener.local_addr().unwrap().to_string(), "localhost", &[&made]);
+    let began = tokio::time::Instant::now();
+    let text = files.client().host().await.unwrap_err().to_string();
+    assert!(text.contains("no connection came about within 5 s"), "{text}");
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_answer_is_not_waited_for_longer_than_wanted() {
+    let made = Made::by_itself(&["localhost"], |_| {});
+    let (address, _asked) = answering(&made, "").await;
+    let files = Files::new(address, "localhost", &[&made]);
+    let client = files.client().with_answer_time(Duration::from_millis(300));
+    assert!(matches!(client.host().await, Err(ClientError::TimedOut { .. })));
+    let (address, _asked) = answering(&made, "").await;
+    let files = Files::new(address, "localhost", &[&made]);
+    let client = files.client().with_answer_time(Duration::from_millis(300));
+    let line = client.arrival_line("00ff", ArrivalLine::Memory).await;
+    assert!(matches!(line.err(), Some(ClientError::TimedOut { .. })));
+}
+
+#[tokio::test]
+async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
+    let made = Made::by_itself(&["localhost"], |_| {});
+    let disk = "root".parse().unwrap();
+    for (line, path, protocol) in [
+        (ArrivalLine::Memory, "/1.0/arrivals/00ff/memory", "suimon-memory"),
+        (ArrivalLine::Disk(&disk), "/1.0/arrivals/00ff/disks/root", "suimon-nbd"),
+    ] {
+        // The first bytes come with the answer.
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\r\n\
+             first"
+        );
+        let (address, asked) = answering(&made, &answer).await;
+        let files = Files::new(address, "localhost", &[&made]);
+        let mut line = files.client().arrival_line("00/ff", line).await.unwrap();
+        line.write_all(b" and second").await.unwrap();
+        line.shutdown().await.unwrap();
+        let mut all = String::new();
+        line.read_to_string(&mut all).await.unwrap();
+        assert_eq!(all, "first and second");
+        let asked = asked.await.unwrap().unwrap();
+        assert!(asked.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{asked}");
+        assert!(asked.contains(&format!("upgrade: {protocol}\r\n")), "{asked}");
+        assert!(asked.contains("authorization: Bearer "), "{asked}");
+    }
+    let errors = r#"{"errors":[{"code":"conflict","message":"it does not wait"}]}"#;
+    let answer = ok(errors).replace("200 OK", "409 Conflict");
+    let (address, _asked) = answering(&made, &answer).await;
+    let files = Files::new(address, "localhost", &[&made]);
+    let error = files.client().arrival_line("00ff", ArrivalLine::Memory).await.err().unwrap();
+    assert_eq!(error.api_errors()[0].message, "it does not wait");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let made = Made::by_itself(&["localhost"], |_| {});
+    let files = Files::new("localhost:1".to_owned(), "localhost", &[&made]);
+    let with = |change: &dyn Fn(&mut TlsReach)| {
+        let mut reach = files.reach.clone();
+        change(&mut reach);
+        Client::tls(&reach).unwrap_err()
+    };
+    let nowhere = files.folder.path().join("nowhere");
+    let empty = written(files.folder.path(), "empty", "", 0o600);
+    let open = written(files.folder.path(), "open", TOKEN, 0o604);
+    for (file, part) in [(&nowhere, "nowhere"), (&empty, "no certificate")] {
+        let error = with(&|reach| reach.authority = file.clone());
+        assert!(matches!(error, TlsError::Authority(_)) && error.to_string().contains(part));
+    }
+    let error = with(&|reach| reach.token_file = nowhere.clone());
+    assert!(matches!(error, TlsError::Token(TokenError::Unreadable { .. })), "{error}");
+    let error = with(&|reach| reach.token_file = open.clone());
+    assert!(error.to_string().contains("chmod o="), "{error}");
+    let error = with(&|reach| reach.token_file = empty.clone());
+    assert!(matches!(error, TlsError::Token(TokenError::Weak { .. })), "{error}");
+    let error = with(&|reach| reach.server_name = "no name".to_owned());
+    assert!(matches!(error, TlsError::ServerName(_)), "{error}");
+    assert!(!format!("{:?}", files.client()).contains(TOKEN), "the token is not shown");
+}

@@ -1,0 +1,21 @@
+//! Observed state of other nodes.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Condition, NodeConfig};
+
+/// `GET /1.0/nodes/{name}`: another node, asked when it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeStatus {
+    /// As desired.
+    pub config: NodeConfig,
+    /// Up if it answers, down if it does not, failed if it refuses or cannot be asked.
+    pub condition: Condition,
+    /// The name that its host has there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The version of its daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}

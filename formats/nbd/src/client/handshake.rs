@@ -1,0 +1,280 @@
+//! A client's handshake: structured replies, how the export is allocated, and then the export
+//! (sections "Fixed newstyle negotiation", "Option types" and "Option reply types").
+
+use crate::export::BlockSizes;
+use crate::flags::TransmissionFlags;
+use crate::handshake::{ALLOCATION_NAME, OptionCode};
+use crate::octets::Reader;
+
+use crate::text::{STRING_BYTES_MAX, front};
+
+use super::handshake_error::ClientHandshakeError;
+
+/// `NBDMAGIC`, `IHAVEOPT`.
+const GREETING_MAGIC: [u8; 16] = *b"NBDMAGICIHAVEOPT";
+const GREETING_BYTES: usize = 18;
+/// `NBD_FLAG_FIXED_NEWSTYLE`.
+const FIXED_NEWSTYLE: u16 = 1;
+/// `NBD_FLAG_NO_ZEROES`, which the client answers with its own flag of the same value.
+const NO_ZEROES: u16 = 1 << 1;
+/// Magic before each reply to an option.
+const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const REPLY_HEAD_BYTES: usize = 20;
+/// Bytes of a reply to an option: a string of the longest, and some fields.
+const REPLY_BYTES_MAX: u32 = 16 * 1024;
+/// Replies to one option.
+const REPLIES_MAX: u32 = 64;
+
+/// Types of replies (section "Option reply types").
+const ACK: u32 = 1;
+const INFO: u32 = 3;
+const META_CONTEXT: u32 = 4;
+const ERROR: u32 = 1 << 31;
+
+/// Kinds of information (section "Option types", `NBD_OPT_INFO`).
+const INFO_EXPORT: u16 = 0;
+const INFO_BLOCK_SIZE: u16 = 3;
+
+/// What a server offers, as a client has agreed on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarExport {
+    /// Its bytes.
+    pub size: u64,
+    /// What it can do.
+    pub flags: TransmissionFlags,
+    /// What requests have to keep to.
+    pub block_sizes: BlockSizes,
+    /// The number under which it tells how it is allocated (`base:allocation`), if it does.
+    pub allocation: Option<u32>,
+}
+
+/// What came of the bytes that were handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientProgress {
+    /// How many of them were taken, from the front. What is left comes again in the next
+    /// call, unless the step says otherwise.
+    pub consumed: usize,
+    /// What to do next, after the output was sent.
+    pub step: ClientStep,
+}
+
+/// What comes next in a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientStep {
+    /// More bytes of the server.
+    NeedsBytes,
+    /// Something was taken; there may be more in what is left.
+    GoesOn,
+    /// The export may be used. What is left are replies to requests.
+    Agreed(FarExport),
+}
+
+/// What the server is expected to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Greeting,
+    Structured,
+    Context,
+    Go,
+    Over,
+}
+
+/// The client's side of a handshake, without TLS.
+#[derive(Clone, Debug)]
+pub struct ClientHandshake {
+    name: String,
+    state: State,
+    replies: u32,
+    allocation: Option<u32>,
+    export: Option<(u64, TransmissionFlags)>,
+    block_sizes: BlockSizes,
+}
+
+impl ClientHandshake {
+    /// To use the export of this name. The server speaks first.
+    ///
+    /// # Errors
+    /// The name is longer than names may be.
+    pub fn new(name: &str) -> Result<Self, ClientHandshakeError> {
+        let (bytes, max) = (name.len(), STRING_BYTES_MAX);
+        if bytes > max {
+            return Err(ClientHandshakeError::NameTooLong { bytes, max });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            state: State::Greeting,
+            replies: 0,
+            allocation: None,
+            export: None,
+            block_sizes: BlockSizes::default(),
+        })
+    }
+
+    /// Takes what the server sends, and appends what to answer. To be called again with what
+    /// is left until it needs bytes, or has agreed.
+    ///
+    /// # Errors
+    /// The server cannot be used.
+    pub fn handle_bytes(
+        &mut self,
+        bytes: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<ClientProgress, ClientHandshakeError> {
+        let nothing = ClientProgress { consumed: 0, step: ClientStep::NeedsBytes };
+        match self.state {
+            State::Greeting => self.greet(bytes, output),
+            State::Over => Ok(nothing),
+            State::Structured | State::Context | State::Go => {
+                let Some((kind, data)) = self.reply(bytes)? else { return Ok(nothing) };
+                let consumed = REPLY_HEAD_BYTES.saturating_add(data.len());
+                let step = self.handle_reply(kind, data, output)?;
+                Ok(ClientProgress { consumed, step })
+            }
+        }
+    }
+
+    fn greet(
+        &mut self,
+        bytes: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<ClientProgress, ClientHandshakeError> {
+        let differs = bytes.iter().zip(&GREETING_MAGIC).position(|(found, wanted)| found != wanted);
+        if let Some(offset) = differs {
+            return Err(ClientHandshakeError::Greeting { offset });
+        }
+        let mut fields = Reader::new(bytes);
+        let flags = fields.bytes(GREETING_MAGIC.len()).and_then(|_| fields.u16());
+        let Some(flags) = flags else {
+            return Ok(ClientProgress { consumed: 0, step: ClientStep::NeedsBytes });
+        };
+        if flags & FIXED_NEWSTYLE == 0 {
+            return Err(ClientHandshakeError::OldServer { flags });
+        }
+        let own = u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES));
+        output.extend_from_slice(&own.to_be_bytes());
+        self.ask(State::Structured, OptionCode::STRUCTURED_REPLY, &[], output);
+        Ok(ClientProgress { consumed: GREETING_BYTES, step: ClientStep::GoesOn })
+    }
+
+    /// Sends an option.
+    fn ask(&mut self, state: State, option: OptionCode, data: &[&[u8]], output: &mut Vec<u8>) {
+        self.state = state;
+        self.replies = 0;
+        let bytes: usize = data.iter().map(|part| part.len()).sum();
+        output.extend_from_slice(b"IHAVEOPT");
+        output.extend_from_slice(&option.0.to_be_bytes());
+        output.extend_from_slice(&length(bytes));
+        data.iter().for_each(|part| output.extend_from_slice(part));
+    }
+
+    const fn option(&self) -> OptionCode {
+        match self.state {
+            State::Context => OptionCode::SET_META_CONTEXT,
+            State::Go | State::Over => OptionCode::GO,
+            State::Structured | State::Greeting => OptionCode::STRUCTURED_REPLY,
+        }
+    }
+
+    /// The reply at the front of `bytes`: its type and its data. `None`: it is not all there.
+    fn reply<'a>(&self, bytes: &'a [u8]) -> Result<Option<(u32, &'a [u8])>, ClientHandshakeError> {
+        let option = self.option();
+        let mut fields = Reader::new(bytes);
+        let Some(found) = fields.u64() else { return Ok(None) };
+        if found != REPLY_MAGIC {
+            return Err(ClientHandshakeError::Magic { option, found });
+        }
+        let head = fields.u32().zip(fields.u32()).zip(fields.u32());
+        let Some(((found, kind), bytes)) = head else { return Ok(None) };
+        if found != option.0 {
+            return Err(ClientHandshakeError::OtherOption { option, found });
+        }
+        if bytes > REPLY_BYTES_MAX {
+            let max = REPLY_BYTES_MAX;
+            return Err(ClientHandshakeError::ReplyTooLong { option, bytes, max });
+        }
+        Ok(fields.bytes(bytes as usize).map(|data| (kind, data)))
+    }
+
+    fn handle_reply(
+        &mut self,
+        kind: u32,
+        data: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<ClientStep, ClientHandshakeError> {
+        let option = self.option();
+        self.replies = self.replies.saturating_add(1);
+        if self.replies > REPLIES_MAX {
+            return Err(ClientHandshakeError::TooManyReplies { option, max: REPLIES_MAX });
+        }
+        let refused = || {
+            let message = front(&String::from_utf8_lossy(data), STRING_BYTES_MAX).to_owned();
+            ClientHandshakeError::Refused { option, kind, message }
+        };
+        let senseless = || ClientHandshakeError::Reply { option, kind, bytes: data.len() };
+        match (self.state, kind) {
+            (State::Structured, ACK) => {
+                let name = self.name.clone();
+                let parts: [&[u8]; 5] = [
+                    &length(name.len()),
+                    name.as_bytes(),
+                    &length(1),
+                    &length(ALLOCATION_NAME.len()),
+                    ALLOCATION_NAME.as_bytes(),
+                ];
+                self.ask(State::Context, OptionCode::SET_META_CONTEXT, &parts, output);
+            }
+            (State::Context, META_CONTEXT) => {
+                let mut fields = Reader::new(data);
+                let number = fields.u32().ok_or_else(senseless)?;
+                if fields.bytes(fields.remaining()) == Some(ALLOCATION_NAME.as_bytes()) {
+                    self.allocation = Some(number);
+                }
+            }
+            // Whoever does not tell how an export is allocated has data everywhere.
+            (State::Context, kind) if kind == ACK || kind & ERROR != 0 => self.go(output),
+            (State::Go, INFO) => self.inform(data).ok_or_else(senseless)?,
+            (State::Go, ACK) => {
+                let (size, flags) = self.export.ok_or(ClientHandshakeError::NoExport)?;
+                self.state = State::Over;
+                let Self { block_sizes, allocation, .. } = *self;
+                return Ok(ClientStep::Agreed(FarExport { size, flags, block_sizes, allocation }));
+            }
+            (_, kind) if kind & ERROR != 0 => return Err(refused()),
+            _ => return Err(senseless()),
+        }
+        Ok(ClientStep::GoesOn)
+    }
+
+    fn go(&mut self, output: &mut Vec<u8>) {
+        let name = self.name.clone();
+        let wanted = INFO_BLOCK_SIZE.to_be_bytes();
+        let parts: [&[u8]; 4] =
+            [&length(name.len()), name.as_bytes(), &1_u16.to_be_bytes(), &wanted];
+        self.ask(State::Go, OptionCode::GO, &parts, output);
+    }
+
+    /// Takes what is said of the export. `None`: it ends before it should, or cannot be.
+    fn inform(&mut self, data: &[u8]) -> Option<()> {
+        let mut fields = Reader::new(data);
+        match fields.u16()? {
+            INFO_EXPORT => {
+                let size = fields.u64()?;
+                self.export = Some((size, TransmissionFlags::from_bits(fields.u16()?)));
+            }
+            INFO_BLOCK_SIZE => {
+                let (min, preferred, payload_max) = (fields.u32()?, fields.u32()?, fields.u32()?);
+                let is_sound = min.is_power_of_two() && payload_max >= min;
+                self.block_sizes =
+                    is_sound.then_some(BlockSizes { min, preferred, payload_max })?;
+            }
+            // A server may say more than it was asked.
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// A length as a field. None here is longer than some strings.
+fn length(bytes: usize) -> [u8; 4] {
+    u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes()
+}

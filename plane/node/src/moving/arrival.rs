@@ -1,0 +1,250 @@
+//! What stands against a VM's coming, and who answers for one that comes.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use suimon_contract::{
+    ApiError, ArrivalRequest, ArrivalState, ErrorCode, HostConfig, Kind, MIGRATION_PROTOCOL, Name,
+};
+use suimon_ports::{VmAccelerator, VmArrival, VmSpec};
+use suimon_storage::images;
+
+use crate::checks::Candidate;
+use crate::disks::WantedDisk;
+use crate::shared::Shared;
+use crate::vms::{Message, VmEntry, has_arrived};
+use crate::{ChangeOptions, Edit, FarLine};
+
+/// Digits of a migration's and of a machine's identity.
+const ID_DIGITS: usize = 32;
+/// A VM's driver may be starting its QEMU when it is asked.
+const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+
+/// What the node that a VM leaves asks of a VM's driver.
+pub(crate) enum ArrivalCall {
+    /// Whether it waits; somebody is there.
+    Ask,
+    /// A connection for what is copied.
+    Line(FarLine),
+    /// It is this node's from now on.
+    Activate,
+    /// It will not be.
+    Abandon,
+}
+
+/// What a VM's driver answers.
+pub(crate) enum ArrivalAnswer {
+    Line(OwnedFd),
+    State(ArrivalState),
+}
+
+/// What is said to a VM's driver, and where it answers.
+pub(crate) type Asked = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
+
+fn hex(text: &str) -> Option<[u8; 16]> {
+    let is_hex = text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex)?;
+    Some(number.to_be_bytes())
+}
+
+/// The machine's identity of a VM that comes.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn uuid_of(request: &ArrivalRequest) -> Result<[u8; 16], ApiError> {
+    hex(&request.uuid).ok_or_else(|| no_digits("uuid"))
+}
+
+fn no_digits(field: &str) -> ApiError {
+    let text = format!("it takes {ID_DIGITS} hexadecimal digits");
+    ApiError::new(ErrorCode::InvalidValue, text).about("arrival").field(field)
+}
+
+/// How a VM is started that comes.
+///
+/// # Errors
+/// The host has no firmware for it.
+pub(crate) fn arrival_spec(
+    shared: &Shared,
+    config: &HostConfig,
+    request: &ArrivalRequest,
+    entry: &VmEntry,
+) -> Result<VmSpec, ApiError> {
+    let mut started = request.as_started.clone();
+    started.name = request.vm.name.clone();
+    started.cpus_max = Some(started.effective_cpus_max().max(request.cpus_now));
+    started.cpus = request.cpus_now;
+    started.nics.clone_from(&request.vm.nics);
+    started.disks.clone_from(&request.vm.disks);
+    let mut spec = shared.vm_spec(config, &started, entry)?;
+    let port = |label: String| {
+        let of = request.ports.iter().find(|of| of.device == label);
+        of.map(|of| of.port)
+    };
+    for nic in &mut spec.nics {
+        nic.port = port(format!("nic/{}", nic.name));
+    }
+    for disk in &mut spec.disks {
+        disk.port = port(format!("disk/{}", disk.name));
+    }
+    spec.accelerator = Some(if request.is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg });
+    spec.arrival = Some(VmArrival {
+        machine: request.machine.clone(),
+        qemu_version: request.qemu_version.clone(),
+    });
+    Ok(spec)
+}
+
+impl Shared {
+    /// Whether a VM can come.
+    ///
+    /// # Errors
+    /// All that stands against it.
+    pub(crate) fn check_arrival(
+        &self,
+        request: &Arc<ArrivalRequest>,
+    ) -> Result<Candidate, Vec<ApiError>> {
+        let refuse = |error: ApiError| Err(vec![error]);
+        if request.protocol != MIGRATION_PROTOCOL {
+            let text = format!(
+                "the node that the VM leaves speaks version {} of migrations, and this one \
+                 version {MIGRATION_PROTOCOL}: install the same version of Suimon on both",
+                request.protocol
+            );
+            let error = ApiError::new(ErrorCode::Unsupported, text);
+            return refuse(error.about("arrival").field("protocol"));
+        }
+        if hex(&request.id).is_none() {
+            return refuse(no_digits("id"));
+        }
+        uuid_of(request).map_err(|error| vec![error])?;
+        self.check_belongings(request).map_err(|error| vec![error])?;
+        let candidate = self.check(&Edit::Arrive(request.clone()), ChangeOptions::default())?;
+        let config = &candidate.state.config;
+        let missing = self.missing_cpu_flags(request);
+        if !missing.is_empty() {
+            let text = format!(
+                "the CPU of this node lacks what the VM's may use: {}; KVM gives a VM the host's \
+                 own CPU",
+                missing.join(" ")
+            );
+            return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
+        }
+        self.check_no_files(request, &candidate).map_err(|error| vec![error])?;
+        let name = request.vm.name.clone();
+        let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;
+        let entry = VmEntry::new(name, [0; 16], user);
+        let probed = arrival_spec(self, config, request, &entry).and_then(|spec| {
+            let probed = self.vms.parts.host.probe(&spec);
+            probed.map_err(|error| {
+                ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
+            })
+        });
+        probed.map(|()| candidate).map_err(|error| vec![error])
+    }
+
+    /// What comes with the VM is its own, and can be made anew.
+    fn check_belongings(&self, request: &ArrivalRequest) -> Result<(), ApiError> {
+        let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
+        let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
+        let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
+        if nics != of_vm(&request.vm.nics) || disks != of_vm(&request.vm.disks) {
+            let text = "NICs and disks that come are those of the VM, each once";
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
+        }
+        for disk in &request.disks {
+            let is_new = disk.size_bytes.is_some()
+                && disk.parent.is_none()
+                && !disk.read_only
+                && disk.effective_file().is_some();
+            if !is_new {
+                let text = "a disk that comes has its size and a file of its own, no parent, and \
+                            can be written";
+                let about = format!("disk/{}", disk.name);
+                return Err(ApiError::new(ErrorCode::InvalidValue, text).about(about));
+            }
+        }
+        Ok(())
+    }
+
+    fn missing_cpu_flags(&self, request: &ArrivalRequest) -> Vec<String> {
+        if !request.is_kvm {
+            return Vec::new();
+        }
+        let here: BTreeSet<String> = self.vms.parts.host.cpu_flags().into_iter().collect();
+        request.cpu_flags.iter().filter(|flag| !here.contains(*flag)).cloned().collect()
+    }
+
+    /// A file that is there is somebody's, and nothing is copied over it.
+    fn check_no_files(
+        &self,
+        request: &ArrivalRequest,
+        candidate: &Candidate,
+    ) -> Result<(), ApiError> {
+        for disk in &request.disks {
+            let Some(wanted) = candidate.disks.get(&disk.name) else { continue };
+            if self.has_file(wanted)? {
+                let text = "there is a file of that name in the store; move it away, or rename the \
+                            disk on the node that the VM leaves";
+                let error = ApiError::new(ErrorCode::AlreadyExists, text);
+                return Err(error.about(format!("disk/{}", disk.name)).field("file"));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_file(&self, wanted: &WantedDisk) -> Result<bool, ApiError> {
+        let about = format!("{}/{}", Kind::Disk.word(), wanted.config.name);
+        let plan = wanted.plan();
+        let found =
+            self.disks.ask_store(&wanted.store.path, move |files| images::exists(files, &plan));
+        match found.map_err(|error| error.about(about.clone()))? {
+            Ok(found) => Ok(found),
+            Err(error) => Err(ApiError::new(ErrorCode::HostError, error.to_string()).about(about)),
+        }
+    }
+
+    /// The VM that comes by this migration.
+    pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
+        let is_it = |entry: &Arc<VmEntry>| {
+            let view = entry.view();
+            view.moving.as_ref().is_some_and(|moving| !moving.leaves && moving.id == id)
+        };
+        self.vms.all().into_iter().find(is_it)
+    }
+
+    fn ended_arrival(&self, id: &str) -> Result<ArrivalState, ApiError> {
+        let known = has_arrived(self.store.as_ref(), id);
+        let known = known.map_err(|error| crate::apply::store_error(&error))?;
+        Ok(if known { ArrivalState::Active } else { ArrivalState::Abandoned })
+    }
+
+    /// Asks the driver of a VM that comes.
+    ///
+    /// # Errors
+    /// It refuses, or does not answer in time.
+    pub(crate) fn ask_arrival(
+        &self,
+        id: &str,
+        call: ArrivalCall,
+    ) -> Result<ArrivalAnswer, ApiError> {
+        let about = |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
+        let Some(entry) = self.arriving(id) else {
+            return match (call, self.ended_arrival(id)?) {
+                (ArrivalCall::Line(_), _) => {
+                    Err(about(ErrorCode::NotFound, "no VM waits for that here"))
+                }
+                (_, state) => Ok(ArrivalAnswer::State(state)),
+            };
+        };
+        let (sender, receiver) = sync_channel(1);
+        entry.inbox.put(Message::OfArrival((call, sender)));
+        receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| {
+            let text = "the VM's driver does not answer; ask again";
+            Err(about(ErrorCode::HostError, text))
+        })
+    }
+}

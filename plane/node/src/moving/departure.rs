@@ -1,0 +1,106 @@
+//! What a VM that leaves takes with it.
+
+use suimon_contract::{
+    ApiError, ArrivalRequest, ArrivingPort, ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode,
+    HostConfig, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig, VmConfig,
+};
+use suimon_ports::{VmAccelerator, VmDevice, VmFacts, VmLayout};
+
+use crate::shared::Shared;
+use crate::vms::{StoredRun, VmEntry};
+
+fn digits(bytes: [u8; 16]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is asked of the node that a VM goes to.
+///
+/// # Errors
+/// Something of the VM cannot go with it.
+pub(crate) fn arrival_request(
+    shared: &Shared,
+    entry: &VmEntry,
+    run: &StoredRun,
+    (facts, layout): (&VmFacts, &VmLayout),
+) -> Result<ArrivalRequest, ApiError> {
+    let desired = shared.desired();
+    let config = &desired.config;
+    let refused = |text: &str| ApiError::new(ErrorCode::Conflict, text).about(entry.label());
+    let vm = config.vm(entry.name.as_str()).cloned();
+    let vm = vm.ok_or_else(|| refused("the VM is not desired any more"))?;
+    let has_all = run.nics == vm.nics.iter().cloned().collect()
+        && run.disks == vm.disks.iter().cloned().collect();
+    if !has_all {
+        let text = "the VM has other NICs or disks than it is to have; wait until its guest has \
+                    let go of what was taken away, or take the change back";
+        return Err(refused(text));
+    }
+    let disks: Result<Vec<DiskConfig>, ApiError> =
+        vm.disks.iter().map(|disk| disk_to_go(shared, config, disk)).collect();
+    let disks = disks?;
+    let is_policy = |policy: &&QosPolicyConfig| {
+        disks.iter().any(|disk| disk.qos_policy.as_ref() == Some(&policy.name))
+    };
+    let qos_policies = config.qos_policies.iter().filter(is_policy).cloned().collect();
+    let nics = vm.nics.iter().filter_map(|nic| nic_to_go(config, layout, nic)).collect();
+    Ok(ArrivalRequest {
+        protocol: MIGRATION_PROTOCOL,
+        id: digits((shared.disks.parts.random)()),
+        from: shared.host_name(),
+        as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
+        vm,
+        is_paused: facts.state == suimon_ports::VmRunState::Paused,
+        uuid: digits(entry.uuid),
+        nics,
+        disks,
+        qos_policies,
+        is_kvm: facts.accelerator == VmAccelerator::Kvm,
+        cpus_now: facts.cpus,
+        qemu_version: facts.qemu_version.clone(),
+        machine: layout.machine.clone(),
+        ports: layout.plugged.iter().map(port_of).collect(),
+        cpu_flags: match facts.accelerator {
+            VmAccelerator::Kvm => shared.vms.parts.host.cpu_flags(),
+            VmAccelerator::Tcg => Vec::new(),
+        },
+    })
+}
+
+fn port_of(of: &suimon_ports::VmPlugged) -> ArrivingPort {
+    ArrivingPort { device: of.device.to_string(), port: of.port }
+}
+
+/// A NIC with the address that its guest knows, whoever chose that.
+fn nic_to_go(config: &HostConfig, layout: &VmLayout, name: &Name) -> Option<NicConfig> {
+    let mut nic = config.nics.iter().find(|nic| nic.name == *name)?.clone();
+    let is_it = |device: &VmDevice| matches!(device, VmDevice::Nic(of) if *of == name.as_str());
+    let plugged = layout.plugged.iter().find(|of| is_it(&of.device));
+    nic.mac = nic.mac.or(plugged.and_then(|of| of.mac));
+    Some(nic)
+}
+
+/// A disk as it is to be made: all that is in it is copied, also what is in its parents.
+fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskConfig, ApiError> {
+    let about = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
+    let disk = config.disks.iter().find(|disk| disk.name == *name).cloned();
+    let mut disk = disk.ok_or_else(|| about(ErrorCode::NotFound, "the disk is not there"))?;
+    if disk.format == DiskFormat::PassThrough {
+        let text = "a disk that is a block device of this host does not move; copy it into a file \
+                    in a store, or take it away from the VM before";
+        return Err(about(ErrorCode::Unsupported, text));
+    }
+    if disk.read_only {
+        let text = "a read-only disk does not move with its VM; take it away from the VM before";
+        return Err(about(ErrorCode::Unsupported, text));
+    }
+    let Some(size) = shared.disks.size_of(name) else {
+        let text = "the disk is not in service; `suimon disk show` tells why";
+        return Err(about(ErrorCode::Conflict, text));
+    };
+    disk.size_bytes = Some(ByteSize::new(size));
+    if disk.effective_kind() == DiskKind::Differencing {
+        disk.kind = Some(DiskKind::Dynamic);
+        disk.parent = None;
+    }
+    Ok(disk)
+}

@@ -1,0 +1,484 @@
+//! Two nodes in one process: whatever fails when, one of them has the VM, and one at most runs it.
+
+use suimon_contract::{
+    ApiError, ArrivalState, ErrorCode, EventKind, HostConfig, MigrateVmRequest, Operation,
+    OperationState, VmState,
+};
+use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
+
+use crate::testing::{
+    FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+};
+use crate::{Edit, FarError, ResourceEdit, VmWork};
+
+const NODES: &str = r#"
+[[switch]]
+name = "lan"
+kind = "private"
+[[node]]
+name = "there"
+address = "192.0.2.2:8443"
+authority = "/etc/suimon/there.pem"
+token_file = "/etc/suimon/there.token"
+[[node]]
+name = "here"
+address = "192.0.2.1:8443"
+authority = "/etc/suimon/here.pem"
+token_file = "/etc/suimon/here.token"
+"#;
+const VM: &str = r#"
+[[nic]]
+name = "web"
+switch = "lan"
+backend = "vhost-user"
+[[vm]]
+name = "web"
+memory_bytes = "1 GiB"
+nics = ["web"]
+"#;
+
+/// A node that the VM leaves, and one that it goes to.
+struct Pair {
+    here: Harness,
+    there: Harness,
+}
+
+fn with_vm() -> HostConfig {
+    host(&format!("{NODES}{VM}"))
+}
+
+impl Pair {
+    /// The VM runs here.
+    fn new() -> Self {
+        let far_nodes = FakeFarNodes::default();
+        let new = || {
+            let left = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
+        };
+        let pair = Self { here: new(), there: new() };
+        pair.connect();
+        pair.here.apply_well(&with_vm());
+        pair.there.apply_well(&host(NODES));
+        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+        pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        pair
+    }
+
+    fn connect(&self) {
+        self.here.far_nodes.connect("192.0.2.1:8443", &self.here.node);
+        self.here.far_nodes.connect("192.0.2.2:8443", &self.there.node);
+    }
+
+    fn begin(&self) -> Operation {
+        self.here.node.migrate_vm(&name("web"), request("there")).unwrap()
+    }
+
+    fn end(&self, operation: &Operation) -> Operation {
+        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+    }
+
+    fn migrate(&self) -> Operation {
+        self.end(&self.begin())
+    }
+
+    /// The VM is here and runs, and there is nothing of it there.
+    fn assert_here(&self) {
+        wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
+        let is_shown = || self.here.node.vm("web").unwrap().state == VmState::Running;
+        wait_until("that is shown", is_shown);
+        wait_until("nothing is there", || self.there.node.config() == host(NODES));
+        wait_until("its folder is gone", || self.there.vms.folders().is_empty());
+        assert_eq!(self.there.vms.state("web"), None);
+        assert_eq!(self.here.node.config(), with_vm());
+        self.here.assert_consistent(&[]);
+        self.there.assert_consistent(&[]);
+    }
+
+    /// The VM is there and runs, and there is nothing of it here.
+    fn assert_there(&self) {
+        wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
+        wait_until("nothing is here", || self.here.node.config() == host(NODES));
+        wait_until("its folder is gone", || self.here.vms.folders().is_empty());
+        assert_eq!(self.here.vms.state("web"), None);
+        assert_eq!(self.there.node.vm("web").unwrap().state, VmState::Running);
+        self.here.assert_consistent(&[]);
+        self.there.assert_consistent(&[]);
+    }
+
+    /// The daemon here is killed, and another one is started.
+    fn restart_here(self) -> Self {
+        let Self { here, there } = self;
+        let here = restarted(here);
+        let pair = Self { here, there };
+        pair.connect();
+        pair
+    }
+
+    fn restart_there(self) -> Self {
+        let Self { here, there } = self;
+        let there = restarted(there);
+        let pair = Self { here, there };
+        pair.connect();
+        pair
+    }
+}
+
+fn restarted(harness: Harness) -> Harness {
+    let (vms, far_nodes) = (harness.vms.clone(), harness.far_nodes.clone());
+    vms.forget_observers();
+    let left = harness.kill();
+    // Lines between nodes end with the daemons that carry them.
+    vms.cut_lines();
+    Harness::among_nodes(left, vms, far_nodes)
+}
+
+fn request(to: &str) -> MigrateVmRequest {
+    MigrateVmRequest { to: name(to), downtime_ms: 300, bandwidth: None, with_files: false }
+}
+
+fn kinds(harness: &Harness, of: &[EventKind]) -> Vec<usize> {
+    of.iter().map(|kind| harness.events(kind.id()).len()).collect()
+}
+
+#[test]
+fn a_vm_goes_there_and_back() {
+    let pair = Pair::new();
+    let uuid = pair.here.vms.spec("web").uuid;
+    let plan = pair.here.node.check_migration(&name("web"), &request("there")).unwrap();
+    assert!(format!("{plan:?}").contains("web"), "{plan:?}");
+    assert_eq!(pair.there.node.config(), host(NODES), "a look changes nothing");
+
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
+    let spec = pair.there.vms.spec("web");
+    assert_eq!((spec.uuid, spec.nics[0].port), (uuid, Some(3)));
+    // QEMU had chosen the address; the guest keeps it.
+    assert!(spec.nics[0].mac.is_some());
+    assert_eq!(spec.nics[0].mac, pair.there.node.config().nics[0].mac);
+    assert!(pair.there.vms.told().contains(&"web Announce".to_owned()));
+    assert_eq!(kinds(&pair.here, &[EventKind::VmLeaves, EventKind::VmLeft]), [1, 1]);
+    assert_eq!(kinds(&pair.there, &[EventKind::VmArrives, EventKind::VmArrived]), [1, 1]);
+
+    let back = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
+    let back = pair.there.node.wait_operation(back.id, PATIENCE).unwrap();
+    assert_eq!(back.state, OperationState::Succeeded, "{back:?}");
+    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    assert_eq!(pair.there.vms.state("web"), None);
+    assert_eq!(pair.here.vms.spec("web").uuid, uuid);
+}
+
+#[test]
+fn a_vm_that_is_paused_stays_paused() {
+    let pair = Pair::new();
+    let paused = pair.here.node.work_on_vm(&name("web"), VmWork::Pause).unwrap();
+    pair.here.node.wait_operation(paused.id, PATIENCE).unwrap();
+    wait_until("it stands", || pair.here.node.vm("web").unwrap().state == VmState::Paused);
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Paused));
+    assert_eq!(pair.there.node.vm("web").unwrap().state, VmState::Paused);
+}
+
+fn refusal(pair: &Pair, to: &str) -> ApiError {
+    let mut errors = pair.here.node.check_migration(&name("web"), &request(to)).unwrap_err();
+    assert_eq!(pair.there.node.config().vms.len(), 0);
+    errors.remove(0)
+}
+
+#[test]
+fn what_cannot_go_is_refused_before_anything_changes() {
+    let pair = Pair::new();
+    assert_eq!(refusal(&pair, "nowhere").code, ErrorCode::NotFound);
+    let missing = refusal(&pair, "here").message;
+    assert!(missing.contains("already"), "{missing}");
+
+    pair.there.vms.refuse("probe", VmErrorKind::Host, "there is not enough memory");
+    let full = refusal(&pair, "there").message;
+    assert!(full.contains("node there refuses") && full.contains("enough memory"), "{full}");
+
+    pair.there.apply_well(&HostConfig::default());
+    let no_switch = refusal(&pair, "there").message;
+    assert!(no_switch.contains("lan"), "{no_switch}");
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed);
+    assert!(operation.error.unwrap().message.contains("lan"));
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Running));
+    assert_eq!(pair.here.node.vm("web").unwrap().state, VmState::Running);
+
+    let zero = MigrateVmRequest { downtime_ms: 0, ..request("there") };
+    let zero = pair.here.node.migrate_vm(&name("web"), zero).unwrap_err();
+    assert_eq!(zero.field.as_deref(), Some("downtime_ms"));
+    pair.here.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
+    wait_until("it ends", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
+    let stopped = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
+    assert!(stopped.message.contains("suimon vm start web"), "{stopped}");
+}
+
+#[test]
+fn a_node_that_speaks_otherwise_is_refused() {
+    let pair = Pair::new();
+    let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
+    let refuse = |arrival: suimon_contract::ArrivalRequest, what: &str| {
+        let errors = pair.there.node.check_arrival(&arrival).unwrap_err();
+        assert!(errors[0].to_string().contains(what), "{errors:?}");
+    };
+    let with = |change: fn(&mut suimon_contract::ArrivalRequest)| {
+        let mut changed = arrival.clone();
+        change(&mut changed);
+        changed
+    };
+    refuse(with(|of| of.protocol = 2), "version 2");
+    refuse(with(|of| of.id = "../../x".to_owned()), "32 hexadecimal digits");
+    refuse(with(|of| of.uuid = "+0000000000000000000000000000000".to_owned()), "hexadecimal");
+    refuse(with(|of| of.nics.clear()), "each once");
+    let flags = with(|of| {
+        of.is_kvm = true;
+        of.cpu_flags = vec!["fpu".to_owned(), "amx_tile".to_owned()];
+    });
+    refuse(flags, "amx_tile");
+    pair.there.node.check_arrival(&arrival).unwrap();
+}
+
+#[test]
+fn it_is_cancelled_and_the_vm_goes_on_here() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    let is_copied = || pair.there.vms.state("web").is_some();
+    wait_until("it waits there", is_copied);
+    // Meanwhile nothing else is done with it, here or there.
+    let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
+    let stop = pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
+    assert!(stop.error.unwrap().message.contains("being moved to node there"));
+    let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
+    let errors = pair.here.node.submit(patch).unwrap_err();
+    assert!(errors[0].message.contains("moved to node there"), "{errors:?}");
+    let delete = Edit::Vm(ResourceEdit::Delete(name("web")));
+    let errors = pair.there.node.submit(delete).unwrap_err();
+    assert!(errors[0].message.contains("arriving"), "{errors:?}");
+    let twice = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
+    assert!(twice.message.contains("already"), "{twice}");
+    let status = pair.there.node.vm("web").unwrap();
+    assert_eq!(status.state, VmState::Arriving);
+
+    pair.here.node.cancel_operation(operation.id).unwrap();
+    assert_eq!(pair.end(&operation).state, OperationState::Cancelled);
+    pair.assert_here();
+    assert_eq!(kinds(&pair.here, &[EventKind::VmStays]), [1]);
+    assert_eq!(kinds(&pair.there, &[EventKind::VmDidNotArrive]), [1]);
+    // It can go after all.
+    pair.here.vms.hold_memory(false);
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
+}
+
+/// Each call once, and for good, with both kinds of failure.
+#[test]
+fn whatever_call_fails_one_node_runs_it() {
+    for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
+        for is_refused in [false, true] {
+            let pair = Pair::new();
+            pair.here
+                .far_nodes
+                .obstruct(move |_, asked| (asked == call).then(|| failure(is_refused)));
+            let operation = pair.migrate();
+            println!("{call} {is_refused}: {:?}", operation.error);
+            if matches!(call, "arrival" | "abandon_arrival") {
+                assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+                pair.assert_there();
+            } else {
+                assert_eq!(operation.state, OperationState::Failed, "{call} {is_refused}");
+                pair.assert_here();
+            }
+        }
+    }
+}
+
+fn failure(is_refused: bool) -> FarError {
+    if is_refused {
+        FarError::Refused(vec![ApiError::new(ErrorCode::HostError, "no")])
+    } else {
+        FarError::Unreachable("no route".to_owned())
+    }
+}
+
+#[test]
+fn a_vm_that_fails_to_start_send_or_receive_goes_on_here() {
+    for call in ["start", "receive", "send", "send_status"] {
+        let pair = Pair::new();
+        let vms = if call == "send" { &pair.here.vms } else { &pair.there.vms };
+        vms.refuse_all(call, VmErrorKind::Refused, "no");
+        let operation = pair.migrate();
+        assert_eq!(operation.state, OperationState::Failed, "{call}: {operation:?}");
+        vms.refuse("none", VmErrorKind::Refused, "");
+        pair.assert_here();
+    }
+}
+
+#[test]
+fn the_other_end_is_gone_when_the_rest_is_sent() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    let reason = "it was killed".to_owned();
+    pair.there.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
+    pair.here.vms.hold_memory(false);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    pair.assert_here();
+}
+
+#[test]
+fn a_guest_that_ends_meanwhile_has_ended() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    let reason = "the guest has turned itself off".to_owned();
+    pair.here.vms.guest("web", VmNotice::Ended { is_orderly: true, reason });
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    assert_eq!(pair.here.node.vm("web").unwrap().state, VmState::Stopped);
+    wait_until("nothing is there", || pair.there.node.config() == host(NODES));
+    let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+    let started = pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+    assert_eq!(started.state, OperationState::Succeeded, "{started:?}");
+}
+
+#[test]
+fn an_answer_that_is_lost_is_asked_for_again() {
+    for lost in ["activate_arrival", "activate_arrival answer"] {
+        let pair = Pair::new();
+        let fails = std::sync::atomic::AtomicU32::new(5);
+        pair.here.far_nodes.obstruct(move |_, asked| {
+            let fails = asked == lost
+                && fails
+                    .fetch_update(
+                        std::sync::atomic::Ordering::Relaxed,
+                        std::sync::atomic::Ordering::Relaxed,
+                        |left| left.checked_sub(1),
+                    )
+                    .is_ok();
+            fails.then(|| failure(false))
+        });
+        let operation = pair.begin();
+        wait_until("it is told", || kinds(&pair.here, &[EventKind::VmHandedOver]) == [1]);
+        assert_ne!(pair.here.vms.state("web"), Some(VmRunState::Running));
+        let operation = pair.end(&operation);
+        assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+        pair.assert_there();
+    }
+}
+
+#[test]
+fn an_activation_that_is_refused_is_none() {
+    let pair = Pair::new();
+    pair.there.store.arm(crate::testing::StoreFailure::Refuse(usize::MAX));
+    pair.here.far_nodes.obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(true)));
+    assert_eq!(pair.migrate().state, OperationState::Failed);
+    pair.assert_here();
+}
+
+#[test]
+fn a_vm_that_was_handed_over_to_a_node_that_is_gone_comes_back_when_that_is_deleted() {
+    let pair = Pair::new();
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    let operation = pair.begin();
+    let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
+    wait_until("it is handed over", is_handed_over);
+    pair.here.node.cancel_operation(operation.id).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(is_handed_over(), "nobody knows whose it is");
+    let resume = pair.here.node.work_on_vm(&name("web"), VmWork::Resume).unwrap_err();
+    assert!(resume.message.contains("only that node knows"), "{resume}");
+    let delete = Edit::Node(ResourceEdit::Delete(name("there")));
+    assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+}
+
+#[test]
+fn the_daemon_here_dies_while_memory_is_copied() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    pair.begin();
+    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    let pair = pair.restart_here();
+    pair.assert_here();
+    assert_eq!(kinds(&pair.here, &[EventKind::VmStays]), [1]);
+}
+
+#[test]
+fn the_daemon_here_dies_when_the_vm_was_handed_over() {
+    for reaches in ["activate_arrival", "activate_arrival answer"] {
+        let pair = Pair::new();
+        pair.here.far_nodes.obstruct(move |_, asked| (asked == reaches).then(|| failure(false)));
+        pair.begin();
+        let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
+        wait_until("it is handed over", is_handed_over);
+        let pair = pair.restart_here();
+        wait_until("it is handed over", || {
+            pair.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver)
+        });
+        assert_ne!(pair.here.vms.state("web"), Some(VmRunState::Running));
+        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.assert_there();
+    }
+}
+
+#[test]
+fn the_daemon_there_dies_while_it_waits() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    let pair = pair.restart_there();
+    wait_until("it is given up", || kinds(&pair.there, &[EventKind::VmDidNotArrive]) == [1]);
+    pair.here.vms.hold_memory(false);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    pair.assert_here();
+}
+
+#[test]
+fn the_daemon_there_dies_before_and_after_it_was_told() {
+    for reaches in ["activate_arrival", "activate_arrival answer"] {
+        let pair = Pair::new();
+        pair.here.far_nodes.obstruct(move |_, asked| (asked == reaches).then(|| failure(false)));
+        let operation = pair.begin();
+        wait_until("it is handed over", || {
+            pair.here.node.vm("web").unwrap().state == VmState::HandedOver
+        });
+        let pair = pair.restart_there();
+        pair.here.far_nodes.obstruct(|_, _| None);
+        let operation = pair.end(&operation);
+        if reaches == "activate_arrival" {
+            assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+            pair.assert_here();
+        } else {
+            assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+            pair.assert_there();
+        }
+    }
+}
+
+#[test]
+fn a_vm_of_which_nobody_says_anything_is_given_up() {
+    let pair = Pair::new();
+    let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
+    let operation = pair.there.node.prepare_arrival(arrival.clone()).unwrap();
+    let operation = pair.there.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Waiting);
+    // Not all of it has come: it does not become active.
+    let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
+    assert!(early.message.contains("not all of the VM has come"), "{early}");
+    pair.assert_here();
+    assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Abandoned);
+    let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
+    assert_eq!(late.state, ArrivalState::Abandoned);
+    let line = pair.there.node.arrival_line(&arrival.id, &crate::FarLine::Memory).unwrap_err();
+    assert_eq!(line.code, ErrorCode::NotFound);
+}

@@ -1,0 +1,205 @@
+//! Other nodes as they are shown: each is asked then, and nothing waits for one that does not
+//! answer but who wants to know.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{
+    ApiError, Condition, Health, HostStatus, Kind, Name, NodeConfig, NodeStatus,
+};
+
+use crate::edit::not_found;
+use crate::shared::Shared;
+use crate::{FarError, FarNodes};
+
+/// How long somebody waits for what other nodes answer, however many there are. Longer than
+/// one node has to answer, so that what stands in its way is told.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Nodes that are asked at a time; each question has a thread.
+const ASKED_MAX: usize = 64;
+
+/// Questions to other nodes that have no answer yet. Whoever wants to know the same waits for the
+/// same answer, so that there are never more threads than nodes.
+#[derive(Default)]
+pub(crate) struct Questions(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    under_way: Mutex<BTreeMap<Name, Arc<Question>>>,
+    answered: Condvar,
+}
+
+struct Question {
+    config: NodeConfig,
+    answer: OnceLock<Answer>,
+}
+
+type Answer = Result<HostStatus, Condition>;
+
+impl Shared {
+    /// All other nodes, in the order in which they are configured.
+    pub(crate) fn nodes(&self) -> Vec<NodeStatus> {
+        self.ask_nodes(&self.desired().config.nodes)
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn node(&self, name: &str) -> Result<NodeStatus, ApiError> {
+        let desired = self.desired();
+        let config = desired.config.nodes.iter().find(|node| node.name.as_str() == name);
+        let config = config.ok_or_else(|| not_found(Kind::Node, name))?;
+        let mut asked = self.ask_nodes(std::slice::from_ref(config));
+        asked.pop().ok_or_else(|| not_found(Kind::Node, name))
+    }
+
+    fn ask_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {
+        let deadline = Instant::now() + ANSWER_TIME;
+        let questions = &self.questions;
+        let asked: Vec<_> = configs
+            .iter()
+            .map(|config| (config, questions.ask(&self.far_nodes, config, deadline)))
+            .collect();
+        asked
+            .into_iter()
+            .map(|(config, question)| {
+                let answer = question.map_or_else(
+                    || {
+                        Err(down(
+                            "others that do not answer are still being asked; show it again"
+                                .to_owned(),
+                        ))
+                    },
+                    |question| questions.wait(&question, deadline),
+                );
+                status(config, answer)
+            })
+            .collect()
+    }
+}
+
+impl Questions {
+    /// Asks a node how it is, or finds the question that was asked already; `None` if until the
+    /// deadline too many others had not answered.
+    fn ask(
+        &self,
+        nodes: &Arc<dyn FarNodes>,
+        config: &NodeConfig,
+        deadline: Instant,
+    ) -> Option<Arc<Question>> {
+        let mut under_way = self.0.under_way();
+        loop {
+            if let Some(question) = under_way.get(&config.name).filter(|q| q.config == *config) {
+                return Some(question.clone());
+            }
+            if under_way.len() < ASKED_MAX && !under_way.contains_key(&config.name) {
+                break;
+            }
+            under_way = self.0.wait(under_way, deadline)?;
+        }
+        let question = Arc::new(Question { config: config.clone(), answer: OnceLock::new() });
+        under_way.insert(config.name.clone(), question.clone());
+        drop(under_way);
+        let (inner, nodes, asked) = (self.0.clone(), nodes.clone(), question.clone());
+        let thread = std::thread::Builder::new().name("suimon-far-node".to_owned());
+        let started = thread.spawn(move || {
+            // Told even if the question panics.
+            let telling = Telling { inner, asked };
+            telling.tell(answer_of(nodes.as_ref(), &telling.asked.config));
+        });
+        if let Err(error) = started {
+            let told = Telling { inner: self.0.clone(), asked: question.clone() };
+            told.tell(Err(failed(format!("no thread can be started to ask it: {error}"))));
+        }
+        Some(question)
+    }
+
+    fn wait(&self, question: &Question, deadline: Instant) -> Answer {
+        let mut under_way = self.0.under_way();
+        loop {
+            if let Some(answer) = question.answer.get() {
+                return answer.clone();
+            }
+            match self.0.wait(under_way, deadline) {
+                Some(locked) => under_way = locked,
+                None => {
+                    let text = format!("it did not answer within {} s", ANSWER_TIME.as_secs());
+                    return Err(down(text));
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn under_way(&self) -> MutexGuard<'_, BTreeMap<Name, Arc<Question>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for an answer; `None` at the deadline.
+    fn wait<'g>(
+        &self,
+        locked: MutexGuard<'g, BTreeMap<Name, Arc<Question>>>,
+        deadline: Instant,
+    ) -> Option<MutexGuard<'g, BTreeMap<Name, Arc<Question>>>> {
+        let left = deadline.checked_duration_since(Instant::now())?;
+        let waited = self.answered.wait_timeout(locked, left);
+        Some(waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// Ends a question.
+struct Telling {
+    inner: Arc<Inner>,
+    asked: Arc<Question>,
+}
+
+impl Telling {
+    fn tell(&self, answer: Answer) {
+        // Who panics after an answer changes nothing of it.
+        let _ = self.asked.answer.set(answer);
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.tell(Err(failed("the daemon failed at asking it; see its log".to_owned())));
+        self.inner.under_way().remove(&self.asked.config.name);
+        self.inner.answered.notify_all();
+    }
+}
+
+fn answer_of(nodes: &dyn FarNodes, config: &NodeConfig) -> Answer {
+    let node = nodes.node(config).map_err(|error| failed(error.to_string()))?;
+    node.host().map_err(|error| match error {
+        FarError::Refused(errors) => failed(crate::checks::first_of(errors).to_string()),
+        FarError::Unreachable(reason) => down(reason),
+    })
+}
+
+fn down(reason: String) -> Condition {
+    Condition { health: Health::Down, reason: Some(reason) }
+}
+
+fn failed(reason: String) -> Condition {
+    Condition { health: Health::Failed, reason: Some(reason) }
+}
+
+fn status(config: &NodeConfig, answer: Answer) -> NodeStatus {
+    let config = config.clone();
+    match answer {
+        Ok(host) => NodeStatus {
+            config,
+            condition: Condition { health: Health::Up, reason: None },
+            host: Some(host.name),
+            version: Some(host.version),
+        },
+        Err(condition) => NodeStatus { config, condition, host: None, version: None },
+    }
+}
+
+#[cfg(test)]
+#[path = "node_status_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! Other nodes in the same process: what is said to one reaches the [`Node`] itself.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use suimon_contract::{
+    ApiError, Arrival, ArrivalRequest, ErrorCode, HostStatus, NodeConfig, Operation, Plan,
+};
+
+use crate::{FarError, FarLine, FarNode, FarNodes, Node};
+
+/// How long an answer waits for the end of an operation.
+const OPERATION_WAIT: Duration = Duration::from_secs(5);
+
+/// Nodes by the address at which they are reached. Clones are handles on the same.
+#[derive(Clone, Default)]
+pub(crate) struct FakeFarNodes(Arc<Mutex<Reached>>);
+
+#[derive(Default)]
+struct Reached {
+    nodes: BTreeMap<String, Weak<Node>>,
+    /// Called before a node answers; what it gives is what stands in the way.
+    in_the_way: Option<InTheWay>,
+}
+
+/// Told the address and what is asked for, like `activate_arrival`.
+type InTheWay = Arc<dyn Fn(&str, &str) -> Option<FarError> + Send + Sync>;
+
+impl FakeFarNodes {
+    /// From now on the node is reached at the address. It is not kept alive by that.
+    pub(crate) fn connect(&self, address: &str, node: &Arc<Node>) {
+        self.lock().nodes.insert(address.to_owned(), Arc::downgrade(node));
+    }
+
+    /// Asks this before every call, which may wait or fail by it.
+    pub(crate) fn obstruct(
+        &self,
+        in_the_way: impl Fn(&str, &str) -> Option<FarError> + Send + Sync + 'static,
+    ) {
+        self.lock().in_the_way = Some(Arc::new(in_the_way));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reached> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FarNodes for FakeFarNodes {
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError> {
+        if config.authority.ends_with("missing") {
+            let text = format!("{} cannot be used: there is none", config.authority.display());
+            let error = ApiError::new(ErrorCode::HostError, text);
+            return Err(error.about(format!("node/{}", config.name)).field("authority"));
+        }
+        Ok(Arc::new(FakeFarNode { reached: self.clone(), address: config.address.clone() }))
+    }
+}
+
+struct FakeFarNode {
+    reached: FakeFarNodes,
+    address: String,
+}
+
+impl FakeFarNode {
+    fn reach(&self, call: &str) -> Result<Arc<Node>, FarError> {
+        let in_the_way = self.reached.lock().in_the_way.clone();
+        if let Some(error) = in_the_way.and_then(|asked| asked(&self.address, call)) {
+            return Err(error);
+        }
+        let node = self.reached.lock().nodes.get(&self.address).and_then(Weak::upgrade);
+        node.ok_or_else(|| FarError::Unreachable(format!("nobody listens at {}", self.address)))
+    }
+}
+
+impl FarNode for FakeFarNode {
+    fn host(&self) -> Result<HostStatus, FarError> {
+        Ok(self.reach("host")?.host_status())
+    }
+
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError> {
+        self.reach("check_arrival")?.check_arrival(request).map_err(FarError::Refused)
+    }
+
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError> {
+        self.reach("prepare_arrival")?.prepare_arrival(request.clone()).map_err(FarError::Refused)
+    }
+
+    fn operation(&self, id: u64) -> Result<Operation, FarError> {
+        let node = self.reach("operation")?;
+        node.wait_operation(id, OPERATION_WAIT).ok_or_else(|| {
+            let text = format!("there is no operation {id}");
+            FarError::Refused(vec![ApiError::new(ErrorCode::NotFound, text)])
+        })
+    }
+
+    fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.reach("arrival")?.arrival(id).map_err(refused)
+    }
+
+    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError> {
+        self.reach("line")?.arrival_line(id, line).map_err(refused)
+    }
+
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(refused);
+        // An answer may be lost though what was asked for was done.
+        self.reach("activate_arrival answer")?;
+        answer
+    }
+
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError> {
+        self.reach("abandon_arrival")?.abandon_arrival(id).map_err(refused)
+    }
+}
+
+fn refused(error: ApiError) -> FarError {
+    FarError::Refused(vec![error])
+}

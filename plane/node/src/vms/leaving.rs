@@ -1,0 +1,555 @@
+//! A VM that goes to another node while it runs: this node's side, which drives.
+//!
+//! Nothing here waits for long: each look takes one step, so that the guest's end, a request to
+//! cancel and the end of the daemon are seen to meanwhile.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{
+    ApiError, Arrival, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase,
+    Name, OperationState, VmMigration, VmState,
+};
+use suimon_ports::{SendPhase, SendSpec, VmCommand, VmRunState};
+
+use super::driver::{Driver, in_words};
+use super::records::{StoredLeave, StoredMove};
+use super::texts;
+use crate::control::Command;
+use crate::disks::DiskMirror;
+use crate::moving::{arrival_request, far_error};
+use crate::operations::OperationHandle;
+use crate::{FarError, FarLine, FarNode};
+
+/// How often is looked while things are copied, and while the VM stands still for it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
+/// The other node, which gives the VM up if it hears nothing for long, hears of it after so many
+/// of the pauses in which it is asked again.
+const TELL_AFTER: u32 = 10;
+/// What the guest has written last to its disks is copied within this, or the VM goes on here.
+const REST_LIMIT: Duration = Duration::from_secs(60);
+/// QEMU sends the rest, and goes on after it was told not to, within this.
+const SWITCH_LIMIT: Duration = Duration::from_secs(60);
+/// Parts in which progress is told.
+const PARTS: usize = 1000;
+
+/// See the module.
+pub(super) struct Leaving {
+    pub(super) leave: StoredLeave,
+    /// Nobody waits for it once a daemon has died over it.
+    operation: Option<OperationHandle>,
+    stage: Stage,
+    pub(super) look_at: Instant,
+    copied: Copied,
+    /// When the other node was last told that somebody is there.
+    told_at: Instant,
+}
+
+enum Stage {
+    /// The other node makes what the VM needs; its operation.
+    Preparing(Box<Order>, u64),
+    Copying(Box<Order>, Vec<DiskMirror>),
+    Sending(Box<Order>, Vec<DiskMirror>),
+    /// The VM stands still, until then at most.
+    Rest(Instant),
+    /// Whether it was told that the other node does not answer.
+    HandedOver {
+        is_told: bool,
+    },
+}
+
+/// What is to be done.
+struct Order {
+    far: Arc<dyn FarNode>,
+    send: SendSpec,
+    disks: Vec<Name>,
+}
+
+/// What was copied, for those who look.
+#[derive(Clone, Copy, Default)]
+struct Copied {
+    disks: (u64, u64),
+    memory: (u64, u64),
+}
+
+impl Leaving {
+    fn phase(&self) -> MigrationPhase {
+        match self.stage {
+            Stage::Preparing(..) => MigrationPhase::Preparing,
+            Stage::Copying(..) => MigrationPhase::CopyingDisks,
+            Stage::Sending(..) => MigrationPhase::CopyingMemory,
+            Stage::Rest(_) => MigrationPhase::Switching,
+            Stage::HandedOver { .. } => MigrationPhase::HandedOver,
+        }
+    }
+
+    fn view(&self) -> VmMigration {
+        VmMigration {
+            id: self.leave.id.clone(),
+            leaves: true,
+            node: self.leave.to.to_string(),
+            phase: self.phase(),
+            disk_bytes_copied: self.copied.disks.0,
+            disk_bytes_left: self.copied.disks.1,
+            memory_bytes_copied: self.copied.memory.0,
+            memory_bytes_left: self.copied.memory.1,
+        }
+    }
+
+    fn note_disks(&mut self, mirrors: &[DiskMirror]) {
+        let progress = || mirrors.iter().map(DiskMirror::progress);
+        let copied = progress().map(|of| of.copied_bytes).sum();
+        self.copied.disks = (copied, progress().map(|of| of.left_bytes).sum());
+    }
+}
+
+impl Driver {
+    /// Begins to move the VM.
+    pub(super) fn begin_leaving(&mut self, request: &MigrateVmRequest, operation: OperationHandle) {
+        if !operation.begin() {
+            return;
+        }
+        match self.ask_to_come(request) {
+            Ok((order, leave, far_operation)) => {
+                self.append(texts::leaves(&self.entry, leave.to.as_str()));
+                self.set_vfs_moving(true);
+                self.leaving = Some(Leaving {
+                    leave,
+                    operation: Some(operation),
+                    stage: Stage::Preparing(Box::new(order), far_operation),
+                    look_at: Instant::now(),
+                    copied: Copied::default(),
+                    told_at: Instant::now(),
+                });
+                self.show_leaving();
+            }
+            Err(error) => {
+                self.moving = None;
+                operation.end(&Err(error));
+            }
+        }
+    }
+
+    /// Asks the other node to make what the VM needs, after it was noted that it may have to be
+    /// told that the VM does not come.
+    fn ask_to_come(
+        &mut self,
+        request: &MigrateVmRequest,
+    ) -> Result<(Order, StoredLeave, u64), ApiError> {
+        self.entry.check_can_leave()?;
+        let far = self.shared.far_node(&request.to)?;
+        let arrival = self.arrival_request()?;
+        let leave = StoredLeave {
+            id: arrival.id.clone(),
+            to: request.to.clone(),
+            was_paused: arrival.is_paused,
+            with_files: request.with_files,
+        };
+        self.moving = Some(StoredMove::Leaving(leave.clone()));
+        self.save_run();
+        let asked = far.prepare_arrival(&arrival);
+        let operation = asked.map_err(|error| {
+            if matches!(error, FarError::Unreachable(_)) {
+                let _ = far.abandon_arrival(&arrival.id);
+            }
+            far_error(&request.to, error)
+        });
+        let operation = match operation {
+            Ok(operation) => operation.id,
+            Err(error) => {
+                self.moving = None;
+                self.save_run();
+                return Err(error);
+            }
+        };
+        let send = SendSpec {
+            downtime: Duration::from_millis(request.downtime_ms.into()),
+            bytes_per_second: request.bandwidth.map(suimon_contract::ByteSize::bytes),
+        };
+        let disks = arrival.disks.iter().map(|disk| disk.name.clone()).collect();
+        Ok((Order { far, send, disks }, leave, operation))
+    }
+
+    fn arrival_request(&self) -> Result<ArrivalRequest, ApiError> {
+        let Some(run) = &self.run else {
+            return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
+        };
+        let layout = run.vm.layout().map_err(|error| self.told(&error))?;
+        arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.facts(), &layout))
+    }
+
+    /// Takes the next step of a VM that leaves, if it is time.
+    pub(super) fn look_at_leaving(&mut self, now: Instant) {
+        let Some(mut leaving) = self.leaving.take_if(|leaving| leaving.look_at <= now) else {
+            return;
+        };
+        let cancelled = leaving.operation.as_ref().is_some_and(OperationHandle::is_cancelled);
+        let is_handed_over = matches!(leaving.stage, Stage::HandedOver { .. });
+        let stepped = if cancelled && !is_handed_over {
+            Err(self.error(ErrorCode::Cancelled, "it was cancelled; the VM goes on here"))
+        } else {
+            self.step(&mut leaving)
+        };
+        match stepped {
+            Ok(Some(wait)) => {
+                leaving.look_at = Instant::now() + wait;
+                self.leaving = Some(leaving);
+                self.show_leaving();
+            }
+            Ok(None) => {}
+            Err(error) => self.stay(leaving, error),
+        }
+    }
+
+    /// Takes a step; says when the next is due, and `None` if that was the last.
+    fn step(&mut self, leaving: &mut Leaving) -> Result<Option<Duration>, ApiError> {
+        let to = leaving.leave.to.clone();
+        let far = |error| far_error(&to, error);
+        self.tell_far(leaving)?;
+        let stage = std::mem::replace(&mut leaving.stage, Stage::HandedOver { is_told: true });
+        let (stage, wait) = match stage {
+            Stage::Preparing(order, operation) => {
+                let there = order.far.operation(operation).map_err(far)?;
+                match there.state {
+                    OperationState::Running => (Stage::Preparing(order, operation), LOOK_EVERY),
+                    OperationState::Succeeded => {
+                        let mirrors = self.begin_mirrors(&leaving.leave.id, &to, &order)?;
+                        (Stage::Copying(order, mirrors), Duration::ZERO)
+                    }
+                    OperationState::Failed | OperationState::Cancelled => {
+                        let error = there.error.into_iter().collect();
+                        return Err(far(FarError::Refused(error)));
+                    }
+                }
+            }
+            Stage::Copying(order, mirrors) => {
+                leaving.note_disks(&mirrors);
+                self.check_mirrors(&mirrors)?;
+                // Memory that a function writes to cannot be copied.
+                let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
+                if mirrors.iter().all(has_copied_all) && !self.has_vfs() {
+                    let line = order.far.line(&leaving.leave.id, &FarLine::Memory).map_err(far)?;
+                    let vm = self.vm_that_leaves()?;
+                    vm.send(line, &order.send).map_err(|error| self.told(&error))?;
+                    (Stage::Sending(order, mirrors), Duration::ZERO)
+                } else {
+                    (Stage::Copying(order, mirrors), LOOK_EVERY)
+                }
+            }
+            Stage::Sending(order, mirrors) => {
+                leaving.note_disks(&mirrors);
+                self.check_mirrors(&mirrors)?;
+                self.look_at_memory(leaving, order, mirrors)?
+            }
+            Stage::Rest(until) => self.look_at_rest(leaving, until)?,
+            Stage::HandedOver { is_told } => return self.ask_whose(leaving, is_told),
+        };
+        leaving.stage = stage;
+        Ok(Some(wait))
+    }
+
+    /// Lets the other node know that somebody is there, and hears whether it still waits.
+    fn tell_far(&self, leaving: &mut Leaving) -> Result<(), ApiError> {
+        let far = match &leaving.stage {
+            Stage::Copying(order, _) | Stage::Sending(order, _) => &order.far,
+            Stage::Preparing(..) | Stage::Rest(_) | Stage::HandedOver { .. } => return Ok(()),
+        };
+        if leaving.told_at.elapsed() < self.ask_far_again * TELL_AFTER {
+            return Ok(());
+        }
+        let arrival = far.arrival(&leaving.leave.id);
+        let arrival = arrival.map_err(|error| far_error(&leaving.leave.to, error))?;
+        leaving.told_at = Instant::now();
+        if arrival.state == ArrivalState::Waiting {
+            return Ok(());
+        }
+        let text = format!("node {} has given the VM up; its log says why", leaving.leave.to);
+        Err(self.error(ErrorCode::HostError, &text))
+    }
+
+    fn begin_mirrors(
+        &self,
+        id: &str,
+        to: &Name,
+        order: &Order,
+    ) -> Result<Vec<DiskMirror>, ApiError> {
+        let begin = |disk: &Name| {
+            let line = order.far.line(id, &FarLine::Disk(disk.clone()));
+            DiskMirror::start(&self.shared, disk, line.map_err(|error| far_error(to, error))?)
+        };
+        order.disks.iter().map(begin).collect()
+    }
+
+    fn check_mirrors(&self, mirrors: &[DiskMirror]) -> Result<(), ApiError> {
+        let failed = mirrors.iter().find_map(|mirror| mirror.progress().failure);
+        failed.map_or(Ok(()), |error| {
+            let text = format!("a disk could not be copied: {error}");
+            Err(self.error(ErrorCode::HostError, &text))
+        })
+    }
+
+    fn vm_that_leaves(&self) -> Result<Arc<dyn suimon_ports::Vm>, ApiError> {
+        let vm = self.run.as_ref().map(|run| run.vm.clone());
+        vm.ok_or_else(|| self.error(ErrorCode::Conflict, "the VM does not run any more"))
+    }
+
+    fn look_at_memory(
+        &mut self,
+        leaving: &mut Leaving,
+        order: Box<Order>,
+        mirrors: Vec<DiskMirror>,
+    ) -> Result<(Stage, Duration), ApiError> {
+        let vm = self.vm_that_leaves()?;
+        let status = vm.send_status().map_err(|error| self.told(&error))?;
+        leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        match status.phase {
+            SendPhase::Copying | SendPhase::None => {
+                Ok((Stage::Sending(order, mirrors), LOOK_EVERY))
+            }
+            SendPhase::Waiting | SendPhase::Finishing | SendPhase::Done => {
+                let until = Instant::now() + REST_LIMIT;
+                for mirror in &mirrors {
+                    mirror.finish(until)?;
+                }
+                leaving.note_disks(&mirrors);
+                vm.tell(&VmCommand::FinishSending).map_err(|error| self.told(&error))?;
+                Ok((Stage::Rest(Instant::now() + SWITCH_LIMIT), LOOK_WHILE_STILL))
+            }
+            SendPhase::Failed(reason) => Err(self.not_sent(&reason)),
+        }
+    }
+
+    fn not_sent(&self, reason: &str) -> ApiError {
+        let text = format!(
+            "the VM's memory could not be sent: {reason}; the other node's log of \
+                            the VM may say more"
+        );
+        self.error(ErrorCode::HostError, &text)
+    }
+
+    fn look_at_rest(
+        &mut self,
+        leaving: &mut Leaving,
+        until: Instant,
+    ) -> Result<(Stage, Duration), ApiError> {
+        let status = self.vm_that_leaves()?.send_status().map_err(|error| self.told(&error))?;
+        leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        match status.phase {
+            SendPhase::Done => {}
+            SendPhase::Failed(reason) => return Err(self.not_sent(&reason)),
+            _ if Instant::now() >= until => {
+                let text = format!("nothing was heard of it for {} s", SWITCH_LIMIT.as_secs());
+                return Err(self.not_sent(&text));
+            }
+            _ => return Ok((Stage::Rest(until), LOOK_WHILE_STILL)),
+        }
+        // From here on only the other node knows whose the VM is.
+        let handed_over = StoredMove::HandedOver(leaving.leave.clone());
+        if !self.save_moving(Some(handed_over)) {
+            self.moving = Some(StoredMove::Leaving(leaving.leave.clone()));
+            let text = "the state store takes nothing, and the next daemon would not know where \
+                        the VM is; see the log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
+        Ok((Stage::HandedOver { is_told: false }, Duration::ZERO))
+    }
+
+    /// Asks the other node to run the VM, until it says whose that is.
+    fn ask_whose(
+        &mut self,
+        leaving: &mut Leaving,
+        is_told: bool,
+    ) -> Result<Option<Duration>, ApiError> {
+        let leave = &leaving.leave;
+        let answer = match self.shared.far_node(&leave.to) {
+            Ok(far) => activated(far.as_ref(), &leave.id),
+            // Its user says that it is not there any more.
+            Err(error) if error.code == ErrorCode::NotFound => {
+                let text = "the node that was told to run it is not configured any more";
+                return Err(self.error(ErrorCode::Conflict, text));
+            }
+            Err(error) => Err(FarError::Unreachable(error.message)),
+        };
+        match answer {
+            Ok(Arrival { state: ArrivalState::Active, .. }) => {
+                self.leave(leaving);
+                Ok(None)
+            }
+            Ok(_) => {
+                let text = format!("node {} had given the VM up", leave.to);
+                Err(self.error(ErrorCode::HostError, &text))
+            }
+            Err(error) => {
+                let error = far_error(&leave.to, error);
+                if !is_told {
+                    self.append(texts::handed_over(&self.entry, &leave.to, &error.message));
+                }
+                let mut view = self.entry.view();
+                view.state = VmState::HandedOver;
+                view.reason = Some(error.message);
+                drop(view);
+                leaving.stage = Stage::HandedOver { is_told: true };
+                Ok(Some(self.ask_far_again))
+            }
+        }
+    }
+
+    /// The VM is the other node's.
+    fn leave(&mut self, leaving: &mut Leaving) {
+        let leave = leaving.leave.clone();
+        let to = leave.to.clone();
+        if let Some(run) = self.run.take() {
+            if let Err(error) = self.shared.vms.parts.host.kill(&run.vm.identity()) {
+                tracing::error!(vm = %self.entry.name, %error, "what is left of a VM stays");
+            }
+        }
+        self.lost = None;
+        self.save_moving(Some(StoredMove::Left(leave)));
+        self.append(texts::left(&self.entry, to.as_str()));
+        self.depart(leaving.operation.take());
+    }
+
+    /// Has the VM, its NICs and disks deleted here.
+    pub(super) fn depart(&mut self, operation: Option<OperationHandle>) {
+        let (text, with_file) = match &self.moving {
+            Some(StoredMove::Left(leave)) => {
+                (format!("it has moved to node {}", leave.to), leave.with_files)
+            }
+            _ => ("it did not arrive".to_owned(), true),
+        };
+        let mut view = self.entry.view();
+        view.state = VmState::Stopped;
+        view.running = None;
+        view.reason = Some(text);
+        drop(view);
+        let operation = match operation {
+            Some(operation) => operation,
+            None => {
+                let added = self.shared.operations.add("vm depart", &self.entry.label(), true);
+                let Ok(operation) = added else { return };
+                operation
+            }
+        };
+        let vm = self.entry.name.clone();
+        // If it takes no more it ends, and the next daemon does this.
+        let _ = self.control.try_send(Command::Depart { operation, vm, with_file });
+    }
+
+    /// The VM goes on here after all.
+    fn stay(&mut self, leaving: Leaving, error: ApiError) {
+        let Leaving { leave, operation, stage, .. } = leaving;
+        // Nothing is copied any more before the guest goes on.
+        drop(stage);
+        self.go_on_here(leave.was_paused);
+        self.save_moving(None);
+        self.set_vfs_moving(false);
+        if let Ok(far) = self.shared.far_node(&leave.to) {
+            // If it does not hear of it, it finds out by itself.
+            let _ = far.abandon_arrival(&leave.id);
+        }
+        self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
+        self.entry.view().moving = None;
+        if let Some(operation) = operation {
+            operation.end(&Err(error));
+        }
+        // What was desired of it meanwhile.
+        self.look();
+    }
+
+    /// Whatever was sent, the VM runs on, if it runs at all.
+    fn go_on_here(&mut self, was_paused: bool) {
+        let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
+        let is_over = |phase: &SendPhase| {
+            matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_))
+        };
+        let limit = Instant::now() + SWITCH_LIMIT;
+        while Instant::now() < limit {
+            match vm.send_status() {
+                Ok(status) if is_over(&status.phase) => break,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+            let _ = vm.tell(&VmCommand::CancelSending);
+            std::thread::sleep(LOOK_WHILE_STILL);
+        }
+        if !was_paused && vm.facts().state == VmRunState::Paused {
+            if let Err(error) = vm.tell(&VmCommand::Resume) {
+                tracing::error!(vm = %self.entry.name, %error, "the VM does not go on");
+            }
+        }
+        let state = vm.facts().state;
+        self.publish(in_words(state));
+    }
+
+    /// What a daemon that has died left of a VM that leaves.
+    pub(super) fn take_up_leaving(&mut self) {
+        match self.moving.clone() {
+            Some(StoredMove::Leaving(leave)) => {
+                let text = "the daemon ended while the VM was moved";
+                let error = self.error(ErrorCode::HostError, text);
+                let (stage, copied) = (Stage::Rest(Instant::now()), Copied::default());
+                let now = Instant::now();
+                let (look_at, told_at) = (now, now);
+                let leaving = Leaving { leave, operation: None, stage, look_at, copied, told_at };
+                self.stay(leaving, error);
+            }
+            Some(StoredMove::HandedOver(leave)) => {
+                self.leaving = Some(Leaving {
+                    leave,
+                    operation: None,
+                    stage: Stage::HandedOver { is_told: false },
+                    look_at: Instant::now(),
+                    copied: Copied::default(),
+                    told_at: Instant::now(),
+                });
+                self.show_leaving();
+            }
+            Some(StoredMove::Left(_)) => self.depart(None),
+            Some(StoredMove::Arriving { .. }) | None => {}
+        }
+    }
+
+    /// Tells where it stands.
+    fn show_leaving(&self) {
+        let Some(leaving) = &self.leaving else { return };
+        let view = leaving.view();
+        if let Some(operation) = &leaving.operation {
+            let total = view.disk_bytes_copied + view.disk_bytes_left;
+            let memory = view.memory_bytes_copied + view.memory_bytes_left;
+            let (done, all) = match view.phase {
+                MigrationPhase::CopyingDisks => (view.disk_bytes_copied, total),
+                _ => (view.memory_bytes_copied, memory),
+            };
+            let part = u64::try_from(PARTS).unwrap_or(1).saturating_mul(done) / all.max(1);
+            let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS);
+            operation.progress(part, PARTS, &texts::phase(&view));
+        }
+        self.entry.view().moving = Some(view);
+    }
+
+    /// Notes how the VM moves, if at all; whether that is written down.
+    pub(super) fn save_moving(&mut self, moving: Option<StoredMove>) -> bool {
+        self.moving = moving;
+        let saved = self.save(self.run.as_ref().map(|run| &run.stored));
+        if let Some(run) = &mut self.run {
+            run.is_written = saved;
+        }
+        saved
+    }
+}
+
+/// Tells the other node to run the VM. One that refuses is told to give it up, so that it never
+/// does.
+fn activated(far: &dyn FarNode, id: &str) -> Result<Arrival, FarError> {
+    match far.activate_arrival(id) {
+        Err(FarError::Refused(errors)) => {
+            let answer = far.abandon_arrival(id)?;
+            if answer.state == ArrivalState::Abandoned {
+                tracing::warn!(?errors, "the other node does not take the VM over");
+            }
+            Ok(answer)
+        }
+        answer => answer,
+    }
+}

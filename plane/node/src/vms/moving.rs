@@ -1,0 +1,141 @@
+//! What a VM's moving means for everything else that is done with it.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, VmConfig, VmState};
+use suimon_ports::VmRunState;
+
+use super::VmEntry;
+use super::driver::Driver;
+use super::entry::RunView;
+use super::records::{StoredMove, StoredRun};
+use super::work::VmWork;
+use crate::Edit;
+use crate::shared::Shared;
+
+impl VmEntry {
+    /// Whether it can be moved to another node now.
+    ///
+    /// # Errors
+    /// What stands against it.
+    pub(crate) fn check_can_leave(&self) -> Result<(), ApiError> {
+        let view = self.view();
+        let name = &self.name;
+        let is_frozen = view.running.as_ref().is_some_and(|run| run.frozen_until.is_some());
+        let text = match (view.state, &view.moving) {
+            (_, Some(moving)) => format!(
+                "the VM is being moved already ({}); `suimon operation list` shows it",
+                moving.node
+            ),
+            (VmState::Running | VmState::Paused, None) if is_frozen => {
+                format!("its file systems are frozen; `suimon vm thaw {name}` lets them go on")
+            }
+            (VmState::Running | VmState::Paused, None) => return Ok(()),
+            (VmState::Stopped, None) => {
+                format!("the VM does not run; `suimon vm start {name}` starts it")
+            }
+            (state, None) => format!("the VM is {state}; it has to run, or to be paused"),
+        };
+        Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
+    }
+}
+
+impl RunView {
+    /// What of it is to be known to move it.
+    pub(crate) fn stored(&self) -> StoredRun {
+        StoredRun {
+            folder: self.vm.identity().folder,
+            process: None,
+            started_unix_ms: self.started_unix_ms,
+            as_started: self.as_started.clone(),
+            nics: self.nics.clone(),
+            disks: self.disks.clone(),
+            standbys: self.standbys.clone(),
+            vfs: BTreeMap::new(),
+            is_frozen: false,
+        }
+    }
+}
+
+impl Driver {
+    /// Whether something can be done though the VM may be moving.
+    ///
+    /// # Errors
+    /// It moves, and has to be as it was told to the other node.
+    pub(super) fn check_stays(&self, work: VmWork) -> Result<(), ApiError> {
+        let text = match &self.moving {
+            None => return Ok(()),
+            Some(StoredMove::Leaving(_)) if work == VmWork::Kill => return Ok(()),
+            Some(StoredMove::Leaving(leave)) => format!(
+                "the VM is being moved to node {}; wait for the end, or cancel that (`suimon \
+                 operation list` shows it)",
+                leave.to
+            ),
+            Some(StoredMove::HandedOver(leave)) => format!(
+                "node {} was told to run the VM and has not answered; if it is never to run it, \
+                 `suimon node delete {}` lets the VM go on here",
+                leave.to, leave.to
+            ),
+            Some(StoredMove::Left(leave)) => format!("the VM has moved to node {}", leave.to),
+            Some(StoredMove::Arriving { from, .. }) => {
+                format!("the VM comes from node {from} and is that node's until it has come")
+            }
+        };
+        Err(self.error(ErrorCode::Conflict, &text))
+    }
+
+    /// QEMU stops the CPUs of a VM at the end of its migration: that is none of the states that
+    /// people are told of, and the next step can be taken. Whether that is what has happened.
+    pub(super) fn handle_state_while_moving(&mut self, state: VmRunState) -> bool {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.look_at = std::time::Instant::now();
+        }
+        match (&self.moving, state) {
+            (None, _) | (_, VmRunState::Panicked) => false,
+            (Some(_), _) => {
+                if self.leaving.is_some() && self.entry.view().state != VmState::HandedOver {
+                    self.publish(super::driver::in_words(state));
+                }
+                true
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Changes of what moves: what the other node was told is what it is.
+    pub(crate) fn check_vms_stay(
+        &self,
+        edit: &Edit,
+        from: &HostConfig,
+        to: &HostConfig,
+    ) -> Vec<ApiError> {
+        let is_changed = |vm: &VmConfig| {
+            let nics = |config: &HostConfig| {
+                let of = config.nics.iter().filter(|nic| vm.nics.contains(&nic.name));
+                of.cloned().collect::<Vec<_>>()
+            };
+            let disks = |config: &HostConfig| {
+                let of = config.disks.iter().filter(|disk| vm.disks.contains(&disk.name));
+                of.cloned().collect::<Vec<_>>()
+            };
+            to.vm(vm.name.as_str()) != Some(vm)
+                || nics(from) != nics(to)
+                || disks(from) != disks(to)
+        };
+        let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
+        let changed = from.vms.iter().filter(|vm| is_changed(vm) && !departs(vm));
+        let errors = changed.filter_map(|vm| {
+            let entry = self.vms.find(&vm.name)?;
+            let moving = entry.view().moving.clone()?;
+            let way = if moving.leaves { "to" } else { "from" };
+            let text = format!(
+                "the VM is being moved {way} node {}; change it, its NICs and its disks when that \
+                 is over",
+                moving.node
+            );
+            Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+        });
+        errors.collect()
+    }
+}

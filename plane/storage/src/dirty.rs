@@ -1,0 +1,127 @@
+//! What of a disk has changed, for whoever copies it.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use suimon_image::ByteRange;
+
+/// Bytes of a region, unless the disk is so large that there would be too many of them.
+const REGION_BYTES_MIN: u64 = 64 << 10;
+/// Regions at most: 8 MiB of bits.
+const REGIONS_MAX: u64 = 1 << 26;
+
+const WORD_BITS: u64 = u64::BITS as u64;
+
+/// Regions of a disk that have changed. One thread marks, others take marks away; nobody
+/// waits for anybody.
+#[derive(Debug)]
+pub struct DirtyMap {
+    size: u64,
+    region_bytes: u64,
+    words: Vec<AtomicU64>,
+    /// Marks there are. Whoever looks meanwhile may find one too few or too many of what
+    /// changes just then.
+    marks: AtomicI64,
+}
+
+impl DirtyMap {
+    /// Of a disk of `size` bytes, without marks.
+    #[must_use]
+    pub fn new(size: u64) -> Self {
+        let mut region_bytes = REGION_BYTES_MIN;
+        while size.div_ceil(region_bytes) > REGIONS_MAX {
+            region_bytes *= 2;
+        }
+        let words = size.div_ceil(region_bytes).div_ceil(WORD_BITS);
+        Self {
+            size,
+            region_bytes,
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            marks: AtomicI64::new(0),
+        }
+    }
+
+    /// Length of the disk in bytes.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes that one mark stands for: a power of two, 64 KiB or more.
+    #[must_use]
+    pub const fn region_bytes(&self) -> u64 {
+        self.region_bytes
+    }
+
+    /// How many regions the disk has.
+    #[must_use]
+    pub const fn regions(&self) -> u64 {
+        self.size.div_ceil(self.region_bytes)
+    }
+
+    /// Marks the regions of a range. What is behind the disk's end is left out.
+    pub fn mark(&self, range: ByteRange) {
+        let end = range.offset().saturating_add(range.len()).min(self.size);
+        if range.offset() >= end {
+            return;
+        }
+        let (first, behind) = (range.offset() / self.region_bytes, end.div_ceil(self.region_bytes));
+        let mut at = first;
+        while at < behind {
+            let upto = (at / WORD_BITS + 1).saturating_mul(WORD_BITS).min(behind);
+            let bits = (u64::MAX >> (WORD_BITS - (upto - at))) << (at % WORD_BITS);
+            let Some(word) = self.words.get((at / WORD_BITS) as usize) else { return };
+            // What was written is in the file before the mark is there: whoever finds the
+            // mark and reads then finds it.
+            let before = word.fetch_or(bits, Ordering::AcqRel);
+            let new = (bits & !before).count_ones();
+            if new > 0 {
+                self.marks.fetch_add(new.into(), Ordering::Relaxed);
+            }
+            at = upto;
+        }
+    }
+
+    /// Takes a region's mark away; whether it had one.
+    pub fn clear(&self, region: u64) -> bool {
+        let Some(word) = self.words.get((region / WORD_BITS) as usize) else { return false };
+        let bit = 1 << (region % WORD_BITS);
+        let was_marked = word.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
+        if was_marked {
+            self.marks.fetch_sub(1, Ordering::Relaxed);
+        }
+        was_marked
+    }
+
+    /// Whether a region has a mark.
+    #[must_use]
+    pub fn is_marked(&self, region: u64) -> bool {
+        let word = self.words.get((region / WORD_BITS) as usize);
+        word.is_some_and(|word| word.load(Ordering::Acquire) >> (region % WORD_BITS) & 1 != 0)
+    }
+
+    /// The first region with a mark from `region` on.
+    #[must_use]
+    pub fn next(&self, region: u64) -> Option<u64> {
+        let mut mask = u64::MAX << (region % WORD_BITS);
+        for (number, word) in self.words.iter().enumerate().skip((region / WORD_BITS) as usize) {
+            let found = word.load(Ordering::Acquire) & mask;
+            if found != 0 {
+                return Some(number as u64 * WORD_BITS + u64::from(found.trailing_zeros()));
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// How many regions have a mark.
+    #[must_use]
+    pub fn marks(&self) -> u64 {
+        u64::try_from(self.marks.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Bytes of the regions that have a mark; no more than the disk has.
+    #[must_use]
+    pub fn dirty_bytes(&self) -> u64 {
+        self.marks().saturating_mul(self.region_bytes).min(self.size)
+    }
+}

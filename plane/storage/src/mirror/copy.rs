@@ -1,0 +1,113 @@
+//! Copies a range as it is now.
+
+use suimon_image::ByteRange;
+use suimon_ports::{AllocatedExtent, Allocation, CLIENT_BYTES_MAX, DiskClient};
+
+use super::progress::MirrorError;
+use crate::dirty::DirtyMap;
+
+/// Bytes of the disk that are looked at at once for what is allocated.
+const LOOK_BYTES: u64 = 1 << 30;
+
+/// A disk and its copy, whose sizes are the same.
+pub(crate) struct Pair {
+    pub(crate) disk: Box<dyn DiskClient>,
+    pub(crate) copy: Box<dyn DiskClient>,
+}
+
+impl Pair {
+    /// Ends both connections.
+    pub(crate) fn end(&self) {
+        self.disk.end();
+        self.copy.end();
+    }
+
+    /// What is read and written: whole sectors of both.
+    fn unit(&self) -> u64 {
+        u64::from(self.disk.sector_bytes().max(self.copy.sector_bytes()).max(1))
+    }
+
+    /// Marks what is allocated. `goes_on` is asked now and then.
+    pub(crate) fn look(
+        &self,
+        dirty: &DirtyMap,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<(), MirrorError> {
+        let mut at = 0;
+        while at < dirty.size() && goes_on() {
+            let len = LOOK_BYTES.min(dirty.size().saturating_sub(at));
+            let Some(range) = ByteRange::new(at, len) else { return Ok(()) };
+            let mut extents = self.disk.allocation(range).map_err(MirrorError::Read)?;
+            if extents.iter().all(|extent| extent.len == 0) {
+                extents = vec![AllocatedExtent { allocation: Allocation::Data, len }];
+            }
+            for AllocatedExtent { allocation, len } in extents {
+                if allocation == Allocation::Data {
+                    ByteRange::new(at, len).into_iter().for_each(|range| dirty.mark(range));
+                }
+                at = at.saturating_add(len);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a range of the copy what it is of the disk; the range begins where a unit does.
+    /// `bytes` is memory to use.
+    pub(crate) fn copy(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), MirrorError> {
+        let unit = self.unit();
+        let has_data = self.data_units(range, unit)?;
+        let (mut rest, mut units) = (range, has_data.into_iter().peekable());
+        while let Some(is_data) = units.next() {
+            let mut len = unit;
+            while units.next_if_eq(&is_data).is_some() {
+                len = len.saturating_add(unit);
+            }
+            let (piece, behind) = rest.split_at(len);
+            if is_data {
+                self.copy_data(piece, bytes)?;
+            } else {
+                self.copy.write_zeroes(piece).map_err(MirrorError::Write)?;
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Which units of a range have data.
+    fn data_units(&self, range: ByteRange, unit: u64) -> Result<Vec<bool>, MirrorError> {
+        let mut has_data = vec![false; usize::try_from(range.len().div_ceil(unit)).unwrap_or(0)];
+        let mut rest = range;
+        while !rest.is_empty() {
+            let mut extents = self.disk.allocation(rest).map_err(MirrorError::Read)?;
+            if extents.iter().all(|extent| extent.len == 0) {
+                extents = vec![AllocatedExtent { allocation: Allocation::Data, len: rest.len() }];
+            }
+            for AllocatedExtent { allocation, len } in extents {
+                let (piece, behind) = rest.split_at(len);
+                rest = behind;
+                if allocation == Allocation::Data && !piece.is_empty() {
+                    let from = (piece.offset() - range.offset()) / unit;
+                    let until = (piece.end() - range.offset()).div_ceil(unit);
+                    let units = has_data.iter_mut().take(until as usize).skip(from as usize);
+                    units.for_each(|unit| *unit = true);
+                }
+            }
+        }
+        Ok(has_data)
+    }
+
+    fn copy_data(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), MirrorError> {
+        let mut rest = range;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(CLIENT_BYTES_MAX);
+            self.disk.read(piece, bytes).map_err(MirrorError::Read)?;
+            if bytes.iter().all(|byte| *byte == 0) {
+                self.copy.write_zeroes(piece).map_err(MirrorError::Write)?;
+            } else {
+                self.copy.write(piece.offset(), bytes).map_err(MirrorError::Write)?;
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+}

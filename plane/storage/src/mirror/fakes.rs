@@ -1,0 +1,153 @@
+//! Disks in memory that are copied, with something to happen while they are.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use suimon_image::ByteRange;
+use suimon_ports::{AllocatedExtent, Allocation, DiskClient, DiskClientError};
+
+/// Bytes that are allocated together.
+pub(crate) const BLOCK: u64 = 4096;
+
+/// What happens at a request, told its range.
+pub(crate) type Hook = Box<dyn FnMut(ByteRange) + Send>;
+
+/// A disk, and what happens to it.
+#[derive(Default)]
+pub(crate) struct FakeDisk {
+    /// Bytes, and which blocks are allocated.
+    content: Mutex<(Vec<u8>, Vec<bool>)>,
+    /// Called when the bytes of a read were taken, and before those of a write are there.
+    pub(crate) on_read: Mutex<Option<Hook>>,
+    pub(crate) on_write: Mutex<Option<Hook>>,
+    /// Requests of this kind fail.
+    pub(crate) fails: AtomicBool,
+    /// Requests are not answered until the connection ends.
+    hangs: Mutex<(bool, bool)>,
+    changed: Condvar,
+    pub(crate) reads: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) zeroes: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+}
+
+impl FakeDisk {
+    pub(crate) fn new(size: u64) -> Arc<Self> {
+        let blocks = size.div_ceil(BLOCK) as usize;
+        let content = Mutex::new((vec![0; size as usize], vec![false; blocks]));
+        Arc::new(Self { content, ..Self::default() })
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.content.lock().unwrap().0.clone()
+    }
+
+    /// A write of one of its own clients.
+    pub(crate) fn put(&self, range: ByteRange, byte: u8) {
+        let mut content = self.content.lock().unwrap();
+        let (from, until) = (range.offset() as usize, range.end() as usize);
+        content.0[from..until].fill(byte);
+        let is_there = byte != 0;
+        for block in range.offset() / BLOCK..range.end().div_ceil(BLOCK) {
+            let whole = block * BLOCK >= range.offset() && (block + 1) * BLOCK <= range.end();
+            if is_there || whole {
+                content.1[block as usize] = is_there;
+            }
+        }
+    }
+
+    /// The far end does not answer any more.
+    pub(crate) fn hang(&self) {
+        self.hangs.lock().unwrap().0 = true;
+    }
+
+    fn pass(&self) -> Result<(), DiskClientError> {
+        let gone = || Err(DiskClientError::Gone("ended".to_owned()));
+        let mut hangs = self.hangs.lock().unwrap_or_else(PoisonError::into_inner);
+        while hangs.0 && !hangs.1 {
+            hangs = self.changed.wait(hangs).unwrap_or_else(PoisonError::into_inner);
+        }
+        if hangs.1 {
+            return gone();
+        }
+        match self.fails.load(Ordering::Relaxed) {
+            true => Err(DiskClientError::Refused("broken".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A connection to it.
+pub(crate) struct FakeClient(pub(crate) Arc<FakeDisk>);
+
+impl DiskClient for FakeClient {
+    fn bytes(&self) -> u64 {
+        self.0.content.lock().unwrap().0.len() as u64
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        512
+    }
+
+    fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
+        self.0.pass()?;
+        self.0.reads.fetch_add(1, Ordering::Relaxed);
+        let (from, until) = (range.offset() as usize, range.end() as usize);
+        *bytes = self.0.content.lock().unwrap().0[from..until].to_vec();
+        if let Some(hook) = &mut *self.0.on_read.lock().unwrap() {
+            hook(range);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskClientError> {
+        self.0.pass()?;
+        self.0.writes.fetch_add(1, Ordering::Relaxed);
+        let range = ByteRange::new(offset, bytes.len() as u64).unwrap();
+        // Others go on while it is called.
+        let hook = self.0.on_write.lock().unwrap().take();
+        if let Some(mut hook) = hook {
+            hook(range);
+        }
+        let from = offset as usize;
+        self.0.content.lock().unwrap().0[from..from + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_zeroes(&self, range: ByteRange) -> Result<(), DiskClientError> {
+        self.0.pass()?;
+        self.0.zeroes.fetch_add(1, Ordering::Relaxed);
+        let (from, until) = (range.offset() as usize, range.end() as usize);
+        self.0.content.lock().unwrap().0[from..until].fill(0);
+        Ok(())
+    }
+
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
+        self.0.pass()?;
+        let content = self.0.content.lock().unwrap();
+        let mut extents: Vec<AllocatedExtent> = Vec::new();
+        for (block, piece) in range.blocks(BLOCK) {
+            let is_there = content.1[block as usize];
+            let allocation = if is_there { Allocation::Data } else { Allocation::Hole };
+            let count = extents.len();
+            match extents.last_mut() {
+                Some(last) if last.allocation == allocation => last.len += piece.len(),
+                // Not all of it is told at once.
+                _ if count == 3 => break,
+                _ => extents.push(AllocatedExtent { allocation, len: piece.len() }),
+            }
+        }
+        Ok(extents)
+    }
+
+    fn flush(&self) -> Result<(), DiskClientError> {
+        self.0.pass()?;
+        self.0.flushes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn end(&self) {
+        self.0.hangs.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,272 @@
+//! Tests of copying: what is written meanwhile, what fails, and what waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use suimon_image::ByteRange;
+
+use super::fakes::{BLOCK, FakeClient, FakeDisk};
+use super::{Mirror, MirrorError};
+use crate::dirty::DirtyMap;
+use crate::fakes::Dice;
+
+const REGION: u64 = 64 << 10;
+const SIZE: u64 = 40 * REGION + 512;
+/// Long enough for anything that is not stuck.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A disk, its copy, and what is marked.
+struct Bench {
+    disk: Arc<FakeDisk>,
+    copy: Arc<FakeDisk>,
+    dirty: Arc<DirtyMap>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dirty = Arc::new(DirtyMap::new(SIZE));
+        Self { disk: FakeDisk::new(SIZE), copy: FakeDisk::new(SIZE), dirty }
+    }
+
+    fn start(&self) -> Mirror {
+        let (disk, copy) = (FakeClient(self.disk.clone()), FakeClient(self.copy.clone()));
+        Mirror::start(Box::new(disk), Box::new(copy), self.dirty.clone()).unwrap()
+    }
+
+    /// A client of the disk writes.
+    fn write(&self, offset: u64, len: u64, byte: u8) {
+        let range = ByteRange::new(offset, len).unwrap();
+        self.disk.put(range, byte);
+        self.dirty.mark(range);
+    }
+
+    fn assert_same(&self) {
+        let (disk, copy) = (self.disk.bytes(), self.copy.bytes());
+        let differs = disk.iter().zip(&copy).position(|(disk, copy)| disk != copy);
+        assert_eq!(differs.map(|at| (at as u64 / REGION, disk[at], copy[at])), None);
+    }
+}
+
+fn finish(mirror: &Mirror) -> Result<(), MirrorError> {
+    mirror.finish(Instant::now() + PATIENCE, || Ok(0))
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in time");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_disk_is_copied_and_what_is_written_later() {
+    let bench = Bench::new();
+    bench.disk.put(ByteRange::new(3 * REGION, 2 * REGION).unwrap(), 7);
+    bench.disk.put(ByteRange::new(SIZE - 512, 512).unwrap(), 8);
+    let mirror = bench.start();
+    wait_until(|| mirror.progress().has_copied_all && mirror.progress().left_bytes == 0);
+    bench.assert_same();
+    assert_eq!(mirror.progress().copied_bytes, 2 * REGION + 512);
+    bench.write(9 * REGION, 100 * 512, 9);
+    wait_until(|| mirror.progress().copied_bytes == 3 * REGION + 512);
+    assert_eq!(bench.copy.flushes.load(Ordering::Relaxed), 0);
+    finish(&mirror).unwrap();
+    bench.assert_same();
+    assert_eq!(bench.copy.flushes.load(Ordering::Relaxed), 1);
+    // It goes on, and may be finished again.
+    bench.write(0, BLOCK, 1);
+    finish(&mirror).unwrap();
+    bench.assert_same();
+}
+
+#[test]
+fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
+    let bench = Bench::new();
+    let mirror = bench.start();
+    finish(&mirror).unwrap();
+    let moved = |of: &FakeDisk| {
+        [&of.reads, &of.writes, &of.zeroes].map(|count| count.load(Ordering::Relaxed))
+    };
+    assert_eq!((moved(&bench.disk), moved(&bench.copy)), ([0; 3], [0; 3]));
+    bench.write(2 * REGION, REGION, 5);
+    finish(&mirror).unwrap();
+    bench.write(2 * REGION, REGION, 0);
+    finish(&mirror).unwrap();
+    bench.assert_same();
+    assert_eq!((moved(&bench.disk), moved(&bench.copy)), ([1, 0, 0], [0, 1, 1]));
+    // What is allocated and zeros is not sent either.
+    bench.disk.put(ByteRange::new(0, REGION).unwrap(), 1);
+    bench.write(0, REGION - 512, 0);
+    bench.write(REGION - 512, 512, 0);
+    finish(&mirror).unwrap();
+    bench.assert_same();
+    assert_eq!(moved(&bench.copy)[1], 1);
+}
+
+/// The bytes of a region have been taken, and then it changes, and the change ends: had its mark
+/// been taken away only now, nobody would know.
+#[test]
+fn what_changes_while_a_region_is_read_is_copied() {
+    let bench = Bench::new();
+    bench.write(5 * REGION, BLOCK, 1);
+    let (disk, dirty) = (bench.disk.clone(), bench.dirty.clone());
+    let mut has_written = false;
+    *bench.disk.on_read.lock().unwrap() = Some(Box::new(move |range: ByteRange| {
+        if !std::mem::replace(&mut has_written, true) {
+            let range = ByteRange::new(range.offset(), BLOCK).unwrap();
+            disk.put(range, 2);
+            dirty.mark(range);
+        }
+    }));
+    let mirror = bench.start();
+    finish(&mirror).unwrap();
+    bench.assert_same();
+    assert_eq!(bench.copy.bytes()[5 * REGION as usize], 2);
+}
+
+/// The old bytes of a region are on their way while it is written anew: they do not arrive last.
+#[test]
+fn a_region_is_not_copied_by_two_at_a_time() {
+    let bench = Bench::new();
+    bench.write(5 * REGION, BLOCK, 1);
+    let (disk, dirty) = (bench.disk.clone(), bench.dirty.clone());
+    *bench.copy.on_write.lock().unwrap() = Some(Box::new(move |range| {
+        let range = ByteRange::new(range.offset(), BLOCK).unwrap();
+        disk.put(range, 2);
+        dirty.mark(range);
+        // Whoever else would copy it has had time for it.
+        std::thread::sleep(Duration::from_millis(300));
+    }));
+    let mirror = bench.start();
+    finish(&mirror).unwrap();
+    bench.assert_same();
+}
+
+#[test]
+fn a_disk_that_cannot_be_read_or_written_is_not_copied_and_its_clients_go_on() {
+    for breaks_disk in [true, false] {
+        let bench = Bench::new();
+        bench.write(0, REGION, 1);
+        let mirror = bench.start();
+        wait_until(|| mirror.progress().has_copied_all);
+        let broken = if breaks_disk { &bench.disk } else { &bench.copy };
+        broken.fails.store(true, Ordering::Relaxed);
+        bench.write(REGION, REGION, 2);
+        wait_until(|| mirror.progress().failure.is_some());
+        let failure = mirror.progress().failure.unwrap();
+        match breaks_disk {
+            true => assert!(matches!(failure, MirrorError::Read(_)), "{failure}"),
+            false => assert!(matches!(failure, MirrorError::Write(_)), "{failure}"),
+        }
+        assert!(failure.to_string().contains("broken"), "{failure}");
+        bench.write(2 * REGION, REGION, 2);
+        assert_eq!(mirror.progress().left_bytes, 2 * REGION, "it is told what was not copied");
+        assert_eq!(finish(&mirror), Err(failure));
+    }
+}
+
+#[test]
+fn an_end_that_does_not_answer_holds_nobody_up() {
+    for at_finish in [false, true] {
+        let bench = Bench::new();
+        bench.write(0, REGION, 1);
+        if !at_finish {
+            bench.copy.hang();
+        }
+        let mirror = bench.start();
+        if at_finish {
+            wait_until(|| mirror.progress().left_bytes == 0);
+            bench.copy.hang();
+        }
+        let until = Instant::now() + Duration::from_millis(50);
+        let left = if at_finish { 0 } else { REGION };
+        assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::NotInTime(left)));
+        let before = Instant::now();
+        drop(mirror);
+        assert!(before.elapsed() < Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn requests_under_way_are_waited_for_and_what_they_changed_is_copied() {
+    let bench = Bench::new();
+    let mirror = bench.start();
+    let until = Instant::now() + Duration::from_millis(20);
+    assert_eq!(mirror.finish(until, || Ok(3)), Err(MirrorError::InUse(3)));
+    let mut left = 3;
+    let under_way = || {
+        left -= usize::from(left > 0);
+        bench.write(u64::try_from(left).unwrap() * REGION, 512, 7);
+        Ok(left)
+    };
+    // Each time it is asked something is written: it never ends.
+    let until = Instant::now() + Duration::from_millis(200);
+    let result = mirror.finish(until, under_way);
+    assert!(matches!(result, Err(MirrorError::NotInTime(_))), "{result:?}");
+    let mut left = 3;
+    let under_way = || {
+        if left > 0 {
+            left -= 1;
+            bench.write(u64::try_from(left).unwrap() * REGION, 512, 8);
+        }
+        Ok(left)
+    };
+    mirror.finish(Instant::now() + PATIENCE, under_way).unwrap();
+    bench.assert_same();
+    let ended = || Err(MirrorError::Ended("it is gone".to_owned()));
+    assert_eq!(mirror.finish(Instant::now() + PATIENCE, ended), ended().map(drop));
+}
+
+#[test]
+fn a_copy_of_another_size_is_refused() {
+    let disk = Box::new(FakeClient(FakeDisk::new(SIZE)));
+    let copy = Box::new(FakeClient(FakeDisk::new(SIZE + 512)));
+    let refused = Mirror::start(disk, copy, Arc::new(DirtyMap::new(SIZE))).err().unwrap();
+    assert_eq!(refused, MirrorError::Sizes { disk: SIZE, copy: SIZE + 512 });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Clients write without end while the disk is copied; when they stand still both are the
+    /// same.
+    #[test]
+    fn both_are_the_same_when_clients_stand_still(seed in any::<u64>()) {
+        let bench = Bench::new();
+        let mut dice = Dice(seed);
+        for _ in 0..8 {
+            let at = dice.below(SIZE / BLOCK) * BLOCK;
+            let len = (dice.below(60) * 512 + 512).min(SIZE - at);
+            bench.disk.put(ByteRange::new(at, len).unwrap(), 1 + dice.below(255) as u8);
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (bench, stop) = (&bench, &stop);
+            let mut clients = Vec::new();
+            for client in 0..2 {
+                // Each has sectors of its own: what two write at a time is neither's.
+                clients.push(scope.spawn(move || {
+                    let mut dice = Dice(seed ^ client);
+                    while !stop.load(Ordering::Relaxed) {
+                        let half = SIZE / 1024 * 512;
+                        let at = client * half + dice.below(half / 512) * 512;
+                        let len = (512 << dice.below(8)).min((client + 1) * half - at);
+                        bench.write(at, len, dice.below(4) as u8);
+                        if dice.below(16) == 0 {
+                            std::thread::sleep(Duration::from_micros(dice.below(300)));
+                        }
+                    }
+                }));
+            }
+            let mirror = bench.start();
+            std::thread::sleep(Duration::from_millis(100 + dice.below(150)));
+            stop.store(true, Ordering::Relaxed);
+            clients.into_iter().for_each(|client| client.join().unwrap());
+            finish(&mirror).unwrap();
+        });
+        bench.assert_same();
+    }
+}

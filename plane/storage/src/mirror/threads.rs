@@ -1,0 +1,301 @@
+//! The threads that copy a disk.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use suimon_ports::DiskClient;
+
+use super::claims::{Claim, Claims};
+use super::copy::Pair;
+use super::progress::{MirrorError, MirrorProgress};
+use crate::dirty::DirtyMap;
+
+/// Threads that copy, each with a request under way.
+const THREADS: usize = 8;
+
+/// How long a pass over the disk takes at least: what is written again and again is not copied
+/// each time. When the disk's clients stand still nothing waits for it.
+const PASS_MIN: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether the disk's clients stand still.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// What threads do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// One looks what is allocated.
+    Looking,
+    /// They copy what is marked.
+    Copying,
+    /// The same, and nothing waits.
+    Finishing,
+    /// One makes the copy durable.
+    ToFlush,
+    Flushing,
+    Flushed,
+    /// They end.
+    Ended,
+}
+
+struct State {
+    stage: Stage,
+    claims: Claims,
+    copied_bytes: u64,
+    failure: Option<MirrorError>,
+    /// The next pass begins no earlier.
+    not_before: Instant,
+    pass_began: Instant,
+}
+
+struct Inside {
+    pair: Pair,
+    dirty: Arc<DirtyMap>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// A disk that is being copied. Dropping it ends that, whatever it does: both connections are
+/// ended.
+pub struct Mirror {
+    inside: Arc<Inside>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Mirror {
+    /// Begins to copy `disk` to `copy`, which reads as zeros. What changes of the disk has been
+    /// marked in `dirty` since before.
+    ///
+    /// # Errors
+    /// Their sizes differ, or the system has no thread.
+    pub fn start(
+        disk: Box<dyn DiskClient>,
+        copy: Box<dyn DiskClient>,
+        dirty: Arc<DirtyMap>,
+    ) -> Result<Self, MirrorError> {
+        let sizes = (disk.bytes(), copy.bytes());
+        if sizes.0 != sizes.1 || sizes.0 != dirty.size() {
+            return Err(MirrorError::Sizes { disk: dirty.size(), copy: sizes.1 });
+        }
+        let now = Instant::now();
+        let state = State {
+            stage: Stage::Looking,
+            claims: Claims::default(),
+            copied_bytes: 0,
+            failure: None,
+            not_before: now,
+            pass_began: now,
+        };
+        let inside = Arc::new(Inside {
+            pair: Pair { disk, copy },
+            dirty,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let mut mirror = Self { inside: Arc::clone(&inside), threads: Vec::new() };
+        for number in 0..THREADS {
+            let inside = Arc::clone(&inside);
+            let thread = std::thread::Builder::new().name("suimon-mirror".to_owned());
+            let thread = thread.spawn(move || inside.work(number == 0));
+            let thread = thread.map_err(|error| MirrorError::NoThread(error.to_string()))?;
+            mirror.threads.push(thread);
+        }
+        Ok(mirror)
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> MirrorProgress {
+        let (state, dirty) = (self.inside.lock(), &self.inside.dirty);
+        let left = dirty.dirty_bytes().saturating_add(state.claims.bytes());
+        MirrorProgress {
+            copied_bytes: state.copied_bytes,
+            left_bytes: if state.stage == Stage::Looking { dirty.size() } else { left },
+            has_copied_all: state.stage != Stage::Looking && state.claims.has_copied_all(),
+            failure: state.failure.clone(),
+        }
+    }
+
+    /// The disk's clients stand still: copies all that is left, and makes the copy durable.
+    /// `under_way` says how many requests of them are not answered yet; it waits until there
+    /// are none. Afterwards the mirror goes on, so that it may be finished again.
+    ///
+    /// # Errors
+    /// It did not get there by `until`, or copying has failed.
+    pub fn finish(
+        &self,
+        until: Instant,
+        mut under_way: impl FnMut() -> Result<usize, MirrorError>,
+    ) -> Result<(), MirrorError> {
+        loop {
+            self.wait_until_still(until, &mut under_way)?;
+            let is_all = self.copy_rest(until);
+            let mut state = self.inside.lock();
+            if state.stage != Stage::Looking {
+                state.stage = Stage::Copying;
+            }
+            drop(state);
+            is_all?;
+            // What was asked meanwhile is copied, too, as long as there is time.
+            if under_way()? == 0 && self.inside.dirty.marks() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait_until_still(
+        &self,
+        until: Instant,
+        under_way: &mut impl FnMut() -> Result<usize, MirrorError>,
+    ) -> Result<(), MirrorError> {
+        loop {
+            let requests = under_way()?;
+            if requests == 0 {
+                return Ok(());
+            }
+            if let Some(failure) = self.inside.lock().failure.clone() {
+                return Err(failure);
+            }
+            if Instant::now() >= until {
+                return Err(MirrorError::InUse(requests));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Copies what is marked now, and has the copy made durable.
+    fn copy_rest(&self, until: Instant) -> Result<(), MirrorError> {
+        let Inside { dirty, changed, .. } = &*self.inside;
+        let mut state = self.inside.lock();
+        loop {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            let is_copied = dirty.marks() == 0 && state.claims.is_empty();
+            match state.stage {
+                Stage::Flushed => return Ok(()),
+                Stage::Copying => state.stage = Stage::Finishing,
+                Stage::Finishing if is_copied => state.stage = Stage::ToFlush,
+                _ => {}
+            }
+            changed.notify_all();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let left = dirty.dirty_bytes().saturating_add(state.claims.bytes());
+                return Err(MirrorError::NotInTime(left));
+            }
+            let waited = changed.wait_timeout(state, left.min(PASS_MIN));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.inside.lock().stage = Stage::Ended;
+        self.inside.pair.end();
+        self.inside.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a thread has to do.
+enum Task {
+    Copy(Claim),
+    Flush,
+    End,
+}
+
+impl Inside {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a thread does until the mirror ends.
+    fn work(&self, looks_first: bool) {
+        if looks_first {
+            let goes_on = || self.lock().stage == Stage::Looking;
+            let looked = self.pair.look(&self.dirty, goes_on);
+            let mut state = self.lock();
+            if state.stage == Stage::Looking {
+                state.stage = Stage::Copying;
+            }
+            drop(state);
+            self.changed.notify_all();
+            self.note(looked);
+        }
+        let mut bytes = Vec::new();
+        loop {
+            match self.next() {
+                Task::Copy(claim) => {
+                    let copied = self.pair.copy(claim.range, &mut bytes);
+                    if copied.is_err() {
+                        self.dirty.mark(claim.range);
+                    }
+                    let mut state = self.lock();
+                    state.claims.give_back(&claim);
+                    if copied.is_ok() {
+                        state.copied_bytes = state.copied_bytes.saturating_add(claim.range.len());
+                    }
+                    drop(state);
+                    self.note(copied);
+                    self.changed.notify_all();
+                }
+                Task::Flush => {
+                    let flushed = self.pair.copy.flush().map_err(MirrorError::Write);
+                    let mut state = self.lock();
+                    // Whoever waited for it may not wait any more.
+                    if state.stage == Stage::Flushing && flushed.is_ok() {
+                        state.stage = Stage::Flushed;
+                    }
+                    drop(state);
+                    self.note(flushed);
+                    self.changed.notify_all();
+                }
+                Task::End => return,
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn next(&self) -> Task {
+        let mut state = self.lock();
+        loop {
+            if state.failure.is_some() || state.stage == Stage::Ended {
+                return Task::End;
+            }
+            if state.stage == Stage::ToFlush {
+                state.stage = Stage::Flushing;
+                return Task::Flush;
+            }
+            let now = Instant::now();
+            let is_due = state.stage == Stage::Finishing || now >= state.not_before;
+            if state.stage != Stage::Looking && is_due {
+                if let Some(claim) = state.claims.take(&self.dirty) {
+                    return Task::Copy(claim);
+                }
+                state.not_before = (state.pass_began + PASS_MIN).max(now);
+                state.pass_began = state.not_before;
+            }
+            let pause = state.not_before.saturating_duration_since(now);
+            let pause = if pause.is_zero() { PASS_MIN } else { pause };
+            let waited = self.changed.wait_timeout(state, pause);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The first failure ends the mirror.
+    fn note(&self, done: Result<(), MirrorError>) {
+        let Err(error) = done else { return };
+        let mut state = self.lock();
+        if state.stage != Stage::Ended {
+            tracing::warn!(%error, "a disk is copied no more");
+            state.failure.get_or_insert(error);
+        }
+        drop(state);
+        self.pair.end();
+        self.changed.notify_all();
+    }
+}

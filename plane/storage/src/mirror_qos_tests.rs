@@ -1,0 +1,109 @@
+//! Storage QoS while disks are copied.
+
+use suimon_ports::DiskOp;
+use suimon_quantity::DiskId;
+use suimon_storage_qos::{Assignment, Limits, Proposal, StoreSpec, Weight};
+
+use crate::fakes::FakeQueue;
+use crate::plane_mirror::{WEIGHT, copied};
+use crate::qos_bench::{Bench, Load, SECOND, STORE, deep, limits};
+use crate::{DiskPlace, copied_disk};
+
+/// What a mirror keeps outstanding.
+const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
+
+/// A disk is copied from now on, as a mirror would; the seat comes back.
+fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
+    let of = copied(DiskId(disk));
+    let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
+    bench.propose(&[Proposal::Disk(of, Assignment::Own(limits))]);
+    let place = DiskPlace { store: STORE, slot: bench.slot(of.0) };
+    let (at, number) = bench.disks[&disk];
+    bench.works[at].set_mirror(number, Some(place), None);
+    let queue = FakeQueue::new(load.depth as usize);
+    bench.seat(disk, load, queue, true)
+}
+
+#[test]
+fn a_disk_is_known_by_another_number_for_its_being_copied() {
+    let disk = DiskId(7);
+    assert_eq!((copied_disk(disk), copied_disk(copied(disk))), (None, Some(disk)));
+}
+
+/// What the mirror reads is not the guest's, and it has all that the guest leaves.
+#[test]
+fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
+    for processors in [1, 2] {
+        let mut bench = Bench::new(processors, &deep(), 32, 200_000);
+        let at = processors - 1;
+        bench.add_disk(0, 1, limits(0, 0));
+        bench.add_disk(at, 0, limits(0, 1000));
+        let guest = bench.add_seat(0, Load::reads(4096, 32));
+        let mirror = copy(&mut bench, 0, COPYING);
+        bench.run(2 * SECOND);
+        let got = bench.seats[guest].answered;
+        assert!((1960..=2100).contains(&got), "{got} of 2000 with {processors}");
+        // 8 at a time of 200 us, less what messages take.
+        let copied = bench.seats[mirror].answered;
+        assert!(copied > 50_000, "{copied} with {processors}");
+    }
+}
+
+/// The disk that comes may have any maximum; nobody uses it yet.
+#[test]
+fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
+    let mut bench = Bench::new(1, &deep(), 32, 200_000);
+    bench.add_disk(0, 0, limits(0, 10));
+    let load = Load { op: DiskOp::Write { is_durable: false }, ..COPYING };
+    let mirror = copy(&mut bench, 0, load);
+    bench.run(SECOND);
+    assert!(bench.seats[mirror].answered > 35_000, "{}", bench.seats[mirror].answered);
+}
+
+#[test]
+fn a_minimum_is_met_beside_disks_that_are_copied() {
+    // 8 at a time of 200 us are 40 000 per second.
+    let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
+    bench.add_disk(0, 0, limits(10_000, 0));
+    let guest = bench.add_seat(0, Load::reads(4096, 32));
+    let mut mirrors = vec![copy(&mut bench, 0, COPYING)];
+    for disk in 1..5 {
+        bench.add_disk(0, disk, limits(0, 0));
+        mirrors.push(copy(&mut bench, disk, COPYING));
+    }
+    // Until the store has found how much the device takes.
+    bench.run(SECOND);
+    let before = bench.seats[guest].answered;
+    bench.run(2 * SECOND);
+    let got = bench.seats[guest].answered - before;
+    assert!(got >= 2 * 9_800, "{got} of 20 000");
+    let copied: Vec<u64> = mirrors.iter().map(|seat| bench.seats[*seat].answered).collect();
+    assert!(copied.iter().all(|of| *of > 1000), "{copied:?}");
+}
+
+/// A mirror's connection ends while its requests wait, and then its place goes.
+#[test]
+fn a_mirror_that_ends_leaves_nothing_behind() {
+    let mut bench = Bench::new(1, &StoreSpec { depth_max: 2, ..StoreSpec::default() }, 2, 200_000);
+    bench.add_disk(0, 0, limits(0, 500));
+    let guest = bench.add_seat(0, Load::reads(4096, 8));
+    let mirror = copy(&mut bench, 0, Load { depth: 64, ..COPYING });
+    bench.run(SECOND / 10);
+    let queue = bench.seats[mirror].queue;
+    bench.seats[mirror].load = None;
+    bench.works[0].close_queue(queue);
+    bench.run(SECOND / 10);
+    assert_eq!(bench.works[0].poll_closed_queue().map(|(number, _)| number), Some(queue));
+    let (_, number) = bench.disks[&0];
+    bench.works[0].set_mirror(number, None, None);
+    bench.propose(&[Proposal::RemoveDisk(copied(DiskId(0)))]);
+    let before = bench.seats[guest].answered;
+    bench.run(2 * SECOND);
+    let got = bench.seats[guest].answered - before;
+    assert!((980..=1020).contains(&got), "{got} of 1000");
+    bench.seats[guest].load = None;
+    bench.run(SECOND);
+    assert_eq!(bench.open(), 0);
+    let status = bench.works[0].store_status(STORE).unwrap();
+    assert_eq!((status.waiting, status.under_way), (0, 0));
+}

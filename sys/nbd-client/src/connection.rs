@@ -1,0 +1,195 @@
+//! A connection to a server, for many threads.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use suimon_image::ByteRange;
+use suimon_nbd::{ByteRange as NbdRange, ClientCommand, ClientRequest, ExtentState, FarExport};
+use suimon_ports::{
+    AllocatedExtent, Allocation, CLIENT_BYTES_MAX, DiskClient, DiskClientError, ThreadStart,
+};
+
+use crate::book::{Asked, Book};
+use crate::handshake::shake_hands;
+use crate::replies::Replies;
+
+/// A connection to a server, by which one of its disks is used. Dropping it closes it.
+pub struct NbdConnection {
+    export: FarExport,
+    socket: Arc<OwnedFd>,
+    /// Held while a request is sent.
+    sending: Mutex<()>,
+    book: Arc<Book>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NbdConnection {
+    /// Uses the disk of this name on a connected stream socket. `writes`: not for reading
+    /// only. `on_start` is called first by the thread that reads what the server says.
+    ///
+    /// # Errors
+    /// The server cannot be used, has no such disk, or does not answer in time.
+    pub fn connect(
+        socket: OwnedFd,
+        name: &str,
+        writes: bool,
+        on_start: &ThreadStart,
+    ) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        let (export, rest) = shake_hands(&socket, name, writes)?;
+        let (socket, book) = (Arc::new(socket), Arc::new(Book::default()));
+        let allocation = export.allocation;
+        let replies =
+            Replies { socket: Arc::clone(&socket), book: Arc::clone(&book), allocation, rest };
+        let (ready, is_ready) = sync_channel(1);
+        let (on_start, told) = (Arc::clone(on_start), Arc::clone(&book));
+        let thread =
+            std::thread::Builder::new().name("nbd-replies".to_owned()).spawn(move || {
+                let begun = on_start();
+                let may_go_on = begun.is_ok();
+                let _ = ready.send(begun);
+                if may_go_on {
+                    let why = replies.run();
+                    tracing::debug!(why, "a connection to an NBD server has ended");
+                    told.end(&why);
+                }
+            })?;
+        let connection =
+            Self { export, socket, sending: Mutex::default(), book, thread: Some(thread) };
+        is_ready.recv().map_err(io::Error::other)??;
+        Ok(connection)
+    }
+
+    fn ask(
+        &self,
+        command: ClientCommand,
+        asked: Asked,
+        payload: &[u8],
+    ) -> Result<Asked, DiskClientError> {
+        let cookie = self.book.note(asked)?;
+        let header = ClientRequest { cookie, command }.encode();
+        let sent = match header {
+            Some(header) => {
+                let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+                self.send(&header).and_then(|()| self.send(payload))
+            }
+            None => Err(Errno::INVAL),
+        };
+        if let Err(errno) = sent {
+            // Part of it may have gone: nothing can be sent behind it.
+            self.book.end(&format!("the connection has failed: {errno}"));
+            self.end();
+        }
+        self.book.wait(cookie)
+    }
+
+    fn send(&self, mut bytes: &[u8]) -> Result<(), Errno> {
+        while !bytes.is_empty() {
+            match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DiskClient for NbdConnection {
+    fn bytes(&self) -> u64 {
+        self.export.size
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.export.block_sizes.min
+    }
+
+    fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
+        let mut to = std::mem::take(bytes);
+        to.resize(length(range.len())?, 0);
+        let asked = Asked { offset: range.offset(), bytes: to, ..Asked::default() };
+        *bytes = self.ask(ClientCommand::Read(nbd(range)?), asked, &[])?.bytes;
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskClientError> {
+        let length = bytes.len() as u64;
+        self::length(length)?;
+        let command = ClientCommand::Write(NbdRange { offset, length });
+        self.ask(command, Asked::default(), bytes).map(drop)
+    }
+
+    fn write_zeroes(&self, range: ByteRange) -> Result<(), DiskClientError> {
+        self.ask(ClientCommand::WriteZeroes(nbd(range)?), Asked::default(), &[]).map(drop)
+    }
+
+    fn allocation(&self, range: ByteRange) -> Result<Vec<AllocatedExtent>, DiskClientError> {
+        if self.export.allocation.is_none() {
+            return Ok(vec![AllocatedExtent { allocation: Allocation::Data, len: range.len() }]);
+        }
+        let asked = Asked { offset: range.offset(), ..Asked::default() };
+        let told = self.ask(ClientCommand::BlockStatus(nbd(range)?), asked, &[])?.extents;
+        if told.is_empty() {
+            let text = "the server has not told how a range is allocated";
+            return Err(DiskClientError::Refused(text.to_owned()));
+        }
+        let mut left = range.len();
+        let mut extents = Vec::with_capacity(told.len());
+        for extent in told {
+            let len = extent.length.min(left);
+            left = left.saturating_sub(len);
+            // A hole that does not read as zeros has to be read.
+            let is_hole = extent.state.has(ExtentState::ZERO);
+            let allocation = if is_hole { Allocation::Hole } else { Allocation::Data };
+            if len > 0 {
+                extents.push(AllocatedExtent { allocation, len });
+            }
+        }
+        Ok(extents)
+    }
+
+    fn flush(&self) -> Result<(), DiskClientError> {
+        self.ask(ClientCommand::Flush, Asked::default(), &[]).map(drop)
+    }
+
+    fn end(&self) {
+        self.book.end("the connection was ended here");
+        // One that is not connected any more has ended.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+}
+
+impl Drop for NbdConnection {
+    fn drop(&mut self) {
+        let goodbye = ClientRequest { cookie: 0, command: ClientCommand::Disconnect };
+        // A server that does not read is not waited for.
+        if let Some(header) = goodbye.encode() {
+            let _ = send(&self.socket, &header, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+        self.end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A length that may be moved at once.
+fn length(bytes: u64) -> Result<usize, DiskClientError> {
+    let fits = (bytes <= CLIENT_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
+    let text = || format!("{bytes} bytes are more than is moved at once");
+    fits.ok_or_else(|| DiskClientError::Refused(text()))
+}
+
+/// A range in the protocol's words.
+fn nbd(range: ByteRange) -> Result<NbdRange, DiskClientError> {
+    let (offset, length) = (range.offset(), range.len());
+    match u32::try_from(length) {
+        Ok(_) => Ok(NbdRange { offset, length }),
+        Err(_) => Err(DiskClientError::Refused(format!("{length} bytes are 4 GiB or more"))),
+    }
+}

@@ -1,0 +1,99 @@
+//! Our handshake with a server.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use suimon_nbd::{ClientHandshake, ClientStep, FarExport, TransmissionFlags};
+use suimon_ports::CLIENT_BYTES_MAX;
+
+/// How long a server may take to say what it offers.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// What a server must be able to do for us.
+const NEEDED: [(TransmissionFlags, &str); 2] = [
+    (TransmissionFlags::SEND_FLUSH, "make writes durable (NBD_CMD_FLUSH)"),
+    (TransmissionFlags::SEND_WRITE_ZEROES, "write zeroes (NBD_CMD_WRITE_ZEROES)"),
+];
+
+/// Agrees with the server on the export of this name. What was read behind the handshake
+/// comes back, too.
+pub(crate) fn shake_hands(
+    socket: &OwnedFd,
+    name: &str,
+    writes: bool,
+) -> io::Result<(FarExport, Vec<u8>)> {
+    let deadline = Instant::now() + HANDSHAKE_MAX;
+    let mut handshake = ClientHandshake::new(name).map_err(io::Error::other)?;
+    let (mut output, mut rest) = (Vec::new(), Vec::new());
+    let export = loop {
+        let progress = handshake.handle_bytes(&rest, &mut output).map_err(io::Error::other)?;
+        rest.drain(..progress.consumed.min(rest.len()));
+        send_all(socket, &output, deadline)?;
+        output.clear();
+        match progress.step {
+            ClientStep::GoesOn => {}
+            ClientStep::NeedsBytes => receive(socket, &mut rest, deadline)?,
+            ClientStep::Agreed(export) => break export,
+        }
+    };
+    check(&export, writes)?;
+    set_socket_timeout(socket, Timeout::Send, None)?;
+    set_socket_timeout(socket, Timeout::Recv, None)?;
+    Ok((export, rest))
+}
+
+/// Whether the export can do what it is needed for.
+fn check(export: &FarExport, writes: bool) -> io::Result<()> {
+    let payload_max = u64::from(export.block_sizes.payload_max);
+    if payload_max < CLIENT_BYTES_MAX {
+        let text = format!("the server takes {payload_max} bytes at once, not {CLIENT_BYTES_MAX}");
+        return Err(io::Error::other(text));
+    }
+    if writes && export.flags.has(TransmissionFlags::READ_ONLY) {
+        return Err(io::Error::other("the server offers the disk for reading only"));
+    }
+    let missing = NEEDED.iter().find(|(flag, _)| writes && !export.flags.has(*flag));
+    match missing {
+        Some((_, what)) => Err(io::Error::other(format!("the server cannot {what}"))),
+        None => Ok(()),
+    }
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+    left.ok_or_else(|| io::ErrorKind::TimedOut.into())
+}
+
+fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        set_socket_timeout(socket, Timeout::Send, Some(left(deadline)?))?;
+        match send(socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
+            // What is left is looked at again.
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Appends what comes.
+fn receive(socket: &OwnedFd, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
+    let mut more = [0; 4096];
+    loop {
+        set_socket_timeout(socket, Timeout::Recv, Some(left(deadline)?))?;
+        match recv(socket, &mut more, RecvFlags::empty()) {
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((got, _)) => {
+                bytes.extend_from_slice(more.get(..got).unwrap_or_default());
+                return Ok(());
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}

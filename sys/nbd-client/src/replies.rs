@@ -1,0 +1,180 @@
+//! The thread that reads a server's replies.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use suimon_nbd::{FarExtents, Replied, Reply, ReplyReader};
+
+use crate::book::{Asked, Book};
+
+/// Bytes that are taken from the socket at once, when it is not known what comes.
+const AHEAD_BYTES: usize = 4096;
+
+/// Reads a server's replies, and tells those who wait.
+pub(crate) struct Replies {
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) book: Arc<Book>,
+    /// The number under which the server tells of allocation.
+    pub(crate) allocation: Option<u32>,
+    /// What was read and not looked at.
+    pub(crate) rest: Vec<u8>,
+}
+
+impl Replies {
+    /// Goes on until the connection ends; why it did.
+    pub(crate) fn run(mut self) -> String {
+        loop {
+            if let Err(why) = self.take_one() {
+                return why;
+            }
+        }
+    }
+
+    fn take_one(&mut self) -> Result<(), String> {
+        let (consumed, data) =
+            match ReplyReader.read(&self.rest).map_err(|lost| lost.to_string())? {
+                Reply::Incomplete { needed } => return self.receive(needed),
+                Reply::Part {
+                    consumed,
+                    cookie,
+                    is_last,
+                    replied: Replied::Data { offset, length },
+                } => (consumed, Some((cookie, is_last, offset, length as usize))),
+                Reply::Part { consumed, cookie, is_last, replied } => {
+                    self.hand_over(cookie, is_last, replied)?;
+                    (consumed, None)
+                }
+            };
+        self.rest.drain(..consumed.min(self.rest.len()));
+        match data {
+            Some((cookie, is_last, offset, length)) => {
+                self.take_data(cookie, is_last, offset, length)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A reply that has no bytes behind it.
+    fn hand_over(&self, cookie: u64, is_last: bool, replied: Replied<'_>) -> Result<(), String> {
+        let mut entries = self.book.lock();
+        let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
+        match replied {
+            Replied::Nothing | Replied::Data { .. } => {}
+            Replied::Failed(failure) => asked.failure = Some(failure.to_string()),
+            Replied::Hole { offset, length } => {
+                let (from, length) = (place(asked, offset)?, length as usize);
+                let to = from.checked_add(length).and_then(|end| asked.bytes.get_mut(from..end));
+                to.ok_or_else(|| outside(offset))?.fill(0);
+                asked.come = asked.come.saturating_add(length);
+            }
+            Replied::Extents { context, extents } => self.take_extents(asked, context, extents)?,
+        }
+        self.end_part(asked, is_last)
+    }
+
+    fn take_extents(
+        &self,
+        asked: &mut Asked,
+        context: u32,
+        extents: FarExtents<'_>,
+    ) -> Result<(), String> {
+        if Some(context) != self.allocation {
+            return Err(format!("the server tells of context {context}, which nobody asked for"));
+        }
+        asked.extents.extend(extents.filter(|extent| extent.length > 0));
+        Ok(())
+    }
+
+    /// Part of a reply was taken; after the last whoever waits for it goes on.
+    fn end_part(&self, asked: &mut Asked, is_last: bool) -> Result<(), String> {
+        if !is_last {
+            return Ok(());
+        }
+        if asked.failure.is_none() && asked.come != asked.bytes.len() {
+            let (come, of) = (asked.come, asked.bytes.len());
+            return Err(format!("the server has answered {come} of {of} bytes of a read"));
+        }
+        asked.is_answered = true;
+        self.book.tell();
+        Ok(())
+    }
+
+    /// Bytes of a read follow; they go where they are wanted.
+    fn take_data(
+        &mut self,
+        cookie: u64,
+        is_last: bool,
+        offset: u64,
+        length: usize,
+    ) -> Result<(), String> {
+        // Others go on meanwhile: the memory is taken out of the book as long as it is filled.
+        let (mut bytes, from) = {
+            let mut entries = self.book.lock();
+            let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
+            let from = place(asked, offset)?;
+            (std::mem::take(&mut asked.bytes), from)
+        };
+        let to = from.checked_add(length).and_then(|end| bytes.get_mut(from..end));
+        let filled = self.fill(to.ok_or_else(|| outside(offset))?);
+        let mut entries = self.book.lock();
+        let asked = entries.asked.get_mut(&cookie).ok_or_else(|| unasked(cookie))?;
+        asked.bytes = bytes;
+        filled?;
+        asked.come = asked.come.saturating_add(length);
+        self.end_part(asked, is_last)
+    }
+
+    /// Fills memory with what was read already, and what comes.
+    fn fill(&mut self, to: &mut [u8]) -> Result<(), String> {
+        let ahead = self.rest.len().min(to.len());
+        let (first, mut left) = to.split_at_mut(ahead);
+        first.copy_from_slice(self.rest.get(..ahead).unwrap_or_default());
+        self.rest.drain(..ahead);
+        while !left.is_empty() {
+            let got = self.read(left)?;
+            left = left.get_mut(got..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Reads on until so many bytes are there.
+    fn receive(&mut self, needed: usize) -> Result<(), String> {
+        while self.rest.len() < needed {
+            let before = self.rest.len();
+            self.rest.resize(needed.max(before.saturating_add(AHEAD_BYTES)), 0);
+            let mut rest = std::mem::take(&mut self.rest);
+            let got = self.read(rest.get_mut(before..).unwrap_or_default());
+            rest.truncate(before.saturating_add(*got.as_ref().unwrap_or(&0)));
+            self.rest = rest;
+            got?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, to: &mut [u8]) -> Result<usize, String> {
+        loop {
+            match recv(&self.socket, &mut *to, RecvFlags::empty()) {
+                Ok((0, _)) => return Err("the server has closed the connection".to_owned()),
+                Ok((got, _)) => return Ok(got),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(format!("the connection has failed: {errno}")),
+            }
+        }
+    }
+}
+
+/// Where in a request's memory an offset of the disk is.
+fn place(asked: &Asked, offset: u64) -> Result<usize, String> {
+    let place = offset.checked_sub(asked.offset).and_then(|place| usize::try_from(place).ok());
+    place.ok_or_else(|| outside(offset))
+}
+
+fn unasked(cookie: u64) -> String {
+    format!("the server answers request {cookie}, which is not under way")
+}
+
+fn outside(offset: u64) -> String {
+    format!("the server answers with bytes at offset {offset}, which were not asked for")
+}

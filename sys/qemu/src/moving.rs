@@ -1,0 +1,101 @@
+//! A VM's way to another QEMU: where its devices are, and its memory over a line.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use serde_json::Value;
+use suimon_frame::MacAddr;
+use suimon_ports::{
+    SendPhase, SendSpec, SendStatus, VmDevice, VmError, VmErrorKind, VmLayout, VmPlugged,
+};
+use suimon_qmp::MigrationCapability::{
+    AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
+};
+use suimon_qmp::{Command, MigrationStage, machine_name, migration, qom_properties};
+
+use crate::devices::{device_of, port_id};
+use crate::spec_check::PORTS;
+use crate::vm::{QemuVm, nonsense};
+
+/// By what QEMU knows the line.
+const LINE: &str = "migration";
+
+/// What a QEMU is told that a VM comes to.
+pub(crate) fn ready_to_receive() -> Command {
+    Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
+}
+
+impl QemuVm {
+    /// Where QEMU's tree of objects has what is behind a root port, if anything is.
+    pub(crate) fn behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
+        let port = port_id(number);
+        let path = format!("/machine/peripheral/{port}/{port}");
+        let properties = qom_properties(&self.ask(&Command::QomList { path: path.clone() })?);
+        let properties = properties.map_err(nonsense)?;
+        let Some(child) = properties.into_iter().find(|of| of.name.starts_with("child[")) else {
+            return Ok(None);
+        };
+        let link = self.property(&path, &child.name)?;
+        Ok(Some(link.as_str().unwrap_or_default().to_owned()))
+    }
+
+    pub(crate) fn ask_layout(&self) -> Result<VmLayout, VmError> {
+        let machine = machine_name(&self.property("/machine", "type")?).map_err(nonsense)?;
+        let mut plugged = Vec::new();
+        for number in 0..PORTS {
+            let Some(path) = self.behind_port(number)? else { continue };
+            let id = path.rsplit('/').next().unwrap_or_default();
+            if let (Some(device), Ok(port)) = (device_of(id), u8::try_from(number)) {
+                let mac = match device {
+                    VmDevice::Nic(_) => Some(self.mac_of(&path)?),
+                    VmDevice::Disk(_) | VmDevice::Vf(_) => None,
+                };
+                plugged.push(VmPlugged { device, port, mac });
+            }
+        }
+        Ok(VmLayout { machine, plugged })
+    }
+
+    fn property(&self, path: &str, property: &str) -> Result<Value, VmError> {
+        self.ask(&Command::QomGet { path: path.to_owned(), property: property.to_owned() })
+    }
+
+    /// Also of a NIC whose address QEMU has chosen.
+    fn mac_of(&self, path: &str) -> Result<MacAddr, VmError> {
+        let told = self.property(path, "mac")?;
+        let mac = told.as_str().and_then(|mac| mac.parse().ok());
+        mac.ok_or_else(|| {
+            let text = format!("QEMU's answer makes no sense: {path} has the address {told}");
+            VmError::new(VmErrorKind::Refused, text)
+        })
+    }
+
+    pub(crate) fn begin_sending(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
+        let ways = vec![ReturnPath, PauseBeforeSwitchover, AutoConverge];
+        self.do_it(&Command::MigrateSetCapabilities(ways))?;
+        self.do_it(&Command::MigrateSetParameters {
+            downtime_ms: u64::try_from(spec.downtime.as_millis()).unwrap_or(u64::MAX),
+            bytes_per_second: spec.bytes_per_second.unwrap_or(0),
+        })?;
+        self.shared().hand_over(LINE, line.as_fd())?;
+        self.do_it(&Command::Migrate { fd: LINE })
+    }
+
+    pub(crate) fn begin_receiving(&self, line: OwnedFd) -> Result<(), VmError> {
+        self.shared().hand_over(LINE, line.as_fd())?;
+        self.do_it(&Command::MigrateIncoming { fd: LINE })
+    }
+
+    pub(crate) fn ask_send_status(&self) -> Result<SendStatus, VmError> {
+        let read = migration(&self.ask(&Command::QueryMigrate)?).map_err(nonsense)?;
+        let phase = match read.stage {
+            MigrationStage::None => SendPhase::None,
+            MigrationStage::Active => SendPhase::Copying,
+            MigrationStage::PreSwitchover => SendPhase::Waiting,
+            MigrationStage::Device => SendPhase::Finishing,
+            MigrationStage::Completed => SendPhase::Done,
+            MigrationStage::Failed(reason) => SendPhase::Failed(reason),
+            MigrationStage::Cancelled => SendPhase::Failed("it was cancelled".to_owned()),
+        };
+        Ok(SendStatus { phase, bytes_sent: read.bytes_sent, bytes_left: read.bytes_left })
+    }
+}

@@ -1,0 +1,325 @@
+//! Disks that are copied to others while they are used: real files, processors and NBD.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use suimon_disk_tests::{
+    CopiedDisk, DiskExports, DiskProcessor, OpenedDisk, ServedCopy, StoreFolder, new_disk, used,
+};
+use suimon_image::ByteRange;
+use suimon_nbd_client::NbdConnection;
+use suimon_ports::{DiskClient, FileName};
+use suimon_quantity::Iops;
+use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
+use suimon_storage::mirror::MirrorError;
+use suimon_storage_qos::Limits;
+
+const SIZE: u64 = 48 << 20;
+/// Long enough for anything that is not stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Numbers that look random and are the same each time (Marsaglia's xorshift64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % end
+    }
+}
+
+/// Processors with disks in a folder.
+struct Bench {
+    folder: tempfile::TempDir,
+    exports: Arc<DiskExports>,
+}
+
+impl Bench {
+    fn new(processors: usize) -> Self {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let exports = DiskExports::new(DiskProcessor::start_several(processors).unwrap());
+        Self { folder, exports }
+    }
+
+    /// A new disk of a format, which is a child of another file if there is one.
+    fn disk(&self, name: &str, format: DiskFormat, parent: Option<&DiskPlan>) -> OpenedDisk {
+        let kind = match (format, parent) {
+            (_, Some(_)) => DiskKind::Differencing,
+            (DiskFormat::Raw, None) => DiskKind::Fixed,
+            _ => DiskKind::Dynamic,
+        };
+        let mut plan = new_disk(format, kind, parent.is_none().then_some(SIZE));
+        plan.file = FileName::new(&format!("{name}.{}", format.word())).ok();
+        plan.parent = parent.and_then(|parent| parent.file.clone());
+        let store = StoreFolder::open(self.folder.path()).unwrap();
+        store.make(&plan).unwrap();
+        self.exports.add(name, store.disk(&plan).unwrap().layers, false).unwrap()
+    }
+
+    fn client(&self, disk: OpenedDisk) -> NbdConnection {
+        used(&self.exports, disk).unwrap()
+    }
+
+    /// Begins to copy one disk to the other; the connection between both comes back, to break.
+    fn copy(&self, from: OpenedDisk, to: OpenedDisk) -> (CopiedDisk, ServedCopy, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        let own = near.try_clone().unwrap();
+        let served = ServedCopy::start(&self.exports, to, far).unwrap();
+        let copied = CopiedDisk::start(&self.exports, from, served.name(), near).unwrap();
+        (copied, served, own)
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn range(offset: u64, len: u64) -> ByteRange {
+    ByteRange::new(offset, len).unwrap()
+}
+
+/// What a guest does: writes, zeros and flushes anywhere in its part of the disk. Returns how
+/// many requests it made.
+fn guest(client: &NbdConnection, part: (u64, u64), seed: u64, stop: &AtomicBool) -> u64 {
+    let (mut dice, mut requests) = (Dice(seed | 1), 0);
+    while !stop.load(Ordering::Relaxed) {
+        let at = part.0 + dice.below((part.1 - part.0) / 512) * 512;
+        let len = (512 * (1 + dice.below(256))).min(part.1 - at);
+        match dice.below(16) {
+            0 => client.write_zeroes(range(at, len * 8).split_at(part.1 - at).0).unwrap(),
+            1 => client.flush().unwrap(),
+            _ => {
+                let bytes: Vec<u8> = (0..len).map(|at| (at / 512) as u8 ^ dice.0 as u8).collect();
+                client.write(at, &bytes).unwrap();
+            }
+        }
+        requests += 1;
+    }
+    requests
+}
+
+/// Runs guests while something is done; they stand still when this returns.
+fn while_used<T>(bench: &Bench, disk: OpenedDisk, seed: u64, run: impl FnOnce() -> T) -> T {
+    let clients: Vec<NbdConnection> = (0..3).map(|_| bench.client(disk)).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let guests: Vec<_> = (0..3_u64)
+            .zip(&clients)
+            .map(|(number, client)| {
+                let part = (SIZE / 3 / 512 * 512 * number, SIZE / 3 / 512 * 512 * (number + 1));
+                scope.spawn(move || guest(client, part, seed ^ (number << 40), stop))
+            })
+            .collect();
+        let done = run();
+        stop.store(true, Ordering::Relaxed);
+        let requests: u64 = guests.into_iter().map(|guest| guest.join().unwrap()).sum();
+        assert!(requests > 100, "{requests} requests");
+        done
+    })
+}
+
+fn wait_for_first_pass(copied: &CopiedDisk) {
+    let deadline = Instant::now() + PATIENCE;
+    while !copied.progress().has_copied_all {
+        assert!(Instant::now() < deadline && copied.progress().failure.is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn assert_same(bench: &Bench, disks: [OpenedDisk; 2]) {
+    let clients = disks.map(|disk| bench.client(disk));
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for at in (0..SIZE).step_by(1 << 20) {
+        clients[0].read(range(at, 1 << 20), &mut left).unwrap();
+        clients[1].read(range(at, 1 << 20), &mut right).unwrap();
+        let differs = left.iter().zip(&right).position(|(left, right)| left != right);
+        assert_eq!(differs.map(|byte| at + byte as u64), None);
+    }
+}
+
+fn qemu_img_compares(left: (&Path, &str), right: (&Path, &str)) {
+    let output = Command::new("timeout")
+        .args(["60", "qemu-img", "compare", "-f", left.1, "-F", right.1])
+        .args([left.0, right.0])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// From each format to another, while three guests write; on two processors.
+#[test]
+fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
+    use DiskFormat::{Raw, Vhd, Vhdx};
+    for (from, to) in [(Raw, Vhdx), (Vhdx, Vhd), (Vhd, Raw)] {
+        let bench = Bench::new(2);
+        let disks = [bench.disk("from", from, None), bench.disk("to", to, None)];
+        // It has something before.
+        while_used(&bench, disks[0], 7, || std::thread::sleep(Duration::from_millis(200)));
+        let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+        while_used(&bench, disks[0], 8, || {
+            wait_for_first_pass(&copied);
+            std::thread::sleep(Duration::from_millis(500));
+        });
+        let began = Instant::now();
+        copied.finish(Instant::now() + PATIENCE).unwrap();
+        println!("{from:?} to {to:?}: {:?}, the rest in {:?}", copied.progress(), began.elapsed());
+        assert_same(&bench, disks);
+        drop((copied, served));
+        for name in ["from", "to"] {
+            bench.exports.remove(name).unwrap();
+        }
+        let peer = |name: &str, format: DiskFormat| {
+            let word = if format == Vhd { "vpc" } else { format.word() };
+            (bench.path(&format!("{name}.{}", format.word())), word)
+        };
+        let (from, to) = (peer("from", from), peer("to", to));
+        qemu_img_compares((&from.0, from.1), (&to.0, to.1));
+    }
+}
+
+/// What a parent has is copied, too, to a disk without one; and nothing that has no data.
+#[test]
+fn a_differencing_disk_is_copied_with_what_its_parent_has() {
+    let bench = Bench::new(1);
+    let parent = new_disk(DiskFormat::Vhdx, DiskKind::Dynamic, Some(SIZE));
+    let parent = DiskPlan { file: FileName::new("parent.vhdx").ok(), ..parent };
+    let old = bench.disk("parent", DiskFormat::Vhdx, None);
+    bench.client(old).write(3 << 20, &[5; 1 << 20]).unwrap();
+    bench.exports.remove("parent").unwrap();
+    let disks = [
+        bench.disk("child", DiskFormat::Vhdx, Some(&parent)),
+        bench.disk("to", DiskFormat::Vhdx, None),
+    ];
+    bench.client(disks[0]).write(20 << 20, &[6; 512]).unwrap();
+    let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
+    copied.finish(Instant::now() + PATIENCE).unwrap();
+    assert_same(&bench, disks);
+    // Blocks of 32 MiB may be data as a whole.
+    let told = copied.progress().copied_bytes;
+    assert!(told >= (1 << 20) + 512, "{told}");
+    let file = std::fs::metadata(bench.path("to.vhdx")).unwrap();
+    println!("{told} bytes copied, the file has {}", file.len());
+}
+
+/// The connection breaks before, while and after the disk was copied: its guests notice nothing,
+/// and it can be copied anew.
+#[test]
+fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
+    let bench = Bench::new(1);
+    let disks =
+        [bench.disk("from", DiskFormat::Vhdx, None), bench.disk("to", DiskFormat::Vhdx, None)];
+    while_used(&bench, disks[0], 9, || {
+        std::thread::sleep(Duration::from_millis(100));
+        // Nobody answers: the far end is closed.
+        let (near, far) = UnixStream::pair().unwrap();
+        drop(far);
+        assert!(CopiedDisk::start(&bench.exports, disks[0], "to", near).is_err());
+        for has_copied_all in [false, true] {
+            let (copied, served, line) = bench.copy(disks[0], disks[1]);
+            if has_copied_all {
+                wait_for_first_pass(&copied);
+            }
+            line.shutdown(std::net::Shutdown::Both).unwrap();
+            let deadline = Instant::now() + PATIENCE;
+            while copied.progress().failure.is_none() {
+                assert!(Instant::now() < deadline, "it is noticed");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let failure = copied.progress().failure.unwrap();
+            assert!(matches!(failure, MirrorError::Write(_)), "{failure}");
+            let again = CopiedDisk::start(&bench.exports, disks[0], "to", line);
+            assert!(again.is_err(), "two at a time");
+            drop((copied, served));
+        }
+    });
+    // The far end ends first, while what is left is copied.
+    let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+    std::thread::sleep(Duration::from_millis(5));
+    drop(served);
+    let error = copied.finish(Instant::now() + PATIENCE).unwrap_err();
+    assert!(matches!(error, MirrorError::Write(_)), "{error}");
+    drop(copied);
+    let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
+    copied.finish(Instant::now() + PATIENCE).unwrap();
+    assert_same(&bench, disks);
+}
+
+/// Ends in whatever state it is, without anybody noticing.
+#[test]
+fn a_copy_is_cancelled_at_any_time() {
+    let bench = Bench::new(2);
+    let disks =
+        [bench.disk("from", DiskFormat::Raw, None), bench.disk("to", DiskFormat::Vhdx, None)];
+    while_used(&bench, disks[0], 10, || {
+        for wait_ms in [0, 1, 5, 20, 80] {
+            let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+            std::thread::sleep(Duration::from_millis(wait_ms));
+            if wait_ms % 2 == 0 {
+                drop((copied, served));
+            } else {
+                drop((served, copied));
+            }
+            // Disks go to other processors meanwhile.
+            bench.exports.processor().set_processors(1 + usize::from(wait_ms % 2 == 0)).unwrap();
+        }
+        let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
+        wait_for_first_pass(&copied);
+        bench.exports.processor().set_processors(1).unwrap();
+        bench.exports.processor().set_processors(2).unwrap();
+        let left = copied.finish(Instant::now() + Duration::from_millis(30));
+        // It is used all the time.
+        assert!(matches!(left, Err(MirrorError::InUse(_) | MirrorError::NotInTime(_)) | Ok(())));
+        assert_eq!(copied.progress().failure, None);
+    });
+    assert_eq!(bench.exports.processor().tally(disks[0]).unwrap().failed(), 0);
+}
+
+/// A guest with a maximum gets it while its disk is copied, and the copy takes the rest.
+#[test]
+fn a_maximum_is_the_guests_alone() {
+    const MAX: u64 = 500;
+    let bench = Bench::new(1);
+    let limits = Limits { max_iops: Iops::new(MAX), ..Limits::default() };
+    let disks = ["from", "to"].map(|name| {
+        let path = bench.path(name);
+        std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
+        bench.exports.add_limited(name, &path, limits).unwrap()
+    });
+    let client = bench.client(disks[0]);
+    // 48 operations for 384 KiB: it takes seconds to write all of the disk.
+    for at in (0..SIZE).step_by(8 << 20) {
+        client.write(at, &[1; 384 << 10]).unwrap();
+    }
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (stop, done, client) = (&stop, &done, &client);
+            scope.spawn(move || {
+                let mut dice = Dice(number + 77);
+                while !stop.load(Ordering::Relaxed) {
+                    client.write(dice.below(SIZE / 4096) * 4096, &[2; 4096]).unwrap();
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
+        let (before, began) = (done.load(Ordering::Relaxed), Instant::now());
+        std::thread::sleep(Duration::from_secs(4));
+        let got = (done.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+        let copied_bytes = copied.progress().copied_bytes;
+        println!("{got:.1} of {MAX}, {copied_bytes} bytes copied meanwhile");
+        stop.store(true, Ordering::Relaxed);
+        assert!((got - MAX as f64).abs() <= MAX as f64 * 0.03, "{got} of {MAX}");
+        // By the copy's own maximum it would be 4 MiB in a second.
+        assert!(copied_bytes > 2 * 4 * 4 << 20, "{copied_bytes}");
+    });
+    assert_eq!(bench.exports.processor().tally(disks[1]).unwrap().failed(), 0);
+}
