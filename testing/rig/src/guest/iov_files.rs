@@ -27,7 +27,7 @@ const QEMU_PACKAGES: &[&str] =
 const KERNEL_PACKAGE: &str = "linux-image-amd64";
 /// Drivers of the adapter and of what a VM in the machine has, which boots the same.
 const MODULES: &[&str] =
-    &["igb", "igbvf", "vfio-pci", "vfio_iommu_type1", "virtio_pci", "virtio_net"];
+    &["igb", "igbvf", "vfio-pci", "vfio_iommu_type1", "virtio_pci", "virtio_net", "tun"];
 const PROGRAMS: &[&str] = &["ip", "iperf3"];
 /// What the system's own QEMU needs of files to start a VM with a kernel.
 const QEMU_FILES: &[&str] = &[
