@@ -42,6 +42,10 @@
 //! | `GET /1.0/vms/{name}/console` | its serial console: with `Upgrade: suimon-console` the bytes of both directions, as they are |
 //! | `GET /1.0/vms/{name}/libvirt` | the elements of a libvirt domain that give a VM these NICs and disks |
 //! | `/1.0/pfs` | the same verbs with [`PfConfig`] |
+//! | `POST /1.0/vms/{name}/migrate` | [`MigrateVmRequest`]: it goes to another node while it runs; a dry run gives the [`Plan`] of that node |
+//! | `POST /1.0/arrivals` | [`ArrivalRequest`]: make what a VM needs that comes from another node |
+//! | `GET`, `DELETE /1.0/arrivals/{id}`, `POST …/activate` | [`Arrival`]: what becomes of it; it does not come; it is this node's |
+//! | `GET /1.0/arrivals/{id}/memory`, `…/disks/{disk}` | with `Upgrade: suimon-memory` what QEMU sends of it; with `Upgrade: suimon-nbd` NBD, to the disk |
 //! | `/1.0/nodes` | the same verbs with [`NodeConfig`]: other nodes, to which VMs can go |
 //! | `GET /1.0/sriov`, `…/{adapter}` | [`SriovAdapter`]s: all that have SR-IOV; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |

@@ -216,6 +216,8 @@ mod jobs_tests;
 #[cfg(test)]
 mod measuring_tests;
 #[cfg(test)]
+mod mirroring_tests;
+#[cfg(test)]
 mod nbd_tests;
 #[cfg(test)]
 mod socket_tests;

@@ -1,1 +1,204 @@
+//! A connection to servers that nobody here wrote, and to one that lies.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_image::ByteRange;
+use suimon_ports::{Allocation, DiskClient, DiskClientError, ThreadStart};
+
+use crate::NbdConnection;
+
+const MIB: u64 = 1 << 20;
+const SIZE: u64 = 8 * MIB;
+
+fn start() -> ThreadStart {
+    Arc::new(|| Ok(()))
+}
+
+fn range(offset: u64, len: u64) -> ByteRange {
+    ByteRange::new(offset, len).unwrap()
+}
+
+/// A program that serves a disk; ended when it is dropped.
+struct Peer(Child);
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn peer(words: &str, socket: &Path) -> (Peer, UnixStream) {
+    let mut words = words.split(' ');
+    let child = Command::new(words.next().unwrap()).args(words).spawn().unwrap();
+    let peer = Peer(child);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => return (peer, stream),
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What a disk can be asked, by eight at a time.
+fn exercise(disk: &NbdConnection) {
+    assert_eq!(disk.bytes(), SIZE);
+    std::thread::scope(|scope| {
+        for number in 0..8_u8 {
+            scope.spawn(move || {
+                let at = u64::from(number) * MIB;
+                for round in 0..20_u8 {
+                    let bytes = vec![number ^ round; 64 << 10];
+                    disk.write(at + u64::from(round) * 4096, &bytes).unwrap();
+                }
+                let mut bytes = Vec::new();
+                disk.read(range(at, MIB), &mut bytes).unwrap();
+                let wanted = |at: usize| match at / 4096 {
+                    block @ 0..=19 => number ^ block as u8,
+                    20..=34 => number ^ 19,
+                    _ => 0,
+                };
+                assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == wanted(at)));
+                disk.write_zeroes(range(at, 64 << 10)).unwrap();
+                disk.read(range(at, 68 << 10), &mut bytes).unwrap();
+                assert!(bytes[..64 << 10].iter().all(|byte| *byte == 0));
+                assert_eq!(bytes[64 << 10], number ^ 16);
+            });
+        }
+    });
+    disk.flush().unwrap();
+    let (mut at, mut data) = (0, 0);
+    while at < SIZE {
+        for extent in disk.allocation(range(at, SIZE - at)).unwrap() {
+            at += extent.len;
+            data += if extent.allocation == Allocation::Data { extent.len } else { 0 };
+        }
+    }
+    assert_eq!(at, SIZE);
+    // Of each MiB less than the half was ever written.
+    assert!((8 * (76 << 10)..=SIZE / 2).contains(&data), "{data} bytes of data");
+    let beyond = disk.read(range(SIZE, 512), &mut Vec::new());
+    assert!(matches!(beyond, Err(DiskClientError::Refused(_))), "{beyond:?}");
+    let mut bytes = Vec::new();
+    disk.read(range(SIZE - 512, 512), &mut bytes).unwrap();
+    disk.end();
+    let ended = disk.read(range(0, 512), &mut bytes);
+    assert!(matches!(ended, Err(DiskClientError::Gone(_))), "{ended:?}");
+}
+
+#[test]
+fn qemu_nbd_and_nbdkit_serve_us() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, image) = (folder.path().join("nbd"), folder.path().join("disk.raw"));
+    std::fs::File::create(&image).unwrap().set_len(SIZE).unwrap();
+    let words = format!(
+        "qemu-nbd -f raw -x disk -k {} --discard=unmap --detect-zeroes=off {}",
+        socket.display(),
+        image.display()
+    );
+    let (_qemu, stream) = peer(&words, &socket);
+    exercise(&NbdConnection::connect(stream.into(), "disk", true, &start()).unwrap());
+    let socket = folder.path().join("nbdkit");
+    let words = format!("nbdkit -f -U {} memory {SIZE}", socket.display());
+    let (_nbdkit, stream) = peer(&words, &socket);
+    exercise(&NbdConnection::connect(stream.into(), "", true, &start()).unwrap());
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, image) = (folder.path().join("nbd"), folder.path().join("disk.raw"));
+    std::fs::File::create(&image).unwrap().set_len(SIZE).unwrap();
+    let words =
+        format!("qemu-nbd -t -r -f raw -x disk -k {} {}", socket.display(), image.display());
+    let (_qemu, stream) = peer(&words, &socket);
+    let said = |name: &str, writes: bool, stream: UnixStream| {
+        let refused = NbdConnection::connect(stream.into(), name, writes, &start()).err().unwrap();
+        refused.to_string()
+    };
+    assert!(said("other", false, stream).contains("NBD_OPT_GO"));
+    let stream = || UnixStream::connect(&socket).unwrap();
+    assert!(said("disk", true, stream()).contains("reading only"));
+    let disk = NbdConnection::connect(stream().into(), "disk", false, &start()).unwrap();
+    let refused = disk.write(0, &[1; 512]);
+    assert!(matches!(refused, Err(DiskClientError::Refused(_))), "{refused:?}");
+    // It goes on.
+    disk.read(range(0, 4096), &mut Vec::new()).unwrap();
+    let (near, far) = UnixStream::pair().unwrap();
+    drop(far);
+    assert!(!said("disk", true, near).is_empty());
+}
+
+/// What a server says after a handshake, told what was asked first.
+type Lie = fn(&[u8]) -> Vec<u8>;
+
+/// A server that says what it has no reason to.
+fn liar(mut stream: UnixStream, lie: Lie) {
+    let reply = |option: u32, kind: u32, data: &[u8]| {
+        let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
+        let head = [magic.as_slice(), &option.to_be_bytes()];
+        let length = (data.len() as u32).to_be_bytes();
+        [head.concat(), kind.to_be_bytes().to_vec(), length.to_vec(), data.to_vec()].concat()
+    };
+    stream.write_all(b"NBDMAGICIHAVEOPT\x00\x03").unwrap();
+    let mut heard = [0; 4 + 16];
+    stream.read_exact(&mut heard).unwrap();
+    stream.write_all(&reply(8, 1, &[])).unwrap();
+    let mut option = vec![0; 16 + 4 + 4 + 4 + 15];
+    stream.read_exact(&mut option).unwrap();
+    stream.write_all(&reply(10, 4, b"\0\0\0\x05base:allocation")).unwrap();
+    stream.write_all(&reply(10, 1, &[])).unwrap();
+    let mut option = [0; 16 + 4 + 4 + 2 + 2];
+    stream.read_exact(&mut option).unwrap();
+    let export = [[0; 2].as_slice(), &SIZE.to_be_bytes(), &0x4d_u16.to_be_bytes()].concat();
+    stream.write_all(&reply(7, 3, &export)).unwrap();
+    stream.write_all(&reply(7, 1, &[])).unwrap();
+    let mut asked = [0; 28];
+    stream.read_exact(&mut asked).unwrap();
+    stream.write_all(&lie(&asked)).unwrap();
+    // Until the client has had enough.
+    let _ = stream.read(&mut [0; 1]);
+}
+
+/// A chunk of this type, for the request.
+fn chunk(asked: &[u8], kind: u16, payload: &[u8]) -> Vec<u8> {
+    let head = [0x668e_33ef_u32.to_be_bytes().as_slice(), &1_u16.to_be_bytes()].concat();
+    let length = (payload.len() as u32).to_be_bytes();
+    [head, kind.to_be_bytes().to_vec(), asked[8..16].to_vec(), length.to_vec(), payload.to_vec()]
+        .concat()
+}
+
+#[test]
+fn a_server_that_lies_ends_the_connection() {
+    let lies: [(Lie, &str); 8] = [
+        (|_| b"HTTP/1.1 200 OK\r\n".to_vec(), "magic"),
+        (|asked| chunk(asked, 1, &[&MIB.to_be_bytes()[..], &[7; 512]].concat()), "not asked for"),
+        (
+            |asked| chunk(asked, 1, &[&0_u64.to_be_bytes()[..], &[7; 1024]].concat()),
+            "not asked for",
+        ),
+        (|asked| chunk(asked, 1, &[&0_u64.to_be_bytes()[..], &[7; 256]].concat()), "256 of 512"),
+        (|asked| chunk(asked, 2, &[0; 12]), "makes no sense"),
+        (|asked| chunk(asked, 5, &[0; 12]), "context 0"),
+        (|asked| chunk(asked, 77, &[]), "nobody asked for"),
+        (|_| chunk(&[9; 16], 0, &[]), "not under way"),
+    ];
+    for (lie, why) in lies {
+        let (near, far) = UnixStream::pair().unwrap();
+        let server = std::thread::spawn(move || liar(far, lie));
+        let disk = NbdConnection::connect(near.into(), "", true, &start()).unwrap();
+        let said = disk.read(range(0, 512), &mut Vec::new()).unwrap_err();
+        assert!(matches!(&said, DiskClientError::Gone(text) if text.contains(why)), "{said:?}");
+        let later = disk.flush().unwrap_err();
+        assert_eq!(later, said, "it stays so");
+        drop(disk);
+        server.join().unwrap();
+    }
+}

@@ -3,6 +3,7 @@
 //! Every endpoint is described where it is handled; the OpenAPI document is made
 //! from the router itself, so an endpoint that exists is in the document.
 
+mod arrivals;
 mod body;
 mod captures;
 mod changes;
@@ -63,6 +64,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(disk_jobs::router())
         .merge(resources::router::<VmConfig>())
         .merge(vms::router())
+        .merge(arrivals::router())
         .merge(power::router())
         .merge(resources::router::<PfConfig>())
         .merge(sriov::router())

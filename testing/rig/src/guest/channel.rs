@@ -24,6 +24,14 @@ impl Channel {
         Ok(Self { stream, unread: Vec::new(), commands: 0 })
     }
 
+    /// Goes on where the line is now; what was not read yet is lost.
+    pub(crate) fn connect_again(&mut self, socket: &Path) -> Result<()> {
+        let Self { stream, .. } = Self::connect(socket)?;
+        self.stream = stream;
+        self.unread.clear();
+        Ok(())
+    }
+
     /// Waits until the guest says that it takes commands.
     pub(crate) fn wait_ready(
         &mut self,

@@ -73,6 +73,12 @@ impl HostedVms {
         })
     }
 
+    /// VMs of another daemon beside these, which boot the same.
+    pub fn beside(&self, rig: &Rig, name: &str) -> Self {
+        let folder = rig.path(&format!("{name}/vms"));
+        Self { folder, kernel: self.kernel.clone(), initrd: self.initrd.clone() }
+    }
+
     /// The `vm_folder` of the host file.
     pub fn folder(&self) -> &str {
         &self.folder
@@ -117,6 +123,19 @@ impl HostedVms {
             fs::read_to_string(log).unwrap_or_default()
         })?;
         Ok(HostedGuest { shell })
+    }
+}
+
+impl HostedVms {
+    /// Goes on with a guest that has come from another daemon.
+    ///
+    /// # Errors
+    /// Its console cannot be had.
+    pub fn follow(&self, guest: &mut HostedGuest, name: &str) -> Result<()> {
+        let console = format!("{}/{name}/console.sock", self.folder);
+        until_some("console of the VM", Duration::from_secs(20), || {
+            Ok(guest.shell.connect_again(Path::new(&console)).ok())
+        })
     }
 }
 

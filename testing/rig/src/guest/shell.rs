@@ -1,5 +1,6 @@
 //! What is done in a guest, whoever has started it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -20,6 +21,11 @@ pub struct GuestShell {
 impl GuestShell {
     pub(crate) fn new(name: &str, channel: Channel) -> Self {
         Self { name: name.to_owned(), channel }
+    }
+
+    /// Goes on over another line to the same guest.
+    pub(crate) fn connect_again(&mut self, socket: &Path) -> Result<()> {
+        self.channel.connect_again(socket)
     }
 
     /// Waits until the guest says that it takes commands.

@@ -1,0 +1,159 @@
+//! Endpoints of VMs that move to another node while they run: what the node that a VM leaves
+//! asks of the one to which it goes, and what a user asks of the former.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use suimon_client::{MEMORY_PROTOCOL, NBD_PROTOCOL};
+use suimon_contract::{
+    ApiError, Arrival, ArrivalRequest, ErrorBody, ErrorCode, MigrateVmRequest, Name, Operation,
+    VmConfig,
+};
+use suimon_node::FarLine;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::changes::{accepted, name_in_path};
+use crate::api::disk_jobs::request;
+use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::state::ApiState;
+use crate::api::upgraded::Asked;
+
+/// The endpoints of VMs that move.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(migrate))
+        .routes(routes!(prepare))
+        .routes(routes!(show, abandon))
+        .routes(routes!(activate))
+        .routes(routes!(memory))
+        .routes(routes!(disk))
+}
+
+/// Parameters of what can be tried first.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct TrialParameters {
+    /// Only say what would change there; the answer is 200 with the plan.
+    #[param(required = false)]
+    dry_run: bool,
+}
+
+/// Moves the VM to another node while it runs. The operation ends when it runs there, or goes on
+/// here.
+#[utoipa::path(post, path = "/1.0/vms/{name}/migrate", tag = "vms",
+    operation_id = "migrate_vm", params(("name" = String, Path), TrialParameters),
+    request_body = MigrateVmRequest,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = suimon_contract::Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn migrate(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+    Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let name = name_in_path::<VmConfig>(&name)?;
+    let wanted: MigrateVmRequest = request(&body)?;
+    if dry_run {
+        let plan = state.ask(move |node| node.check_migration(&name, &wanted)).await?;
+        return Ok(Json(plan).into_response());
+    }
+    state.ask(move |node| node.migrate_vm(&name, wanted)).await.map(accepted)
+}
+
+/// Makes what a VM needs that comes from another node; it waits for its disks and memory then.
+#[utoipa::path(post, path = "/1.0/arrivals", tag = "arrivals",
+    operation_id = "prepare_arrival", params(TrialParameters), request_body = ArrivalRequest,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = suimon_contract::Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn prepare(
+    State(state): State<ApiState>,
+    Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let arriving: ArrivalRequest = request(&body)?;
+    if dry_run {
+        let plan = state.ask(move |node| node.check_arrival(&arriving)).await?;
+        return Ok(Json(plan).into_response());
+    }
+    state.ask(move |node| node.prepare_arrival(arriving)).await.map(accepted)
+}
+
+/// What becomes of a VM that comes from another node. One that is not known is abandoned.
+#[utoipa::path(get, path = "/1.0/arrivals/{id}", tag = "arrivals",
+    operation_id = "show_arrival", params(("id" = String, Path)),
+    responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
+async fn show(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+) -> Result<Json<Arrival>, Failure> {
+    state.ask(move |node| node.arrival(&id)).await.map(Json)
+}
+
+/// The VM does not come, unless it is this node's already; the answer tells.
+#[utoipa::path(delete, path = "/1.0/arrivals/{id}", tag = "arrivals",
+    operation_id = "abandon_arrival", params(("id" = String, Path)),
+    responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
+async fn abandon(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+) -> Result<Json<Arrival>, Failure> {
+    state.ask(move |node| node.abandon_arrival(&id)).await.map(Json)
+}
+
+/// The VM is this node's from now on, unless it was abandoned; the answer tells.
+#[utoipa::path(post, path = "/1.0/arrivals/{id}/activate", tag = "arrivals",
+    operation_id = "activate_arrival", params(("id" = String, Path)),
+    responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
+async fn activate(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+) -> Result<Json<Arrival>, Failure> {
+    state.ask(move |node| node.activate_arrival(&id)).await.map(Json)
+}
+
+/// Takes the memory and devices of a VM that comes: with `Upgrade: suimon-memory` the connection
+/// carries what QEMU sends from then on.
+#[utoipa::path(get, path = "/1.0/arrivals/{id}/memory", tag = "arrivals",
+    operation_id = "arrival_memory", params(("id" = String, Path)),
+    responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
+async fn memory(
+    State(state): State<ApiState>,
+    InPath(id): InPath<String>,
+    mut request: Request,
+) -> Result<Response, Failure> {
+    let asked = Asked::of(&mut request, MEMORY_PROTOCOL)?;
+    begin(&state, id, FarLine::Memory, asked).await
+}
+
+/// Takes the content of a disk of a VM that comes: with `Upgrade: suimon-nbd` the connection
+/// carries NBD from then on, and this side is the server.
+#[utoipa::path(get, path = "/1.0/arrivals/{id}/disks/{disk}", tag = "arrivals",
+    operation_id = "arrival_disk", params(("id" = String, Path), ("disk" = String, Path)),
+    responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
+async fn disk(
+    State(state): State<ApiState>,
+    InPath((id, disk)): InPath<(String, String)>,
+    mut request: Request,
+) -> Result<Response, Failure> {
+    let asked = Asked::of(&mut request, NBD_PROTOCOL)?;
+    let disk = disk.parse::<Name>().map_err(|error| {
+        let text = format!("the VM that comes has no disk of this name: {error}");
+        ApiError::new(ErrorCode::NotFound, text).about(format!("disk/{disk}"))
+    })?;
+    begin(&state, id, FarLine::Disk(disk), asked).await
+}
+
+async fn begin(
+    state: &ApiState,
+    id: String,
+    line: FarLine,
+    asked: Asked,
+) -> Result<Response, Failure> {
+    let end = state.ask(move |node| node.arrival_line(&id, &line)).await?;
+    Ok(asked.grant(end, state))
+}

@@ -1,0 +1,280 @@
+//! Our client's bytes and our server's: what the one says the other understands, in whatever
+//! pieces it comes; and what nobody says does no harm.
+
+use proptest::prelude::*;
+use suimon_nbd::{
+    BlockSizes, ByteRange, ClientCommand, ClientHandshake, ClientHandshakeError, ClientRequest,
+    ClientStep, Command, Export, ExportSpec, Extent, ExtentState, FarExport, Features, GREETING,
+    Handshake, Incoming, NbdError, Negotiated, REPLY_BYTES_MAX, Replied, Reply, ReplyReader, Step,
+    TlsMode, Transmission, TransmissionFlags,
+};
+
+const MIB: u64 = 1 << 20;
+
+fn export(features: Features) -> Export {
+    let spec = ExportSpec {
+        name: "disk".to_owned(),
+        description: String::new(),
+        size: 64 * MIB,
+        block_sizes: BlockSizes { min: 512, ..BlockSizes::default() },
+        features,
+    };
+    Export::new(spec).unwrap()
+}
+
+/// What both have agreed on, with the server's bytes cut after `piece` of them.
+fn agree(export: &Export, piece: usize) -> (FarExport, Negotiated) {
+    let mut client = ClientHandshake::new(export.name()).unwrap();
+    let mut server = Handshake::new(TlsMode::Off);
+    let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
+    let (mut held, mut negotiated) = (Vec::new(), None);
+    for _ in 0..10_000 {
+        let count = piece.min(to_client.len());
+        held.extend(to_client.drain(..count));
+        let progress = client.handle_bytes(&held, &mut to_server).unwrap();
+        held.drain(..progress.consumed);
+        if let ClientStep::Agreed(far) = progress.step {
+            assert!(held.is_empty() && to_client.is_empty());
+            return (far, negotiated.unwrap());
+        }
+        if negotiated.is_some() {
+            continue;
+        }
+        let exports = [export.clone()];
+        let progress = server.handle_bytes(&exports[..], &to_server, &mut to_client).unwrap();
+        to_server.drain(..progress.consumed);
+        if let Step::Negotiated(agreed) = progress.step {
+            negotiated = Some(*agreed);
+        }
+    }
+    panic!("it never ends");
+}
+
+fn features() -> impl Strategy<Value = Features> {
+    any::<[bool; 8]>().prop_map(|on| Features {
+        read_only: on[0],
+        flush: on[1],
+        fua: on[2],
+        rotational: on[3],
+        trim: on[4],
+        write_zeroes: on[5],
+        fast_zero: on[5] && on[6],
+        multi_conn: on[7],
+        cache: false,
+        allocation: on[6],
+    })
+}
+
+fn commands() -> impl Strategy<Value = ClientCommand> {
+    let range = (0..1000_u64, 1..100_u64);
+    let range = range.prop_map(|(at, len)| ByteRange { offset: at * 512, length: len * 512 });
+    (0..6, range).prop_map(|(kind, range)| match kind {
+        0 => ClientCommand::Read(range),
+        1 => ClientCommand::Write(range),
+        2 => ClientCommand::WriteZeroes(range),
+        3 => ClientCommand::BlockStatus(range),
+        4 => ClientCommand::Flush,
+        _ => ClientCommand::Disconnect,
+    })
+}
+
+const ALL: Features = Features {
+    read_only: false,
+    flush: true,
+    fua: true,
+    rotational: false,
+    trim: true,
+    write_zeroes: true,
+    fast_zero: true,
+    multi_conn: true,
+    cache: false,
+    allocation: true,
+};
+
+proptest! {
+    #[test]
+    fn both_agree_on_what_the_export_is(features in features(), piece in 1_usize..40) {
+        let export = export(features);
+        let (far, negotiated) = agree(&export, piece);
+        prop_assert_eq!(far.size, export.size());
+        prop_assert_eq!(far.block_sizes, export.block_sizes());
+        prop_assert_eq!(far.flags, negotiated.flags);
+        prop_assert_eq!(far.allocation.is_some(), negotiated.base_allocation);
+        prop_assert!(negotiated.framing.has_chunks() && !negotiated.framing.is_extended());
+    }
+
+    #[test]
+    fn the_server_understands_what_is_asked(command in commands(), cookie in any::<u64>()) {
+        let transmission = Transmission::new(&agree(&export(ALL), 4096).1);
+        let bytes = ClientRequest { cookie, command }.encode().unwrap();
+        let incoming = transmission.handle_header(&bytes).unwrap();
+        let Incoming::Request(request) = incoming else {
+            prop_assert_eq!(command, ClientCommand::Disconnect);
+            prop_assert_eq!(incoming, Incoming::Disconnect);
+            return Ok(());
+        };
+        prop_assert_eq!(request.reply_to.cookie(), cookie);
+        let (wanted, payload) = match command {
+            ClientCommand::Read(range) => (Command::Read { range, dont_fragment: false }, 0),
+            ClientCommand::Write(range) => (Command::Write { range, fua: false }, range.length),
+            ClientCommand::WriteZeroes(range) => {
+                (Command::WriteZeroes { range, fua: false, no_hole: false, fast: false }, 0)
+            }
+            ClientCommand::BlockStatus(range) => (Command::BlockStatus { range, one: false }, 0),
+            ClientCommand::Flush | ClientCommand::Disconnect => (Command::Flush, 0),
+        };
+        prop_assert_eq!((request.command, u64::from(request.payload_bytes)), (wanted, payload));
+    }
+
+    /// Replies of every kind, read from whatever part of them is there.
+    #[test]
+    fn the_client_understands_what_is_answered(
+        cookie in any::<u64>(),
+        at in 0..1000_u64,
+        states in prop::collection::vec((1..50_u64, any::<bool>()), 1..20),
+        error in prop::sample::select(NbdError::ALL.to_vec()),
+        kind in 0..4,
+    ) {
+        let transmission = Transmission::new(&agree(&export(ALL), 4096).1);
+        let length = states.iter().map(|(len, _)| len * 512).sum();
+        let range = ByteRange { offset: at * 512, length };
+        let command =
+            if kind == 3 { ClientCommand::BlockStatus(range) } else { ClientCommand::Read(range) };
+        let header = ClientRequest { cookie, command }.encode().unwrap();
+        let Incoming::Request(request) = transmission.handle_header(&header).unwrap() else {
+            panic!("it is a request");
+        };
+        let extents: Vec<Extent> = states.iter().map(|(len, is_hole)| {
+            let hole = ExtentState::HOLE | ExtentState::ZERO;
+            Extent { length: len * 512, state: if *is_hole { hole } else { ExtentState::DATA } }
+        }).collect();
+        let mut out = vec![0; REPLY_BYTES_MAX + 64 * 20];
+        let read = |bytes: &[u8]| -> Vec<(u64, u32, bool)> {
+            let (mut rest, mut found) = (bytes.to_vec(), Vec::new());
+            while !rest.is_empty() {
+                // Before it is all there more is asked for, and never too much.
+                for count in 0..rest.len().min(60) {
+                    match ReplyReader.read(&rest[..count]).unwrap() {
+                        Reply::Incomplete { needed } => assert!(needed > count && needed <= rest.len()),
+                        Reply::Part { consumed, .. } => assert!(consumed <= count),
+                    }
+                }
+                let Reply::Part { consumed, cookie: of, replied, .. } =
+                    ReplyReader.read(&rest).unwrap() else { panic!("it is all there") };
+                assert_eq!(of, cookie);
+                match replied {
+                    Replied::Data { offset, length } => {
+                        found.push((offset, length, false));
+                        // The bytes themselves were not sent here.
+                    }
+                    Replied::Hole { offset, length } => found.push((offset, length, true)),
+                    other => panic!("{other:?}"),
+                }
+                rest.drain(..consumed);
+            }
+            found
+        };
+        match kind {
+            0 => {
+                let n = request.reply_to.error(error, "out of 水", &mut out).unwrap();
+                let Reply::Part { consumed, replied: Replied::Failed(failure), is_last, .. } =
+                    ReplyReader.read(&out[..n]).unwrap() else { panic!("it has failed") };
+                prop_assert_eq!((consumed, is_last), (n, true));
+                prop_assert_eq!((failure.error, failure.message.as_str()), (error, "out of 水"));
+            }
+            1 => {
+                let n = request.reply_to.done(&mut out).unwrap();
+                let part = ReplyReader.read(&out[..n]).unwrap();
+                let wanted =
+                    Reply::Part { consumed: n, cookie, is_last: true, replied: Replied::Nothing };
+                prop_assert_eq!(part, wanted);
+            }
+            2 => {
+                let (mut heads, mut sum) = (Vec::new(), 0);
+                for chunk in transmission.read_chunks(request.reply_to, range, false, extents) {
+                    let n = chunk.encode_head(&mut out).unwrap();
+                    heads.extend_from_slice(&out[..n]);
+                }
+                for (offset, length, _) in read(&heads) {
+                    prop_assert_eq!(offset, range.offset + sum);
+                    sum += u64::from(length);
+                }
+                prop_assert_eq!(sum, range.length);
+            }
+            _ => {
+                let mut reply =
+                    transmission.block_status(request.reply_to, range, false, &mut out).unwrap();
+                extents.iter().for_each(|extent| { reply.push(*extent); });
+                let n = reply.finish();
+                let Reply::Part { replied: Replied::Extents { extents: told, .. }, .. } =
+                    ReplyReader.read(&out[..n]).unwrap() else { panic!("it tells extents") };
+                let is_hole = |extents: &mut dyn Iterator<Item = Extent>| -> Vec<bool> {
+                    extents.flat_map(|extent| {
+                        let is_hole = extent.state.has(ExtentState::ZERO);
+                        std::iter::repeat_n(is_hole, (extent.length / 512) as usize)
+                    }).collect()
+                };
+                prop_assert_eq!(is_hole(&mut told.into_iter()), is_hole(&mut extents.into_iter()));
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), magic in 0..3) {
+        let mut front = match magic {
+            0 => 0x6744_6698_u32.to_be_bytes().to_vec(),
+            1 => 0x668e_33ef_u32.to_be_bytes().to_vec(),
+            _ => Vec::new(),
+        };
+        front.extend(&bytes);
+        if let Ok(Reply::Part { consumed, replied, .. }) = ReplyReader.read(&front) {
+            prop_assert!(consumed > 0 && consumed <= front.len());
+            if let Replied::Extents { extents, .. } = replied {
+                prop_assert!(extents.count() > 0);
+            }
+        }
+        let mut client = ClientHandshake::new("disk").unwrap();
+        let mut said = GREETING.to_vec();
+        said.extend(&bytes);
+        for _ in 0..50 {
+            let Ok(progress) = client.handle_bytes(&said, &mut Vec::new()) else { break };
+            prop_assert!(progress.consumed <= said.len());
+            said.drain(..progress.consumed);
+            if progress.step == ClientStep::NeedsBytes {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_refused_by_name() {
+    let start = |bytes: &[u8]| {
+        let mut client = ClientHandshake::new("disk").unwrap();
+        client.handle_bytes(bytes, &mut Vec::new())
+    };
+    assert_eq!(start(b"NBDX").unwrap_err(), ClientHandshakeError::Greeting { offset: 3 });
+    let old = start(b"NBDMAGICIHAVEOPT\x00\x00").unwrap_err();
+    assert_eq!(old, ClientHandshakeError::OldServer { flags: 0 });
+    assert!(ClientHandshake::new(&"x".repeat(5000)).is_err());
+    // An export that is not there.
+    let mut client = ClientHandshake::new("other").unwrap();
+    let mut server = Handshake::new(TlsMode::Off);
+    let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
+    let exports = [export(ALL)];
+    let refused = loop {
+        match client.handle_bytes(&to_client, &mut to_server) {
+            Ok(progress) => drop(to_client.drain(..progress.consumed)),
+            Err(error) => break error,
+        }
+        let progress = server.handle_bytes(&exports[..], &to_server, &mut to_client).unwrap();
+        to_server.drain(..progress.consumed);
+    };
+    assert!(refused.to_string().contains("NBD_OPT_GO"), "{refused}");
+    assert_eq!(TransmissionFlags::from_bits(3), {
+        let flags = [TransmissionFlags::HAS_FLAGS, TransmissionFlags::READ_ONLY];
+        TransmissionFlags::from_bits(flags[0].bits() | flags[1].bits())
+    });
+    let long = ByteRange { offset: 0, length: 1 << 32 };
+    assert_eq!(ClientRequest { cookie: 1, command: ClientCommand::Read(long) }.encode(), None);
+}

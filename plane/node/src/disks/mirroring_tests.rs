@@ -1,0 +1,127 @@
+//! What stands against a disk that is copied, and what it stands against.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ByteSize, ErrorCode, HostConfig, OperationState};
+
+use crate::testing::{Harness, PATIENCE, host, name, wait_until};
+use crate::{DiskMirror, DiskWork, Edit, ServedDisk};
+
+const SIZE: u64 = 8 << 20;
+
+fn config() -> HostConfig {
+    host(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[disk]]
+        name = "data"
+        store = "fast"
+        format = "vhdx"
+        size_bytes = 8388608
+        nbd = { socket = "/run/nbd.sock" }
+        [[disk]]
+        name = "old"
+        store = "fast"
+        format = "raw"
+        size_bytes = 1048576
+        read_only = true
+        "#,
+    )
+}
+
+fn harness() -> Harness {
+    let harness = Harness::with_store();
+    harness.disks.set_far_bytes(Some(SIZE));
+    harness.apply_well(&config());
+    harness
+}
+
+fn line() -> OwnedFd {
+    UnixStream::pair().unwrap().0.into()
+}
+
+fn mirror(harness: &Harness) -> Result<DiskMirror, ApiError> {
+    harness.node.mirror_disk(&name("data"), line())
+}
+
+fn serve(harness: &Harness) -> Result<ServedDisk, ApiError> {
+    harness.node.serve_disk(&name("data"), line())
+}
+
+/// Nothing else is done to the disk, and it is said why.
+fn assert_kept(harness: &Harness, why: &str) {
+    let snapshot = suimon_contract::SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() };
+    for work in [DiskWork::Snapshot(snapshot), DiskWork::Check, DiskWork::Compact] {
+        let error = harness.node.work_on_disk(&name("data"), work).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let mut larger = config();
+    larger.disks[0].size_bytes = Some(ByteSize::new(2 * SIZE));
+    let mut without = config();
+    without.disks.remove(0);
+    for changed in [larger, without] {
+        let refused = harness.node.submit(Edit::Apply(Box::new(changed))).unwrap_err();
+        assert!(refused.iter().any(|error| error.to_string().contains(why)), "{refused:?}");
+    }
+    for error in [mirror(harness).err().unwrap(), serve(harness).err().unwrap()] {
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[test]
+fn nothing_else_is_done_to_a_disk_that_is_copied() {
+    let harness = harness();
+    let copied = mirror(&harness).unwrap();
+    assert_kept(&harness, "goes to another node");
+    wait_until("the first pass", || copied.progress().has_copied_all);
+    copied.finish(Instant::now() + PATIENCE).unwrap();
+    drop(copied);
+    let served = serve(&harness).unwrap();
+    assert_kept(&harness, "comes from another node");
+    served.end().unwrap();
+    drop(served);
+    assert_eq!(harness.disks.copied(), 0);
+    let operation = harness.node.work_on_disk(&name("data"), DiskWork::Check).unwrap();
+    let operation = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+}
+
+#[test]
+fn a_disk_is_not_copied_that_cannot_be() {
+    let harness = harness();
+    let code = |copied: Result<DiskMirror, ApiError>| copied.err().unwrap().code;
+    assert_eq!(code(harness.node.mirror_disk(&name("none"), line())), ErrorCode::NotFound);
+    let read_only = harness.node.serve_disk(&name("old"), line()).err().unwrap();
+    assert_eq!(read_only.code, ErrorCode::Conflict, "{read_only}");
+    // Nobody answers, or what answers is of another size: the disk is free again.
+    for bytes in [None, Some(SIZE + 512)] {
+        harness.disks.set_far_bytes(bytes);
+        let error = mirror(&harness).err().unwrap();
+        assert_eq!(error.resource.as_deref(), Some("disk/data"), "{error}");
+        assert_eq!(harness.disks.copied(), 0);
+    }
+    harness.disks.set_far_bytes(Some(SIZE));
+    drop(mirror(&harness).unwrap());
+    harness.node.stop();
+}
+
+/// What another node has sent may still be written: whoever would run the VM is told.
+#[test]
+fn a_disk_whose_store_does_not_answer_is_not_free_of_writers() {
+    let harness = harness();
+    let served = serve(&harness).unwrap();
+    harness.disks.stall(true);
+    assert_eq!(served.end().unwrap_err().code, ErrorCode::HostError);
+    harness.disks.stall(false);
+    served.end().unwrap();
+    let copied = mirror(&harness).err().unwrap();
+    assert_eq!(copied.code, ErrorCode::Conflict, "{copied}");
+    drop(served);
+    let copied = mirror(&harness).unwrap();
+    copied.finish(Instant::now() + Duration::from_secs(5)).unwrap();
+}
