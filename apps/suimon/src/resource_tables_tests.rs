@@ -157,6 +157,7 @@ fn a_switch_is_shown_too() {
     kind                    external
     uplink                  wan
     ageing_s                300
+    iov                     false
     health                  up
     addresses               3
     nics                    light, web

@@ -14,7 +14,7 @@ use suimon_rig::{IovMachine, IovSpec, Rig};
 const LIGHT: &str = "10.77.0.3";
 const NESTED: &str = "10.77.0.1";
 /// A VM that is translated twice boots within this.
-const BOOT_LIMIT: Duration = Duration::from_secs(400);
+const BOOT_LIMIT: Duration = Duration::from_secs(1200);
 /// It has taken a function, or let go of one, within this.
 const PLUG_LIMIT: Duration = Duration::from_secs(120);
 
