@@ -17,6 +17,7 @@ pub mod lacp_oracle;
 pub mod nbd_client;
 pub mod nbd_disk;
 pub mod nbd_oracle;
+pub mod nbd_replies_oracle;
 pub mod packed_oracle;
 pub mod qmp_oracle;
 pub mod ring_oracle;

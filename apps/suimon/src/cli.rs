@@ -13,6 +13,7 @@ use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::host::HostVerb;
+use crate::node_flags::NodeFlags;
 use crate::offload::OffloadVerb;
 use crate::operation::OperationVerb;
 use crate::output::Context;
@@ -42,6 +43,8 @@ pub(crate) struct Cli {
         default_value = SOCKET_DEFAULT
     )]
     socket: PathBuf,
+    #[command(flatten)]
+    node: NodeFlags,
     /// Print data as JSON, and errors as JSON on standard error.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
@@ -153,7 +156,11 @@ impl Cli {
 
     /// Does what the command line says.
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let context = Context { client: Client::unix(self.socket), json: self.json };
+        let client = match self.node.client() {
+            Some(client) => client?,
+            None => Client::unix(self.socket),
+        };
+        let context = Context { client, json: self.json };
         let context = &context;
         match self.noun {
             Noun::Host(verb) => verb.run(context).await,
@@ -208,7 +215,13 @@ where
 {
     let mut matches = socket_everywhere(command()).try_get_matches_from(args)?;
     let late_socket = late_socket(&matches).cloned();
+    let is_written = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+    // What is written counts more than what the environment says.
+    let wants_socket = (late_socket.is_some() || is_written("socket")) && !is_written("node");
     let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
+    if wants_socket {
+        cli.node = NodeFlags::default();
+    }
     if let Some(socket) = late_socket {
         cli.socket = socket;
     }

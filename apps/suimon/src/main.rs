@@ -22,6 +22,7 @@ mod generate;
 mod host;
 mod key_flags;
 mod lines;
+mod node_flags;
 mod node_tables;
 mod offload;
 mod operation;

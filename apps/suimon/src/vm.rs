@@ -1,15 +1,18 @@
 //! `vm`: what can be done with a VM.
 
 use clap::{Args, Subcommand};
+use suimon_client::Outcome;
 use suimon_contract::{
-    FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, Name, STOP_SECONDS_DEFAULT,
-    STOP_SECONDS_MAX, StopBy, StopVmRequest, VmConfig,
+    ByteSize, DOWNTIME_MS_MAX, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest,
+    MigrateVmRequest, Name, STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopBy, StopVmRequest,
+    VmConfig,
 };
 
 use crate::choices::one_of;
+use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::{Context, print};
-use crate::progress::await_end;
+use crate::progress::{await_end, finish};
 use crate::resource::{Named, OwnVerb, ResourceVerb};
 use crate::vm_tables::guest_text;
 
@@ -36,6 +39,8 @@ pub(crate) enum OwnVmVerb {
     Freeze(FreezeFlags),
     /// Have it let file systems be written again.
     Thaw(TellFlags),
+    /// Move a VM to another node while it runs.
+    Migrate(MigrateFlags),
     /// Show what the agent in a VM's guest tells: its system, name and addresses.
     Guest(Named),
     /// Use a VM's serial console in this terminal; Ctrl-] leaves it.
@@ -89,12 +94,61 @@ pub(crate) struct FreezeFlags {
     seconds: u64,
 }
 
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MigrateFlags {
+    /// The VM.
+    name: Name,
+    /// The node, as `suimon node list` shows it.
+    #[arg(long, value_name = "NODE")]
+    to: Name,
+    /// For how long it may stand still at the end, like 300ms or 2s: the last of its memory is
+    /// sent then.
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
+    downtime: u32,
+    /// Memory sent in a second at most, like 100MiB; as much as the connection carries if absent.
+    #[arg(long, value_name = "SIZE")]
+    bandwidth: Option<ByteSize>,
+    /// Delete the files of its disks here once it runs there.
+    #[arg(long)]
+    with_files: bool,
+    #[command(flatten)]
+    change: ChangeFlags,
+}
+
+fn downtime_ms(text: &str) -> Result<u32, String> {
+    let time = humantime::parse_duration(text).ok();
+    time.and_then(|time| u32::try_from(time.as_millis()).ok())
+        .filter(|ms| (1..=DOWNTIME_MS_MAX).contains(ms))
+        .ok_or_else(|| {
+            format!("must be a time from 1ms to {}s, like 300ms", DOWNTIME_MS_MAX / 1000)
+        })
+}
+
+impl MigrateFlags {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        let request = MigrateVmRequest {
+            to: self.to,
+            downtime_ms: self.downtime,
+            bandwidth: self.bandwidth,
+            with_files: self.with_files,
+        };
+        let outcome = if self.change.dry_run {
+            Outcome::Planned(context.client.check_migration(&self.name, &request).await?)
+        } else {
+            let operation = context.client.migrate_vm(&self.name, &request).await?;
+            Outcome::Started(Box::new(operation))
+        };
+        finish(context, outcome, self.change).await
+    }
+}
+
 impl OwnVerb for OwnVmVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = &context.client;
         let (operation, no_wait) = match self {
             Self::Console(Named { name }) => return crate::vm_console::run(context, &name).await,
             Self::Xml(Named { name }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
+            Self::Migrate(flags) => return flags.run(context).await,
             Self::Guest(Named { name }) => return guest(context, &name).await,
             Self::Freeze(FreezeFlags { tell, seconds }) => {
                 let request = FreezeVmRequest { seconds };

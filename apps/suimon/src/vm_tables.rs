@@ -1,6 +1,6 @@
 //! VMs as a table and in detail.
 
-use suimon_contract::{Name, VmConfig, VmGuest, VmStatus};
+use suimon_contract::{Name, VmConfig, VmGuest, VmMigration, VmStatus};
 
 use crate::lines::{Lines, word};
 use crate::resource_tables::Shown;
@@ -35,6 +35,9 @@ impl Shown for VmConfig {
         let mut lines = Lines::default();
         lines.keys(suimon_contract::Kind::Vm, &one.config);
         lines.add("state", state(one));
+        if let Some(migration) = &one.migration {
+            add_migration(&mut lines, migration);
+        }
         if let Some(process) = one.process {
             lines.add("process", process);
             lines.add("  its user", or_dash(one.user));
@@ -54,9 +57,28 @@ impl Shown for VmConfig {
 }
 
 fn state(vm: &VmStatus) -> String {
-    match &vm.reason {
-        Some(reason) => format!("{}: {reason}", vm.state),
+    let state = match &vm.migration {
+        Some(moving) if moving.leaves => {
+            format!("{}, goes to {} ({})", vm.state, moving.node, word(&moving.phase))
+        }
+        Some(moving) => format!("{}, comes from {}", vm.state, moving.node),
         None => vm.state.to_string(),
+    };
+    match &vm.reason {
+        Some(reason) => format!("{state}: {reason}"),
+        None => state,
+    }
+}
+
+fn add_migration(lines: &mut Lines, moving: &VmMigration) {
+    lines.add("migration", &moving.id);
+    lines.add(if moving.leaves { "  to node" } else { "  from node" }, &moving.node);
+    lines.add("  phase", word(&moving.phase));
+    if moving.leaves {
+        let progress =
+            |done, left| format!("{} copied, {} left", units::bytes(done), units::bytes(left));
+        lines.add("  disks", progress(moving.disk_bytes_copied, moving.disk_bytes_left));
+        lines.add("  memory", progress(moving.memory_bytes_copied, moving.memory_bytes_left));
     }
 }
 
@@ -101,7 +123,7 @@ fn names(names: &[Name]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use suimon_contract::{ByteSize, VmAccelerator, VmGuestInterface, VmState};
+    use suimon_contract::{ByteSize, MigrationPhase, VmAccelerator, VmGuestInterface, VmState};
 
     use super::*;
 
@@ -129,6 +151,28 @@ mod tests {
         let shown = VmConfig::details(&web);
         insta::assert_snapshot!(shown);
         insta::assert_snapshot!(VmConfig::table(&[web, failed]).render());
+    }
+
+    #[test]
+    fn vms_that_move_are_shown_with_where_they_are() {
+        let moving = VmMigration {
+            id: "0123456789abcdef0123456789abcdef".to_owned(),
+            leaves: true,
+            node: "right".to_owned(),
+            phase: MigrationPhase::CopyingMemory,
+            disk_bytes_copied: 3 << 30,
+            disk_bytes_left: 65_536,
+            memory_bytes_copied: 700 << 20,
+            memory_bytes_left: 324 << 20,
+        };
+        let mut web = vm("web");
+        web.state = VmState::Running;
+        web.migration = Some(moving.clone());
+        let mut db = vm("db");
+        db.state = VmState::Arriving;
+        db.migration = Some(VmMigration { leaves: false, node: "left".to_owned(), ..moving });
+        insta::assert_snapshot!(VmConfig::details(&web));
+        insta::assert_snapshot!(VmConfig::table(&[web, db]).render());
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Whether it makes sense how another node is reached.
 
-use std::net::SocketAddr;
-
 use crate::finding::{Finding, Place};
 use crate::{ErrorCode, NodeConfig};
 
@@ -16,13 +14,14 @@ pub(crate) fn node_fits(place: Place, node: &NodeConfig, findings: &mut Vec<Find
 impl NodeConfig {
     /// The name or IP address that the node's certificate has to be for.
     pub fn effective_server_name(&self) -> String {
-        if let Some(name) = &self.server_name {
-            return name.clone();
-        }
-        if let Ok(address) = self.address.parse::<SocketAddr>() {
-            return address.ip().to_string();
-        }
-        self.address.rsplit_once(':').map_or(self.address.as_str(), |(host, _)| host).to_owned()
+        let name = self.server_name.clone();
+        name.unwrap_or_else(|| Self::server_name_of(&self.address).to_owned())
+    }
+
+    /// The host name or IP address in an address with a port, without the brackets of IPv6.
+    pub fn server_name_of(address: &str) -> &str {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
 }
 

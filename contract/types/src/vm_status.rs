@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Name, VmAccelerator, VmConfig};
+use crate::{Name, VmAccelerator, VmConfig, VmMigration};
 
 /// What a VM does.
 ///
@@ -82,6 +82,9 @@ pub struct VmStatus {
     /// tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen_s: Option<u64>,
+    /// How far it is on its way from this node or to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<VmMigration>,
 }
 
 impl VmStatus {
@@ -102,6 +105,7 @@ impl VmStatus {
             qemu_version: None,
             agent: None,
             frozen_s: None,
+            migration: None,
         }
     }
 }

@@ -8,7 +8,7 @@
 //! the VM again.
 //!
 //! ```text
-//! API ── VmWork ──────────┐
+//! API ── VmWork, Migrate ─┐
 //! control ─ Look, Leave ──┼──► inbox ──► driver ──► ports::Vm ──► QEMU
 //! ports::Vm ── notices ───┘                │
 //!                                          └──► view, events, state store

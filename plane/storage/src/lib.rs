@@ -9,6 +9,7 @@
 //! - [`images`]: opens and makes disks of a store; [`jobs`]: checks, resizes, compacts,
 //!   converts and merges them; [`measure`]: finds out what a store can do. All are for
 //!   control threads.
+//! - [`mirror`]: copies a disk in use to another one; [`DirtyMap`]: what has changed meanwhile.
 //! - [`StoragePlane`]: all processors' disks, for control threads.
 //!
 //! What [`StorageWork`] does not do: it owns no thread and never waits (a processor drives it), opens
@@ -46,6 +47,9 @@
 //!   a budget that moves adds nothing to that.
 //! - What waits for one disk's maximum keeps no other disk's queue from being read; what
 //!   has no room to wait stays in its queue.
+//! - What changes a disk that is copied is marked before its client is answered. What is asked
+//!   of a disk for its being copied counts as nobody's of the disk's, and has a place of its own
+//!   in its store.
 //! - Requests under way are bounded ([`REQUESTS_MAX`]); none costs an allocation once as
 //!   many have been under way, unless the image allocates, or is differencing. Those that
 //!   wait are bounded by their store

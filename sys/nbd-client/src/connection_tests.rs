@@ -155,7 +155,7 @@ fn liar(mut stream: UnixStream, lie: Lie) {
     stream.read_exact(&mut option).unwrap();
     stream.write_all(&reply(10, 4, b"\0\0\0\x05base:allocation")).unwrap();
     stream.write_all(&reply(10, 1, &[])).unwrap();
-    let mut option = [0; 16 + 4 + 4 + 2 + 2];
+    let mut option = [0; 16 + 4 + 2 + 2];
     stream.read_exact(&mut option).unwrap();
     let export = [[0; 2].as_slice(), &SIZE.to_be_bytes(), &0x4d_u16.to_be_bytes()].concat();
     stream.write_all(&reply(7, 3, &export)).unwrap();

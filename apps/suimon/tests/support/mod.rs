@@ -93,7 +93,7 @@ pub fn lines(lines: &[String]) -> String {
 
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_suimon"));
-    command.args(args).env_remove("SUIMON_SOCKET");
+    command.args(args).env_remove("SUIMON_SOCKET").env_remove("SUIMON_NODE");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -32,6 +32,8 @@ impl Shared {
         let view = entry.view();
         status.state = view.state;
         status.reason.clone_from(&view.reason);
+        status.migration.clone_from(&view.moving);
+        status.migration.clone_from(&view.moving);
         if let Some(run) = &view.running {
             self.add_run(&mut status, run);
         }

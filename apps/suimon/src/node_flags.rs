@@ -1,0 +1,79 @@
+//! `--node`: the daemon of another host, over TCP with TLS.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use suimon_client::{Client, TlsReach};
+use suimon_contract::{ApiError, ErrorCode, Form, NodeConfig};
+
+use crate::exit::Failure;
+
+/// How a daemon is reached over TCP.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NodeFlags {
+    /// Ask the daemon at this address over TCP with TLS, in place of a socket; before the noun.
+    #[arg(
+        id = "node",
+        long,
+        value_name = "HOST:PORT",
+        env = "SUIMON_NODE",
+        hide_env_values = true,
+        value_parser = address,
+        requires_all = ["node_authority", "node_token_file"]
+    )]
+    node: Option<String>,
+    /// Certificates in PEM, of which one has signed that daemon's own, or is it.
+    #[arg(
+        id = "node_authority",
+        long = "authority",
+        value_name = "PATH",
+        env = "SUIMON_AUTHORITY",
+        hide_env_values = true
+    )]
+    authority: Option<PathBuf>,
+    /// File whose first line is the token of its API.
+    #[arg(
+        id = "node_token_file",
+        long = "token-file",
+        value_name = "PATH",
+        env = "SUIMON_TOKEN_FILE",
+        hide_env_values = true
+    )]
+    token_file: Option<PathBuf>,
+    /// The name that its certificate is for; that in its address if absent.
+    #[arg(
+        id = "node_server_name",
+        long = "server-name",
+        value_name = "NAME",
+        env = "SUIMON_SERVER_NAME",
+        hide_env_values = true
+    )]
+    server_name: Option<String>,
+}
+
+fn address(text: &str) -> Result<String, String> {
+    match Form::HostAndPort.accepts(&text.into()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("must be {}", Form::HostAndPort.describe())),
+    }
+}
+
+impl NodeFlags {
+    /// The client that they describe, if they do.
+    pub(crate) fn client(&self) -> Option<Result<Client, Failure>> {
+        let address = self.node.as_ref()?;
+        let reach = TlsReach {
+            address: address.clone(),
+            server_name: self
+                .server_name
+                .clone()
+                .unwrap_or_else(|| NodeConfig::server_name_of(address).to_owned()),
+            authority: self.authority.clone()?,
+            token_file: self.token_file.clone()?,
+        };
+        Some(Client::tls(&reach).map_err(|error| {
+            let error = ApiError::new(ErrorCode::InvalidValue, error.to_string());
+            Failure::Refused(vec![error.about(format!("--node {address}"))])
+        }))
+    }
+}

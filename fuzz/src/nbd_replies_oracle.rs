@@ -1,0 +1,88 @@
+//! Our NBD client's side against any server: what a server sends says the same in whatever
+//! pieces it comes, and each reply has the bytes that the protocol gives it (`doc/proto.md`,
+//! sections "Simple reply message" and "Structured reply chunk message").
+
+use suimon_nbd::{ClientHandshake, ClientStep, FarExport, Replied, Reply, ReplyReader};
+
+/// What a handshake came to.
+#[derive(Debug, PartialEq)]
+pub enum Shaken {
+    /// It awaits more.
+    Waits,
+    /// The export is agreed on; so many bytes are left.
+    Agreed(FarExport, usize),
+    /// The server is of no use.
+    Refused(String),
+}
+
+/// Hands a handshake the bytes, so many at a time; what it sent, and what came of it.
+fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
+    let mut client = ClientHandshake::new("disk").expect("the name is short");
+    let (mut output, mut held, mut rest) = (Vec::new(), Vec::new(), bytes);
+    loop {
+        let progress = match client.handle_bytes(&held, &mut output) {
+            Ok(progress) => progress,
+            Err(error) => return (output, Shaken::Refused(error.to_string())),
+        };
+        assert!(progress.consumed <= held.len(), "it takes what is there");
+        held.drain(..progress.consumed);
+        match progress.step {
+            ClientStep::GoesOn => assert!(progress.consumed > 0, "it gets on"),
+            ClientStep::Agreed(export) => {
+                return (output, Shaken::Agreed(export, held.len() + rest.len()));
+            }
+            ClientStep::NeedsBytes if rest.is_empty() => return (output, Shaken::Waits),
+            ClientStep::NeedsBytes => {
+                let (next, behind) = rest.split_at(piece.min(rest.len()));
+                held.extend_from_slice(next);
+                rest = behind;
+            }
+        }
+    }
+}
+
+/// Bytes of a reply's head and of what of its payload says what it is, as the protocol has it.
+fn head_bytes(bytes: &[u8]) -> usize {
+    match bytes[..4] {
+        [0x67, 0x44, 0x66, 0x98] => 16,
+        _ if bytes[6..8] == [0, 1] => 28,
+        _ => 20 + u32::from_be_bytes(bytes[16..20].try_into().expect("four bytes")) as usize,
+    }
+}
+
+fn replies(mut bytes: &[u8]) {
+    while let Ok(reply) = ReplyReader.read(bytes) {
+        let Reply::Part { consumed, replied, .. } = &reply else {
+            let Reply::Incomplete { needed } = reply else { return };
+            assert!(needed > bytes.len(), "it is not all there");
+            return;
+        };
+        assert_eq!(*consumed, head_bytes(bytes));
+        for cut in 0..*consumed {
+            let part = ReplyReader.read(&bytes[..cut]);
+            assert!(matches!(part, Ok(Reply::Incomplete { needed }) if needed > cut), "{part:?}");
+        }
+        assert_eq!(ReplyReader.read(&bytes[..*consumed]).as_ref(), Ok(&reply));
+        let data = match replied {
+            Replied::Data { length, .. } => *length as usize,
+            Replied::Extents { extents, .. } => {
+                assert_eq!(extents.count() * 8, consumed - 24);
+                0
+            }
+            Replied::Nothing | Replied::Failed(_) | Replied::Hole { .. } => 0,
+        };
+        bytes = bytes.get(consumed + data..).unwrap_or_default();
+    }
+}
+
+/// The first byte says whether a handshake follows, and in what pieces.
+pub fn check(input: &[u8]) -> Option<Shaken> {
+    let (first, bytes) = input.split_first()?;
+    if *first == 0 {
+        replies(bytes);
+        return None;
+    }
+    let whole = shake(bytes, bytes.len().max(1));
+    assert_eq!(shake(bytes, usize::from(*first)), whole, "in pieces as in one");
+    Some(whole.1)
+}
