@@ -96,8 +96,8 @@ pub use store_files::{
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
 pub use vm_host::{
-    GuestFacts, GuestInterface, GuestSystem, Vm, VmAccelerator, VmBoot, VmCommand, VmDevice,
-    VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
+    GuestFacts, GuestInterface, GuestSystem, Standby, Vm, VmAccelerator, VmBoot, VmCommand,
+    VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 pub use vm_moving::{SendPhase, SendSpec, SendStatus, VmArrival, VmLayout, VmPlugged};

@@ -28,6 +28,14 @@ pub trait SriovHost: Send + Sync {
     /// There is no such function, or the adapter's driver cannot do one of these, which
     /// `field` names.
     fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError>;
+
+    /// Has the switch in an adapter give the physical function what is for this address, or not
+    /// any more. Virtual functions reach addresses behind the physical one only so. What is so
+    /// already is fine.
+    ///
+    /// # Errors
+    /// There is no such adapter, or its driver refuses.
+    fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError>;
 }
 
 /// A physical function, and the virtual functions that it has.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
+use suimon_quantity::PciAddress;
 use thiserror::Error;
 
 use crate::{SendSpec, SendStatus, VmArrival, VmLayout};
@@ -66,6 +67,10 @@ pub struct VmNicSpec {
     pub queue_pairs: u16,
     /// Its address; one that QEMU chooses if absent.
     pub mac: Option<MacAddr>,
+    /// Whether it tells the guest that it is the standby of another NIC with its address
+    /// (`VIRTIO_NET_F_STANDBY`; VIRTIO 1.2, section 5.1.3), which may come and go.
+    #[serde(default)]
+    pub is_standby: bool,
     /// The port of the machine that it is plugged into, 0 to 15; the next that is free if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u8>,
@@ -239,6 +244,8 @@ pub enum VmDevice {
     Nic(String),
     /// A disk.
     Disk(String),
+    /// The virtual function of a NIC, by the NIC's name.
+    Vf(String),
 }
 
 impl std::fmt::Display for VmDevice {
@@ -246,8 +253,18 @@ impl std::fmt::Display for VmDevice {
         match self {
             Self::Nic(name) => write!(f, "nic/{name}"),
             Self::Disk(name) => write!(f, "disk/{name}"),
+            Self::Vf(nic) => write!(f, "VF of nic/{nic}"),
         }
     }
+}
+
+/// Where a NIC stands as the standby of a virtual function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standby {
+    /// Whether the guest's driver takes a function beside it.
+    pub is_taken: bool,
+    /// Whether the VM has its function.
+    pub has_vf: bool,
 }
 
 /// What a VM does on its own.
@@ -297,6 +314,14 @@ pub enum VmCommand {
     PlugNic(VmNicSpec),
     /// Give it another disk.
     PlugDisk(VmDiskSpec),
+    /// Give it a virtual function, whose standby a NIC of it is. [`VmHost::give_vf`] goes
+    /// before.
+    PlugVf {
+        /// The NIC.
+        nic: String,
+        /// The function.
+        address: PciAddress,
+    },
     /// Take a device away; [`VmNotice::Unplugged`] tells when the guest has let go of it.
     Unplug(VmDevice),
     /// Give it more virtual CPUs, so many in all.
@@ -354,6 +379,12 @@ pub trait Vm: Send + Sync {
     /// # Errors
     /// It refuses, does not answer, or is gone.
     fn tell(&self, command: &VmCommand) -> Result<(), VmError>;
+
+    /// Where a NIC stands as the standby of a virtual function.
+    ///
+    /// # Errors
+    /// It does not answer, or has no such NIC.
+    fn standby(&self, nic: &str) -> Result<Standby, VmError>;
 
     /// Asks the agent in its guest what it tells of it, which takes some seconds at most.
     ///
@@ -445,6 +476,26 @@ pub trait VmHost: Send + Sync {
     /// It cannot be started, with the end of its log where that tells something; nothing is
     /// left of it.
     fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError>;
+
+    /// Makes a virtual function ready for a VM that runs, and for nobody else: `vfio-pci`
+    /// drives it, the VM's user may open its IOMMU group, and may lock the VM's memory, which
+    /// has so many bytes.
+    ///
+    /// # Errors
+    /// It is none, cannot be isolated, or the host lacks what that takes; it is as it was.
+    fn give_vf(
+        &self,
+        identity: &VmIdentity,
+        vf: PciAddress,
+        memory_bytes: u64,
+    ) -> Result<(), VmError>;
+
+    /// Takes a virtual function back, which no VM has any more: nobody but the host may open it,
+    /// and the driver drives it that the host has for it. One that is gone is fine.
+    ///
+    /// # Errors
+    /// That cannot be done.
+    fn take_vf(&self, vf: PciAddress) -> Result<(), VmError>;
 
     /// Finds a VM again that another daemon has started.
     ///

@@ -1,7 +1,7 @@
 //! What can be shown, and switches, uplinks and NICs as tables and in detail.
 
 use suimon_contract::{
-    NicBackend, NicConfig, NicStatus, Resource, SwitchConfig, SwitchStatus, UplinkConfig,
+    IovPath, NicBackend, NicConfig, NicStatus, Resource, SwitchConfig, SwitchStatus, UplinkConfig,
     UplinkStatus,
 };
 
@@ -118,8 +118,10 @@ impl Shown for NicConfig {
     const ABOUT_DELETE: &'static str = "Delete a NIC";
 
     fn table(all: &[NicStatus]) -> Table {
-        let titles =
-            ["NAME", "SWITCH", "BACKEND", "VLAN", ">QUEUES", ">RX", ">TX", ">DROPS", "HEALTH"];
+        let titles = [
+            "NAME", "SWITCH", "BACKEND", "VLAN", "PATH", ">QUEUES", ">RX", ">TX", ">DROPS",
+            "HEALTH",
+        ];
         let mut table = Table::new(&titles);
         for nic in all {
             table.row([
@@ -127,6 +129,7 @@ impl Shown for NicConfig {
                 nic.config.switch.to_string(),
                 backend(&nic.config),
                 vlans(&nic.config),
+                path(nic),
                 nic.queue_pairs.to_string(),
                 units::bytes(nic.counters.rx_bytes),
                 units::bytes(nic.counters.tx_bytes),
@@ -144,6 +147,9 @@ impl Shown for NicConfig {
         if let Some(features) = &one.virtio_features {
             lines.add("virtio features", features);
         }
+        if let Some(iov) = &one.iov {
+            lines.add("path", iov);
+        }
         lines.counters(&one.counters);
         if let Some(path) = &one.kernel_path {
             lines.kernel_path(path);
@@ -160,6 +166,15 @@ fn backend(nic: &NicConfig) -> String {
         (NicBackend::Tap, Some(device), Some(netns)) => format!("tap {device} in {netns}"),
         (NicBackend::Tap, device, _) => format!("tap {}", device.unwrap_or_default()),
     }
+}
+
+/// `VF 3 of 0000:03:00.0` or `synthetic`, of a NIC that is to have a VF.
+fn path(nic: &NicStatus) -> String {
+    let path = nic.iov.as_ref().map(|iov| match iov.path {
+        IovPath::Vf => iov.to_string(),
+        IovPath::Synthetic => "synthetic".to_owned(),
+    });
+    or_dash(path)
 }
 
 /// `10`, or `10 trunk 20,30-39`.

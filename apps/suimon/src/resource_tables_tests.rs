@@ -1,7 +1,7 @@
 use suimon_contract::{
-    Condition, DeviceFeaturesStatus, DropCounter, Health, KernelPathStatus, OffloadDoer,
-    OffloadStatus, PortCounters, SteeredNic, SteeringMode, SteeringStatus, XdpHook, XdpStatus,
-    parse_toml,
+    Condition, DeviceFeaturesStatus, DropCounter, Health, IovPath, IovStatus, KernelPathStatus,
+    OffloadDoer, OffloadStatus, PortCounters, SteeredNic, SteeringMode, SteeringStatus, XdpHook,
+    XdpStatus, parse_toml,
 };
 
 use super::*;
@@ -54,10 +54,18 @@ fn nics() -> Vec<NicStatus> {
             queue_pairs: 1,
             learned: 2,
             kernel_path: None,
+            iov: None,
         })
         .collect();
     nics[0].condition =
         Condition { health: Health::Down, reason: Some("no VM is connected".to_owned()) };
+    nics[0].iov = Some(IovStatus {
+        path: IovPath::Vf,
+        adapter: Some("0000:03:00.0".to_owned()),
+        vf: Some(3),
+        address: Some("0000:03:10.6".to_owned()),
+        reason: None,
+    });
     nics[0].virtio_features = Some("0x130003".to_owned());
     nics[1].kernel_path = Some(KernelPathStatus {
         open: true,
@@ -82,9 +90,9 @@ fn nics() -> Vec<NicStatus> {
 fn nics_are_shown_in_a_table_and_in_detail() {
     let nics = nics();
     insta::assert_snapshot!(NicConfig::table(&nics).render(), @r"
-    NAME   SWITCH  BACKEND            VLAN               QUEUES       RX     TX  DROPS  HEALTH
-    web    lan     vhost-user         10 trunk 20,30-39       1  9.88 GB  640 B      3  down: no VM is connected
-    light  lan     tap light in blue  –                       1  9.88 GB  640 B      3  up
+    NAME   SWITCH  BACKEND            VLAN               PATH                  QUEUES       RX     TX  DROPS  HEALTH
+    web    lan     vhost-user         10 trunk 20,30-39  VF 3 of 0000:03:00.0       1  9.88 GB  640 B      3  down: no VM is connected
+    light  lan     tap light in blue  –                  –                          1  9.88 GB  640 B      3  up
     ");
     insta::assert_snapshot!(NicConfig::details(&nics[0]), @r#"
     name                    web
@@ -100,10 +108,12 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     learned_max             1024
     kernel_path             false
     vmq_weight              100
+    iov_weight              0
     health                  down: no VM is connected
     queue pairs in use      1
     addresses learned       2
     virtio features         0x130003
+    path                    VF 3 of 0000:03:00.0
     rx (from the port)      12.3 M frames, 9.88 GB
     tx (to the port)        9999 frames, 640 B
     rx dropped              3 spoofed_source
@@ -147,6 +157,7 @@ fn a_switch_is_shown_too() {
     kind                    external
     uplink                  wan
     ageing_s                300
+    iov                     false
     health                  up
     addresses               3
     nics                    light, web

@@ -21,9 +21,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use suimon_contract::{
-    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, PfStatus, PortCounters,
-    PowerStatus, ProcessorStatus, QueueStatus, SriovAdapter, StoreStatus, TeamStatus, VmStatus,
-    VmqStatus,
+    ApiError, Condition, DiskStatus, ErrorCode, Health, HostStatus, IovPath, PfStatus,
+    PortCounters, PowerStatus, ProcessorStatus, QueueStatus, SriovAdapter, StoreStatus, TeamStatus,
+    VmStatus, VmqStatus,
 };
 use suimon_node::Node;
 
@@ -35,6 +35,8 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Readings {
     host: HostStatus,
     ports: Vec<PortReading>,
+    /// NICs that are to have VFs, and whether their frames take one.
+    nics_on_vf: Vec<(String, bool)>,
     teams: Vec<TeamStatus>,
     vmqs: Vec<VmqStatus>,
     queues: Vec<QueueStatus>,
@@ -61,8 +63,11 @@ impl Readings {
     /// Reads the node.
     pub fn of(node: &Node) -> Self {
         let is_up = |condition: &Condition| condition.health == Health::Up;
-        let mut ports = Vec::new();
+        let (mut ports, mut nics_on_vf) = (Vec::new(), Vec::new());
         for nic in node.nics() {
+            if let Some(iov) = &nic.iov {
+                nics_on_vf.push((nic.config.name.to_string(), iov.path == IovPath::Vf));
+            }
             ports.push(PortReading {
                 kind: "nic",
                 name: nic.config.name.to_string(),
@@ -99,6 +104,7 @@ impl Readings {
         Self {
             host: node.host_status(),
             ports,
+            nics_on_vf,
             teams,
             vmqs: node.vmqs(),
             queues: node.queues(),
@@ -172,6 +178,14 @@ impl Collector for Readings {
         for kind in ["nic", "uplink", "team", "switch"] {
             self.encode_ports(&mut encoder, kind)?;
         }
+        let on_vf = self.nics_on_vf.iter();
+        let on_vf = on_vf.map(|(nic, is_so)| ([("nic", nic.clone())], f64::from(u8::from(*is_so))));
+        encode_gauges(
+            &mut encoder,
+            "suimon_nic_on_vf",
+            "Whether the frames of a NIC that is to have a VF take one",
+            on_vf,
+        )?;
         self.encode_teams(&mut encoder)?;
         self.encode_vmq(&mut encoder)?;
         self.encode_disks(&mut encoder)?;

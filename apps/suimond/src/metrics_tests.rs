@@ -72,6 +72,7 @@ fn readings() -> Readings {
             is_up: true,
             counters: team.counters.clone(),
         }],
+        nics_on_vf: vec![("web".to_owned(), true)],
         teams: vec![team],
         vmqs: vec![read(vmq)],
         queues: vec![QueueStatus {
@@ -157,6 +158,7 @@ fn teams_members_and_vmq_are_measured() {
         "suimon_team_member_receive_ratio{team=\"both\",uplink=\"left\"} 0.25",
         "suimon_team_member_transmit_ratio{team=\"both\",uplink=\"left\"} 0.75",
         "suimon_team_member_flows_ratio{team=\"both\",uplink=\"left\"} 0.5",
+        "suimon_nic_on_vf{nic=\"web\"} 1.0",
         "suimon_vmq_queue_processor{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 3.0",
         "suimon_vmq_queue_load_ratio{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 0.125",
         "suimon_vmq_processor_queues{uplink=\"both\",processor=\"0\"} 1.0",

@@ -12,6 +12,7 @@ use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmSpec,
 };
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
+use suimon_quantity::PciAddress;
 
 use crate::notify::notify;
 
@@ -139,6 +140,19 @@ impl VmHost for NoVms {
         _spec: &VmSpec,
         _observer: Arc<dyn VmObserver>,
     ) -> Result<Box<dyn Vm>, VmError> {
+        self.error()
+    }
+
+    fn give_vf(
+        &self,
+        _identity: &VmIdentity,
+        _vf: PciAddress,
+        _memory_bytes: u64,
+    ) -> Result<(), VmError> {
+        self.error()
+    }
+
+    fn take_vf(&self, _vf: PciAddress) -> Result<(), VmError> {
         self.error()
     }
 

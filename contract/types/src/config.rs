@@ -144,6 +144,10 @@ pub struct SwitchConfig {
     /// forgotten, 10 to 1 000 000.
     #[serde(default = "default_ageing_s")]
     pub ageing_s: u32,
+    /// Whether NICs on it may have virtual functions of the adapter that its uplink is, beside
+    /// their path through the switch. Needs a `[[pf]]` that describes the uplink's device.
+    #[serde(default)]
+    pub iov: bool,
 }
 
 impl SwitchConfig {
@@ -295,6 +299,11 @@ pub struct NicConfig {
     /// has no queue of its own: the base processor works it off.
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
+    /// How much the NIC is to have a virtual function: those of higher weight get one first,
+    /// 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it
+    /// has no effect.
+    #[serde(default)]
+    pub iov_weight: u8,
     /// What the guest and we may leave to each other.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,

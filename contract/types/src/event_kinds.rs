@@ -299,6 +299,14 @@ catalogue! {
         "An adapter has another number of VFs; the fields have both.";
     9007 VfSet "vf_set" Info
         "A VF was set up; the fields have what was read back.";
+    9008 NicOnVf "nic_on_vf" Info
+        "A VM has the VF that one of its NICs was given; the NIC's frames take it.";
+    9009 NicOnSynthetic "nic_on_synthetic" Info
+        "A NIC's frames take the switch again, because that was asked for; its VF is free.";
+    9010 NicLostVf "nic_lost_vf" Warning
+        "A NIC could not keep or use its VF; its frames take the switch, and it is given one again after a while.";
+    9011 NicWithoutVf "nic_without_vf" Warning
+        "A NIC that is to have a VF stays on the switch: none is free. It gets one as soon as one is.";
 }
 
 #[cfg(test)]

@@ -228,6 +228,7 @@ const SWITCH: &[Key] = &[
     optional("host_device", Form::Device, Effect::Live),
     optional("host_offload", Form::Table(Kind::Offload), Effect::Live),
     optional("ageing_s", Form::Number { least: 10, most: 1_000_000 }, Effect::Live),
+    optional("iov", Form::Flag, Effect::Live),
 ];
 
 const UPLINK: &[Key] = &[
@@ -289,6 +290,7 @@ const NIC: &[Key] = &[
     optional("learned_max", Form::Number { least: 1, most: 65_536 }, Effect::Live),
     optional("kernel_path", Form::Flag, Effect::Live),
     optional("vmq_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
+    optional("iov_weight", Form::Number { least: 0, most: 100 }, Effect::Live),
     optional("offload", Form::Table(Kind::Offload), Effect::Live),
 ];
 

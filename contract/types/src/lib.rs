@@ -93,6 +93,8 @@ mod event;
 mod event_kinds;
 mod finding;
 mod form;
+mod iov_fits;
+mod iov_status;
 mod json_body;
 mod json_tree;
 mod kernel_path_status;
@@ -174,6 +176,7 @@ pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use event::{Event, Severity};
 pub use event_kinds::EventKind;
 pub use form::Form;
+pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
     JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_power, parse_resource,
     patch_power, patch_resource,

@@ -5,8 +5,9 @@ use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
 use crate::{
-    ConfinementStatus, DeviceFeaturesStatus, KernelPathStatus, Name, NicConfig, OffloadStatus,
-    ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, TopPower, UplinkConfig, XdpStatus,
+    ConfinementStatus, DeviceFeaturesStatus, IovStatus, KernelPathStatus, Name, NicConfig,
+    OffloadStatus, ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, TopPower, UplinkConfig,
+    XdpStatus,
 };
 
 /// `GET /1.0`.
@@ -153,6 +154,9 @@ pub struct NicStatus {
     /// Its path in the kernel, if it asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_path: Option<KernelPathStatus>,
+    /// Which of its two paths its frames take, if it is to have a virtual function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iov: Option<IovStatus>,
 }
 
 /// An uplink.

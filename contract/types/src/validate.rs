@@ -12,6 +12,7 @@ use crate::disk_fits::{
     store_fits,
 };
 use crate::finding::{Finding, Place};
+use crate::iov_fits::iov_fits;
 use crate::nbd_fits::nbd_servers_agree;
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
@@ -168,6 +169,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     parents_are_not_written(config, &mut findings);
     nbd_servers_agree(config, &mut findings);
     devices_of_vms_fit(config, &mut findings);
+    iov_fits(config, &mut findings);
     findings
 }
 

@@ -65,6 +65,21 @@ pub fn cpu_count(value: &Value) -> Result<usize, AnswerError> {
     value.as_array().map(Vec::len).ok_or(AnswerError { command: "query-cpus-fast" })
 }
 
+/// What `x-query-virtio-status` returned of a NIC: whether the guest's driver has taken it for
+/// the standby of another (`VIRTIO_NET_F_STANDBY`).
+///
+/// # Errors
+/// It is not that.
+pub fn has_standby(value: &Value) -> Result<bool, AnswerError> {
+    let features = value.get("guest-features").and_then(|of| of.get("dev-features"));
+    let features = features.and_then(Value::as_array);
+    let features = features.ok_or(AnswerError { command: "x-query-virtio-status" })?;
+    let is_standby = |name: &Value| {
+        name.as_str().and_then(|name| name.split(':').next()) == Some("VIRTIO_NET_F_STANDBY")
+    };
+    Ok(features.iter().take(ITEMS_MAX).any(is_standby))
+}
+
 /// A place for a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuSlot {

@@ -27,6 +27,13 @@ pub enum Command {
         /// Where it is in QEMU's tree of objects.
         path: String,
     },
+    /// What a guest's driver and a virtio device have agreed on
+    /// ([`has_standby`](crate::has_standby)). QEMU promises nothing of its form; it is so since
+    /// 7.2.
+    QueryVirtioStatus {
+        /// Where the device is in QEMU's tree of objects.
+        path: String,
+    },
     /// Stops the CPUs.
     Stop,
     /// Lets them run.
@@ -125,6 +132,7 @@ impl Command {
             Self::QueryCpusFast => "query-cpus-fast",
             Self::QueryChardev => "query-chardev",
             Self::QomList { .. } => "qom-list",
+            Self::QueryVirtioStatus { .. } => "x-query-virtio-status",
             Self::Stop => "stop",
             Self::Cont => "cont",
             Self::SystemReset => "system_reset",
@@ -153,7 +161,7 @@ impl Command {
 
     fn arguments(&self) -> Option<Value> {
         Some(match self {
-            Self::QomList { path } => json!({ "path": path }),
+            Self::QomList { path } | Self::QueryVirtioStatus { path } => json!({ "path": path }),
             Self::DeviceAdd(device) => device.to_json(),
             Self::NetdevAdd(netdev) => netdev.to_json(),
             Self::BlockdevAdd(node) => node.to_json(),

@@ -44,7 +44,7 @@ pub use agent::{
 };
 pub use answer::{
     AnswerError, Chardev, CpuSlot, QomProperty, RunState, chardevs, cpu_count, cpu_slots,
-    is_kvm_enabled, qom_properties, run_state,
+    has_standby, is_kvm_enabled, qom_properties, run_state,
 };
 pub use chardev::{Reconnect, chardev_words};
 pub use command::Command;

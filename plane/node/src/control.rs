@@ -18,6 +18,7 @@ use crate::devices::Devices;
 use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, nbd_event};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
+use crate::iov::IovDesk;
 use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
@@ -96,6 +97,7 @@ pub(crate) struct Controller {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_looked_at: Instant,
+    pub(crate) iov: IovDesk,
     /// What drives teams meanwhile.
     pub(crate) teams: TeamThreads,
     /// Work on disks, each in a thread of its own.
@@ -122,6 +124,7 @@ impl Controller {
                 self.look_at_pfs();
                 self.pfs_looked_at = Instant::now();
             }
+            self.drive_iov();
             self.end_openings();
             self.retry_disks();
             self.end_disk_jobs();

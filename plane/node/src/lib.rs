@@ -49,6 +49,7 @@ mod event_texts;
 mod events;
 mod failing;
 mod far_node;
+mod iov;
 mod kernel_path;
 mod moving;
 mod needed;

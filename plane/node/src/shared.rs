@@ -9,6 +9,7 @@ use crate::capture::Captures;
 use crate::confinement::ConfinementReader;
 use crate::disks::{DiskParts, Disks};
 use crate::events::EventLog;
+use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
 use crate::node_status::Questions;
 use crate::operations::Operations;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) sriov: Sriov,
+    pub(crate) iov: Iov,
     pub(crate) far_nodes: Arc<dyn FarNodes>,
     pub(crate) questions: Questions,
     pub(crate) captures: Arc<Captures>,
@@ -100,6 +102,7 @@ impl Shared {
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             sriov: Sriov::new(parts.sriov),
+            iov: Iov::default(),
             far_nodes: parts.far_nodes,
             questions: Questions::default(),
             captures: Arc::default(),

@@ -23,6 +23,7 @@ use suimon_contract::{HostConfig, Name, PfConfig};
 use suimon_ports::{DeviceError, DeviceErrorKind, PfFacts, SriovHost};
 
 pub(crate) use self::steps::{PfStep, PfUndo, pf_steps};
+pub(crate) use self::users::user_of;
 
 /// The SR-IOV of the host, and what of it is not as desired.
 pub(crate) struct Sriov {

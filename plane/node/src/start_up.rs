@@ -14,6 +14,7 @@ use crate::devices::Devices;
 use crate::disks::{taken_over_sockets, wanted_disks, wanted_sockets};
 use crate::event_texts::failed;
 use crate::events::Draft;
+use crate::iov::IovDesk;
 use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, load_intent};
 use crate::shared::Shared;
@@ -55,6 +56,7 @@ pub(crate) fn start_up(
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         pfs_looked_at: Instant::now(),
+        iov: IovDesk::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
         measurements: Vec::new(),

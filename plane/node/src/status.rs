@@ -204,6 +204,7 @@ impl Shared {
             queue_pairs: device.queue_pairs,
             learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
             kernel_path: self.kernel_path_status(nic, port.as_deref()),
+            iov: self.iov_status(nic),
         }
     }
 

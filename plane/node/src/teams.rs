@@ -89,7 +89,8 @@ impl Shared {
         let mut next = table.clone();
         next.follow(self.team_plans(config, &ids), self.plane.now())
             .map_err(|error| internal(format!("a team cannot be as configured: {error}")))?;
-        let tables = topology(config, &ids, &|key| self.device_mtu(key), &next.distributions());
+        let mut tables = topology(config, &ids, &|key| self.device_mtu(key), &next.distributions());
+        self.iov.lead(&mut tables, config, &ids);
         self.plane
             .publish(tables)
             .map_err(|error| internal(format!("the switch refused its tables: {error}")))?;

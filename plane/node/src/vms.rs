@@ -30,6 +30,7 @@ mod status;
 mod steps;
 mod stopping;
 mod texts;
+mod vfs;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,7 @@ pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;
 pub(crate) use self::records::{StoredRun, has_arrived, load_boot};
 pub(crate) use self::steps::no_user_left;
+pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;
 
 /// VMs run as users of their own, which no account and no subordinate range of Debian has

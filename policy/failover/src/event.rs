@@ -18,6 +18,18 @@ pub enum Event {
         /// The adapters that it can be reached by: those of its switch.
         adapters: Vec<AdapterId>,
     },
+    /// A NIC exists whose guest has had a VF since before this was asked: its owner was started
+    /// anew.
+    VfHeld {
+        /// Which.
+        nic: PortId,
+        /// As in [`Event::NicSet`].
+        iov_weight: u8,
+        /// As in [`Event::NicSet`].
+        adapters: Vec<AdapterId>,
+        /// What it has.
+        vf: VfId,
+    },
     /// A NIC is no more.
     NicRemoved {
         /// Which.

@@ -57,6 +57,10 @@ impl Failover {
             Event::NicSet { nic, iov_weight, adapters } => {
                 self.set_nic(*nic, *iov_weight, adapters);
             }
+            Event::VfHeld { nic, iov_weight, adapters, vf } => {
+                self.hold_vf(*nic, *vf);
+                self.set_nic(*nic, *iov_weight, adapters);
+            }
             Event::NicRemoved { nic } => {
                 self.leave(*nic, Why::NicRemoved);
                 self.nics.remove(nic);
@@ -130,14 +134,7 @@ impl Failover {
     }
 
     fn set_nic(&mut self, id: PortId, iov_weight: u8, adapters: &[AdapterId]) {
-        let nic = self.nics.entry(id).or_insert_with(|| Nic {
-            iov_weight,
-            adapters: Vec::new(),
-            is_migrating: false,
-            held_until: Time::ZERO,
-            stage: Stage::Synthetic,
-            is_told: false,
-        });
+        let nic = self.nics.entry(id).or_insert_with(Nic::new);
         nic.iov_weight = iov_weight;
         nic.adapters = adapters.to_vec();
         nic.is_told &= iov_weight > 0;
@@ -147,6 +144,17 @@ impl Failover {
         } else if !adapters.contains(&vf.adapter) {
             self.leave(id, Why::OtherAdapters);
         }
+    }
+
+    /// A NIC has a VF already. One of which something else is known has none.
+    fn hold_vf(&mut self, id: PortId, vf: VfId) {
+        let state = self.vfs.entry(vf).or_default();
+        if state.owner.is_some() || self.nics.contains_key(&id) {
+            return;
+        }
+        (state.is_there, state.owner) = (true, Some(id));
+        self.nics.insert(id, Nic { stage: Stage::OnVf { vf }, ..Nic::new() });
+        self.actions.push_back(Action::UseVf { nic: id, vf, why: Why::Ready });
     }
 
     /// Has a NIC leave the VF that it was given, if it was given one.

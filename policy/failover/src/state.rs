@@ -60,6 +60,18 @@ impl Adapter {
 }
 
 impl Nic {
+    /// A NIC that wants nothing yet.
+    pub(crate) const fn new() -> Self {
+        Self {
+            iov_weight: 0,
+            adapters: Vec::new(),
+            is_migrating: false,
+            held_until: Time::ZERO,
+            stage: Stage::Synthetic,
+            is_told: false,
+        }
+    }
+
     /// The VF that it was given and has not been told to leave.
     pub(crate) const fn given(&self) -> Option<VfId> {
         match self.stage {

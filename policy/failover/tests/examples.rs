@@ -152,3 +152,32 @@ fn actions_say_why_in_words() {
         ]
     );
 }
+
+#[test]
+fn a_vf_that_a_guest_had_before_stays_its_own() {
+    let mut failover = Failover::new(FailoverSpec::default());
+    let held = Event::VfHeld { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
+    failover.handle(at(0), &held);
+    assert_eq!(actions(&mut failover), [Action::UseVf { nic: WEB, vf: VF, why: Why::Ready }]);
+    failover.handle(at(0), &Event::VfFound { vf: VF });
+    failover.handle(at(0), &set(DB, 100));
+    let told = [Action::StaySynthetic { nic: DB, why: Why::NoVfFree }];
+    assert_eq!(actions(&mut failover), told);
+    // Nobody else has it for saying so, and it is not had twice.
+    failover.handle(
+        at(1),
+        &Event::VfHeld { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
+    );
+    failover.handle(at(1), &held);
+    assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
+    assert!(!actions(&mut failover).contains(&Action::UseVf {
+        nic: PortId(3),
+        vf: VF,
+        why: Why::Ready
+    }));
+    // It is left like any other, also at once.
+    let mut failover = Failover::new(FailoverSpec::default());
+    failover.handle(at(0), &Event::VfHeld { nic: WEB, iov_weight: 0, adapters: vec![WAN], vf: VF });
+    let all = actions(&mut failover);
+    assert_eq!(all[1..], left(WEB, Why::WeightZero));
+}

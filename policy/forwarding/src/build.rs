@@ -1,6 +1,7 @@
 //! Building the tables, and refusing what contradicts itself.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use suimon_frame::MacAddr;
 use suimon_quantity::{PortId, SwitchId};
@@ -77,6 +78,14 @@ pub enum TablesError {
         /// The port.
         port: PortId,
     },
+    /// The address of a port is said to be reached by what is no uplink of its switch.
+    #[error("port {} is reached by port {}, which is no uplink of its switch; name one", .port.0, .by.0)]
+    NotReachedBy {
+        /// The port.
+        port: PortId,
+        /// By what it is to be reached.
+        by: PortId,
+    },
     /// Two ports have the same address on the same VLAN of a switch.
     #[error("ports {} and {} both have {mac} on a VLAN they share; change one of them", .port.0, .other.0)]
     AddressTaken {
@@ -97,6 +106,7 @@ impl Tables {
     pub fn build(switches: &[SwitchSpec], ports: &[PortSpec]) -> Result<Self, TablesError> {
         let switch_specs = checked_switches(switches)?;
         let port_specs = checked_ports(&switch_specs, ports)?;
+        let reached_by = reached_by(ports)?;
         let mut tables = Self {
             ports: Box::default(),
             switches: switch_specs.iter().map(|spec| empty_switch(spec)).collect(),
@@ -107,7 +117,7 @@ impl Tables {
         };
         place_ports(&mut tables, &port_specs);
         refuse_shared_addresses(&tables)?;
-        place_addresses(&mut tables);
+        place_addresses(&mut tables, &reached_by);
         tables.fingerprint = fingerprint(&tables);
         Ok(tables)
     }
@@ -183,6 +193,22 @@ fn check_port(spec: &PortSpec) -> Result<(), TablesError> {
         Some(mac) if !mac.is_station() => Err(TablesError::NotAStation { port: spec.id, mac }),
         _ => Ok(()),
     }
+}
+
+/// By which ports others are reached whose address is elsewhere.
+fn reached_by(specs: &[PortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
+    let mut found = BTreeMap::new();
+    for spec in specs {
+        let (Some(by), Some(_)) = (spec.reached_by, spec.mac) else { continue };
+        let is_way = |other: &&PortSpec| {
+            other.id == by && other.switch == spec.switch && other.role == PortRole::Uplink
+        };
+        if !specs.iter().any(|other| is_way(&other)) {
+            return Err(TablesError::NotReachedBy { port: spec.id, by });
+        }
+        found.insert(spec.id, by);
+    }
+    Ok(found)
 }
 
 fn first_twice<T: PartialEq + Copy>(ascending: impl Iterator<Item = T>) -> Option<T> {
@@ -301,13 +327,14 @@ fn carried(tables: &Tables, port: &Port) -> VlanSet {
     set
 }
 
-fn place_addresses(tables: &mut Tables) {
+fn place_addresses(tables: &mut Tables, reached_by: &BTreeMap<PortId, PortId>) {
     let count = tables.ports.iter().filter(|port| port.mac != 0).count();
     let mut statics = Statics::with_room(count);
     for (slot, port) in (0..=u16::MAX).map(PortSlot).zip(&tables.ports) {
         let Some(switch) = tables.switch(port.switch).filter(|_| port.mac != 0) else {
             continue;
         };
+        let slot = reached_by.get(&port.id).and_then(|by| tables.slot(*by)).unwrap_or(slot);
         if port.trunk == ACCESS {
             statics.insert_access(&Key::new(switch, port.switch, port.untagged, port.mac), slot);
         } else {

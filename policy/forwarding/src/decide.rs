@@ -166,9 +166,15 @@ impl Forwarder {
         }
         if !is_own {
             let key = Key::new(batch.switch, batch.port.switch, vlan, flow.source);
-            match batch.tables.static_slot(&key).and_then(|slot| batch.tables.port(slot)) {
+            let owner = batch.tables.static_slot(&key);
+            match owner.and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key),
-                Some(owner) if owner.guarded => return Err(DropReason::SpoofedSource),
+                // Of a port that is reached by this one.
+                Some(_) if owner == Some(batch.ingress) => {}
+                // Reached by another than it is of, or held to it.
+                Some(owner) if owner.guarded || owner.mac != flow.source => {
+                    return Err(DropReason::SpoofedSource);
+                }
                 Some(_) => {}
             }
         }

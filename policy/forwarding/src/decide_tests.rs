@@ -67,3 +67,41 @@ fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
     assert_eq!(verdicts[0][1], Verdict::Unicast { egress });
     assert_eq!(verdicts[0][2], Verdict::Drop(DropReason::SameEgress));
 }
+
+/// A guest that has a virtual function is behind the uplink, and its port is still its own.
+#[test]
+fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
+    let port = |id, role| PortSpec::new(PortId(id), SWITCH, role);
+    let nic = |id: u32, reached_by| PortSpec {
+        mac: Some(MacAddr::new(mac(id))),
+        reached_by,
+        ..port(id, PortRole::Nic)
+    };
+    let mut forwarder = Forwarder::new(16);
+    let mut ask = |reached_by: Option<PortId>, from: u32, source: u32, to: u32| {
+        let ports = [nic(1, reached_by), nic(2, None), port(9, PortRole::Uplink)];
+        let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &ports).unwrap();
+        let mut frames = [frame(mac(to), mac(source), None)];
+        let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+        let ingress = tables.slot(PortId(from)).unwrap();
+        forwarder.decide(&tables, NOW, ingress, &mut frames, &mut verdicts);
+        match &verdicts[0] {
+            Verdict::Unicast { egress } => Ok(tables.port_id(*egress).unwrap().0),
+            Verdict::Drop(reason) => Err(*reason),
+            Verdict::Flood { .. } => panic!("flooded"),
+        }
+    };
+    let vf = Some(PortId(9));
+    assert_eq!(ask(None, 2, 2, 1), Ok(1));
+    assert_eq!(ask(vf, 2, 2, 1), Ok(9));
+    // From the function, by way of the uplink, and from the standby, which is on its way out.
+    assert_eq!(ask(vf, 9, 1, 2), Ok(2));
+    assert_eq!(ask(vf, 1, 1, 2), Ok(2));
+    assert_eq!(ask(None, 9, 1, 2), Err(DropReason::SpoofedSource));
+    // It is nobody else's for that.
+    assert_eq!(ask(vf, 2, 1, 9), Err(DropReason::SpoofedSource));
+    // What the uplink has to say to it comes from there.
+    assert_eq!(ask(vf, 9, 77, 1), Err(DropReason::SameEgress));
+    let wrong = [nic(1, Some(PortId(2))), nic(2, None)];
+    assert!(Tables::build(&[SwitchSpec::new(SWITCH)], &wrong).is_err());
+}

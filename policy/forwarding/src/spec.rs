@@ -80,6 +80,10 @@ pub struct PortSpec {
     /// The address it has on all its VLANs. It is known without being learned,
     /// and nobody else can take it. Uplinks have none.
     pub mac: Option<MacAddr>,
+    /// The port of the same switch by which `mac` is reached in place of this one: an uplink
+    /// whose adapter has given the guest a virtual function. Frames from `mac` are taken from
+    /// both, those to it leave by that one. Means nothing without `mac`.
+    pub reached_by: Option<PortId>,
     /// Whether it may send from addresses other than `mac`. Means nothing
     /// without `mac`: then every address is allowed and learned.
     pub spoofing_allowed: bool,
@@ -104,6 +108,7 @@ impl PortSpec {
                 PortRole::Nic | PortRole::HostNic => VlanMode::Access(None),
             },
             mac: None,
+            reached_by: None,
             spoofing_allowed: false,
             isolated: false,
             mtu: 1500,

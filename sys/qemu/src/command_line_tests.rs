@@ -18,6 +18,7 @@ fn spec() -> VmSpec {
         socket: PathBuf::from(format!("/run/vms/a/{name},server=on.sock")),
         queue_pairs: 1,
         mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])),
+        is_standby: false,
         port: None,
     };
     let disk = |name: &str, kind| VmDiskSpec {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use suimon_ports::{VmAccelerator, VmDevice, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec};
 use suimon_qmp::{BlockNode, Command, Device, Netdev, Reconnect, Version};
+use suimon_quantity::PciAddress;
 
 /// For so many seconds a guest's requests wait for a server of disks that is gone: long enough to
 /// replace a daemon by hand.
@@ -66,6 +67,12 @@ pub(crate) fn disk_id(name: &str) -> String {
     format!("disk-{name}")
 }
 
+/// The id of the virtual function that a NIC is the standby of. One and the same for all that a
+/// NIC may have in turn: QEMU keeps in mind the first it was told of, by its id.
+pub(crate) fn vf_id(nic: &str) -> String {
+    format!("vf-{nic}")
+}
+
 /// The device of this id; nothing if it is none that comes and goes.
 pub(crate) fn device_of(id: &str) -> Option<VmDevice> {
     let nic = id.strip_prefix("nic-").map(|name| VmDevice::Nic(name.to_owned()));
@@ -110,11 +117,14 @@ impl Machine {
                 let chardev = Backend::Chardev { id: id.clone(), path, reconnect };
                 let queues = nic.queue_pairs;
                 let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queues };
-                let device = Device::new("virtio-net-pci")
+                let mut device = Device::new("virtio-net-pci")
                     .with("mq", queues > 1)
                     .with("vectors", self.vectors(queues * 2 + 2))
                     .with("rx_queue_size", RING_SIZE)
                     .with("tx_queue_size", RING_SIZE);
+                if nic.is_standby {
+                    device = device.with("failover", true);
+                }
                 (vec![chardev, Backend::Netdev(netdev)], device)
             }
             VmNicKind::Legacy => {
@@ -134,6 +144,17 @@ impl Machine {
             device = device.with("mac", mac.to_string());
         }
         Attachment { id, backends, device }
+    }
+
+    /// The virtual function whose standby a NIC is, behind this bus. QEMU shows it to a guest
+    /// whose driver takes it beside the NIC, and to no other.
+    pub(crate) fn vf(nic: &str, address: PciAddress, bus: &str) -> Device {
+        Device::new("vfio-pci")
+            .with("id", vf_id(nic))
+            .with("bus", bus)
+            .with("host", address.to_string())
+            .with("failover_pair_id", nic_id(nic))
+            .with("rombar", 0)
     }
 
     /// A virtio disk behind this bus.

@@ -18,6 +18,7 @@ use suimon_ports::{
 use suimon_qmp::{
     AnswerError, Command, Greeting, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
 };
+use suimon_quantity::PciAddress;
 
 use crate::agent::AGENT_PORT;
 use crate::client::{Heard, LauncherClient, Watch};
@@ -262,6 +263,20 @@ impl VmHost for QemuHost {
 
     fn remove(&self, folder: &Path) -> Result<(), VmError> {
         self.client.do_it(Request::Remove { folder: folder.to_owned() })
+    }
+
+    fn give_vf(
+        &self,
+        identity: &VmIdentity,
+        vf: PciAddress,
+        memory_bytes: u64,
+    ) -> Result<(), VmError> {
+        let identity = identity.clone();
+        self.client.do_it(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
+    }
+
+    fn take_vf(&self, vf: PciAddress) -> Result<(), VmError> {
+        self.client.do_it(Request::TakeVf { vf: vf.to_string() })
     }
 
     fn adopt(

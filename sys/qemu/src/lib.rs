@@ -43,6 +43,7 @@ mod session;
 mod spec_check;
 mod starting;
 mod unplugging;
+mod vf;
 mod vm;
 mod wire;
 

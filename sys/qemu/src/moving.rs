@@ -47,7 +47,7 @@ impl QemuVm {
             if let (Some(device), Ok(port)) = (device_of(id), u8::try_from(number)) {
                 let mac = match device {
                     VmDevice::Nic(_) => Some(self.mac_of(&path)?),
-                    VmDevice::Disk(_) => None,
+                    VmDevice::Disk(_) | VmDevice::Vf(_) => None,
                 };
                 plugged.push(VmPlugged { device, port, mac });
             }

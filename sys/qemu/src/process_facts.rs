@@ -23,6 +23,17 @@ pub(crate) fn user(process: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{process}")).ok().map(|found| found.uid())
 }
 
+/// The flags that all CPUs have.
+pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
+    let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    let mut sets = lines
+        .filter(|(key, _)| key.trim() == "flags")
+        .map(|(_, flags)| flags.split_whitespace().collect::<BTreeSet<&str>>());
+    let first = sets.next().unwrap_or_default();
+    let common = sets.fold(first, |common, flags| common.intersection(&flags).copied().collect());
+    common.into_iter().map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{started, user};
@@ -40,21 +51,7 @@ mod tests {
         // Above the kernel's highest number of a process, 4194304.
         assert_eq!(started(5_000_000), None);
     }
-}
 
-/// The flags that all CPUs have.
-pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
-    let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-    let mut sets = lines
-        .filter(|(key, _)| key.trim() == "flags")
-        .map(|(_, flags)| flags.split_whitespace().collect::<BTreeSet<&str>>());
-    let first = sets.next().unwrap_or_default();
-    let common = sets.fold(first, |common, flags| common.intersection(&flags).copied().collect());
-    common.into_iter().map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
     #[test]
     fn flags_are_those_of_all_cpus() {
         let text = "processor\t: 0\nflags\t\t: vmx avx fpu\nprocessor\t: 1\nflags\t\t: fpu avx\n";

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use suimon_ports::{ThreadStart, VmError, VmErrorKind, VmNotice, VmObserver, VmRunState};
+use suimon_ports::{ThreadStart, VmDevice, VmError, VmErrorKind, VmNotice, VmObserver, VmRunState};
 use suimon_qmp::{Command, Event, Greeting, Message, Reader};
 
 use crate::agent::AGENT_PORT;
@@ -348,6 +348,11 @@ impl Reading {
                 self.change(VmRunState::Off);
             }
             Event::DeviceDeleted { device: Some(device), .. } => {
+                // Nothing stands behind a virtual function that would be left.
+                if let Some(nic) = device.strip_prefix("vf-") {
+                    let device = VmDevice::Vf(nic.to_owned());
+                    return self.observer.handle_notice(VmNotice::Unplugged(device));
+                }
                 self.unplugging.handle_deleted(&device);
                 self.unplug_further();
             }

@@ -45,6 +45,8 @@ impl Unplugging {
         let commands = match device {
             VmDevice::Nic(_) => VecDeque::from([Command::NetdevDel { id: id() }, chardev]),
             VmDevice::Disk(_) => VecDeque::from([chardev]),
+            // Nothing stands behind it; never put here.
+            VmDevice::Vf(_) => return,
         };
         if self.rests.len() < RESTS_MAX {
             self.rests.push_back(Rest { device, commands, tries: 0 });

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestFacts, SendSpec, SendStatus, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind,
+    GuestFacts, SendSpec, SendStatus, Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmDiskKind,
     VmDiskSpec, VmError, VmErrorKind, VmFacts, VmIdentity, VmLayout, VmNicSpec, VmRunState,
 };
 use suimon_qmp::{Chardev, Command, Device, Reconnect, chardevs, cpu_slots};
@@ -81,7 +81,15 @@ impl QemuVm {
 
     /// A port behind which nothing is.
     fn free_port(&self) -> Result<String, VmError> {
-        for number in 0..PORTS {
+        self.free_port_of(0..PORTS)
+    }
+
+    /// The first of these ports behind which nothing is.
+    pub(crate) fn free_port_of(
+        &self,
+        numbers: impl Iterator<Item = usize>,
+    ) -> Result<String, VmError> {
+        for number in numbers {
             if self.behind_port(number)?.is_none() {
                 return Ok(port_id(number));
             }
@@ -134,7 +142,7 @@ impl QemuVm {
         self.plug(&self.machine.virtio_disk(&disk.name, socket, *queues, &port))
     }
 
-    fn unplug(&self, id: String) -> Result<(), VmError> {
+    pub(crate) fn unplug(&self, id: String) -> Result<(), VmError> {
         match self.do_it(&Command::DeviceDel { id }) {
             // The guest was asked before, and has not let go yet.
             Err(error) if error.text.contains("already in the process of unplug") => Ok(()),
@@ -237,10 +245,16 @@ impl Vm for QemuVm {
             VmCommand::PlugDisk(disk) => self.plug_disk(disk),
             VmCommand::Unplug(VmDevice::Disk(name)) => self.unplug(disk_id(name)),
             VmCommand::SetCpus(cpus) => self.set_cpus(*cpus),
+            VmCommand::PlugVf { nic, address } => self.plug_vf(nic, *address),
+            VmCommand::Unplug(VmDevice::Vf(nic)) => self.unplug_vf(nic),
             VmCommand::FinishSending => self.do_it(&Command::MigrateContinue),
             VmCommand::CancelSending => self.do_it(&Command::MigrateCancel),
             VmCommand::Announce => self.do_it(&Command::AnnounceSelf),
         }
+    }
+
+    fn standby(&self, nic: &str) -> Result<Standby, VmError> {
+        self.standby_of(nic)
     }
 
     fn guest(&self) -> Result<GuestFacts, VmError> {

@@ -38,6 +38,10 @@ pub(crate) enum Request {
     Remove { folder: PathBuf },
     /// VMs whose processes are there.
     List,
+    /// Make a virtual function, by its PCI address, ready for this VM.
+    GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
+    /// Take it back.
+    TakeVf { vf: String },
 }
 
 /// What comes of it.

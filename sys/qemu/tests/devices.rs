@@ -22,7 +22,15 @@ fn launcher() {
 
 fn nic(name: &str, kind: VmNicKind, socket: PathBuf) -> VmNicSpec {
     let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 7]));
-    VmNicSpec { name: name.to_owned(), kind, socket, queue_pairs: 1, mac, port: None }
+    VmNicSpec {
+        name: name.to_owned(),
+        kind,
+        socket,
+        queue_pairs: 1,
+        mac,
+        port: None,
+        is_standby: false,
+    }
 }
 
 fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {

@@ -59,6 +59,7 @@ fn legacy(name: &str, spec: &VmSpec, port: Option<u8>) -> VmNicSpec {
         socket: spec.folder.join(format!("{name}.sock")),
         queue_pairs: 1,
         mac: None,
+        is_standby: false,
         port,
     }
 }

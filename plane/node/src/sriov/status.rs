@@ -21,7 +21,7 @@ impl Shared {
     pub(crate) fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
         let desired = self.desired();
         let adapters = self.pf_facts()?;
-        Ok(adapters.iter().map(|facts| adapter(&desired.config, facts)).collect())
+        Ok(adapters.iter().map(|facts| self.adapter(&desired.config, facts)).collect())
     }
 
     /// The adapter of this PCI address, network device or `[[pf]]`.
@@ -33,7 +33,7 @@ impl Shared {
         let by_name = desired.config.pfs.iter().find(|pf| pf.name.as_str() == name);
         let device = by_name.map_or(name, |pf| pf.device.as_str());
         let found = self.pf_facts()?.into_iter().find(|facts| is_meant(facts, device));
-        found.map(|facts| adapter(&desired.config, &facts)).ok_or_else(|| {
+        found.map(|facts| self.adapter(&desired.config, &facts)).ok_or_else(|| {
             let text = "there is no adapter with SR-IOV of this address, device or name; \
                         `suimon vf list` shows those there are";
             ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
@@ -62,10 +62,23 @@ impl Shared {
                     Some(found) => failed(self.sriov.failure(&pf.name).unwrap_or(found)),
                 },
             };
-            let adapter = found.ok().map(|facts| adapter(&desired.config, &facts));
+            let adapter = found.ok().map(|facts| self.adapter(&desired.config, &facts));
             PfStatus { config: pf.clone(), condition, adapter }
         };
         desired.config.pfs.iter().map(of).collect()
+    }
+
+    /// An adapter, with what is known here of who has its VFs.
+    fn adapter(&self, config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
+        let mut adapter = adapter(config, facts);
+        for (vf, facts) in adapter.vfs.iter_mut().zip(&facts.vfs) {
+            if let Some(nic) = self.iov.nic_of_vf(facts.address) {
+                let vm = config.vm_of_nic(&nic).map(|vm| format!(" of vm/{}", vm.name));
+                vf.used_by = Some(format!("nic/{nic}{}", vm.unwrap_or_default()));
+            }
+        }
+        adapter.vfs_in_use = count(adapter.vfs.iter().filter(|vf| vf.used_by.is_some()).count());
+        adapter
     }
 
     /// One of them.
@@ -78,6 +91,10 @@ impl Shared {
     }
 }
 
+fn count(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
 fn failed(reason: String) -> Condition {
     Condition { health: Health::Failed, reason: Some(reason) }
 }
@@ -85,7 +102,6 @@ fn failed(reason: String) -> Condition {
 fn adapter(config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
     let support = support(facts.support);
     let vfs: Vec<_> = facts.vfs.iter().map(|vf| vf_status(config, vf)).collect();
-    let in_use = vfs.iter().filter(|vf| vf.used_by.is_some()).count();
     let pf = config.pfs.iter().find(|pf| is_meant(facts, &pf.device));
     SriovAdapter {
         address: facts.address.to_string(),
@@ -96,8 +112,8 @@ fn adapter(config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
         support,
         remedy: support.remedy().map(str::to_owned),
         vfs_supported: facts.vfs_max,
-        vfs_enabled: u16::try_from(vfs.len()).unwrap_or(u16::MAX),
-        vfs_in_use: u16::try_from(in_use).unwrap_or(u16::MAX),
+        vfs_enabled: count(vfs.len()),
+        vfs_in_use: count(vfs.iter().filter(|vf| vf.used_by.is_some()).count()),
         iommu_group: facts.iommu_group,
         numa_node: facts.numa_node,
         vfs,

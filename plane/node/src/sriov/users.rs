@@ -7,7 +7,7 @@ use suimon_ports::{PfFacts, VfFacts};
 const VFIO: &str = "vfio-pci";
 
 /// Who uses it, in words that follow "VF 3: "; `None` if nobody is seen to.
-pub(super) fn user_of(config: &HostConfig, vf: &VfFacts) -> Option<String> {
+pub(crate) fn user_of(config: &HostConfig, vf: &VfFacts) -> Option<String> {
     let device = vf.device.as_deref();
     if let (Some(device), Some(netns)) = (device, &vf.netns) {
         return Some(format!("network namespace {netns} has its device {device}"));

@@ -1,5 +1,6 @@
 //! Adapters without hardware: they do what they are told, or what a test says.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use suimon_frame::MacAddr;
@@ -19,6 +20,8 @@ struct World {
     /// A setting that the driver cannot do, by its key.
     cannot: Option<&'static str>,
     told: Vec<String>,
+    /// Addresses that adapters give their physical function.
+    led: BTreeSet<(PciAddress, MacAddr)>,
 }
 
 impl FakeSriov {
@@ -56,6 +59,11 @@ impl FakeSriov {
     /// The driver refuses changes of this key, or none.
     pub(crate) fn cannot(&self, key: Option<&'static str>) {
         self.world().cannot = key;
+    }
+
+    /// The addresses that adapters give their physical function.
+    pub(crate) fn led(&self) -> Vec<String> {
+        self.world().led.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
     }
 
     /// What was told since this was asked last.
@@ -104,6 +112,16 @@ impl SriovHost for FakeSriov {
         }
         adapter.vfs = (0..count).map(|index| new_vf(pf, index)).collect();
         world.told.push(format!("{pf} {count}"));
+        Ok(())
+    }
+
+    fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError> {
+        let led = &mut self.world().led;
+        if is_there {
+            led.insert((pf, mac))
+        } else {
+            led.remove(&(pf, mac))
+        };
         Ok(())
     }
 

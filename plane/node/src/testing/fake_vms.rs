@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestFacts, SendPhase, SendSpec, SendStatus, Vm, VmAccelerator, VmBoot, VmCommand, VmDevice,
-    VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmLayout, VmNotice, VmObserver, VmPlugged,
-    VmRunState, VmSpec,
+    GuestFacts, SendPhase, SendSpec, SendStatus, Standby, Vm, VmAccelerator, VmBoot, VmCommand,
+    VmDevice, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmLayout, VmNotice, VmObserver,
+    VmPlugged, VmRunState, VmSpec,
 };
+
+use suimon_quantity::PciAddress;
 
 use crate::VmParts;
 
@@ -32,6 +34,10 @@ struct World {
     refusal: Option<(&'static str, VmError)>,
     refuses_all: bool,
     has_agent: bool,
+    /// Guests' drivers take no VFs.
+    takes_no_vfs: bool,
+    /// VFs that `vfio-pci` has.
+    vfs: BTreeSet<String>,
     /// VMs that are sent go on and on.
     holds_memory: bool,
 }
@@ -42,6 +48,8 @@ struct Guest {
     cpus: u16,
     state: VmRunState,
     observer: Option<Arc<dyn VmObserver>>,
+    /// VFs that it has, by their NICs.
+    vfs: BTreeMap<String, String>,
     was_paused: bool,
     /// How far its memory is sent, or received.
     sent: SendPhase,
@@ -78,6 +86,29 @@ impl FakeVms {
     /// Agents come up in all guests.
     pub(crate) fn have_agents(&self) {
         self.world().has_agent = true;
+    }
+
+    /// Guests' drivers take VFs beside standbys from now on, or do not.
+    pub(crate) fn take_vfs(&self, is_so: bool) {
+        self.world().takes_no_vfs = !is_so;
+    }
+
+    /// VFs that VMs may have.
+    pub(crate) fn vfs(&self) -> Vec<String> {
+        self.world().vfs.iter().cloned().collect()
+    }
+
+    /// VFs that a VM has, by their NICs.
+    pub(crate) fn plugged_vfs(&self, name: &str) -> BTreeMap<String, String> {
+        self.world().running.get(name).map(|guest| guest.vfs.clone()).unwrap_or_default()
+    }
+
+    /// A guest lets go of the VF of a NIC.
+    pub(crate) fn let_go_of_vf(&self, name: &str, nic: &str) {
+        if let Some(guest) = self.world().running.get_mut(name) {
+            guest.vfs.remove(nic);
+        }
+        self.guest(name, VmNotice::Unplugged(VmDevice::Vf(nic.to_owned())));
     }
 
     /// From now on memory that is sent never comes to an end, or does.
@@ -200,6 +231,7 @@ impl VmHost for FakeVms {
                 Some(_) => VmRunState::Paused,
             },
             observer: Some(observer),
+            vfs: BTreeMap::new(),
             was_paused: false,
             sent: SendPhase::None,
             line: None,
@@ -226,6 +258,27 @@ impl VmHost for FakeVms {
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
         self.check("kill")?;
         self.world().running.remove(&identity.name).map(drop).ok_or_else(gone)
+    }
+
+    fn give_vf(
+        &self,
+        identity: &VmIdentity,
+        vf: PciAddress,
+        memory_bytes: u64,
+    ) -> Result<(), VmError> {
+        self.check("give_vf")?;
+        let mut world = self.world();
+        assert!(world.running.contains_key(&identity.name) && memory_bytes > 0);
+        assert!(world.vfs.insert(vf.to_string()), "{vf} is given twice");
+        Ok(())
+    }
+
+    fn take_vf(&self, vf: PciAddress) -> Result<(), VmError> {
+        let mut world = self.world();
+        let mut had = world.running.values().flat_map(|guest| guest.vfs.values());
+        assert!(had.all(|of| *of != vf.to_string()), "a guest has {vf}");
+        world.vfs.remove(&vf.to_string());
+        Ok(())
     }
 
     fn remove(&self, folder: &Path) -> Result<(), VmError> {
@@ -282,6 +335,14 @@ impl Vm for FakeVm {
                 Some(VmNotice::State(VmRunState::Running))
             }
             VmCommand::Reset => Some(VmNotice::Reset),
+            VmCommand::PlugVf { nic, address } => {
+                let before = guest.vfs.insert(nic.clone(), address.to_string());
+                assert_eq!(before, None, "nic/{nic} has two VFs");
+                None
+            }
+            VmCommand::Unplug(VmDevice::Vf(nic)) if !guest.vfs.contains_key(nic) => {
+                return Err(gone());
+            }
             VmCommand::FinishSending => {
                 guest.finish_sending();
                 None
@@ -305,6 +366,13 @@ impl Vm for FakeVm {
             observer.handle_notice(notice);
         }
         Ok(())
+    }
+
+    fn standby(&self, nic: &str) -> Result<Standby, VmError> {
+        self.host.check("standby")?;
+        let world = self.host.world();
+        let guest = world.running.get(&self.name).ok_or_else(gone)?;
+        Ok(Standby { is_taken: !world.takes_no_vfs, has_vf: guest.vfs.contains_key(nic) })
     }
 
     fn guest(&self) -> Result<GuestFacts, VmError> {
@@ -419,6 +487,7 @@ fn in_words(command: &VmCommand) -> String {
     match command {
         VmCommand::PlugNic(nic) => format!("plug nic {} {}", nic.name, nic.socket.display()),
         VmCommand::Unplug(device) => format!("unplug {device}"),
+        VmCommand::PlugVf { nic, address } => format!("plug VF {address} of nic/{nic}"),
         VmCommand::PlugDisk(disk) => format!("plug disk {}", disk.name),
         other => format!("{other:?}"),
     }

@@ -81,6 +81,12 @@ impl Harness {
         Self::with_all(store, devices, disks, FakeVms::default(), host)
     }
 
+    /// The same, with VMs that go on.
+    pub(crate) fn with_iov(store: MemoryStore, sriov: FakeSriov, vms: FakeVms) -> Self {
+        let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
+        Self::with_all(store, devices, disks, vms, Host { sriov, ..Host::default() })
+    }
+
     fn with_all(
         store: MemoryStore,
         devices: FakeDevices,

@@ -1,5 +1,6 @@
 //! A VM that comes from another node while it runs: this node's side, which answers.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use suimon_ports::{SendPhase, StoreError, Vm, VmCommand, VmError};
 use super::driver::Driver;
 use super::inbox::Ear;
 use super::records::{StoredMove, StoredRun, StoredVm, save_arrived, save_vm};
+use super::spec::standbys;
 use super::texts;
 use crate::FarLine;
 use crate::disks::ServedDisk;
@@ -75,6 +77,8 @@ impl Driver {
             nics: request.vm.nics.iter().cloned().collect(),
             disks: request.vm.disks.iter().cloned().collect(),
             as_started: request.as_started.clone(),
+            standbys: standbys(&spec),
+            vfs: BTreeMap::new(),
             is_frozen: false,
         };
         if !self.save(Some(&stored)) {

@@ -16,8 +16,10 @@ use super::freezing::Frozen;
 use super::inbox::{Ear, Heard, Message, News};
 use super::leaving::Leaving;
 use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
+use super::spec::standbys;
 use super::stopping::Stopping;
 use super::texts;
+use super::vfs::RunVfs;
 use super::work::VmWork;
 use crate::control::Command;
 use crate::events::Draft;
@@ -64,6 +66,7 @@ pub(super) struct Run {
     pub(super) is_written: bool,
     /// Whether its guest's file systems are frozen.
     pub(super) frozen: Option<Frozen>,
+    pub(super) vfs: RunVfs,
 }
 
 impl Driver {
@@ -75,6 +78,7 @@ impl Driver {
                 Heard::News(news) => self.handle_news(news),
                 Heard::Time => self.handle_time(),
                 Heard::Message(Message::Work(work, operation)) => self.begin(work, operation),
+                Heard::Message(Message::Vf(order)) => self.handle_vf_order(order),
                 Heard::Message(Message::Migrate(request, operation)) => {
                     self.begin_leaving(&request, operation);
                 }
@@ -111,9 +115,10 @@ impl Driver {
         let stopping = self.stopping.as_ref().map(Stopping::deadline);
         let lost = self.lost.as_ref().map(|lost| lost.ask_at);
         let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
+        let vfs = self.run.as_ref().and_then(|run| run.vfs.ask_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
         let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
-        let all = [stopping, lost, frozen, leaving, arriving];
+        let all = [stopping, lost, frozen, leaving, arriving, vfs];
         all.into_iter().flatten().min()
     }
 
@@ -121,6 +126,7 @@ impl Driver {
         let now = Instant::now();
         self.look_at_stopping(now);
         self.look_at_freeze(now);
+        self.look_at_vfs(now);
         self.look_at_leaving(now);
         self.look_at_arriving(now);
         if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
@@ -187,6 +193,8 @@ impl Driver {
             started_unix_ms: (self.shared.clock)(),
             nics: vm.nics.iter().cloned().collect(),
             disks: vm.disks.iter().cloned().collect(),
+            standbys: standbys(&spec),
+            vfs: BTreeMap::new(),
             as_started: vm,
             is_frozen: false,
         };
@@ -214,7 +222,9 @@ impl Driver {
         let state = vm.facts().state;
         let (leaving, cut_off, refused) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
-        self.run = Some(Run { vm, stored, leaving, cut_off, refused, is_written, frozen });
+        let vfs = RunVfs::default();
+        self.run = Some(Run { vm, stored, leaving, cut_off, refused, is_written, frozen, vfs });
+        self.find_vfs();
         self.publish(in_words(state));
         // What was asked for while it was being started, or while no daemon was there.
         self.look();
@@ -237,7 +247,9 @@ impl Driver {
         let killed = identity.map_or(Ok(()), |vm| self.shared.vms.parts.host.kill(&vm));
         match killed {
             Ok(()) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {
-                self.lost = None;
+                if let Some(lost) = self.lost.take() {
+                    self.release_all(&lost.stored.vfs);
+                }
                 self.has_ended(true, "it was killed on request");
                 Ok(())
             }
@@ -294,7 +306,9 @@ impl Driver {
     /// The VM's process is gone.
     pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
-        self.run = None;
+        if let Some(run) = self.run.take() {
+            self.release_all(&run.stored.vfs);
+        }
         let mut view = self.entry.view();
         view.state = VmState::Stopped;
         view.running = None;
@@ -356,6 +370,8 @@ impl Driver {
                 user: facts.user,
                 nics: run.stored.nics.clone(),
                 disks: run.stored.disks.clone(),
+                standbys: run.stored.standbys.clone(),
+                takers: run.vfs.takers.clone(),
                 refused: run.refused.clone(),
                 frozen_until: run.frozen.map(|frozen| frozen.until),
                 vm: run.vm.clone(),

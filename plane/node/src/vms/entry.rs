@@ -43,6 +43,10 @@ pub(crate) struct RunView {
     pub(crate) qemu_version: String,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
+    /// NICs that were plugged in as standbys of virtual functions.
+    pub(crate) standbys: BTreeSet<Name>,
+    /// Those of them whose guest's driver takes one beside them.
+    pub(crate) takers: BTreeSet<Name>,
     /// Devices and CPUs that it could not be given or be freed of.
     pub(crate) refused: BTreeSet<String>,
     /// Until when its guest's file systems are frozen, if they are.

@@ -39,6 +39,7 @@ impl Driver {
                 _ => error,
             })
         });
+        let vfs = stored.vfs.clone();
         match adopted {
             Ok((vm, identity)) => {
                 self.append(texts::found(&self.entry, &identity));
@@ -47,7 +48,10 @@ impl Driver {
                 self.take_over(vm.into(), StoredRun { process, ..stored }, is_written);
                 self.replug_cut_off();
             }
-            Err(error) if error.kind == VmErrorKind::Gone => self.has_ended(false, &error.text),
+            Err(error) if error.kind == VmErrorKind::Gone => {
+                self.release_all(&vfs);
+                self.has_ended(false, &error.text);
+            }
             Err(error) => self.lose(stored, error),
         }
     }

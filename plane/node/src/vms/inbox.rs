@@ -7,6 +7,7 @@ use std::time::Instant;
 use suimon_contract::{ArrivalRequest, MigrateVmRequest, VM_DEVICES_MAX};
 use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
 
+use super::vfs::VfOrder;
 use super::work::VmWork;
 use crate::moving::Asked;
 use crate::operations::OperationHandle;
@@ -15,6 +16,8 @@ use crate::operations::OperationHandle;
 pub(crate) enum Message {
     /// Do this; `None` if nobody asked but the configuration.
     Work(VmWork, Option<OperationHandle>),
+    /// Do this about a NIC's virtual function.
+    Vf(VfOrder),
     /// Move it to another node.
     Migrate(Box<MigrateVmRequest>, OperationHandle),
     /// It comes from another node: start what waits for it.

@@ -113,6 +113,7 @@ impl Driver {
         match self.ask_to_come(request) {
             Ok((order, leave, far_operation)) => {
                 self.append(texts::leaves(&self.entry, leave.to.as_str()));
+                self.set_vfs_moving(true);
                 self.leaving = Some(Leaving {
                     leave,
                     operation: Some(operation),
@@ -225,7 +226,9 @@ impl Driver {
             Stage::Copying(order, mirrors) => {
                 leaving.note_disks(&mirrors);
                 self.check_mirrors(&mirrors)?;
-                if mirrors.iter().all(|mirror| mirror.progress().has_copied_all) {
+                // Memory that a function writes to cannot be copied.
+                let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
+                if mirrors.iter().all(has_copied_all) && !self.has_vfs() {
                     let line = order.far.line(&leaving.leave.id, &FarLine::Memory).map_err(far)?;
                     let vm = self.vm_that_leaves()?;
                     vm.send(line, &order.send).map_err(|error| self.told(&error))?;
@@ -440,6 +443,7 @@ impl Driver {
         drop(stage);
         self.go_on_here(leave.was_paused);
         self.save_moving(None);
+        self.set_vfs_moving(false);
         if let Ok(far) = self.shared.far_node(&leave.to) {
             // If it does not hear of it, it finds out by itself.
             let _ = far.abandon_arrival(&leave.id);

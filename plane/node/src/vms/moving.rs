@@ -1,5 +1,7 @@
 //! What a VM's moving means for everything else that is done with it.
 
+use std::collections::BTreeMap;
+
 use suimon_contract::{ApiError, ErrorCode, HostConfig, VmConfig, VmState};
 use suimon_ports::VmRunState;
 
@@ -48,6 +50,8 @@ impl RunView {
             as_started: self.as_started.clone(),
             nics: self.nics.clone(),
             disks: self.disks.clone(),
+            standbys: self.standbys.clone(),
+            vfs: BTreeMap::new(),
             is_frozen: false,
         }
     }

@@ -1,6 +1,7 @@
 //! What changes of a VM while it runs: NICs, disks and CPUs.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use suimon_contract::{HostConfig, Name};
 use suimon_ports::{VmCommand, VmDevice, VmError};
@@ -88,6 +89,10 @@ impl Driver {
             let Some(command) = device.plug(config, &name) else { continue };
             match run.vm.tell(&command) {
                 Ok(()) => {
+                    if matches!(&command, VmCommand::PlugNic(nic) if nic.is_standby) {
+                        run.stored.standbys.insert(name.clone());
+                        run.vfs.ask_at = Some(Instant::now());
+                    }
                     device.plugged(run).insert(name);
                     self.append(texts::plugged(&self.entry, &what));
                 }
@@ -123,6 +128,9 @@ impl Driver {
 
     /// The guest has let go of a device.
     pub(super) fn handle_unplugged(&mut self, device: &VmDevice) {
+        if let VmDevice::Vf(nic) = device {
+            return self.handle_vf_unplugged(nic);
+        }
         let Some(mut run) = self.run.take() else { return };
         // A guest may let go of what it was not asked for: then it is not plugged in either.
         run.leaving.remove(device);
@@ -130,8 +138,13 @@ impl Driver {
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
             VmDevice::Disk(name) => (Device::Disk, name),
+            VmDevice::Vf(_) => return self.run = Some(run),
         };
         let name = name.parse::<Name>();
+        if let (Device::Nic, Ok(name)) = (kind, &name) {
+            run.stored.standbys.remove(name);
+            run.vfs.takers.remove(name);
+        }
         if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
             self.append(texts::unplugged(&self.entry, &device.to_string()));
             run.is_written = false;

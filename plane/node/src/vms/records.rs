@@ -1,12 +1,13 @@
 //! What of VMs is kept in the state store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, VmConfig};
 use suimon_ports::{StateStore, StoreError};
 
+use crate::iov::StoredVf;
 use crate::records::{StoreChange, decode, encode, scan_all};
 
 /// By name, [`StoredVm`].
@@ -74,6 +75,12 @@ pub(crate) struct StoredRun {
     pub(crate) as_started: VmConfig,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
+    /// NICs that were plugged in as standbys of virtual functions.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) standbys: BTreeSet<Name>,
+    /// The virtual functions that NICs were given, or are about to be.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) vfs: BTreeMap<Name, StoredVf>,
     /// Whether its guest's file systems may be frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_frozen: bool,

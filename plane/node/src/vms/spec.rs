@@ -1,5 +1,7 @@
 //! A VM as it is to be started, from what is desired.
 
+use std::collections::BTreeSet;
+
 use suimon_contract::{
     ApiError, ByteSize, DiskConfig, DiskController, ErrorCode, HostConfig, Name, NicBackend,
     NicConfig, VmAccelerator, VmConfig, VmFirmware,
@@ -55,6 +57,12 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
     }
 }
 
+/// The NICs that stand by for virtual functions.
+pub(super) fn standbys(spec: &VmSpec) -> BTreeSet<Name> {
+    let standbys = spec.nics.iter().filter(|nic| nic.is_standby);
+    standbys.filter_map(|nic| nic.name.parse().ok()).collect()
+}
+
 /// What a VM starts with; `None` if that is UEFI and the host has none.
 fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
     if let Some(kernel) = &vm.kernel {
@@ -82,6 +90,7 @@ pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
         socket: config.socket_of_nic(nic)?,
         queue_pairs: nic.queues,
         mac: nic.mac,
+        is_standby: nic.iov_weight > 0,
         port: None,
     })
 }

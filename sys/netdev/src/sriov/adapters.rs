@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use suimon_frame::MacAddr;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, PfFacts, SriovHost, VfChange, VfFacts, VfSettings,
 };
@@ -100,13 +101,8 @@ impl SriovHost for SriovAdapters {
 
     fn change_vf(&self, pf: PciAddress, index: u16, change: &VfChange) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
-        let Some(placed) = NetDevs::find()?.of(&folder) else {
-            let text = format!(
-                "the driver of {pf} has made no network device, or it is in a namespace without a \
-                 name; its VFs cannot be set up"
-            );
-            return Err(error(DeviceErrorKind::Missing, "device", text));
-        };
+        let devices = NetDevs::find()?;
+        let placed = devices.of(&folder).ok_or_else(|| no_device(pf))?;
         let name = placed.device.name.clone();
         let told = messages(placed.device.index, index, change);
         let counted = self.counted().get(&pf).copied();
@@ -117,6 +113,28 @@ impl SriovHost for SriovAdapters {
             })
         })
     }
+
+    fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError> {
+        let folder = self.folder(pf)?;
+        let devices = NetDevs::find()?;
+        let placed = devices.of(&folder).ok_or_else(|| no_device(pf))?;
+        let (name, index) = (placed.device.name.clone(), placed.device.index);
+        placed.with_links(|links| {
+            links.lead_here(index, mac, is_there).map_err(|errno| {
+                let what = format!("giving {name} what is for {mac}");
+                let text = format!("{what}: {errno}; VFs do not reach that address");
+                error(DeviceErrorKind::Unsupported, "iov", text)
+            })
+        })
+    }
+}
+
+fn no_device(pf: PciAddress) -> DeviceError {
+    let text = format!(
+        "the driver of {pf} has made no network device, or it is in a namespace without a name; \
+         its VFs cannot be set up"
+    );
+    error(DeviceErrorKind::Missing, "device", text)
 }
 
 /// Changes a device; asks again where the driver refuses while its adapter settles.

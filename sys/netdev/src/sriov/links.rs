@@ -31,6 +31,11 @@ const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 /// `RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS` (`linux/rtnetlink.h`).
 const VF_FILTER: u32 = 1 | (1 << 3);
 
+/// `linux/neighbour.h`.
+const NDA_LLADDR: u16 = 2;
+const NUD_PERMANENT: u16 = 0x80;
+const NTF_SELF: u8 = 2;
+
 /// `MAX_ERRNO`, negative (`linux/err.h`).
 const ERRNO_LEAST: i32 = -4095;
 
@@ -108,6 +113,35 @@ impl Links {
     /// What the kernel or the device's driver says against it.
     pub(super) fn change(&mut self, body: &[u8]) -> Result<(), Errno> {
         self.ask(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
+    }
+
+    /// Has a device receive what is for an address, or not any more (`bridge(8)`, `fdb add … self
+    /// permanent`). What is so already is fine.
+    ///
+    /// # Errors
+    /// What the device's driver says against it.
+    pub(super) fn lead_here(
+        &mut self,
+        device: u32,
+        mac: MacAddr,
+        is_there: bool,
+    ) -> Result<(), Errno> {
+        // `struct ndmsg`: family and three bytes of nothing, device, state, flags, type.
+        let mut body = vec![libc::AF_BRIDGE as u8, 0, 0, 0];
+        body.extend(device.to_ne_bytes());
+        body.extend(NUD_PERMANENT.to_ne_bytes());
+        body.extend([NTF_SELF, 0]);
+        push_attribute(&mut body, NDA_LLADDR, &mac.octets());
+        let (kind, more) = if is_there {
+            (libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        } else {
+            (libc::RTM_DELNEIGH, 0)
+        };
+        match self.ask(kind, libc::NLM_F_REQUEST | libc::NLM_F_ACK | more, &body, |_| {}) {
+            Err(Errno::EXIST) if is_there => Ok(()),
+            Err(Errno::NOENT) if !is_there => Ok(()),
+            done => done,
+        }
     }
 
     fn ask(
@@ -210,6 +244,12 @@ mod tests {
                 let change = suimon_ports::VfChange { trust: Some(true), ..Default::default() };
                 let told = super::super::vf_change::messages(left.index, 0, &change);
                 assert_eq!(links.change(&told[0].1), Err(Errno::OPNOTSUPP));
+                let mac = MacAddr::new([2, 0, 0, 0, 0, 9]);
+                for is_there in [true, true, false, false] {
+                    assert_eq!(links.lead_here(left.index, mac, is_there), Ok(()));
+                    let shown = inside.run("bridge fdb show dev left");
+                    assert_eq!(shown.contains("02:00:00:00:00:09"), is_there, "{shown}");
+                }
                 Ok(())
             })
             .unwrap();

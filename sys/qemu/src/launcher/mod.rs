@@ -21,6 +21,7 @@ mod requests;
 mod serving;
 mod starter;
 mod user;
+mod vfs;
 
 use std::path::PathBuf;
 

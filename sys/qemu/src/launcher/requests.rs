@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
+use suimon_quantity::PciAddress;
 
 use super::starter::Starter;
 use super::user::check_user;
@@ -69,11 +70,21 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
             starter.registry.lock().retain(|_, vm| vm.identity.folder != folder);
             starter.root.remove(&folder).map(|()| Answer::Done)
         }
+        Request::GiveVf { identity, vf, memory_bytes } => {
+            let vm = starter.registry.find(&identity)?;
+            let given = starter.vfs.give(&vm, address(&vf)?, memory_bytes, starter.rights);
+            given.map(|()| Answer::Done)
+        }
+        Request::TakeVf { vf } => starter.vfs.take(address(&vf)?).map(|()| Answer::Done),
         Request::List => {
             let running = starter.registry.running();
             Ok(Answer::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))
         }
     }
+}
+
+fn address(text: &str) -> Result<PciAddress, VmError> {
+    text.parse().map_err(|error| VmError::new(VmErrorKind::Refused, format!("{text:?}: {error}")))
 }
 
 fn gone(identity: &VmIdentity, how: &str) -> VmError {

@@ -22,6 +22,7 @@ use super::registry::Registry;
 use super::requests;
 use super::starter::Starter;
 use super::user::Rights;
+use super::vfs::Vfs;
 use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
 use crate::wire::Answer;
 
@@ -73,6 +74,7 @@ impl Launcher {
             qemu: Qemu::new(spec.qemu.clone()),
             accelerators: Accelerators::default(),
             registry: Registry::default(),
+            vfs: Vfs::default(),
         };
         starter.registry.restore(&starter.root);
         let starter = Arc::new(starter);

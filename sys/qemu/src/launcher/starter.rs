@@ -17,6 +17,7 @@ use super::logs::{CONSOLE_LOG, QEMU_LOG};
 use super::qemu::Qemu;
 use super::registry::{Registry, Vms, clean};
 use super::user::{Rights, open_as};
+use super::vfs::Vfs;
 use super::{checks, control_group};
 use crate::agent::AGENT_SOCKET;
 use crate::command_line::{Inherited, VARIABLES, command_line};
@@ -41,6 +42,7 @@ pub(crate) struct Starter {
     pub(crate) qemu: Qemu,
     pub(crate) accelerators: Accelerators,
     pub(crate) registry: Registry,
+    pub(crate) vfs: Vfs,
 }
 
 fn host(what: &str, error: &io::Error) -> VmError {

@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::disk::GuestDisk;
-use super::files::guest_files;
 use super::machine::{Accelerator, Boot, GuestSpec};
 
 /// The words that start a VM; its console goes to a file, its commands come over a socket.
@@ -16,7 +15,7 @@ pub(crate) fn command_line(
     line: &str,
     initramfs: &Path,
 ) -> Result<Vec<String>> {
-    let files = guest_files()?;
+    let files = spec.files()?;
     let (accel, cpu) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
         Accelerator::Tcg => ("tcg", "max"),
@@ -57,6 +56,10 @@ pub(crate) fn command_line(
     add("-serial", "chardev:line".to_owned());
     if spec.disks.iter().any(GuestDisk::is_on_ide) {
         add("-device", "piix3-ide,id=ide".to_owned());
+    }
+    for port in 0..spec.ports {
+        let chassis = port + 1;
+        add("-device", format!("pcie-root-port,id=port{port},chassis={chassis}"));
     }
     for (index, nic) in spec.nics.iter().enumerate() {
         words.extend(nic.words(index, accelerator));

@@ -19,13 +19,24 @@ use crate::programs::{program, system_program};
 use crate::rig::Rig;
 
 /// Counts up when what is kept changes.
-const FORMAT: &str = "iov-2";
+const FORMAT: &str = "iov-3";
 const QEMU: &str = "qemu-system-x86_64";
 /// What makes up QEMU, without what it depends on beside itself.
 const QEMU_PACKAGES: &[&str] =
     &["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
 const KERNEL_PACKAGE: &str = "linux-image-amd64";
-const MODULES: &[&str] = &["igb", "igbvf", "vfio-pci"];
+/// Drivers of the adapter and of what a VM in the machine has, which boots the same.
+const MODULES: &[&str] =
+    &["igb", "igbvf", "vfio-pci", "vfio_iommu_type1", "virtio_pci", "virtio_net", "tun"];
+const PROGRAMS: &[&str] = &["ip", "iperf3"];
+/// What the system's own QEMU needs of files to start a VM with a kernel.
+const QEMU_FILES: &[&str] = &[
+    "/usr/share/seabios/bios-256k.bin",
+    "/usr/share/qemu/linuxboot_dma.bin",
+    "/usr/share/qemu/kvmvapic.bin",
+];
+/// Its translator, where that is a module.
+const QEMU_TCG: &str = "/usr/lib/x86_64-linux-gnu/qemu/accel-tcg-x86_64.so";
 /// What is to be asked of the system's own apt, and what of the one of this folder.
 const SANDBOX: [&str; 2] = ["-o", "APT::Sandbox::User=root"];
 
@@ -82,7 +93,10 @@ fn make(work: &Path, made: &Path) -> Result<()> {
     for (name, content) in &kernel.modules {
         archive.file(&format!("/modules/{name}"), content);
     }
-    for (path, content) in with_libraries(&[fs::canonicalize(system_program("ip")?)?])? {
+    archive.file("/nested", include_bytes!("nested.sh"));
+    let real = |name: &&str| Ok(fs::canonicalize(system_program(name)?)?);
+    let programs: Vec<PathBuf> = PROGRAMS.iter().map(real).collect::<Result<_>>()?;
+    for (path, content) in with_libraries(&programs)? {
         archive.file(&path, &content);
     }
     fs::write(made.join("initramfs.cpio"), archive.finish())?;
@@ -181,7 +195,9 @@ fn apt_get(config: Option<&Path>, program: &str, words: &[&str], folder: &Path) 
 }
 
 /// The initramfs with Suimon's programs of this build, without what debuggers want of them.
-pub(crate) fn suimon_inside(rig: &Rig, files: &IovFiles) -> Result<PathBuf> {
+///
+/// With `hosts_vms` it has the system's QEMU too, and what it booted itself, in `/boot`.
+pub(crate) fn suimon_inside(rig: &Rig, files: &IovFiles, hosts_vms: bool) -> Result<PathBuf> {
     let mut small = Vec::new();
     for name in ["suimond", "suimon"] {
         let (from, to) = (program(name)?, rig.file(name));
@@ -191,6 +207,22 @@ pub(crate) fn suimon_inside(rig: &Rig, files: &IovFiles) -> Result<PathBuf> {
     let mut archive = Archive::default();
     for (path, content) in with_libraries(&small)? {
         archive.file(&path, &content);
+    }
+    if hosts_vms {
+        let mut programs = vec![system_program(QEMU)?];
+        if Path::new(QEMU_TCG).is_file() {
+            programs.push(QEMU_TCG.into());
+        }
+        for (path, content) in with_libraries(&programs)? {
+            // What is no program is where it was.
+            let is_module = QEMU_TCG.ends_with(path.rsplit('/').next().unwrap_or(&path));
+            archive.file(if is_module { QEMU_TCG } else { &path }, &content);
+        }
+        for path in QEMU_FILES {
+            archive.file(path, &fs::read(path).with_context(|| format!("{path} is missing"))?);
+        }
+        archive.file("/boot/vmlinuz", &fs::read(&files.kernel)?);
+        archive.file("/boot/initrd", &fs::read(&files.initramfs)?);
     }
     for folder in ["/var/lib/suimon", "/run/netns"] {
         archive.folder(folder);

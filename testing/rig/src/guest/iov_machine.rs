@@ -25,6 +25,9 @@ const SOCKET: &str = "/run/suimon.sock";
 pub struct IovSpec {
     /// Whether it has an IOMMU at work.
     pub has_iommu: bool,
+    /// Whether it has what takes VMs in it: QEMU, memory, and a kernel and initramfs in `/boot`
+    /// whose `/nested` has 10.77.0.1 on its first NIC and serves iperf3.
+    pub hosts_vms: bool,
 }
 
 /// A machine whose `eth0` is Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions.
@@ -58,7 +61,7 @@ impl IovMachine {
     /// QEMU or the kernel cannot be had, or it did not boot in time; with its words.
     pub fn start(rig: &Rig, spec: IovSpec) -> Result<Self> {
         let files = iov_files()?;
-        let initramfs = suimon_inside(rig, &files)?;
+        let initramfs = suimon_inside(rig, &files, spec.hosts_vms)?;
         let (console, line) = (rig.path(&rig.unique("console")), rig.path(&rig.unique("serial")));
         let mut words = files.qemu.clone();
         // On a busy machine TCG's timer ticks too seldom for the kernel's check of it, which
@@ -74,7 +77,10 @@ impl IovMachine {
         add("-machine", "q35,kernel-irqchip=split");
         add("-accel", "tcg");
         add("-cpu", "max");
-        add("-m", "1024");
+        add("-m", if spec.hosts_vms { "3072" } else { "1024" });
+        if spec.hosts_vms {
+            add("-smp", "2");
+        }
         if spec.has_iommu {
             add("-device", "intel-iommu,intremap=on");
             append.push_str(" intel_iommu=on iommu=pt");

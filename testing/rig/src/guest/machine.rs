@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::guest::channel::Channel;
 use crate::guest::command_line::command_line;
 use crate::guest::disk::GuestDisk;
-use crate::guest::files::{guest_files, initramfs_with};
+use crate::guest::files::{GuestFiles, guest_files, initramfs_with, machine_files};
 use crate::guest::monitor::Monitor;
 use crate::guest::nic::GuestNic;
 use crate::guest::shell::GuestShell;
@@ -68,6 +68,17 @@ pub struct GuestSpec {
     pub cpus: u16,
     /// Memory in MiB; 256 if 0.
     pub memory_mib: u32,
+    /// Whether its kernel has drivers of the machines that QEMU emulates, such as `e1000e`.
+    pub is_machine: bool,
+    /// So many root ports, `port0`, `port1`, …, behind which something can be plugged.
+    pub ports: u8,
+}
+
+impl GuestSpec {
+    /// What it boots.
+    pub(crate) fn files(&self) -> Result<GuestFiles> {
+        if self.is_machine { machine_files() } else { guest_files() }
+    }
 }
 
 /// A VM that takes commands; dropping it switches it off.
@@ -143,7 +154,7 @@ impl Guest {
     ) -> Result<Self> {
         let line = rig.path(&rig.unique("serial"));
         let monitor = rig.path(&rig.unique("monitor"));
-        let initramfs = initramfs_with(rig, guest_files()?.initramfs, &spec.programs)?;
+        let initramfs = initramfs_with(rig, spec.files()?.initramfs, &spec.programs)?;
         let mut words = command_line(spec, accelerator, console, &line, &initramfs)?;
         words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
         words.extend_from_slice(extra);
@@ -216,6 +227,14 @@ impl Guest {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         monitor.ask("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
         Ok(())
+    }
+
+    /// Tells QEMU something (QMP) and returns its answer.
+    ///
+    /// # Errors
+    /// QEMU refuses, or is gone.
+    pub fn tell_qemu(&self, command: &str, arguments: &Value) -> Result<Value> {
+        Monitor::connect(Path::new(&self.monitor))?.ask(command, arguments)
     }
 
     /// What the guest's kernel, or its firmware, has printed.

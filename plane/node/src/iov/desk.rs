@@ -1,0 +1,364 @@
+//! The control thread's side: tells the policy what happened, and does what it says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{HostConfig, Name};
+use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, VfId, Why};
+use suimon_frame::MacAddr;
+use suimon_quantity::{PciAddress, PortId};
+
+use super::look::{Seen, takers};
+use super::place::for_nic;
+use super::{VfPlace, VfReport, texts};
+use crate::control::Controller;
+use crate::vms::VfOrder;
+
+/// How often adapters are looked at while NICs have VFs or are to.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What the control thread knows of NICs and VFs.
+#[derive(Debug)]
+pub(crate) struct IovDesk {
+    policy: Failover,
+    /// Never used again for another.
+    nics: BTreeMap<Name, PortId>,
+    adapters: BTreeMap<PciAddress, AdapterId>,
+    /// What the policy was told.
+    told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
+    told_vfs: BTreeMap<VfId, VfPlace>,
+    unbound: BTreeSet<PciAddress>,
+    /// Who leaves its VF as it was asked to, and why; frames take the VF until it is gone.
+    leaving: BTreeMap<Name, Why>,
+    /// Why VFs failed, in the words of who noticed.
+    failures: BTreeMap<Name, String>,
+    /// Addresses that adapters were told of, and whether they took them.
+    led: BTreeMap<(PciAddress, MacAddr), bool>,
+    looked_at: Option<Instant>,
+}
+
+impl Default for IovDesk {
+    fn default() -> Self {
+        Self {
+            policy: Failover::new(FailoverSpec::default()),
+            nics: BTreeMap::new(),
+            adapters: BTreeMap::new(),
+            told_nics: BTreeMap::new(),
+            told_vfs: BTreeMap::new(),
+            unbound: BTreeSet::new(),
+            leaving: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            led: BTreeMap::new(),
+            looked_at: None,
+        }
+    }
+}
+
+impl IovDesk {
+    fn nic(&mut self, name: &Name) -> PortId {
+        let next = PortId(u32::try_from(self.nics.len()).unwrap_or(u32::MAX));
+        *self.nics.entry(name.clone()).or_insert(next)
+    }
+
+    fn name(&self, nic: PortId) -> Option<Name> {
+        self.nics.iter().find(|(_, id)| **id == nic).map(|(name, _)| name.clone())
+    }
+
+    fn adapter(&mut self, address: PciAddress) -> AdapterId {
+        let next = AdapterId(u32::try_from(self.adapters.len()).unwrap_or(u32::MAX));
+        *self.adapters.entry(address).or_insert(next)
+    }
+
+    fn vf(&mut self, place: &VfPlace) -> VfId {
+        VfId { adapter: self.adapter(place.adapter), index: place.index }
+    }
+}
+
+impl Controller {
+    /// Looks at what concerns NICs with VFs, and does what follows.
+    pub(crate) fn drive_iov(&mut self) {
+        let desired = self.shared.desired();
+        let config = &desired.config;
+        let mut has_news = false;
+        while let Some(report) = self.shared.iov.poll_report() {
+            has_news = true;
+            self.handle_vf_report(config, report);
+        }
+        let is_needed = config.switches.iter().any(|switch| switch.iov)
+            || !self.iov.told_nics.is_empty()
+            || !self.iov.led.is_empty();
+        let is_due = self.iov.looked_at.is_none_or(|at| at.elapsed() >= LOOK);
+        if is_needed && (is_due || has_news) {
+            self.look_at_vfs(config);
+            self.iov.looked_at = Some(Instant::now());
+        }
+        let now = self.shared.plane.now();
+        if self.iov.policy.next_deadline().is_some_and(|at| at <= now) {
+            self.iov.policy.handle_deadline(now);
+        }
+        self.take_iov_actions(config);
+    }
+
+    fn tell_policy(&mut self, event: &Event) {
+        let now = self.shared.plane.now();
+        self.iov.policy.handle(now, event);
+    }
+
+    fn handle_vf_report(&mut self, config: &HostConfig, report: VfReport) {
+        match report {
+            VfReport::Ready { nic, vf } => {
+                let (nic, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
+                self.tell_policy(&Event::VfPathReady { nic, vf });
+            }
+            VfReport::Held { nic, vf } => {
+                let (id, vf_id) = (self.iov.nic(&nic), self.iov.vf(&vf));
+                self.shared.iov.view().given.insert(vf.address, nic.clone());
+                self.iov.told_vfs.insert(vf_id, vf);
+                let weight = config.nics.iter().find(|of| of.name == nic);
+                let iov_weight = weight.map_or(0, |of| of.iov_weight);
+                let adapters = vec![vf_id.adapter];
+                self.iov.told_nics.insert(nic, (iov_weight, adapters.clone()));
+                self.tell_policy(&Event::VfHeld { nic: id, iov_weight, adapters, vf: vf_id });
+            }
+            VfReport::Failed { nic, vf, reason } => {
+                let (id, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
+                self.iov.failures.insert(nic, reason);
+                self.tell_policy(&Event::VfPathFailed { nic: id, vf });
+            }
+            VfReport::Released { nic, vf } => {
+                self.shared.iov.view().given.remove(&vf.address);
+                if let Some(why) = self.iov.leaving.remove(&nic) {
+                    self.leave_path(config, &nic);
+                    self.drafts.push(texts::on_synthetic(&nic, &vf, &why.to_string()));
+                }
+                let vf = self.iov.vf(&vf);
+                self.tell_policy(&Event::VfReleased { vf });
+            }
+            VfReport::Migrating { nic, is_moving } => {
+                let nic = self.iov.nic(&nic);
+                let event = if is_moving {
+                    Event::MigrationBegan { nic }
+                } else {
+                    Event::MigrationEnded { nic }
+                };
+                self.tell_policy(&event);
+            }
+        }
+        // What is to be done about one thing comes before the next.
+        self.take_iov_actions(config);
+    }
+
+    fn look_at_vfs(&mut self, config: &HostConfig) {
+        let facts = match self.shared.sriov.host.adapters() {
+            Ok(facts) => facts,
+            Err(error) => {
+                tracing::warn!(%error, "adapters cannot be asked for their VFs");
+                return;
+            }
+        };
+        let shared = self.shared.clone();
+        let seen = Seen::new(&shared, config, facts);
+        self.see_drivers(&seen);
+        self.see_vfs(&seen);
+        self.see_nics(config, &seen);
+        self.take_iov_actions(config);
+        self.keep_settings(config, &seen);
+        self.lead_addresses(config, &seen);
+    }
+
+    fn see_drivers(&mut self, seen: &Seen) {
+        for (address, has_driver) in &seen.adapters {
+            let adapter = self.iov.adapter(*address);
+            if !has_driver && self.iov.unbound.insert(*address) {
+                self.tell_policy(&Event::DriverUnbound { adapter });
+            } else if *has_driver && self.iov.unbound.remove(address) {
+                self.iov.led.retain(|(of, _), _| of != address);
+                self.tell_policy(&Event::DriverBound { adapter });
+            }
+        }
+    }
+
+    fn see_vfs(&mut self, seen: &Seen) {
+        let mut found = BTreeMap::new();
+        for vf in &seen.vfs {
+            found.insert(self.iov.vf(vf), vf.clone());
+        }
+        let before = std::mem::replace(&mut self.iov.told_vfs, found.clone());
+        for (vf, place) in &before {
+            if found.get(vf) != Some(place) {
+                self.tell_policy(&Event::VfLost { vf: *vf });
+            }
+        }
+        for (vf, place) in found {
+            if before.get(&vf) != Some(&place) {
+                self.tell_policy(&Event::VfFound { vf });
+            }
+        }
+        // A VF that a NIC still has is known by its place, also if it is gone.
+        for (vf, place) in before {
+            if self.shared.iov.nic_of_vf(place.address).is_some() {
+                self.iov.told_vfs.entry(vf).or_insert(place);
+            }
+        }
+    }
+
+    fn see_nics(&mut self, config: &HostConfig, seen: &Seen) {
+        let takers = takers(&self.shared, config);
+        let mut wanted = BTreeMap::new();
+        for nic in config.nics.iter().filter(|nic| takers.contains(&nic.name)) {
+            let adapters = seen.by_switch.get(&nic.switch).map(|of| self.iov.adapter(*of));
+            wanted.insert(nic.name.clone(), (nic.iov_weight, Vec::from_iter(adapters)));
+        }
+        let before = std::mem::replace(&mut self.iov.told_nics, wanted.clone());
+        for name in before.keys().filter(|name| !wanted.contains_key(*name)) {
+            let nic = self.iov.nic(name);
+            self.shared.iov.view().reasons.remove(name);
+            self.tell_policy(&Event::NicRemoved { nic });
+        }
+        for (name, set) in wanted {
+            if before.get(&name) != Some(&set) {
+                let nic = self.iov.nic(&name);
+                let (iov_weight, adapters) = set;
+                self.tell_policy(&Event::NicSet { nic, iov_weight, adapters });
+            }
+        }
+    }
+
+    /// VFs are set up as their NICs are, whatever changes. One that has forgotten its address
+    /// was reset.
+    fn keep_settings(&mut self, config: &HostConfig, seen: &Seen) {
+        let paths = self.shared.iov.view().paths.clone();
+        for (name, vf) in paths {
+            let nic = config.nics.iter().find(|nic| nic.name == name);
+            let is = seen.vf(&vf).and_then(|of| of.settings.as_ref());
+            let (Some(nic), Some(is)) = (nic, is) else { continue };
+            let change = for_nic(is, nic);
+            if change.is_empty() || self.iov.leaving.contains_key(&name) {
+                continue;
+            }
+            if change.mac.is_some() {
+                let adapter = self.iov.adapter(vf.adapter);
+                self.tell_policy(&Event::ResetBegan { adapter });
+                self.tell_policy(&Event::ResetEnded { adapter });
+                self.take_iov_actions(config);
+            } else if let Err(error) =
+                self.shared.sriov.host.change_vf(vf.adapter, vf.index, &change)
+            {
+                let (nic, reason) = (self.iov.nic(&name), error.detail);
+                self.iov.failures.insert(name, reason);
+                let vf = self.iov.vf(&vf);
+                self.tell_policy(&Event::VfPathFailed { nic, vf });
+                self.take_iov_actions(config);
+            }
+        }
+    }
+
+    /// Tells adapters which addresses are behind them.
+    fn lead_addresses(&mut self, config: &HostConfig, seen: &Seen) {
+        let paths = self.shared.iov.view().paths.clone();
+        let wanted = seen.addresses(config, |nic| paths.contains_key(&nic.name));
+        let gone: Vec<_> = self.iov.led.keys().filter(|of| !wanted.contains(of)).copied().collect();
+        let host = self.shared.sriov.host.clone();
+        for (adapter, mac) in gone {
+            if let Err(error) = host.lead_to_pf(adapter, mac, false) {
+                tracing::debug!(%adapter, %error, "an address that is not there any more stays");
+            }
+            self.iov.led.remove(&(adapter, mac));
+        }
+        for (adapter, mac) in wanted {
+            let before = self.iov.led.get(&(adapter, mac)).copied();
+            if before == Some(true) {
+                continue;
+            }
+            let led = host.lead_to_pf(adapter, mac, true);
+            if let (Err(error), None) = (&led, before) {
+                tracing::warn!(%adapter, %error, "VFs reach no NIC on the switch by that address");
+            }
+            self.iov.led.insert((adapter, mac), led.is_ok());
+        }
+    }
+
+    fn take_iov_actions(&mut self, config: &HostConfig) {
+        while let Some(action) = self.iov.policy.poll_action() {
+            let Some(name) = self.iov.name(action.nic()) else { continue };
+            match action {
+                Action::GiveVf { vf, .. } => self.give_vf(config, name, vf),
+                Action::TakeVf { vf, why, .. } => self.take_vf(config, name, vf, why),
+                Action::UseVf { vf, .. } => {
+                    let Some(place) = self.iov.told_vfs.get(&vf).cloned() else { continue };
+                    self.iov.failures.remove(&name);
+                    let mut view = self.shared.iov.view();
+                    view.reasons.remove(&name);
+                    view.paths.insert(name.clone(), place.clone());
+                    drop(view);
+                    self.drafts.push(texts::on_vf(&name, &place));
+                    self.publish_paths(config);
+                }
+                Action::UseSynthetic { why, .. } if why.is_failure() => {
+                    self.leave_path(config, &name);
+                }
+                // Until the guest has let go of it, frames reach it by its VF alone.
+                Action::UseSynthetic { why, .. } => {
+                    self.iov.leaving.insert(name, why);
+                }
+                Action::StaySynthetic { why, .. } => {
+                    let why = why.to_string();
+                    let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
+                    if before.as_ref() != Some(&why) {
+                        self.drafts.push(texts::without_vf(&name, &why));
+                    }
+                }
+            }
+        }
+    }
+
+    fn give_vf(&mut self, config: &HostConfig, name: Name, vf: VfId) {
+        let Some(place) = self.iov.told_vfs.get(&vf).cloned() else { return };
+        self.shared.iov.view().given.insert(place.address, name.clone());
+        let entry = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
+        match entry {
+            Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: place }),
+            None => {
+                let reason = "no VM has the NIC any more".to_owned();
+                self.shared.iov.report(VfReport::Failed { nic: name, vf: place, reason });
+            }
+        }
+    }
+
+    fn take_vf(&mut self, config: &HostConfig, name: Name, vf: VfId, why: Why) {
+        let Some(place) = self.iov.told_vfs.get(&vf).cloned() else { return };
+        if why.is_failure() {
+            let said = self.iov.failures.get(&name);
+            let why = said.map_or_else(|| why.to_string(), |said| format!("{why} ({said})"));
+            let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
+            if before.as_ref() != Some(&why) {
+                self.drafts.push(texts::lost_vf(&name, &place, &why));
+            }
+        }
+        // A NIC that has left the desired state may still be in a VM.
+        let holds = |name: &Name| {
+            let all = self.shared.vms.all();
+            all.into_iter().find(|entry| entry.has_nic(name))
+        };
+        let of_vm = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
+        match of_vm.or_else(|| holds(&name)) {
+            Some(entry) => entry.order_vf(VfOrder::Take { nic: name, vf: place }),
+            None => self.shared.iov.report(VfReport::Released { nic: name, vf: place }),
+        }
+    }
+
+    /// Frames take the switch again.
+    fn leave_path(&mut self, config: &HostConfig, name: &Name) {
+        if self.shared.iov.view().paths.remove(name).is_some() {
+            self.publish_paths(config);
+        }
+    }
+
+    fn publish_paths(&mut self, config: &HostConfig) {
+        if let Err(error) = self.shared.publish_tables(config) {
+            tracing::error!(%error, "the switch does not know the paths of NICs");
+        }
+        // The adapters' own switches are told as soon as they are looked at.
+        self.iov.looked_at = None;
+    }
+}

@@ -1,0 +1,250 @@
+use std::time::Duration;
+
+use suimon_contract::{HostConfig, IovPath, NicStatus, OperationState, parse_toml};
+use suimon_forwarding::PortRole;
+use suimon_ports::{VmErrorKind, VmNotice};
+use suimon_quantity::PortId;
+
+use crate::testing::{FakeSriov, FakeVms, Harness, MemoryStore, name, wait_until};
+use crate::vms::VmWork;
+
+/// Two VMs with a NIC each on one adapter, and a light guest.
+const HOST: &str = r#"
+    [[switch]]
+    name = "wan"
+    kind = "external"
+    uplink = "up"
+    iov = true
+    [[uplink]]
+    name = "up"
+    device = "wan0"
+    [[pf]]
+    name = "wan"
+    device = "wan0"
+    vfs = 1
+    [[nic]]
+    name = "web"
+    switch = "wan"
+    backend = "vhost-user"
+    mac = "52:54:00:00:00:01"
+    vlan = 20
+    iov_weight = 50
+    [[nic]]
+    name = "db"
+    switch = "wan"
+    backend = "vhost-user"
+    mac = "52:54:00:00:00:02"
+    iov_weight = 20
+    [[nic]]
+    name = "light"
+    switch = "wan"
+    backend = "tap"
+    mac = "52:54:00:00:00:03"
+    [[vm]]
+    name = "web"
+    memory_bytes = "1 GiB"
+    nics = ["web"]
+    kernel = "/boot/vmlinuz"
+    [[vm]]
+    name = "db"
+    memory_bytes = "1 GiB"
+    nics = ["db"]
+    kernel = "/boot/vmlinuz"
+"#;
+
+struct Bench {
+    harness: Harness,
+    sriov: FakeSriov,
+    vms: FakeVms,
+}
+
+impl Bench {
+    fn new(host: &str) -> Self {
+        let (sriov, vms) = (FakeSriov::with_adapters(1), FakeVms::default());
+        let harness = Harness::with_iov(MemoryStore::default(), sriov.clone(), vms.clone());
+        harness.plane.run_clock();
+        harness.apply_well(&config(host));
+        Self { harness, sriov, vms }
+    }
+
+    fn start(&self, vm: &str) {
+        self.work(vm, VmWork::Start);
+    }
+
+    fn work(&self, vm: &str, work: VmWork) {
+        let operation = self.harness.node.work_on_vm(&name(vm), work).unwrap();
+        let ended = self.harness.node.wait_operation(operation.id, Duration::from_secs(20));
+        assert_eq!(ended.unwrap().state, OperationState::Succeeded);
+    }
+
+    fn nic(&self, nic: &str) -> NicStatus {
+        self.harness.node.nic(nic).unwrap()
+    }
+
+    fn path(&self, nic: &str) -> IovPath {
+        self.nic(nic).iov.unwrap().path
+    }
+
+    fn wait_path(&self, nic: &str, path: IovPath) {
+        wait_until(&format!("{nic} {path:?}"), || self.path(nic) == path);
+    }
+
+    fn wait_reason(&self, nic: &str, part: &str) {
+        let reason = || self.nic(nic).iov.and_then(|iov| iov.reason).unwrap_or_default();
+        wait_until(part, || reason().contains(part));
+    }
+
+    /// By which port the switch reaches a NIC's address in place of its own.
+    fn reached_by(&self, nic: &str) -> Option<PortId> {
+        let mac = self.harness.node.nic(nic).unwrap().config.mac;
+        let topology = self.harness.plane.topology();
+        topology.ports.iter().find(|port| port.spec.mac == mac).unwrap().spec.reached_by
+    }
+
+    fn uplink(&self) -> PortId {
+        let topology = self.harness.plane.topology();
+        topology.ports.iter().find(|port| port.spec.role == PortRole::Uplink).unwrap().spec.id
+    }
+}
+
+fn config(host: &str) -> HostConfig {
+    parse_toml(host, None).unwrap()
+}
+
+#[test]
+fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
+    let bench = Bench::new(HOST);
+    bench.wait_reason("web", "no VM that runs has it");
+    bench.start("web");
+    assert!(bench.vms.spec("web").nics[0].is_standby);
+    bench.wait_path("web", IovPath::Vf);
+    let iov = bench.nic("web").iov.unwrap();
+    assert_eq!(iov.to_string(), "VF 0 of 0000:01:00.0");
+    let vf = bench.sriov.facts(0).vfs[0].clone();
+    let settings = vf.settings.unwrap();
+    assert_eq!(settings.mac.to_string(), "52:54:00:00:00:01");
+    assert_eq!(
+        (settings.vlan.map(|vlan| vlan.get()), settings.spoof_check),
+        (Some(20), Some(true))
+    );
+    assert_eq!(bench.vms.plugged_vfs("web")["web"], vf.address.to_string());
+    assert_eq!(bench.reached_by("web"), Some(bench.uplink()));
+    assert_eq!(bench.reached_by("light"), None);
+    // VFs find the others behind the adapter, and this one not there.
+    let led = || bench.sriov.led();
+    wait_until("addresses", || {
+        led() == ["0000:01:00.0 52:54:00:00:00:02", "0000:01:00.0 52:54:00:00:00:03"]
+    });
+    let adapter = bench.harness.node.sriov_adapter("wan").unwrap();
+    assert_eq!(adapter.vfs[0].used_by.as_deref(), Some("nic/web of vm/web"));
+    assert_eq!(adapter.vfs_in_use, 1);
+    // There is one only, and who has it keeps it.
+    bench.start("db");
+    bench.wait_reason("db", "no VF that it could have is free");
+    bench.harness.apply_well(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
+    assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Synthetic));
+    assert_eq!(bench.harness.events(9011).len(), 1);
+    // Until its weight is 0, and the guest has let go of it.
+    bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
+    wait_until("the guest is asked", || {
+        bench.vms.told().iter().any(|told| told == "web unplug VF of nic/web")
+    });
+    assert_eq!(bench.reached_by("web"), Some(bench.uplink()), "its VF carries it as long");
+    bench.vms.let_go_of_vf("web", "web");
+    bench.wait_path("db", IovPath::Vf);
+    assert_eq!((bench.nic("web").iov, bench.reached_by("web")), (None, None));
+    let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
+    assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
+    assert_eq!((bench.harness.events(9008).len(), bench.harness.events(9009).len()), (2, 1));
+}
+
+#[test]
+fn what_a_nic_lacks_for_a_vf_is_said() {
+    let bench = Bench::new(&HOST.replacen("iov_weight = 50", "", 1));
+    assert_eq!(bench.nic("web").iov, None);
+    bench.vms.take_vfs(false);
+    bench.start("web");
+    bench.harness.apply_well(&config(HOST));
+    bench.wait_reason("web", "plugged in when it had no iov_weight");
+    bench.start("db");
+    bench.wait_reason("db", "takes no VF beside it");
+    assert!(bench.vms.vfs().is_empty());
+    bench.vms.take_vfs(true);
+    bench.wait_path("db", IovPath::Vf);
+}
+
+#[test]
+fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
+    let bench = Bench::new(HOST);
+    bench.vms.refuse_all("give_vf", VmErrorKind::Host, "vfio-pci is not loaded");
+    bench.start("web");
+    bench.wait_reason("web", "vfio-pci is not loaded");
+    assert_eq!(bench.harness.events(9010).len(), 1);
+    bench.vms.refuse_all("none", VmErrorKind::Host, "");
+    // After the time for which what failed is left alone.
+    bench.wait_path("web", IovPath::Vf);
+    bench.sriov.change(0, |pf| pf.driver = None);
+    bench.wait_path("web", IovPath::Synthetic);
+    bench.wait_reason("web", "the adapter has no driver");
+    assert_eq!(bench.reached_by("web"), None);
+    bench.vms.let_go_of_vf("web", "web");
+    wait_until("it is released", || bench.vms.vfs().is_empty());
+    bench.sriov.change(0, |pf| pf.driver = Some("igb".to_owned()));
+    bench.wait_path("web", IovPath::Vf);
+    // Unplugged by nobody here.
+    bench.vms.let_go_of_vf("web", "web");
+    bench.wait_path("web", IovPath::Synthetic);
+    bench.wait_path("web", IovPath::Vf);
+    let ended = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
+    bench.vms.guest("web", ended);
+    bench.wait_reason("web", "no VM that runs has it");
+    wait_until("it is released", || bench.vms.vfs().is_empty());
+    let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
+    assert_eq!(settings.mac.to_string(), "00:00:00:00:00:00");
+}
+
+#[test]
+fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.harness.apply_well(&config(&HOST.replace("vlan = 20", "bandwidth_max_bps = 2500000")));
+    let settings = || bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
+    wait_until("VLAN and rate", || (settings().vlan, settings().rate_max_mbps) == (None, 3));
+    assert_eq!(bench.path("web"), IovPath::Vf);
+    // The adapter was reset.
+    bench.sriov.change(0, |pf| {
+        pf.vfs[0].settings.as_mut().unwrap().mac = suimon_frame::MacAddr::default();
+    });
+    bench.wait_reason("web", "the adapter resets itself");
+    bench.vms.let_go_of_vf("web", "web");
+    bench.wait_path("web", IovPath::Vf);
+    assert_eq!(settings().mac.to_string(), "52:54:00:00:00:01");
+}
+
+#[test]
+fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() {
+    let bench = Bench::new(&HOST.replace("vfs = 1", "vfs = 2"));
+    bench.start("web");
+    bench.start("db");
+    bench.wait_path("web", IovPath::Vf);
+    bench.wait_path("db", IovPath::Vf);
+    let before = (bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db"));
+    let Bench { harness, sriov, vms } = bench;
+    // As the kernel shows them now.
+    sriov.change(0, |pf| {
+        pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("vfio-pci".to_owned()));
+    });
+    vms.forget_observers();
+    let (store, _) = harness.kill();
+    let harness = Harness::with_iov(store, sriov.clone(), vms.clone());
+    harness.plane.run_clock();
+    let bench = Bench { harness, sriov, vms };
+    bench.wait_path("web", IovPath::Vf);
+    bench.wait_path("db", IovPath::Vf);
+    assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
+    assert_eq!(bench.reached_by("web"), Some(bench.uplink()));
+    bench.work("db", VmWork::Kill);
+    wait_until("one is free", || bench.vms.vfs().len() == 1);
+    assert_eq!(bench.path("web"), IovPath::Vf);
+}

@@ -1,0 +1,33 @@
+//! The events of NICs with VFs.
+
+use suimon_contract::{EventKind, Name};
+
+use super::VfPlace;
+use crate::events::Draft;
+
+fn about(kind: EventKind, nic: &Name, text: String) -> Draft {
+    Draft::new(kind, format!("nic/{nic}"), text)
+}
+
+fn with_vf(draft: Draft, vf: &VfPlace) -> Draft {
+    draft.with("adapter", vf.adapter).with("vf", vf.index).with("address", vf.address)
+}
+
+pub(super) fn on_vf(nic: &Name, vf: &VfPlace) -> Draft {
+    with_vf(about(EventKind::NicOnVf, nic, format!("Frames take {vf}.")), vf)
+}
+
+pub(super) fn on_synthetic(nic: &Name, vf: &VfPlace, why: &str) -> Draft {
+    let text = format!("Frames take the switch, and no longer {vf}: {why}.");
+    with_vf(about(EventKind::NicOnSynthetic, nic, text), vf).with("reason", why)
+}
+
+pub(super) fn lost_vf(nic: &Name, vf: &VfPlace, why: &str) -> Draft {
+    let text = format!("Frames take the switch, and not {vf}: {why}.");
+    with_vf(about(EventKind::NicLostVf, nic, text), vf).with("reason", why)
+}
+
+pub(super) fn without_vf(nic: &Name, why: &str) -> Draft {
+    let text = format!("Frames stay with the switch: {why}.");
+    about(EventKind::NicWithoutVf, nic, text).with("reason", why)
+}

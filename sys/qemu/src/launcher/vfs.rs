@@ -1,0 +1,275 @@
+//! Virtual functions that VMs are given through VFIO (Linux: `Documentation/driver-api/vfio.rst`).
+//!
+//! A function is taken from its driver and given to `vfio-pci`; the VM's user owns the file by
+//! which the function's IOMMU group is opened, for as long as the VM has it, and may lock as much
+//! memory as the VM has, which a device reaches at any time. `QEMU` opens the file itself: it
+//! keeps its sandbox and gets no right beyond that.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use suimon_ports::{VmError, VmErrorKind};
+use suimon_quantity::PciAddress;
+
+use super::launched::Launched;
+use super::user::Rights;
+use crate::process_facts;
+
+const VFIO: &str = "vfio-pci";
+/// `PCI_BASE_CLASS_NETWORK`, as sysfs writes it.
+const NETWORK: &str = "0x02";
+/// What a VM locks beside its memory: registers and ROMs of devices, rounded up as libvirt does.
+const MORE_BYTES: u64 = 1 << 30;
+
+/// Where functions are found.
+#[derive(Debug)]
+pub(crate) struct Vfs {
+    /// `/sys`.
+    sysfs: PathBuf,
+    /// `/dev/vfio`.
+    groups: PathBuf,
+}
+
+impl Default for Vfs {
+    fn default() -> Self {
+        Self { sysfs: "/sys".into(), groups: "/dev/vfio".into() }
+    }
+}
+
+fn refused(text: String) -> VmError {
+    VmError::new(VmErrorKind::Refused, text)
+}
+
+fn host(what: &str, error: &io::Error) -> VmError {
+    VmError::new(VmErrorKind::Host, format!("{what}: {error}"))
+}
+
+fn link_name(path: &Path) -> Option<String> {
+    Some(fs::read_link(path).ok()?.file_name()?.to_str()?.to_owned())
+}
+
+/// A function that can be given to a VM.
+#[derive(Debug)]
+struct Vf {
+    address: PciAddress,
+    folder: PathBuf,
+    group: String,
+}
+
+impl Vf {
+    fn driver(&self) -> Option<String> {
+        link_name(&self.folder.join("driver"))
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), VmError> {
+        let path = self.folder.join(file);
+        fs::write(&path, text).map_err(|error| host(&format!("{}", path.display()), &error))
+    }
+}
+
+impl Vfs {
+    /// Makes a function ready for a VM, and for nobody else.
+    pub(crate) fn give(
+        &self,
+        vm: &Launched,
+        address: PciAddress,
+        memory_bytes: u64,
+        rights: Rights,
+    ) -> Result<(), VmError> {
+        if rights != Rights::Root {
+            let text = "the launcher of VMs is not root, and may give no VM a VF; start it as root";
+            return Err(refused(text.to_owned()));
+        }
+        let vf = self.find(address)?;
+        let process = vm.identity.process;
+        let user = process_facts::user(process).ok_or_else(|| {
+            VmError::new(VmErrorKind::Gone, format!("process {process} is not there any more"))
+        })?;
+        let given = self.bind(&vf).and_then(|()| {
+            raise_memlock(process, memory_bytes)?;
+            self.own(&vf, user)
+        });
+        if given.is_err() {
+            let _ = self.take(address);
+        }
+        given
+    }
+
+    /// Takes a function back. Waits until nobody has it open, as the kernel does.
+    pub(crate) fn take(&self, address: PciAddress) -> Result<(), VmError> {
+        let Ok(vf) = self.find(address) else { return Ok(()) };
+        // First of all: a QEMU that was told of it could open it again.
+        if self.groups.join(&vf.group).exists() {
+            self.own(&vf, 0)?;
+        }
+        // A new line stands for none.
+        vf.write("driver_override", "\n")?;
+        if vf.driver().as_deref() == Some(VFIO) {
+            vf.write("driver/unbind", &address.to_string())?;
+            self.probe(&vf)?;
+        }
+        Ok(())
+    }
+
+    /// The function of this address, if it is the virtual one of a network adapter and
+    /// isolated.
+    fn find(&self, address: PciAddress) -> Result<Vf, VmError> {
+        let folder = self.sysfs.join("bus/pci/devices").join(address.to_string());
+        if !folder.is_dir() {
+            return Err(refused(format!("there is no PCI function {address} any more")));
+        }
+        let class = fs::read_to_string(folder.join("class")).unwrap_or_default();
+        if !folder.join("physfn").exists() || !class.starts_with(NETWORK) {
+            let text = format!("{address} is no virtual function of a network adapter");
+            return Err(refused(text));
+        }
+        let Some(group) = link_name(&folder.join("iommu_group")) else {
+            let text = format!(
+                "{address} is in no IOMMU group: no IOMMU is at work; enable it in the machine's \
+                 firmware and boot with intel_iommu=on or amd_iommu=on"
+            );
+            return Err(refused(text));
+        };
+        let members = fs::read_dir(folder.join("iommu_group/devices"));
+        let members = members.map_err(|error| host("the IOMMU group", &error))?.count();
+        if members != 1 {
+            let text = format!(
+                "{address} shares IOMMU group {group} with {} more devices, which a VM would have \
+                 too; use a slot whose ports have ACS",
+                members.saturating_sub(1)
+            );
+            return Err(refused(text));
+        }
+        Ok(Vf { address, folder, group })
+    }
+
+    fn bind(&self, vf: &Vf) -> Result<(), VmError> {
+        let driver = vf.driver();
+        if driver.as_deref() == Some(VFIO) {
+            return Ok(());
+        }
+        vf.write("driver_override", VFIO)?;
+        if driver.is_some() {
+            vf.write("driver/unbind", &vf.address.to_string())?;
+        }
+        self.probe(vf)?;
+        if vf.driver().as_deref() == Some(VFIO) {
+            return Ok(());
+        }
+        let text = format!(
+            "{VFIO} does not take {}; is it loaded? `modprobe {VFIO}` loads it, and the kernel's \
+             log says more",
+            vf.address
+        );
+        Err(VmError::new(VmErrorKind::Host, text))
+    }
+
+    fn probe(&self, vf: &Vf) -> Result<(), VmError> {
+        let path = self.sysfs.join("bus/pci/drivers_probe");
+        fs::write(path, vf.address.to_string())
+            .map_err(|error| host("a driver for the VF could not be looked for", &error))
+    }
+
+    fn own(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
+        let path = self.groups.join(&vf.group);
+        let failed = |error| host(&format!("{}", path.display()), &error);
+        // Nobody but its owner and root, before and after.
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
+        chown(&path, Some(user), Some(user)).map_err(failed)
+    }
+}
+
+/// Lets a process lock the memory of its VM. What it may already stays.
+fn raise_memlock(process: u32, memory_bytes: u64) -> Result<(), VmError> {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| refused(format!("{process} is no process")))?;
+    let wanted = Some(memory_bytes.saturating_add(MORE_BYTES));
+    prlimit(Some(pid), Resource::Memlock, Rlimit { current: wanted, maximum: wanted })
+        .map(drop)
+        .map_err(|errno| host("the VM may not lock its memory", &errno.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir_all, read_to_string, write};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const ADDRESS: &str = "0000:01:10.0";
+
+    /// A function with this driver, alone in its group. Nobody is there to bind anything.
+    fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        let folder = at("sys/bus/pci/devices").join(ADDRESS);
+        for path in ["sys/kernel/iommu_groups/7/devices/x", "dev", "sys/pf", "sys/drivers"] {
+            create_dir_all(at(path)).unwrap();
+        }
+        create_dir_all(at("sys/drivers").join(driver)).unwrap();
+        create_dir_all(&folder).unwrap();
+        write(folder.join("class"), "0x020000\n").unwrap();
+        symlink(at("sys/pf"), folder.join("physfn")).unwrap();
+        symlink(at("sys/kernel/iommu_groups/7"), folder.join("iommu_group")).unwrap();
+        symlink(at("sys/drivers").join(driver), folder.join("driver")).unwrap();
+        write(at("dev/7"), "").unwrap();
+        let vfs = Vfs { sysfs: at("sys"), groups: at("dev") };
+        (root, vfs)
+    }
+
+    fn error(vfs: &Vfs) -> String {
+        vfs.find(ADDRESS.parse().unwrap()).unwrap_err().text
+    }
+
+    #[test]
+    fn only_an_isolated_function_of_an_adapter_is_given() {
+        let (root, vfs) = tree("igbvf");
+        let at = |path: &str| root.path().join(path);
+        assert_eq!(vfs.find(ADDRESS.parse().unwrap()).unwrap().group, "7");
+        create_dir_all(at("sys/kernel/iommu_groups/7/devices/y")).unwrap();
+        assert!(error(&vfs).contains("with 1 more devices"));
+        let folder = at("sys/bus/pci/devices").join(ADDRESS);
+        fs::remove_file(folder.join("iommu_group")).unwrap();
+        assert!(error(&vfs).contains("intel_iommu=on"));
+        fs::remove_file(folder.join("physfn")).unwrap();
+        assert!(error(&vfs).contains("no virtual function"));
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(error(&vfs).contains("any more"));
+        // What is gone needs no taking back.
+        vfs.take(ADDRESS.parse().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_function_that_vfio_does_not_take_is_said_so_and_one_that_is_taken_back_is_nobodys() {
+        let (root, vfs) = tree("igbvf");
+        let at = |path: &str| root.path().join(path);
+        let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
+        let text = vfs.bind(&vf).unwrap_err().text;
+        assert!(text.contains("modprobe vfio-pci"), "{text}");
+        let folder = at("sys/bus/pci/devices").join(ADDRESS);
+        assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
+        assert_eq!(read_to_string(at("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
+        assert_eq!(read_to_string(at("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
+        if Rights::of_this_process() == Rights::Own {
+            return;
+        }
+        let (root, vfs) = tree(VFIO);
+        let vf = vfs.find(ADDRESS.parse().unwrap()).unwrap();
+        vfs.own(&vf, 70_000).unwrap();
+        let owner = || {
+            use std::os::unix::fs::MetadataExt;
+            let found = fs::metadata(root.path().join("dev/7")).unwrap();
+            (found.uid(), found.gid(), found.mode() & 0o777)
+        };
+        assert_eq!(owner(), (70_000, 70_000, 0o600));
+        vfs.take(ADDRESS.parse().unwrap()).unwrap();
+        assert_eq!(owner(), (0, 0, 0o600));
+        assert_eq!(
+            read_to_string(root.path().join("sys/drivers/vfio-pci/unbind")).unwrap(),
+            ADDRESS
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! Virtual functions of a VM's NICs: plugged in beside their standby, and taken away.
+
+use std::sync::PoisonError;
+
+use suimon_ports::{Standby, VmError, VmErrorKind};
+use suimon_qmp::{Command, has_standby, qom_properties};
+use suimon_quantity::PciAddress;
+
+use crate::devices::{Machine, nic_id, vf_id};
+use crate::spec_check::{PORTS, is_name};
+use crate::vm::{QemuVm, nonsense};
+
+/// Where devices that have an id are in QEMU's tree of objects.
+const DEVICES: &str = "/machine/peripheral";
+
+impl QemuVm {
+    pub(crate) fn plug_vf(&self, nic: &str, address: PciAddress) -> Result<(), VmError> {
+        check_name(nic)?;
+        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        // From the other end than all else: a function that QEMU shows to no guest yet has its
+        // port all the same, and nobody sees that.
+        let port = self.free_port_of((0..PORTS).rev())?;
+        self.do_it(&Command::DeviceAdd(Machine::vf(nic, address, &port)))
+    }
+
+    /// Has the guest let go of the function; `Gone` if the VM does not have it.
+    pub(crate) fn unplug_vf(&self, nic: &str) -> Result<(), VmError> {
+        if !self.has_device(&vf_id(nic))? {
+            return Err(VmError::new(VmErrorKind::Gone, "the VM has no such VF"));
+        }
+        self.unplug(vf_id(nic))
+    }
+
+    pub(crate) fn standby_of(&self, nic: &str) -> Result<Standby, VmError> {
+        check_name(nic)?;
+        let path = format!("{DEVICES}/{}/virtio-backend", nic_id(nic));
+        let status = self.ask(&Command::QueryVirtioStatus { path })?;
+        let is_taken = has_standby(&status).map_err(nonsense)?;
+        Ok(Standby { is_taken, has_vf: self.has_device(&vf_id(nic))? })
+    }
+
+    fn has_device(&self, id: &str) -> Result<bool, VmError> {
+        let devices = self.ask(&Command::QomList { path: DEVICES.to_owned() })?;
+        let devices = qom_properties(&devices).map_err(nonsense)?;
+        Ok(devices.iter().any(|device| device.name == id))
+    }
+}
+
+fn check_name(nic: &str) -> Result<(), VmError> {
+    if is_name(nic) {
+        return Ok(());
+    }
+    Err(VmError::new(VmErrorKind::Refused, format!("{nic:?} is no name of a NIC")))
+}

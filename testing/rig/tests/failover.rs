@@ -1,0 +1,177 @@
+//! A VM whose NIC has two paths: a PCI Express NIC, which stands for a virtual function, and
+//! ours as its standby (VIRTIO_NET_F_STANDBY; `net_failover` in the guest).
+//!
+//! QEMU emulates the PCI Express NIC. A bridge stands for the switch in an adapter: the NIC, our
+//! uplink and the world are at it, and the test tells it where the VM's address is, as an
+//! adapter is told a VF's. TCP has to live through both changes of path.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, Namespace, Rig, Veth, iperf, run, until};
+
+const MAC: &str = "52:54:00:77:00:01";
+const WORLD: &str = "10.77.0.200";
+/// A guest that QEMU translates has taken a NIC, or let go of it, within this.
+const PLUG_LIMIT: Duration = Duration::from_secs(30);
+/// How long a connection may carry nothing when its path changes: until the guest's driver is
+/// there, which QEMU translates, and as long again for TCP's own clock, which doubles.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// The switch in an adapter, with the world at it.
+struct Adapter {
+    bridge: String,
+    /// What the VM's PCI Express NIC is wired to.
+    tap: String,
+    /// What our uplink has, and its place at the bridge.
+    uplink: String,
+    uplink_port: String,
+    world: Namespace,
+    _wire: Veth,
+}
+
+impl Adapter {
+    fn new(rig: &Rig) -> Result<Self> {
+        let world = Namespace::new(rig, "world")?;
+        let device = |tag: &str| rig.device(tag);
+        let (bridge, tap, uplink) = (device("br"), device("vf"), device("pf"));
+        let (far, near, peer) = (device("pb"), device("wb"), device("w"));
+        run(&["ip", "link", "add", &bridge, "type", "bridge", "forward_delay", "0"])?;
+        let (uplink_port, _wire) = (far, Veth::new(&near, &peer, &world)?);
+        let adapter = Self { bridge, tap, uplink, uplink_port, world, _wire };
+        let far = &adapter.uplink_port;
+        run(&["ip", "link", "add", &adapter.uplink, "type", "veth", "peer", "name", far])?;
+        run(&["ip", "tuntap", "add", &adapter.tap, "mode", "tap"])?;
+        for port in [&adapter.tap, far, &near] {
+            run(&["ip", "link", "set", port, "master", &adapter.bridge, "up"])?;
+        }
+        for device in [&adapter.uplink, &adapter.bridge] {
+            run(&["ip", "link", "set", device, "up"])?;
+        }
+        adapter.world.address(&peer, &format!("{WORLD}/24"))?;
+        Ok(adapter)
+    }
+
+    /// Has frames for the VM leave by this port.
+    fn lead_to(&self, port: &str) -> Result<()> {
+        run(&["bridge", "fdb", "replace", MAC, "dev", port, "master", "static"]).map(drop)
+    }
+}
+
+impl Drop for Adapter {
+    fn drop(&mut self) {
+        for device in [&self.uplink, &self.tap, &self.bridge] {
+            let _ = run(&["ip", "link", "delete", device]);
+        }
+    }
+}
+
+/// Has the guest's other NIC come, and waits until its frames take it.
+fn plug(guest: &mut Guest, waits: &str) -> Result<()> {
+    let device = json!({
+        "driver": "e1000e", "id": "primary", "bus": "port0", "netdev": "vf", "mac": MAC,
+        "failover_pair_id": "standby0", "romfile": "",
+    });
+    guest.tell_qemu("device_add", &device)?;
+    until(waits, PLUG_LIMIT, || Ok(number_of_nics(guest)? == 3))
+}
+
+fn unplug(guest: &mut Guest) -> Result<()> {
+    guest.tell_qemu("device_del", &json!({ "id": "primary" }))?;
+    until("the NIC is gone", PLUG_LIMIT, || Ok(number_of_nics(guest)? == 2))
+}
+
+/// The pair of both, our NIC, and the other if it is there.
+fn number_of_nics(guest: &mut Guest) -> Result<usize> {
+    Ok(guest.run("ls -d /sys/class/net/*/address | grep -vc /lo/")?.trim().parse()?)
+}
+
+/// Tenths of seconds without a byte, in a row, and when each began.
+fn pauses(report: &Value) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (at, interval) in report["intervals"].as_array().into_iter().flatten().enumerate() {
+        if interval["sum"]["bytes"] == 0 {
+            match found.last_mut() {
+                Some((from, length)) if *from + *length == at => *length += 1,
+                _ => found.push((at, 1)),
+            }
+        }
+    }
+    found.retain(|(_, length)| *length > 1);
+    found
+}
+
+fn packets(guest: &mut Guest, device: &str) -> Result<u64> {
+    let path = format!("/sys/class/net/{device}/statistics/tx_packets");
+    Ok(guest.run(&format!("cat {path}"))?.trim().parse()?)
+}
+
+#[test]
+fn tcp_lives_through_a_vf_that_comes_and_goes() -> Result<()> {
+    let rig = Rig::new()?;
+    let adapter = Adapter::new(&rig)?;
+    let socket = rig.path("web.sock");
+    let daemon = Daemon::start(
+        &rig,
+        &format!(
+            "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
+             [[uplink]]\nname = \"up\"\ndevice = \"{}\"\n\
+             [[nic]]\nname = \"web\"\nswitch = \"wan\"\nbackend = \"vhost-user\"\n\
+             socket = \"{socket}\"\n",
+            adapter.uplink
+        ),
+    )?;
+    let mut nic = GuestNic::new(&socket, MAC);
+    nic.properties = ",failover=on,id=standby0".to_owned();
+    let spec = GuestSpec {
+        name: "web".to_owned(),
+        nics: vec![nic],
+        is_machine: true,
+        ports: 1,
+        ..GuestSpec::default()
+    };
+    let mut guest = Guest::start(&rig, &spec)?;
+    daemon.wait_up("nic", "web")?;
+    let features = guest.run("cat /sys/bus/virtio/drivers/virtio_net/virtio*/features")?;
+    // VIRTIO 1.2, section 5.1.3: VIRTIO_NET_F_STANDBY is 62.
+    ensure!(features.as_bytes().get(62) == Some(&b'1'), "no standby: {features}");
+    guest.load("e1000e", "")?;
+    guest.tell_qemu(
+        "netdev_add",
+        &json!({ "type": "tap", "id": "vf", "ifname": adapter.tap, "script": "no",
+                 "downscript": "no", "vhost": false }),
+    )?;
+    guest.address("eth0", "10.77.0.1/24")?;
+    ensure!(guest.reaches(WORLD)?, "the standby does not carry");
+    let _server = iperf::serve(&rig, &adapter.world)?;
+    for direction in ["", "--reverse"] {
+        let client = format!("iperf3 -c {WORLD} -t 24 -i 0.1 -b 20M --json {direction}");
+        guest.run(&format!("({client} >/tmp/report 2>&1; echo done >>/tmp/end) & sleep 3"))?;
+        // A VF has its address before the guest has it, until the guest has let go of it.
+        adapter.lead_to(&adapter.tap)?;
+        plug(&mut guest, "the NIC is there")?;
+        guest.run("sleep 5")?;
+        let (standby, primary) = (packets(&mut guest, "eth1")?, packets(&mut guest, "eth2")?);
+        guest.run("sleep 1")?;
+        let standby = packets(&mut guest, "eth1")? - standby;
+        let primary = packets(&mut guest, "eth2")? - primary;
+        // The standby may speak of itself now and then.
+        ensure!(standby < 10 && primary > 10 * standby, "{direction}: {standby}, {primary}");
+        unplug(&mut guest)?;
+        adapter.lead_to(&adapter.uplink_port)?;
+        guest.run("while [ ! -e /tmp/end ]; do sleep 1; done; rm /tmp/end")?;
+        let report = iperf::report(&guest.run("cat /tmp/report")?)?;
+        let pause = report.longest_pause()?;
+        println!(
+            "{direction:>9}: pauses {:?}, {} segments sent again, {:.0} Mb/s",
+            pauses(&report.json),
+            report.retransmits,
+            report.bits_per_second / 1e6
+        );
+        ensure!(pause <= PAUSE_MAX, "{direction}: nothing for {pause:?}");
+        ensure!(guest.reaches(WORLD)?, "{direction}: the standby does not carry any more");
+    }
+    daemon.json(&["nic", "show", "web"]).map(drop).context("the daemon is gone")
+}

@@ -1,0 +1,193 @@
+//! NICs with virtual functions for real: Suimon in a machine whose adapter has SR-IOV, light
+//! guests on a function and on the switch, and a VM whose NIC has both paths.
+//!
+//! The machine and the VM in it are translated by QEMU (TCG), the VM twice: what is measured
+//! here is that it works, not how fast.
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use suimon_rig::{IovMachine, IovSpec, Rig};
+
+const LIGHT: &str = "10.77.0.3";
+const NESTED: &str = "10.77.0.1";
+/// A VM that is translated twice boots within this.
+const BOOT_LIMIT: Duration = Duration::from_secs(1200);
+/// It has taken a function, or let go of one, within this.
+const PLUG_LIMIT: Duration = Duration::from_secs(120);
+
+fn json(machine: &mut IovMachine, words: &str) -> Result<Value> {
+    let said = machine.suimon_well(&format!("{words} --json"))?;
+    serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+}
+
+/// A switch on the adapter with `iov`, and a light guest on it.
+const HOST: &str = r#"
+[[switch]]
+name = "wan"
+kind = "external"
+uplink = "up"
+iov = true
+[[uplink]]
+name = "up"
+device = "eth0"
+[[pf]]
+name = "wan"
+device = "eth0"
+vfs = 2
+[[nic]]
+name = "light"
+switch = "wan"
+backend = "tap"
+device = "light0"
+netns = "blue"
+mac = "52:54:00:00:00:03"
+"#;
+
+/// And a VM on it and on functions.
+const VM: &str = r#"
+[[nic]]
+name = "web"
+switch = "wan"
+backend = "vhost-user"
+mac = "52:54:00:00:00:01"
+iov_weight = 50
+[[vm]]
+name = "web"
+memory_bytes = "256 MiB"
+nics = ["web"]
+accelerator = "tcg"
+kernel = "/boot/vmlinuz"
+initrd = "/boot/initrd"
+command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check rdinit=/nested"
+"#;
+
+fn start(rig: &Rig, hosts_vms: bool) -> Result<IovMachine> {
+    let mut machine = IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms })?;
+    machine.start_daemon()?;
+    machine.run("/usr/bin/ip netns add blue; /usr/bin/ip netns add red")?;
+    machine.run("/usr/bin/ip link set eth0 up")?;
+    let host = if hosts_vms { format!("{HOST}{VM}") } else { HOST.to_owned() };
+    for line in host.lines() {
+        machine.run(&format!("echo '{line}' >>/tmp/host.toml"))?;
+    }
+    machine.suimon_well("apply -f /tmp/host.toml")?;
+    machine.run(&format!(
+        "/usr/bin/ip -n blue addr add {LIGHT}/24 dev light0; /usr/bin/ip -n blue link set light0 up"
+    ))?;
+    // A number of functions resets the adapter; its link is away for some seconds then.
+    machine.run("until [ \"$(cat /sys/class/net/eth0/carrier)\" = 1 ]; do usleep 100000; done")?;
+    Ok(machine)
+}
+
+fn wait_path(machine: &mut IovMachine, path: &str, limit: Duration) -> Result<Value> {
+    let until = Instant::now() + limit;
+    loop {
+        let nic = json(machine, "nic show web")?;
+        if nic["iov"]["path"] == path {
+            return Ok(nic);
+        }
+        if Instant::now() > until {
+            let log =
+                machine.run("tail -5 /tmp/suimond.log; cat /run/suimon/vms/web/*.log | tail")?;
+            bail!("not on {path}: {}; {log}", nic["iov"]);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() -> Result<()> {
+    let rig = Rig::new()?;
+    let mut machine = start(&rig, false)?;
+    let vf = json(&mut machine, "vf show eth0 1")?;
+    let device = vf["device"].as_str().context("the VF has no device")?.to_owned();
+    machine.run(&format!(
+        "/usr/bin/ip link set eth0 vf 1 mac 52:54:00:00:00:07; \
+         /usr/bin/ip link set {device} netns red; \
+         /usr/bin/ip -n red addr add 10.77.0.7/24 dev {device}; \
+         /usr/bin/ip -n red link set {device} up"
+    ))?;
+    // What the adapter was told is behind it.
+    machine.run(&format!(
+        "for i in $(seq 30); do /usr/bin/ip netns exec red ping -c 1 -W 1 {LIGHT} && exit 0; done; \
+         exit 1"
+    ))?;
+    let said = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 2 10.77.0.7")?;
+    ensure!(said.contains(" 0% packet loss"), "{said}");
+    // An address that no NIC has any more is not behind it either, and is so again.
+    machine.suimon_well("switch set wan --iov=false")?;
+    machine.suimon_well("switch set wan --iov")?;
+    let said = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 2 {LIGHT}"))?;
+    ensure!(said.contains(" 0% packet loss"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
+    let rig = Rig::new()?;
+    let mut machine = start(&rig, true)?;
+    machine.suimon_well("vm start web")?;
+    let nic = wait_path(&mut machine, "vf", BOOT_LIMIT)?;
+    println!("the VM has a VF: {}", nic["iov"]);
+    let vfs = json(&mut machine, "vf show eth0")?;
+    let index = nic["iov"]["vf"].as_u64().context("a VF")?;
+    let vf = vfs["vfs"].get(usize::try_from(index)?).context("no such VF")?;
+    assert_eq!((&vf["used_by"], &vf["driver"]), (&"nic/web of vm/web".into(), &"vfio-pci".into()));
+    assert_eq!(vf["mac"], "52:54:00:00:00:01");
+    // QEMU is nobody, in its sandbox, and has the function's group open.
+    let process = json(&mut machine, "vm show web")?["process"].as_u64().context("a process")?;
+    let said = machine.run(&format!(
+        "ls -ln /dev/vfio; grep -E 'Uid|CapEff|NoNewPrivs|Seccomp:' /proc/{process}/status; \
+         grep locked /proc/{process}/limits; ls -l /proc/{process}/fd | grep -c vfio"
+    ))?;
+    println!("{said}");
+    ensure!(said.contains("Seccomp:\t2") && said.contains("CapEff:\t0000000000000000"), "{said}");
+    machine.run(&format!(
+        "for i in $(seq 28); do /usr/bin/ip netns exec blue ping -c 1 -W 1 {NESTED} && exit 0; done; \
+         exit 1"
+    ))?;
+    // TCP goes on from path to path; a daemon that dies meanwhile does not matter.
+    machine.run(&format!(
+        "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 100 -i 1 -b 500K -J >/tmp/report 2>&1; \
+         echo done >/tmp/end) & sleep 5"
+    ))?;
+    machine.suimon_well("nic set web --iov-weight 0")?;
+    let gone = |machine: &mut IovMachine| -> Result<bool> {
+        Ok(json(machine, "nic show web")?.get("iov").is_none())
+    };
+    let until = Instant::now() + PLUG_LIMIT;
+    while !gone(&mut machine)? {
+        ensure!(Instant::now() < until, "the guest does not let go of its VF");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    println!("the VM has no VF any more");
+    machine.suimon_well("nic set web --iov-weight 50")?;
+    wait_path(&mut machine, "vf", PLUG_LIMIT)?;
+    machine.kill_daemon()?;
+    machine.start_daemon()?;
+    wait_path(&mut machine, "vf", PLUG_LIMIT)?;
+    machine.run_any("while [ ! -e /tmp/end ]; do sleep 1; done", Duration::from_secs(300))?;
+    let report = suimon_rig::iperf::report(&machine.run("cat /tmp/report")?)?;
+    println!(
+        "longest pause {:?}, {:.0} kb/s",
+        report.longest_pause()?,
+        report.bits_per_second / 1e3
+    );
+    println!("{}", machine.run("tail -12 /run/suimon/vms/web/console.log")?);
+    let events = machine.suimon_well("event list")?;
+    for part in ["nic_on_vf", "nic_on_synthetic"] {
+        ensure!(events.contains(part), "{part}: {events}");
+    }
+    machine.suimon_well("vm kill web")?;
+    let until = Instant::now() + PLUG_LIMIT;
+    while json(&mut machine, "vf show eth0")?["vfs_in_use"] != 0 {
+        ensure!(Instant::now() < until, "the VF is not given back");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let refused = machine.suimon_well("host show")?;
+    ensure!(!refused.contains("refused system calls"), "{refused}");
+    Ok(())
+}
