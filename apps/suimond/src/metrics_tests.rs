@@ -25,6 +25,21 @@ fn power() -> PowerStatus {
     }))
 }
 
+fn vmq() -> VmqStatus {
+    read(json!({
+        "uplink": "both", "config": {},
+        "processors": [
+            {"processor": 0, "permitted": true, "queues": 1, "load_ppm": 0, "other_load_ppm": 0},
+            {"processor": 1, "permitted": true, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
+            {"processor": 2, "permitted": false, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
+        ],
+        "queues": [{
+            "queue": "web/rx/0", "nic": "web", "default_queue": false, "processor": 3,
+            "load_ppm": 125_000, "age_s": 1, "why": "", "stays": "",
+        }],
+    }))
+}
+
 fn readings() -> Readings {
     let counters = json!({
         "rx_frames": 3, "rx_bytes": 300, "tx_frames": 4, "tx_bytes": 400,
@@ -48,18 +63,6 @@ fn readings() -> Readings {
             member("spare", "waiting", 0),
         ],
     }));
-    let vmq = json!({
-        "uplink": "both", "config": {},
-        "processors": [
-            {"processor": 0, "permitted": true, "queues": 1, "load_ppm": 0, "other_load_ppm": 0},
-            {"processor": 1, "permitted": true, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
-            {"processor": 2, "permitted": false, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
-        ],
-        "queues": [{
-            "queue": "web/rx/0", "nic": "web", "default_queue": false, "processor": 3,
-            "load_ppm": 125_000, "age_s": 1, "why": "", "stays": "",
-        }],
-    });
     Readings {
         power: power(),
         host: read(json!({
@@ -74,7 +77,7 @@ fn readings() -> Readings {
         }],
         nics_on_vf: vec![("web".to_owned(), true)],
         teams: vec![team],
-        vmqs: vec![read(vmq)],
+        vmqs: vec![vmq()],
         queues: vec![QueueStatus {
             id: "web/rx/0".to_owned(),
             port: "web".to_owned(),

@@ -69,7 +69,7 @@ impl QemuVm {
         })
     }
 
-    pub(crate) fn begin_sending(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
+    pub(crate) fn begin_sending(&self, line: &OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
         let ways = vec![ReturnPath, PauseBeforeSwitchover, AutoConverge];
         self.do_it(&Command::MigrateSetCapabilities(ways))?;
         self.do_it(&Command::MigrateSetParameters {
@@ -80,7 +80,7 @@ impl QemuVm {
         self.do_it(&Command::Migrate { fd: LINE })
     }
 
-    pub(crate) fn begin_receiving(&self, line: OwnedFd) -> Result<(), VmError> {
+    pub(crate) fn begin_receiving(&self, line: &OwnedFd) -> Result<(), VmError> {
         self.shared().hand_over(LINE, line.as_fd())?;
         self.do_it(&Command::MigrateIncoming { fd: LINE })
     }

@@ -285,11 +285,11 @@ impl Vm for QemuVm {
     }
 
     fn send(&self, line: OwnedFd, spec: &SendSpec) -> Result<(), VmError> {
-        self.begin_sending(line, spec)
+        self.begin_sending(&line, spec)
     }
 
     fn receive(&self, line: OwnedFd) -> Result<(), VmError> {
-        self.begin_receiving(line)
+        self.begin_receiving(&line)
     }
 
     fn send_status(&self) -> Result<SendStatus, VmError> {

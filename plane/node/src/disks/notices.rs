@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use suimon_contract::EventKind;
-use suimon_ports::{DeviceNotice, FaultKind};
+use suimon_ports::{DeviceNotice, FaultKind, PortFault};
 use suimon_quantity::DiskId;
 use suimon_storage::{PlaneNotice, QueueKey};
 
@@ -54,32 +54,27 @@ impl Controller {
         self.push_bounded_of_disk(&entry, draft);
     }
 
+    fn handle_queue_fault(&mut self, disk: DiskId, queue: QueueKey, fault: &PortFault) {
+        let Some(entry) = self.shared.disks.find_id(disk) else { return };
+        let draft = match (queue, fault.kind) {
+            (_, FaultKind::Gone) => return,
+            (queue, FaultKind::Host) => queue_failed(&entry, queue, &fault.detail),
+            (QueueKey::Ring(_), _) => violation(&entry, &fault.detail),
+            (QueueKey::Mirror, _) => {
+                let detail = format!("the connection by which it is copied: {}", fault.detail);
+                violation(&entry, &detail)
+            }
+            (QueueKey::Client(_), _) => {
+                violation(&entry, &format!("an NBD client: {}", fault.detail))
+            }
+        };
+        self.push_bounded_of_disk(&entry, draft);
+    }
+
     pub(crate) fn handle_storage_notice(&mut self, notice: PlaneNotice) {
         match notice {
             PlaneNotice::QueueFault { disk, queue, fault } => {
-                let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                match (queue, fault.kind) {
-                    (_, FaultKind::Gone) => {}
-                    (queue, FaultKind::Host) => {
-                        let draft = queue_failed(&entry, queue, &fault.detail);
-                        self.push_bounded_of_disk(&entry, draft);
-                    }
-                    (QueueKey::Ring(_), _) => {
-                        let draft = violation(&entry, &fault.detail);
-                        self.push_bounded_of_disk(&entry, draft);
-                    }
-                    (QueueKey::Mirror, _) => {
-                        let detail =
-                            format!("the connection by which it is copied: {}", fault.detail);
-                        let draft = violation(&entry, &detail);
-                        self.push_bounded_of_disk(&entry, draft);
-                    }
-                    (QueueKey::Client(_), _) => {
-                        let detail = format!("an NBD client: {}", fault.detail);
-                        let draft = violation(&entry, &detail);
-                        self.push_bounded_of_disk(&entry, draft);
-                    }
-                }
+                self.handle_queue_fault(disk, queue, &fault);
             }
             PlaneNotice::DiskFault { disk, offset, detail, untold } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
