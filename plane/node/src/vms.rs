@@ -19,6 +19,7 @@ mod driver;
 mod entry;
 mod finding;
 mod freezing;
+mod handing_over;
 mod inbox;
 mod leaving;
 mod moving;

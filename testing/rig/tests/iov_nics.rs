@@ -125,7 +125,9 @@ fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() -> Result<()> 
     Ok(())
 }
 
+/// By hand: `cargo test -p suimon-rig --test iov_nics -- --ignored --nocapture`.
 #[test]
+#[ignore = "a VM that is translated twice takes ten minutes"]
 fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     let rig = Rig::new()?;
     let mut machine = start(&rig, true)?;
@@ -145,10 +147,11 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     ))?;
     println!("{said}");
     ensure!(said.contains("Seccomp:\t2") && said.contains("CapEff:\t0000000000000000"), "{said}");
-    machine.run(&format!(
-        "for i in $(seq 28); do /usr/bin/ip netns exec blue ping -c 1 -W 1 {NESTED} && exit 0; done; \
-         exit 1"
-    ))?;
+    let until = Instant::now() + PLUG_LIMIT;
+    let ping = format!("/usr/bin/ip netns exec blue ping -c 1 -W 5 {NESTED}");
+    while !machine.run_any(&ping, Duration::from_secs(30))?.is_ok() {
+        ensure!(Instant::now() < until, "the VM is not reached over its VF");
+    }
     // TCP goes on from path to path; a daemon that dies meanwhile does not matter.
     machine.run(&format!(
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 100 -i 1 -b 500K -J >/tmp/report 2>&1; \

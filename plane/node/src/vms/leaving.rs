@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, Arrival, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase,
-    Name, OperationState, VmMigration, VmState,
+    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase, Name,
+    OperationState, VmMigration,
 };
 use suimon_ports::{SendPhase, SendSpec, VmCommand, VmRunState};
 
 use super::driver::{Driver, in_words};
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
-use crate::control::Command;
 use crate::disks::DiskMirror;
 use crate::moving::{arrival_request, far_error};
 use crate::operations::OperationHandle;
@@ -27,6 +26,8 @@ const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
 /// The other node, which gives the VM up if it hears nothing for long, hears of it after so many
 /// of the pauses in which it is asked again.
 const TELL_AFTER: u32 = 10;
+/// A guest that was asked lets go of its VFs within this.
+const LET_GO_LIMIT: Duration = Duration::from_secs(60);
 /// What the guest has written last to its disks is copied within this, or the VM goes on here.
 const REST_LIMIT: Duration = Duration::from_secs(60);
 /// QEMU sends the rest, and goes on after it was told not to, within this.
@@ -38,15 +39,17 @@ const PARTS: usize = 1000;
 pub(super) struct Leaving {
     pub(super) leave: StoredLeave,
     /// Nobody waits for it once a daemon has died over it.
-    operation: Option<OperationHandle>,
-    stage: Stage,
+    pub(super) operation: Option<OperationHandle>,
+    pub(super) stage: Stage,
     pub(super) look_at: Instant,
     copied: Copied,
     /// When the other node was last told that somebody is there.
     told_at: Instant,
+    /// Since when only VFs are in the way, which the guest was asked to let go of.
+    asked_at: Option<Instant>,
 }
 
-enum Stage {
+pub(super) enum Stage {
     /// The other node makes what the VM needs; its operation.
     Preparing(Box<Order>, u64),
     Copying(Box<Order>, Vec<DiskMirror>),
@@ -60,7 +63,7 @@ enum Stage {
 }
 
 /// What is to be done.
-struct Order {
+pub(super) struct Order {
     far: Arc<dyn FarNode>,
     send: SendSpec,
     disks: Vec<Name>,
@@ -121,6 +124,7 @@ impl Driver {
                     look_at: Instant::now(),
                     copied: Copied::default(),
                     told_at: Instant::now(),
+                    asked_at: None,
                 });
                 self.show_leaving();
             }
@@ -226,9 +230,8 @@ impl Driver {
             Stage::Copying(order, mirrors) => {
                 leaving.note_disks(&mirrors);
                 self.check_mirrors(&mirrors)?;
-                // Memory that a function writes to cannot be copied.
                 let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
-                if mirrors.iter().all(has_copied_all) && !self.has_vfs() {
+                if mirrors.iter().all(has_copied_all) && self.has_let_go(leaving)? {
                     let line = order.far.line(&leaving.leave.id, &FarLine::Memory).map_err(far)?;
                     let vm = self.vm_that_leaves()?;
                     vm.send(line, &order.send).map_err(|error| self.told(&error))?;
@@ -265,6 +268,23 @@ impl Driver {
             return Ok(());
         }
         let text = format!("node {} has given the VM up; its log says why", leaving.leave.to);
+        Err(self.error(ErrorCode::HostError, &text))
+    }
+
+    /// Whether the guest has let go of its VFs: memory that a function writes to cannot be copied.
+    fn has_let_go(&self, leaving: &mut Leaving) -> Result<bool, ApiError> {
+        if !self.has_vfs() {
+            return Ok(true);
+        }
+        let since = *leaving.asked_at.get_or_insert_with(Instant::now);
+        if since.elapsed() < LET_GO_LIMIT {
+            return Ok(false);
+        }
+        let text = format!(
+            "the guest has not let go of its virtual function in {} s; set iov_weight of its NICs \
+             to 0 and see why",
+            LET_GO_LIMIT.as_secs()
+        );
         Err(self.error(ErrorCode::HostError, &text))
     }
 
@@ -355,87 +375,6 @@ impl Driver {
         Ok((Stage::HandedOver { is_told: false }, Duration::ZERO))
     }
 
-    /// Asks the other node to run the VM, until it says whose that is.
-    fn ask_whose(
-        &mut self,
-        leaving: &mut Leaving,
-        is_told: bool,
-    ) -> Result<Option<Duration>, ApiError> {
-        let leave = &leaving.leave;
-        let answer = match self.shared.far_node(&leave.to) {
-            Ok(far) => activated(far.as_ref(), &leave.id),
-            // Its user says that it is not there any more.
-            Err(error) if error.code == ErrorCode::NotFound => {
-                let text = "the node that was told to run it is not configured any more";
-                return Err(self.error(ErrorCode::Conflict, text));
-            }
-            Err(error) => Err(FarError::Unreachable(error.message)),
-        };
-        match answer {
-            Ok(Arrival { state: ArrivalState::Active, .. }) => {
-                self.leave(leaving);
-                Ok(None)
-            }
-            Ok(_) => {
-                let text = format!("node {} had given the VM up", leave.to);
-                Err(self.error(ErrorCode::HostError, &text))
-            }
-            Err(error) => {
-                let error = far_error(&leave.to, error);
-                if !is_told {
-                    self.append(texts::handed_over(&self.entry, &leave.to, &error.message));
-                }
-                let mut view = self.entry.view();
-                view.state = VmState::HandedOver;
-                view.reason = Some(error.message);
-                drop(view);
-                leaving.stage = Stage::HandedOver { is_told: true };
-                Ok(Some(self.ask_far_again))
-            }
-        }
-    }
-
-    /// The VM is the other node's.
-    fn leave(&mut self, leaving: &mut Leaving) {
-        let leave = leaving.leave.clone();
-        let to = leave.to.clone();
-        if let Some(run) = self.run.take() {
-            if let Err(error) = self.shared.vms.parts.host.kill(&run.vm.identity()) {
-                tracing::error!(vm = %self.entry.name, %error, "what is left of a VM stays");
-            }
-        }
-        self.lost = None;
-        self.save_moving(Some(StoredMove::Left(leave)));
-        self.append(texts::left(&self.entry, to.as_str()));
-        self.depart(leaving.operation.take());
-    }
-
-    /// Has the VM, its NICs and disks deleted here.
-    pub(super) fn depart(&mut self, operation: Option<OperationHandle>) {
-        let (text, with_file) = match &self.moving {
-            Some(StoredMove::Left(leave)) => {
-                (format!("it has moved to node {}", leave.to), leave.with_files)
-            }
-            _ => ("it did not arrive".to_owned(), true),
-        };
-        let mut view = self.entry.view();
-        view.state = VmState::Stopped;
-        view.running = None;
-        view.reason = Some(text);
-        drop(view);
-        let operation = match operation {
-            Some(operation) => operation,
-            None => {
-                let added = self.shared.operations.add("vm depart", &self.entry.label(), true);
-                let Ok(operation) = added else { return };
-                operation
-            }
-        };
-        let vm = self.entry.name.clone();
-        // If it takes no more it ends, and the next daemon does this.
-        let _ = self.control.try_send(Command::Depart { operation, vm, with_file });
-    }
-
     /// The VM goes on here after all.
     fn stay(&mut self, leaving: Leaving, error: ApiError) {
         let Leaving { leave, operation, stage, .. } = leaving;
@@ -491,7 +430,15 @@ impl Driver {
                 let (stage, copied) = (Stage::Rest(Instant::now()), Copied::default());
                 let now = Instant::now();
                 let (look_at, told_at) = (now, now);
-                let leaving = Leaving { leave, operation: None, stage, look_at, copied, told_at };
+                let leaving = Leaving {
+                    leave,
+                    operation: None,
+                    stage,
+                    look_at,
+                    copied,
+                    told_at,
+                    asked_at: None,
+                };
                 self.stay(leaving, error);
             }
             Some(StoredMove::HandedOver(leave)) => {
@@ -502,6 +449,7 @@ impl Driver {
                     look_at: Instant::now(),
                     copied: Copied::default(),
                     told_at: Instant::now(),
+                    asked_at: None,
                 });
                 self.show_leaving();
             }
@@ -536,20 +484,5 @@ impl Driver {
             run.is_written = saved;
         }
         saved
-    }
-}
-
-/// Tells the other node to run the VM. One that refuses is told to give it up, so that it never
-/// does.
-fn activated(far: &dyn FarNode, id: &str) -> Result<Arrival, FarError> {
-    match far.activate_arrival(id) {
-        Err(FarError::Refused(errors)) => {
-            let answer = far.abandon_arrival(id)?;
-            if answer.state == ArrivalState::Abandoned {
-                tracing::warn!(?errors, "the other node does not take the VM over");
-            }
-            Ok(answer)
-        }
-        answer => answer,
     }
 }
