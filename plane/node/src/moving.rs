@@ -23,6 +23,8 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::arrival::{ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of};
+pub(crate) use self::arrival::{
+    Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,
+};
 pub(crate) use self::departure::arrival_request;
 pub(crate) use self::node::far_error;

@@ -11,6 +11,7 @@ use crate::disks::{DiskParts, Disks};
 use crate::events::EventLog;
 use crate::iov::Iov;
 use crate::kernel_path::KernelPathPlan;
+use crate::moving::Abandoned;
 use crate::node_status::Questions;
 use crate::operations::Operations;
 use crate::port_table::PortTable;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) ports: PortTable,
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
+    pub(crate) abandoned: Abandoned,
     pub(crate) sriov: Sriov,
     pub(crate) iov: Iov,
     pub(crate) far_nodes: Arc<dyn FarNodes>,
@@ -101,6 +103,7 @@ impl Shared {
             ports: PortTable::default(),
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
+            abandoned: Abandoned::default(),
             sriov: Sriov::new(parts.sriov),
             iov: Iov::default(),
             far_nodes: parts.far_nodes,

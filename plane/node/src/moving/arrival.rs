@@ -1,9 +1,9 @@
 //! What stands against a VM's coming, and who answers for one that comes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use suimon_contract::{
@@ -43,6 +43,28 @@ pub(crate) enum ArrivalAnswer {
 
 /// What is said to a VM's driver, and where it answers.
 pub(crate) type Asked = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
+
+/// Migrations of which was said that they never come to anything here, though nothing was known of
+/// them: what asks for one may still be on its way. The oldest are forgotten.
+#[derive(Default)]
+pub(crate) struct Abandoned(Mutex<VecDeque<String>>);
+
+/// Migrations that may be on their way at a time.
+const ABANDONED_MAX: usize = 256;
+
+impl Abandoned {
+    fn note(&self, id: &str) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.iter().any(|of| of == id) {
+            known.truncate(ABANDONED_MAX - 1);
+            known.push_front(id.to_owned());
+        }
+    }
+
+    fn contains(&self, id: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|of| of == id)
+    }
+}
 
 fn hex(text: &str) -> Option<[u8; 16]> {
     let is_hex = text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -119,6 +141,10 @@ impl Shared {
         }
         if hex(&request.id).is_none() {
             return refuse(no_digits("id"));
+        }
+        if self.abandoned.contains(&request.id) {
+            let text = "the node that the VM leaves has given this migration up; begin another";
+            return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));
         }
         uuid_of(request).map_err(|error| vec![error])?;
         self.check_belongings(request).map_err(|error| vec![error])?;
@@ -237,7 +263,14 @@ impl Shared {
                 (ArrivalCall::Line(_), _) => {
                     Err(about(ErrorCode::NotFound, "no VM waits for that here"))
                 }
-                (_, state) => Ok(ArrivalAnswer::State(state)),
+                (ArrivalCall::Ask, state) => Ok(ArrivalAnswer::State(state)),
+                (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
+                    // What was said holds, also for what has not come yet.
+                    if state == ArrivalState::Abandoned {
+                        self.abandoned.note(id);
+                    }
+                    Ok(ArrivalAnswer::State(state))
+                }
             };
         };
         let (sender, receiver) = sync_channel(1);

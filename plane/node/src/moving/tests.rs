@@ -482,3 +482,14 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     let line = pair.there.node.arrival_line(&arrival.id, &crate::FarLine::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
 }
+
+#[test]
+fn what_was_abandoned_before_it_came_never_comes() {
+    let pair = Pair::new();
+    let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
+    let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();
+    assert_eq!(abandoned.state, ArrivalState::Abandoned);
+    let errors = pair.there.node.prepare_arrival(arrival).unwrap_err();
+    assert!(errors[0].message.contains("given this migration up"), "{errors:?}");
+    pair.assert_here();
+}

@@ -40,7 +40,9 @@ pub(super) struct Arriving {
 impl Driver {
     /// Starts the VM's QEMU, which waits for what comes.
     pub(super) fn begin_arriving(&mut self, request: &ArrivalRequest, operation: &OperationHandle) {
-        if !matches!(&self.moving, Some(StoredMove::Arriving { id, .. }) if *id == request.id) {
+        let waits =
+            |of: &StoredMove| matches!(of, StoredMove::Arriving { id, .. } if *id == request.id);
+        if self.has_given_up || !self.moving.as_ref().is_some_and(waits) {
             let text = "the VM was given up meanwhile";
             return operation.end(&Err(self.error(ErrorCode::Conflict, text)));
         }
@@ -113,9 +115,11 @@ impl Driver {
             }
             (ArrivalCall::Ask, None) => Ok(ArrivalAnswer::State(ArrivalState::Waiting)),
             (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
-            (ArrivalCall::Abandon, Some(arriving)) => {
-                let from = arriving.from.clone();
-                self.give_up_arrival(&from, "the node that it leaves has given it up");
+            // Also before its QEMU was started.
+            (ArrivalCall::Abandon, _) => {
+                if let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() {
+                    self.give_up_arrival(&from, "the node that it leaves has given it up");
+                }
                 Ok(ArrivalAnswer::State(ArrivalState::Abandoned))
             }
             (_, None) => {
@@ -239,6 +243,9 @@ impl Driver {
     /// The VM will not be this node's. From here on nothing can make it so: who asks finds no VM
     /// that waits.
     pub(super) fn give_up_arrival(&mut self, from: &str, reason: &str) {
+        if std::mem::replace(&mut self.has_given_up, true) {
+            return;
+        }
         self.arriving = None;
         self.entry.view().moving = None;
         if let Err(error) = self.kill_quietly() {

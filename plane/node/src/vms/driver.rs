@@ -45,6 +45,8 @@ pub(super) struct Driver {
     pub(super) moving: Option<StoredMove>,
     pub(super) leaving: Option<Leaving>,
     pub(super) arriving: Option<Arriving>,
+    /// Whether a VM that comes was given up; it is about to be deleted.
+    pub(super) has_given_up: bool,
     /// To the control thread.
     pub(super) control: SyncSender<Command>,
     /// The pause before another node is asked again; it is silent for long after 120 of these.
