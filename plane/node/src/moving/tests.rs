@@ -6,9 +6,11 @@ use suimon_contract::{
 };
 use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
+use super::{ArrivalAnswer, ArrivalCall};
 use crate::testing::{
     FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
 };
+use crate::vms::Message;
 use crate::{Edit, FarError, ResourceEdit, VmWork};
 
 const NODES: &str = r#"
@@ -481,6 +483,60 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     assert_eq!(late.state, ArrivalState::Abandoned);
     let line = pair.there.node.arrival_line(&arrival.id, &crate::FarLine::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
+}
+
+/// Two that ask at once are both told that nothing stands against it.
+#[test]
+fn a_second_request_does_nothing_to_the_first() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    let shared = pair.here.node.shared();
+    let second = shared.operations.add("vm migrate", "vm/web", false).unwrap();
+    let id = second.id();
+    let entry = shared.vms.find(&name("web")).unwrap();
+    entry.inbox.put(Message::Migrate(Box::new(request("there")), second));
+    let second = pair.here.node.wait_operation(id, PATIENCE).unwrap();
+    assert!(second.error.unwrap().message.contains("already"));
+    let reset = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
+    let reset = pair.here.node.wait_operation(reset.id, PATIENCE).unwrap();
+    assert!(reset.error.unwrap().message.contains("being moved"), "it still is");
+    pair.here.vms.hold_memory(false);
+    assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
+    pair.assert_there();
+}
+
+/// What asks meanwhile is answered as what was decided.
+#[test]
+fn who_asks_too_late_hears_what_was_decided() {
+    let pair = Pair::new();
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    let entry = pair.there.node.shared().vms.find(&name("web")).unwrap();
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    entry.inbox.put(Message::OfArrival((ArrivalCall::Abandon, sender)));
+    let answer = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert!(matches!(answer, ArrivalAnswer::State(ArrivalState::Active)));
+    pair.assert_there();
+}
+
+#[test]
+fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
+    let pair = Pair::new();
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    let operation = pair.begin();
+    wait_until("it is handed over", || {
+        pair.here.node.vm("web").unwrap().state == VmState::HandedOver
+    });
+    let reason = "QEMU was killed".to_owned();
+    pair.here.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
+    let delete = Edit::Node(ResourceEdit::Delete(name("there")));
+    assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
 }
 
 #[test]

@@ -100,6 +100,16 @@ impl Driver {
 
     /// Answers the node that the VM leaves.
     pub(super) fn answer_arrival(&mut self, (call, answer): Asked) {
+        // While it was asked, what it asks about may have been settled.
+        let settled = match &self.moving {
+            None => Some(ArrivalState::Active),
+            Some(_) if self.has_given_up => Some(ArrivalState::Abandoned),
+            Some(_) => None,
+        };
+        if let (Some(state), false) = (settled, matches!(call, ArrivalCall::Line(_))) {
+            let _ = answer.try_send(Ok(ArrivalAnswer::State(state)));
+            return;
+        }
         let answered = match (call, &mut self.arriving) {
             (ArrivalCall::Line(FarLine::Memory), Some(arriving)) => {
                 arriving.heard_at = Instant::now();

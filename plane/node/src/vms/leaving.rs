@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{
     ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase, Name,
-    OperationState, VmMigration,
+    OperationState, VmMigration, VmState,
 };
 use suimon_ports::{SendPhase, SendSpec, VmCommand, VmRunState};
 
@@ -128,10 +128,7 @@ impl Driver {
                 });
                 self.show_leaving();
             }
-            Err(error) => {
-                self.moving = None;
-                operation.end(&Err(error));
-            }
+            Err(error) => operation.end(&Err(error)),
         }
     }
 
@@ -388,7 +385,13 @@ impl Driver {
             let _ = far.abandon_arrival(&leave.id);
         }
         self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
-        self.entry.view().moving = None;
+        let mut view = self.entry.view();
+        view.moving = None;
+        // One that has ended meanwhile stays so.
+        if self.run.is_none() && self.lost.is_none() {
+            view.state = VmState::Stopped;
+        }
+        drop(view);
         if let Some(operation) = operation {
             operation.end(&Err(error));
         }
