@@ -52,7 +52,7 @@ async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
         assert_eq!((status, &answer["errors"][0]["field"]), (422, &json!("colour")), "{answer}");
     }
     let (status, _) = server.call(Method::POST, "/1.0/arrivals?dry=1", "{}").await;
-    assert_eq!(status, 400);
+    assert_eq!(status, 422);
     assert_eq!(server.get("/1.0").await["revision"], 0);
     assert_eq!(server.get("/1.0/vms").await, json!([]));
 }
