@@ -69,6 +69,8 @@ pub(crate) enum Command {
     /// A VM is another node's, or did not come: it is deleted, with its NICs and disks.
     Depart {
         operation: OperationHandle,
+        /// The VM's moving, which is over then.
+        waiting: Option<OperationHandle>,
         vm: Name,
         with_file: bool,
     },
@@ -192,8 +194,11 @@ impl Controller {
                     self.write_drafts();
                 }
                 Command::Arrive { operation, request } => self.arrive(operation, &request),
-                Command::Depart { operation, vm, with_file } => {
+                Command::Depart { operation, waiting, vm, with_file } => {
                     self.depart(&operation, vm, with_file);
+                    if let Some(waiting) = waiting {
+                        waiting.end(&Ok(()));
+                    }
                 }
                 Command::MoveQueue { operation, queue, to } => {
                     if operation.begin() {

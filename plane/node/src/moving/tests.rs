@@ -539,6 +539,38 @@ fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
     wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
 }
 
+/// Cancelling comes too late, and what is left here goes all the same.
+#[test]
+fn a_vm_that_was_handed_over_cannot_be_called_back() {
+    let pair = Pair::new();
+    pair.here.far_nodes.obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+    let operation = pair.begin();
+    wait_until("it is handed over", || {
+        pair.here.node.vm("web").unwrap().state == VmState::HandedOver
+    });
+    pair.here.node.cancel_operation(operation.id).unwrap();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
+    pair.assert_there();
+}
+
+/// The store refuses one thing, whichever, once the VM is the other node's.
+#[test]
+fn what_is_left_of_a_vm_that_has_moved_goes_though_the_store_refuses_once() {
+    for refused in 0..8 {
+        let pair = Pair::new();
+        pair.here
+            .far_nodes
+            .obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+        let operation = pair.begin();
+        wait_until("it is told", || kinds(&pair.here, &[EventKind::VmHandedOver]) == [1]);
+        pair.here.store.arm(crate::testing::StoreFailure::Refuse(refused));
+        pair.here.far_nodes.obstruct(|_, _| None);
+        assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
+        pair.assert_there();
+    }
+}
+
 #[test]
 fn what_was_abandoned_before_it_came_never_comes() {
     let pair = Pair::new();

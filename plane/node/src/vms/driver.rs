@@ -45,6 +45,8 @@ pub(super) struct Driver {
     pub(super) moving: Option<StoredMove>,
     pub(super) leaving: Option<Leaving>,
     pub(super) arriving: Option<Arriving>,
+    /// When a VM that is not this node's is asked to be deleted again.
+    pub(super) depart_again_at: Option<Instant>,
     /// Whether a VM that comes was given up; it is about to be deleted.
     pub(super) has_given_up: bool,
     /// To the control thread.
@@ -120,7 +122,7 @@ impl Driver {
         let vfs = self.run.as_ref().and_then(|run| run.vfs.ask_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
         let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
-        let all = [stopping, lost, frozen, leaving, arriving, vfs];
+        let all = [stopping, lost, frozen, leaving, arriving, self.depart_again_at, vfs];
         all.into_iter().flatten().min()
     }
 
@@ -131,6 +133,7 @@ impl Driver {
         self.look_at_vfs(now);
         self.look_at_leaving(now);
         self.look_at_arriving(now);
+        self.look_at_departing(now);
         if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
             self.find_again(lost.stored);
         }

@@ -1,6 +1,6 @@
 //! A VM that was handed over to another node: only that node knows whose it is.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, Arrival, ArrivalState, ErrorCode, VmState};
 
@@ -12,6 +12,10 @@ use crate::control::Command;
 use crate::moving::far_error;
 use crate::operations::OperationHandle;
 use crate::{FarError, FarNode};
+
+/// What is left of a VM that is another node's is asked to be deleted again after so many of the
+/// pauses in which other nodes are asked.
+const DEPART_AGAIN: u32 = 10;
 
 impl Driver {
     /// Asks the other node to run the VM, until it says whose that is.
@@ -69,8 +73,9 @@ impl Driver {
         self.depart(leaving.operation.take());
     }
 
-    /// Has the VM, its NICs and disks deleted here.
-    pub(super) fn depart(&mut self, operation: Option<OperationHandle>) {
+    /// Has the VM, its NICs and disks deleted here, and says so to who waits. It is asked for again
+    /// until it was done: a change can be cancelled, or fail.
+    pub(super) fn depart(&mut self, waiting: Option<OperationHandle>) {
         let (text, with_file) = match &self.moving {
             Some(StoredMove::Left(leave)) => {
                 (format!("it has moved to node {}", leave.to), leave.with_files)
@@ -82,17 +87,23 @@ impl Driver {
         view.running = None;
         view.reason = Some(text);
         drop(view);
-        let operation = match operation {
-            Some(operation) => operation,
-            None => {
-                let added = self.shared.operations.add("vm depart", &self.entry.label(), true);
-                let Ok(operation) = added else { return };
-                operation
+        self.depart_again_at = Some(Instant::now() + self.ask_far_again * DEPART_AGAIN);
+        match self.shared.operations.add("vm depart", &self.entry.label(), true) {
+            Ok(operation) => {
+                let vm = self.entry.name.clone();
+                let command = Command::Depart { operation, waiting, vm, with_file };
+                let _ = self.control.try_send(command);
             }
-        };
-        let vm = self.entry.name.clone();
-        // If it takes no more it ends, and the next daemon does this.
-        let _ = self.control.try_send(Command::Depart { operation, vm, with_file });
+            // It has moved; what is left of it goes when there is room for another operation.
+            Err(_) => waiting.iter().for_each(|waiting| waiting.end(&Ok(()))),
+        }
+    }
+
+    /// Asks for it again, if it is still here.
+    pub(super) fn look_at_departing(&mut self, now: Instant) {
+        if self.depart_again_at.is_some_and(|at| at <= now) {
+            self.depart(None);
+        }
     }
 }
 

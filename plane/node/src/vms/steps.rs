@@ -107,6 +107,7 @@ impl Controller {
             moving,
             leaving: None,
             arriving: None,
+            depart_again_at: None,
             has_given_up: false,
             control: self.devices.notices.clone(),
             ask_far_again: self.devices.retry_first,
