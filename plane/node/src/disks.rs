@@ -7,6 +7,7 @@ mod exports;
 mod file_work;
 mod flows;
 mod growing;
+mod job_thread;
 mod jobs;
 mod limits;
 mod measured_words;
@@ -22,6 +23,7 @@ mod snapshots;
 mod status;
 mod steps;
 mod store_threads;
+mod unfinished;
 mod wanted;
 mod work;
 
@@ -49,6 +51,7 @@ use self::open_stores::OpenStores;
 pub use self::plane::DiskPlane;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
 use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
+pub(crate) use self::unfinished::UnfinishedWorks;
 pub(crate) use self::wanted::{
     WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
 };
@@ -225,3 +228,5 @@ mod socket_tests;
 mod stalled_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unfinished_tests;

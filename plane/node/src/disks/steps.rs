@@ -19,8 +19,8 @@ use crate::records::load_measured;
 
 /// The kernel gives up the files of a killed process's rings some time after the process is
 /// gone, and their locks with them. So long a daemon that starts waits for that in all.
-const LEFT_LOCKS_MAX: Duration = Duration::from_secs(3);
-const LEFT_LOCKS_EVERY: Duration = Duration::from_millis(20);
+pub(super) const LEFT_LOCKS_MAX: Duration = Duration::from_secs(3);
+pub(super) const LEFT_LOCKS_EVERY: Duration = Duration::from_millis(20);
 
 /// One step on the way to the new state.
 pub(crate) enum DiskStep {
@@ -237,12 +237,14 @@ impl Controller {
         }
     }
 
-    /// Opens the disks of a daemon that starts. One that cannot be opened is tried again.
+    /// Opens the disks of a daemon that starts. One that cannot be opened is tried again; one on
+    /// which work goes on is opened after that.
     pub(crate) fn open_stored(
         &mut self,
         config: &HostConfig,
         wanted: WantedDisks,
     ) -> Result<(), StoreError> {
+        self.load_unfinished()?;
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as desired");
@@ -250,7 +252,11 @@ impl Controller {
         let sockets = wanted_sockets(&wanted);
         let patience = Instant::now() + LEFT_LOCKS_MAX;
         for (name, wanted) in wanted {
+            let is_unfinished = self.unfinished.contains_key(&name);
             let entry = self.shared.disks.insert(name, wanted);
+            if is_unfinished {
+                continue;
+            }
             if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, patience) {
                 let reason = error.to_string();
                 self.drafts.push(disk_failed(&entry, &reason));
