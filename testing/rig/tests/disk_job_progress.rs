@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// So much a second, so that work takes seconds also on a fast machine.
 const BYTES_PER_S: u64 = 24 * MIB;
 const DATA_MIB: u64 = 24;
+/// After that, nothing that was read can change and have the same time.
+const SAME_TIME: Duration = Duration::from_millis(3100);
 
 /// A daemon with one disk on a slow device.
 struct Host {
@@ -181,7 +183,11 @@ fn work_that_a_death_cuts_off_goes_on_by_itself() {
 #[test]
 fn work_goes_on_where_it_was_when_the_daemon_ended() {
     let mut host = Host::start();
-    host.begin(&["disk", "convert", "d", "copy.vhd", "--format", "vhd"]);
+    host.write(DATA_MIB);
+    let id = host.begin(&["disk", "convert", "d", "copy.vhd", "--format", "vhd"]);
+    // A file that was changed a moment ago, as by closing it, may change again unnoticed.
+    std::thread::sleep(SAME_TIME);
+    assert_eq!(host.operation(&id)["state"], "running");
     assert!(host.daemon.stop().unwrap().success());
     assert_eq!(host.names(), [".copy.vhd.suimon-new", "d.vhdx"]);
     let from = host.restart("convert", 1);
