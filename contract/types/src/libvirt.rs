@@ -5,6 +5,7 @@
 use core::fmt::Write;
 use std::path::Path;
 
+use crate::config::default_mtu;
 use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, VmConfig};
 
 /// The elements `memoryBacking` and `devices` of a domain that has the VM's NICs and disks.
@@ -55,7 +56,11 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         source(&mut xml, " mode='client'", &socket);
         line(&mut xml, 4, "<model type='virtio'/>");
         line(&mut xml, 4, &format!("<driver queues='{}'/>", nic.queues));
-        line(&mut xml, 4, &format!("<mtu size='{}'/>", nic.mtu));
+        if nic.mtu != default_mtu() {
+            // What an element `mtu` says libvirt sets of a port of Open vSwitch, and fails here.
+            let words = format!("<!-- have the guest set its MTU to {} -->", nic.mtu);
+            line(&mut xml, 4, &words);
+        }
         xml.push_str("  </interface>\n");
     }
     xml.push_str("</devices>\n");

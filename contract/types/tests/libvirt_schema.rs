@@ -119,6 +119,7 @@ fn libvirts_schema_takes_whatever_nics_and_disks_a_vm_has() {
     let printed = |vm: usize| libvirt_elements(&host, &host.vms[vm]);
     assert_eq!(printed(0).matches("<interface").count(), 2);
     assert_eq!(printed(0).matches("<disk").count(), 2);
+    assert!(printed(0).contains("its MTU to 9000"), "{}", printed(0));
     assert_eq!(printed(2).matches("<disk").count(), 2);
     assert_eq!(printed(2).matches("e1000e").count(), 2);
     assert_eq!(printed(2).matches("<serial>data</serial>").count(), 1);
@@ -129,7 +130,7 @@ fn libvirts_schema_takes_whatever_nics_and_disks_a_vm_has() {
 fn libvirts_schema_refuses_what_it_does_not_know() {
     let host = host();
     let right = domain(&libvirt_elements(&host, &host.vms[0]));
-    for (old, new) in [("mode='client'", "mode='guest'"), ("<mtu size='9000'", "<mtu size='big'")] {
+    for (old, new) in [("mode='client'", "mode='guest'"), ("queues='4'", "queues='many'")] {
         assert!(right.contains(old), "{right}");
         assert!(refusal(&right.replace(old, new)).is_some(), "{new}");
     }
