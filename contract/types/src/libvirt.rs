@@ -8,6 +8,10 @@ use std::path::Path;
 use crate::config::default_mtu;
 use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, VmConfig};
 
+/// QEMU makes devices of `qemu:commandline` before libvirt's own, whose slots it would take: libvirt
+/// begins with the first.
+const LEGACY_NIC_SLOT: u8 = 0x10;
+
 /// The elements `memoryBacking` and `devices` of a domain that has the VM's NICs and disks.
 /// Our sockets are where QEMU connects, and connects again after a daemon's death.
 pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
@@ -41,11 +45,13 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         line(&mut xml, 4, &format!("<boot order='{}'/>", index + 1));
         xml.push_str("  </disk>\n");
     }
+    let mut slot = LEGACY_NIC_SLOT;
     for name in &vm.nics {
         let Some(nic) = config.nics.iter().find(|nic| nic.name == *name) else { continue };
         let Some(socket) = config.socket_of_nic(nic) else { continue };
         if nic.backend == NicBackend::Legacy {
-            legacy_nic(&mut xml, nic, &socket);
+            legacy_nic(&mut xml, nic, &socket, slot);
+            slot += 1;
             continue;
         }
         xml.push_str("  <interface type='vhostuser'>\n");
@@ -98,7 +104,11 @@ fn emulated_disk(
     line(xml, 4, &format!("<source protocol='nbd' name='{}'>", disk.name));
     line(xml, 6, &format!("<host transport='unix' socket='{path}'/>"));
     line(xml, 6, "<!-- libvirt after 9.0 takes <reconnect delay='600'/> here: while no daemon is");
-    line(xml, 6, "     there, the guest's requests wait as many seconds, and do not fail at once. -->");
+    line(
+        xml,
+        6,
+        "     there, the guest's requests wait as many seconds, and do not fail at once. -->",
+    );
     line(xml, 4, "</source>");
     line(xml, 4, &format!("<target dev='{letters}{}' bus='{bus}'/>", letter(place)));
     let serial = disk.effective_serial();
@@ -112,13 +122,13 @@ fn emulated_disk(
 }
 
 /// libvirt has no element for a NIC on a stream socket, but takes QEMU's own words.
-fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path) {
+fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path, slot: u8) {
     // In QEMU's lists two commas stand for one; two hyphens would end the comment.
     let path = socket.to_string_lossy().replace(',', ",,");
     let mac = nic.mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
     let words = format!(
         "netdev stream,id={0},server=off,addr.type=unix,addr.path={path} and \
-         device e1000e,netdev={0}{mac}",
+         device e1000e,netdev={0}{mac},addr={slot:#x}",
         nic.name
     );
     let words = escaped(&words).replace("--", "- -");

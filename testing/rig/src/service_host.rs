@@ -83,13 +83,12 @@ impl ServiceHost {
 
     fn wait_booted(&mut self) -> Result<()> {
         let id = self.process.id();
-        self.leader = until_some("container", BOOT_LIMIT, || {
-            self.process.check_running()?;
-            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
-            Ok(children.split_whitespace().next().map(str::to_owned))
-        })?;
         let state = until_some("service manager", BOOT_LIMIT, || {
             self.process.check_running()?;
+            // Until it is there another process prepares its place.
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+            let Some(leader) = children.split_whitespace().next() else { return Ok(None) };
+            leader.clone_into(&mut self.leader);
             let said = self.run_any(&["systemctl", "is-system-running"])?.stdout;
             let said = said.trim().to_owned();
             Ok(["running", "degraded"].contains(&said.as_str()).then_some(said))
@@ -238,8 +237,9 @@ fn make_groups(name: &str) -> Result<Vec<PathBuf>> {
 
 /// Removes a group and those below it. Its processes end a moment after they were told to.
 fn remove_group(group: &Path) {
-    let words = ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
-        .map(str::to_owned);
+    let words =
+        ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
+            .map(str::to_owned);
     let _ = until_some("end of the container", Duration::from_secs(10), || {
         let _ = run(&words);
         Ok((!group.exists()).then_some(()))

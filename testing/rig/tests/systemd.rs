@@ -117,7 +117,7 @@ fn a_refused_host_file_is_not_tried_again() {
 
     host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
     systemctl(&host, &["start", DAEMON]);
-    assert_eq!(json(&host, &["disk", "list"])[0]["name"], "web");
+    assert_eq!(json(&host, &["disk", "show", "web"])["config"]["name"], "web");
 }
 
 #[test]
@@ -145,19 +145,27 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
         daemon = wait_for_another(&host, &daemon);
         assert_eq!(process(&host), vm);
         assert!(guest.reaches("10.78.0.254").unwrap());
-        assert_eq!(guest.run("dd if=/dev/vda bs=512 count=1 iflag=direct 2>/dev/null | head -c 4").unwrap(), "kept");
+        assert_eq!(
+            guest
+                .run("dd if=/dev/vda bs=512 count=1 iflag=direct 2>/dev/null | head -c 4")
+                .unwrap(),
+            "kept"
+        );
     }
     // The launcher's main process only: `kill` alone is for all of the unit, VMs included.
     let kill = ["kill", "--kill-whom=main", "-s", "KILL", LAUNCHER];
-    for words in [["restart", LAUNCHER].as_slice(), &["stop", LAUNCHER], &["start", LAUNCHER], &kill]
+    for words in
+        [["restart", LAUNCHER].as_slice(), &["stop", LAUNCHER], &["start", LAUNCHER], &kill]
     {
         systemctl(&host, words);
         assert_eq!(process(&host), vm);
     }
     let found = "found a VM that runs";
-    until("the next launcher", PATIENCE, || {
-        Ok(host.journal(LAUNCHER)?.matches(found).count() == 3)
-    })
+    until(
+        "the next launcher",
+        PATIENCE,
+        || Ok(host.journal(LAUNCHER)?.matches(found).count() == 3),
+    )
     .unwrap();
     // The daemon is served by the launcher that is there now.
     host.run(&["suimon", "vm", "kill", "web"]).unwrap();

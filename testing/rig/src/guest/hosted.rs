@@ -167,9 +167,9 @@ impl HostedGuest {
             Ok(Channel::connect(Path::new(&console)).ok())
         })?;
         let mut shell = GuestShell::new(name, channel);
-        shell
-            .wait_ready(BOOT_LIMIT, || Ok(()))
-            .with_context(|| fs::read_to_string(format!("{folder}/qemu.log")).unwrap_or_default())?;
+        shell.wait_ready(BOOT_LIMIT, || Ok(())).with_context(|| {
+            fs::read_to_string(format!("{folder}/qemu.log")).unwrap_or_default()
+        })?;
         Ok(Self { shell })
     }
 

@@ -13,7 +13,8 @@ pub(crate) enum Plan {
     Vmq(vmq::Plan),
     QosHost(qos_host::Plan),
     DiskIo(disk_io::Plan),
-    PowerPlan(power_plan::Plan),
+    #[serde(rename = "power-plan")]
+    Power(power_plan::Plan),
 }
 
 impl Plan {
@@ -24,7 +25,7 @@ impl Plan {
             Self::Vmq(plan) => plan.check()?,
             Self::QosHost(plan) => plan.check()?,
             Self::DiskIo(plan) => plan.check()?,
-            Self::PowerPlan(plan) => plan.check()?,
+            Self::Power(plan) => plan.check()?,
         }
         Ok(plan)
     }
@@ -34,7 +35,7 @@ impl Plan {
             Self::Vmq(plan) => &plan.name,
             Self::QosHost(plan) => &plan.name,
             Self::DiskIo(plan) => &plan.name,
-            Self::PowerPlan(plan) => &plan.name,
+            Self::Power(plan) => &plan.name,
         }
     }
 
@@ -43,7 +44,7 @@ impl Plan {
             Self::Vmq(plan) => vmq::run(plan, lab),
             Self::QosHost(plan) => qos_host::run(plan, lab),
             Self::DiskIo(plan) => disk_io::run(plan, lab),
-            Self::PowerPlan(plan) => power_plan::run(plan, lab),
+            Self::Power(plan) => power_plan::run(plan, lab),
         }
     }
 }

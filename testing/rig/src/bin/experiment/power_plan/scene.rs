@@ -117,7 +117,8 @@ impl<'a> Scene<'a> {
             Load::Nbd => (Some(self.by_fio()?), self.reads()? - reads),
         };
         let (cpu_ns, elapsed) = ((self.cpu_ns() - cpu) as f64, began.elapsed().as_secs_f64());
-        let used_uj = self.energy_uj()?.zip(energy).and_then(|(now, before)| now.checked_sub(before));
+        let used_uj =
+            self.energy_uj()?.zip(energy).and_then(|(now, before)| now.checked_sub(before));
         Ok(Seen {
             per_second,
             cpu_us_each: (done > 0).then(|| cpu_ns / 1e3 / done as f64),
@@ -131,8 +132,20 @@ impl<'a> Scene<'a> {
         let (program, socket) = (example("disk_speed")?, self.rig.path("disk.sock"));
         let (disk, seconds) = (self.plan.disk_mib.to_string(), seconds.to_string());
         let said = run(&[
-            &*program, "--json", "--socket", &socket, "--wait", "--block-kib", "4",
-            "--read-percent", "100", "--disk-mib", &disk, "1", &seconds, "1",
+            &*program,
+            "--json",
+            "--socket",
+            &socket,
+            "--wait",
+            "--block-kib",
+            "4",
+            "--read-percent",
+            "100",
+            "--disk-mib",
+            &disk,
+            "1",
+            &seconds,
+            "1",
         ])?;
         let told: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
         told[0]["rounds"][0]["requests_per_second"].as_f64().with_context(|| said)
