@@ -77,7 +77,7 @@ fn process(host: &ServiceHost) -> u64 {
 fn group_of(host: &ServiceHost, process: &str) -> String {
     let groups = host.run(&["cat", &format!("/proc/{process}/cgroup")]).unwrap();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
-    group.rsplit_once(&format!("{LAUNCHER}")).unwrap().1.to_owned()
+    group.rsplit_once(LAUNCHER).unwrap().1.to_owned()
 }
 
 #[test]
