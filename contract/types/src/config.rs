@@ -391,7 +391,7 @@ const fn default_vmq_weight() -> u8 {
     100
 }
 
-const fn default_mtu() -> u16 {
+pub(crate) const fn default_mtu() -> u16 {
     1500
 }
 

@@ -5,7 +5,12 @@
 use core::fmt::Write;
 use std::path::Path;
 
-use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, SocketMode, VmConfig};
+use crate::config::default_mtu;
+use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, VmConfig};
+
+/// QEMU makes devices of `qemu:commandline` before libvirt's own, whose slots it would take: libvirt
+/// begins with the first.
+const LEGACY_NIC_SLOT: u8 = 0x10;
 
 /// The elements `memoryBacking` and `devices` of a domain that has the VM's NICs and disks.
 /// Our sockets are where QEMU connects, and connects again after a daemon's death.
@@ -40,25 +45,28 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         line(&mut xml, 4, &format!("<boot order='{}'/>", index + 1));
         xml.push_str("  </disk>\n");
     }
+    let mut slot = LEGACY_NIC_SLOT;
     for name in &vm.nics {
         let Some(nic) = config.nics.iter().find(|nic| nic.name == *name) else { continue };
         let Some(socket) = config.socket_of_nic(nic) else { continue };
         if nic.backend == NicBackend::Legacy {
-            legacy_nic(&mut xml, nic, &socket);
+            legacy_nic(&mut xml, nic, &socket, slot);
+            slot += 1;
             continue;
         }
         xml.push_str("  <interface type='vhostuser'>\n");
         if let Some(mac) = nic.mac {
             line(&mut xml, 4, &format!("<mac address='{mac}'/>"));
         }
-        let mode = match nic.socket_mode() {
-            Some(SocketMode::Client) => " mode='server'",
-            _ => " mode='client'",
-        };
-        source(&mut xml, mode, &socket);
+        // No NIC of a VM connects itself: validation refuses it.
+        source(&mut xml, " mode='client'", &socket);
         line(&mut xml, 4, "<model type='virtio'/>");
         line(&mut xml, 4, &format!("<driver queues='{}'/>", nic.queues));
-        line(&mut xml, 4, &format!("<mtu size='{}'/>", nic.mtu));
+        if nic.mtu != default_mtu() {
+            // What an element `mtu` says libvirt sets of a port of Open vSwitch, and fails here.
+            let words = format!("<!-- have the guest set its MTU to {} -->", nic.mtu);
+            line(&mut xml, 4, &words);
+        }
         xml.push_str("  </interface>\n");
     }
     xml.push_str("</devices>\n");
@@ -77,8 +85,9 @@ fn source(xml: &mut String, mode: &str, socket: &Path) {
     line(xml, 4, "</source>");
 }
 
-/// A disk that QEMU emulates and has over NBD ("network" disks in `formatdomain.html`). It waits
-/// for a daemon as long as QEMU does that the daemon starts.
+/// A disk that QEMU emulates and has over NBD ("network" disks in `formatdomain.html`). How long
+/// it waits for a daemon, which is as long as QEMU does that the daemon starts, can be told to
+/// newer libvirts only; 9.0 (Debian 12) refuses the word where it validates.
 fn emulated_disk(
     xml: &mut String,
     disk: &DiskConfig,
@@ -94,22 +103,32 @@ fn emulated_disk(
     line(xml, 4, "<driver name='qemu' type='raw'/>");
     line(xml, 4, &format!("<source protocol='nbd' name='{}'>", disk.name));
     line(xml, 6, &format!("<host transport='unix' socket='{path}'/>"));
-    line(xml, 6, "<reconnect delay='600'/>");
+    line(xml, 6, "<!-- libvirt after 9.0 takes <reconnect delay='600'/> here: while no daemon is");
+    line(
+        xml,
+        6,
+        "     there, the guest's requests wait as many seconds, and do not fail at once. -->",
+    );
     line(xml, 4, "</source>");
     line(xml, 4, &format!("<target dev='{letters}{}' bus='{bus}'/>", letter(place)));
-    line(xml, 4, &format!("<serial>{}</serial>", escaped(&disk.effective_serial())));
+    let serial = disk.effective_serial();
+    if serial.chars().all(|c| c.is_ascii_alphanumeric() || "_.+- ".contains(c)) {
+        line(xml, 4, &format!("<serial>{serial}</serial>"));
+    } else {
+        line(xml, 4, "<!-- its serial number has characters that libvirt refuses -->");
+    }
     line(xml, 4, &format!("<boot order='{order}'/>"));
     xml.push_str("  </disk>\n");
 }
 
 /// libvirt has no element for a NIC on a stream socket, but takes QEMU's own words.
-fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path) {
+fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path, slot: u8) {
     // In QEMU's lists two commas stand for one; two hyphens would end the comment.
     let path = socket.to_string_lossy().replace(',', ",,");
     let mac = nic.mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
     let words = format!(
         "netdev stream,id={0},server=off,addr.type=unix,addr.path={path} and \
-         device e1000e,netdev={0}{mac}",
+         device e1000e,netdev={0}{mac},addr={slot:#x}",
         nic.name
     );
     let words = escaped(&words).replace("--", "- -");

@@ -7,6 +7,7 @@
 //! - [`LoadedHost`]: light guests that load a switch, and what VMQ does about it.
 //! - [`Guest`]: a VM with Debian's kernel.
 //! - [`IovMachine`]: a machine that has an adapter with SR-IOV, for Suimon inside it.
+//! - [`ServiceHost`]: a host with systemd, on which Suimon is installed.
 //! - [`Testpmd`]: two VMs' NICs at full speed, by DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a peer to compare with.
@@ -50,6 +51,7 @@ mod process;
 mod programs;
 mod rig;
 mod served_client;
+mod service_host;
 mod slow_disk;
 mod static_group;
 mod stop_signal;
@@ -80,6 +82,7 @@ pub use process::Process;
 pub use programs::{example, program, system_program};
 pub use rig::Rig;
 pub use served_client::{fill_disk, serve_client};
+pub use service_host::ServiceHost;
 pub use slow_disk::SlowDisk;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;

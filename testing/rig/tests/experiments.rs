@@ -1,4 +1,4 @@
-//! Plans of disks run to their end and record what they say, on small disks and for
+//! Plans run to their end and record what they say, on small disks and for
 //! seconds. What figures come out is for `make experiment`.
 
 use std::fs;
@@ -122,4 +122,33 @@ fn disks_are_measured_beside_native_ones() {
     let series = fs::read_to_string(rig.path("formats.csv")).unwrap();
     assert_eq!(series.lines().count(), 1 + expected.len(), "{series}");
     assert!(!run(&["losetup", "--list"]).unwrap().contains("suimon-experiment"));
+}
+
+#[test]
+fn power_plans_are_measured_one_after_the_other() {
+    let rig = Rig::new().unwrap();
+    let plan = r#"
+        kind = "power-plan"
+        name = "power"
+        folder = "/var/tmp"
+        disk_mib = 16
+        plans = ["power-saver", "balanced"]
+        sessions = 2
+        window_ms = 200
+        rounds = 1
+    "#;
+    let (record, summary) = experiment(&rig, "power", plan);
+    println!("{summary}");
+    assert_eq!(record["failure"], Value::Null);
+    let samples = record["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 2 * 4);
+    for sample in samples {
+        let is_idle = sample["load"] == "nothing";
+        assert_eq!(sample["per_second"].as_f64().is_some_and(|rate| rate > 0.0), !is_idle);
+        assert_eq!(sample["cpu_us_each"].as_f64().is_some_and(|us| us > 0.0), !is_idle);
+    }
+    // Watts are told, or why they are not.
+    let missing = record["missing"]["balanced"].to_string();
+    assert_eq!(samples[0]["watts"].is_null(), missing.contains("energy: "), "{missing}");
+    assert!(summary.contains("| reads over NBD | power-saver |"), "{summary}");
 }

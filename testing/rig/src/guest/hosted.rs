@@ -118,16 +118,7 @@ impl HostedVms {
     /// # Errors
     /// It does not boot in time.
     pub fn attach(&self, name: &str) -> Result<HostedGuest> {
-        let console = format!("{}/{name}/console.sock", self.folder);
-        let channel = until_some("console of the VM", Duration::from_secs(20), || {
-            Ok(Channel::connect(Path::new(&console)).ok())
-        })?;
-        let mut shell = GuestShell::new(name, channel);
-        shell.wait_ready(BOOT_LIMIT, || Ok(())).with_context(|| {
-            let log = format!("{}/{name}/qemu.log", self.folder);
-            fs::read_to_string(log).unwrap_or_default()
-        })?;
-        Ok(HostedGuest { shell })
+        HostedGuest::on(name, &format!("{}/{name}", self.folder))
     }
 }
 
@@ -166,6 +157,22 @@ pub struct HostedGuest {
 }
 
 impl HostedGuest {
+    /// Gets on the console of a VM whose guest is booting: `console.sock` in this folder.
+    ///
+    /// # Errors
+    /// It does not boot in time.
+    pub fn on(name: &str, folder: &str) -> Result<Self> {
+        let console = format!("{folder}/console.sock");
+        let channel = until_some("console of the VM", Duration::from_secs(20), || {
+            Ok(Channel::connect(Path::new(&console)).ok())
+        })?;
+        let mut shell = GuestShell::new(name, channel);
+        shell.wait_ready(BOOT_LIMIT, || Ok(())).with_context(|| {
+            fs::read_to_string(format!("{folder}/qemu.log")).unwrap_or_default()
+        })?;
+        Ok(Self { shell })
+    }
+
     /// Has the guest turn itself off when its power button is pressed.
     ///
     /// # Errors

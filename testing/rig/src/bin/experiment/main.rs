@@ -9,7 +9,9 @@ mod circumstances;
 mod disk_io;
 mod lab;
 mod plan;
+mod power_plan;
 mod qos_host;
+mod spread;
 mod vmq;
 
 use std::env;

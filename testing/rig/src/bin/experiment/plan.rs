@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Deserialize;
 
 use crate::lab::{Lab, Outcome};
-use crate::{disk_io, qos_host, vmq};
+use crate::{disk_io, power_plan, qos_host, vmq};
 
 /// A plan, by its `kind`.
 #[derive(Debug, Deserialize)]
@@ -13,6 +13,8 @@ pub(crate) enum Plan {
     Vmq(vmq::Plan),
     QosHost(qos_host::Plan),
     DiskIo(disk_io::Plan),
+    #[serde(rename = "power-plan")]
+    Power(power_plan::Plan),
 }
 
 impl Plan {
@@ -23,6 +25,7 @@ impl Plan {
             Self::Vmq(plan) => plan.check()?,
             Self::QosHost(plan) => plan.check()?,
             Self::DiskIo(plan) => plan.check()?,
+            Self::Power(plan) => plan.check()?,
         }
         Ok(plan)
     }
@@ -32,6 +35,7 @@ impl Plan {
             Self::Vmq(plan) => &plan.name,
             Self::QosHost(plan) => &plan.name,
             Self::DiskIo(plan) => &plan.name,
+            Self::Power(plan) => &plan.name,
         }
     }
 
@@ -40,6 +44,7 @@ impl Plan {
             Self::Vmq(plan) => vmq::run(plan, lab),
             Self::QosHost(plan) => qos_host::run(plan, lab),
             Self::DiskIo(plan) => disk_io::run(plan, lab),
+            Self::Power(plan) => power_plan::run(plan, lab),
         }
     }
 }
@@ -117,6 +122,21 @@ mod tests {
                 ("file_percent = 84", "file_percent = 101", "file_percent"),
                 ("\"raw\"", "\"vhd-fixed\"", "targets"),
                 ("\"pass-through\"", "\"floppy\"", "floppy"),
+            ],
+        );
+    }
+
+    #[test]
+    fn plans_of_power_plans_are_read_and_wrong_ones_refused() {
+        refuses(
+            include_str!("../../../../../lab/power-plan.toml"),
+            &[
+                ("folder = \"/var/tmp\"", "folder = \"tmp\"", "absolute"),
+                ("\"balanced\", ", "", "balanced"),
+                ("sessions = 4", "sessions = 0", "sessions"),
+                ("window_ms = 2000", "window_ms = 9", "window_ms"),
+                ("rounds = 5", "rounds = 0", "rounds"),
+                ("disk_mib", "disk_gib", "disk_gib"),
             ],
         );
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::plan::{Pattern, Plan, Published, Subject, Way};
 use crate::circumstances::Circumstances;
+use crate::spread::Spread;
 
 /// What a disk should do of what its native reference does, by depth.
 const GOALS: [(u64, f64); 2] = [(4, 0.97), (1, 0.90)];
@@ -50,25 +51,6 @@ pub(crate) struct Comparison {
     pub(crate) published: Option<f64>,
     /// Whether the median of ratios is what it should be.
     pub(crate) is_goal_met: Option<bool>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Spread {
-    pub(crate) lowest: f64,
-    pub(crate) median: f64,
-    pub(crate) highest: f64,
-}
-
-impl Spread {
-    /// None of nothing. Of an even number the median is the lower of the two in the middle.
-    fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        Some(Self {
-            lowest: *values.first()?,
-            median: *values.get((values.len() - 1) / 2)?,
-            highest: *values.last()?,
-        })
-    }
 }
 
 /// What is asked for at a depth.

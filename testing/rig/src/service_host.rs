@@ -1,0 +1,247 @@
+//! A host whose service manager is systemd, with Suimon installed as an administrator does.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{Output, run, run_any};
+use crate::guest::{HostedGuest, guest_files};
+use crate::process::Process;
+use crate::programs::program;
+use crate::rig::Rig;
+use crate::wait::until_some;
+
+const BOOT_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// What `dist` has, and who gets it.
+const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
+const UNITS: &str = "etc/systemd/system";
+
+/// This machine's own `/usr` under another root, in a container in which systemd is the first
+/// process (`systemd-nspawn`). It has control groups, a network and devices of its own; of the
+/// kernel's settings it can change none. Dropping it ends everything in it.
+#[derive(Debug)]
+pub struct ServiceHost {
+    root: PathBuf,
+    /// The container's first process, as this machine counts.
+    leader: String,
+    process: Process,
+    groups: Vec<PathBuf>,
+}
+
+impl ServiceHost {
+    /// Installs programs, units and this host file, and boots. No unit of ours is started.
+    ///
+    /// # Errors
+    /// systemd is not installed, or did not boot in time.
+    pub fn boot(rig: &Rig, host_toml: &str) -> Result<Self> {
+        let name = rig.unique("services");
+        let root = rig.file(&name);
+        let usr = rig.path(&format!("{name}-usr"));
+        make_root(&root, host_toml)?;
+        fs::create_dir_all(format!("{usr}/bin"))?;
+        for name in ["suimond", "suimon"] {
+            fs::copy(program(name)?, format!("{usr}/bin/{name}"))?;
+        }
+        let machine = rig.device("m");
+        let groups = make_groups(&machine)?;
+        let joined: Vec<String> =
+            groups.iter().map(|group| group.join("cgroup.procs").display().to_string()).collect();
+        let mut words = vec![
+            "sh".to_owned(),
+            "-c".to_owned(),
+            "for group in $GROUPS_OF_IT; do echo $$ >$group || exit; done; exec \"$@\"".to_owned(),
+            "sh".to_owned(),
+            "systemd-nspawn".to_owned(),
+            format!("--directory={}", root.display()),
+            format!("--overlay=/usr:{usr}:/usr"),
+            format!("--machine={machine}"),
+        ];
+        // It is to have what a machine has, and is held by its units alone.
+        let how = [
+            "--boot",
+            "--register=no",
+            "--keep-unit",
+            "--console=pipe",
+            "--private-network",
+            "--capability=all",
+            "--system-call-filter=@known",
+        ];
+        words.extend(how.map(str::to_owned));
+        let environment = [
+            ("GROUPS_OF_IT", joined.join(" ")),
+            ("SYSTEMD_NSPAWN_UNIFIED_HIERARCHY", "1".to_owned()),
+        ];
+        let process = Process::start_in(rig, "services", &words, &environment)?;
+        let mut host = Self { root, leader: String::new(), process, groups };
+        host.wait_booted()?;
+        Ok(host)
+    }
+
+    fn wait_booted(&mut self) -> Result<()> {
+        let id = self.process.id();
+        let state = until_some("service manager", BOOT_LIMIT, || {
+            self.process.check_running()?;
+            // Until it is there another process prepares its place.
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+            let Some(leader) = children.split_whitespace().next() else { return Ok(None) };
+            leader.clone_into(&mut self.leader);
+            let said = self.run_any(&["systemctl", "is-system-running"])?.stdout;
+            let said = said.trim().to_owned();
+            Ok(["running", "degraded"].contains(&said.as_str()).then_some(said))
+        })?;
+        if state != "running" {
+            bail!("not all of it runs: {}", self.run(&["systemctl", "--failed"])?);
+        }
+        Ok(())
+    }
+
+    /// A file of it, as this machine names it; not what is below `/run`.
+    pub fn file(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// A drop-in for a unit of ours, which holds from the unit's next start on.
+    ///
+    /// # Errors
+    /// It cannot be written, or systemd does not take it.
+    pub fn drop_in(&self, unit: &str, name: &str, text: &str) -> Result<()> {
+        let folder = self.file(&format!("{UNITS}/{unit}.d"));
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(name), text)?;
+        self.run(&["systemctl", "daemon-reload"]).map(drop)
+    }
+
+    /// The drop-in of this name in `dist/suimond.service.d`.
+    ///
+    /// # Errors
+    /// There is none, or systemd does not take it.
+    pub fn install_drop_in(&self, name: &str) -> Result<()> {
+        let text = fs::read_to_string(format!("{DIST}/suimond.service.d/{name}"))?;
+        self.drop_in("suimond.service", name, &text)
+    }
+
+    /// Runs a program in it and returns what it said.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn run_any(&self, words: &[&str]) -> Result<Output> {
+        let inside = ["nsenter", "--target", &self.leader, "--all"];
+        run_any(&[&inside, words].concat(), COMMAND_LIMIT)
+    }
+
+    /// The same, which must end well.
+    ///
+    /// # Errors
+    /// It did not, with its words and the end of the journal.
+    pub fn run(&self, words: &[&str]) -> Result<String> {
+        let said = self.run_any(words)?;
+        if !said.is_ok() {
+            let journal = ["journalctl", "--no-pager", "--lines=20", "--output=cat"];
+            let journal = self.run_any(&journal)?.stdout;
+            bail!("{words:?} failed with {}: {}\n{journal}", said.code, said.stderr.trim());
+        }
+        Ok(said.stdout)
+    }
+
+    /// What systemd knows of a unit by this name (`systemctl show --property`).
+    ///
+    /// # Errors
+    /// systemd does not answer.
+    pub fn property(&self, unit: &str, name: &str) -> Result<String> {
+        let said = self.run(&["systemctl", "show", "--value", "--property", name, unit])?;
+        Ok(said.trim().to_owned())
+    }
+
+    /// What a unit has logged, systemd's own words about it included.
+    ///
+    /// # Errors
+    /// There is no journal.
+    pub fn journal(&self, unit: &str) -> Result<String> {
+        self.run(&["journalctl", "--no-pager", "--output=cat", "--unit", unit])
+    }
+
+    /// Gets on the console of a VM whose guest is booting.
+    ///
+    /// # Errors
+    /// It does not boot in time.
+    pub fn guest(&self, vm: &str) -> Result<HostedGuest> {
+        HostedGuest::on(vm, &format!("/proc/{}/root/run/suimon/vms/{vm}", self.leader))
+    }
+}
+
+impl Drop for ServiceHost {
+    fn drop(&mut self) {
+        for group in &self.groups {
+            // Only groups of version 2 have it; one is enough.
+            let _ = fs::write(group.join("cgroup.kill"), "1");
+        }
+        self.process.kill();
+        for group in &self.groups {
+            remove_group(group);
+        }
+    }
+}
+
+/// A root that has nothing but what systemd needs, and what an administrator installs.
+fn make_root(root: &Path, host_toml: &str) -> Result<()> {
+    for folder in ["usr", "proc", "sys", "dev", "run", "tmp", "var", "root", "srv/store"] {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    for folder in [UNITS, "etc/suimon"] {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    for link in ["bin", "sbin", "lib", "lib64"] {
+        symlink(format!("usr/{link}"), root.join(link))?;
+    }
+    // A machine that has been started before: nothing is asked, and no unit is enabled.
+    let files = [
+        ("etc/machine-id", "5369696d6f6e207269672c2074657374\n"),
+        ("etc/os-release", "ID=suimon-rig\n"),
+        ("etc/passwd", "root:x:0:0::/root:/bin/sh\n"),
+        ("etc/group", "root:x:0:\n"),
+        ("etc/suimon/host.toml", host_toml),
+    ];
+    for (file, text) in files {
+        fs::write(root.join(file), text)?;
+    }
+    for unit in ["suimond.service", "suimon-launcher.service"] {
+        fs::copy(format!("{DIST}/{unit}"), root.join(UNITS).join(unit))?;
+    }
+    let guest = guest_files()?;
+    fs::copy(guest.kernel, root.join("srv/vmlinuz"))?;
+    fs::copy(guest.initramfs, root.join("srv/initrd"))?;
+    Ok(())
+}
+
+/// Control groups for the container, in version 2 and in what systemd uses of version 1 where
+/// a machine has both.
+fn make_groups(name: &str) -> Result<Vec<PathBuf>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mut groups = Vec::new();
+    for line in mounts.lines() {
+        let Some((place, kind)) = line.split_once(" - ") else { continue };
+        if kind.starts_with("cgroup2 ") || kind.contains("name=systemd") {
+            let mount = place.split(' ').nth(4).context("a mount without a place")?;
+            groups.push(Path::new(mount).join(name));
+        }
+    }
+    for group in &groups {
+        fs::create_dir(group).with_context(|| format!("cannot make {}", group.display()))?;
+    }
+    Ok(groups)
+}
+
+/// Removes a group and those below it. Its processes end a moment after they were told to.
+fn remove_group(group: &Path) {
+    let words =
+        ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
+            .map(str::to_owned);
+    let _ = until_some("end of the container", Duration::from_secs(10), || {
+        let _ = run(&words);
+        Ok((!group.exists()).then_some(()))
+    });
+}

@@ -1,0 +1,250 @@
+//! The units of `dist` under a running systemd: what they leave the daemon and the launcher, that
+//! VMs have control groups of their own and outlive them, and what is put back after them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use suimon_rig::{Rig, ServiceHost, until};
+
+const DAEMON: &str = "suimond.service";
+const LAUNCHER: &str = "suimon-launcher.service";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A VM with a NIC and a disk; QEMU's translation runs it, whatever the machine has.
+const VM: &str = r#"
+[[switch]]
+name = "lan"
+kind = "internal"
+host_device = "lan0"
+[[nic]]
+name = "web"
+switch = "lan"
+backend = "vhost-user"
+mac = "52:54:00:78:00:01"
+[[store]]
+name = "s"
+path = "/srv/store"
+[[disk]]
+name = "web"
+store = "s"
+format = "vhdx"
+size_bytes = "64 MiB"
+[[vm]]
+name = "web"
+memory_bytes = "256 MiB"
+kernel = "/srv/vmlinuz"
+initrd = "/srv/initrd"
+command_line = "quiet panic=-1 random.trust_cpu=on line=ttyS0"
+accelerator = "tcg"
+nics = ["web"]
+disks = ["web"]
+"#;
+
+/// What an administrator writes for a store there.
+const STORES: &str = "[Service]\nReadWritePaths=/srv/store\n";
+
+fn json(host: &ServiceHost, words: &[&str]) -> Value {
+    let said = host.run(&[&["suimon", "--json"], words].concat()).unwrap();
+    serde_json::from_str(&said).unwrap()
+}
+
+fn systemctl(host: &ServiceHost, words: &[&str]) {
+    host.run(&[&["systemctl"], words].concat()).unwrap();
+}
+
+/// Waits until a daemon answers that is not this one; its number.
+fn wait_for_another(host: &ServiceHost, before: &str) -> String {
+    until("another daemon", PATIENCE, || {
+        let has_changed = ![before, "0"].contains(&host.property(DAEMON, "MainPID")?.as_str());
+        Ok(has_changed && host.run_any(&["suimon", "host", "show"])?.is_ok())
+    })
+    .unwrap();
+    host.property(DAEMON, "MainPID").unwrap()
+}
+
+/// The process of the VM, which runs.
+fn process(host: &ServiceHost) -> u64 {
+    until("the VM to be known", PATIENCE, || {
+        Ok(json(host, &["vm", "show", "web"])["state"] == "running")
+    })
+    .unwrap();
+    json(host, &["vm", "show", "web"])["process"].as_u64().unwrap()
+}
+
+/// The control group of a process, below the unit.
+fn group_of(host: &ServiceHost, process: &str) -> String {
+    let groups = host.run(&["cat", &format!("/proc/{process}/cgroup")]).unwrap();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
+    group.rsplit_once(LAUNCHER).unwrap().1.to_owned()
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_the_units() {
+    let rig = Rig::new().unwrap();
+    let host = ServiceHost::boot(&rig, "").unwrap();
+    for name in ["power.conf", "stores.conf"] {
+        host.install_drop_in(name).unwrap();
+    }
+    let said = host.run_any(&["systemd-analyze", "verify", DAEMON, LAUNCHER]).unwrap();
+    assert!(said.is_ok() && said.stderr.is_empty(), "{said:?}");
+    // From 0, what can do nothing, to 10: what units without any restriction have.
+    for (unit, limit) in [(DAEMON, 4.0), (LAUNCHER, 5.0)] {
+        let said = host.run(&["systemd-analyze", "security", "--no-pager", unit]).unwrap();
+        let level = said.lines().find_map(|line| line.split_once("exposure level for ")).unwrap();
+        let level: f32 = level.1.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(level <= limit, "{unit}: {level}");
+    }
+}
+
+#[test]
+fn a_refused_host_file_is_not_tried_again() {
+    let rig = Rig::new().unwrap();
+    let host = ServiceHost::boot(&rig, "[[switch]]\nname = \"lan\"\nkind = \"odd\"\n").unwrap();
+    assert!(!host.run_any(&["systemctl", "start", DAEMON]).unwrap().is_ok());
+    assert_eq!(host.property(DAEMON, "ActiveState").unwrap(), "failed");
+    assert_eq!(host.property(DAEMON, "ExecMainStatus").unwrap(), "3");
+    let journal = host.journal(DAEMON).unwrap();
+    assert!(journal.contains("/etc/suimon/host.toml:3"), "{journal}");
+
+    // Where the unit does not let the daemon write, the store says so.
+    fs::write(host.file("/etc/suimon/host.toml"), VM).unwrap();
+    assert!(!host.run_any(&["systemctl", "start", DAEMON]).unwrap().is_ok());
+    let journal = host.journal(DAEMON).unwrap();
+    assert!(journal.contains("Read-only file system"), "{journal}");
+    assert_eq!(host.property(DAEMON, "NRestarts").unwrap(), "0");
+
+    host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
+    systemctl(&host, &["start", DAEMON]);
+    assert_eq!(json(&host, &["disk", "show", "web"])["config"]["name"], "web");
+}
+
+#[test]
+fn a_vm_has_a_control_group_and_outlives_both_units() {
+    let rig = Rig::new().unwrap();
+    let host = ServiceHost::boot(&rig, VM).unwrap();
+    host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
+    systemctl(&host, &["start", DAEMON]);
+    let shown = host.run(&["suimon", "host", "show"]).unwrap();
+    assert!(shown.contains("confined  full"), "{shown}");
+    host.run(&["suimon", "vm", "start", "web"]).unwrap();
+    let vm = process(&host);
+    assert_eq!(group_of(&host, &vm.to_string()), "/suimon/web");
+    let launcher = host.property(LAUNCHER, "MainPID").unwrap();
+    assert_eq!(group_of(&host, &launcher), "");
+    let mut guest = host.guest("web").unwrap();
+    guest.load("virtio_blk", "").unwrap();
+    guest.run("echo kept | dd of=/dev/vda bs=512 conv=sync,fsync").unwrap();
+    host.run(&["ip", "address", "add", "10.78.0.254/24", "dev", "lan0"]).unwrap();
+    guest.address("eth0", "10.78.0.9/24").unwrap();
+
+    let mut daemon = host.property(DAEMON, "MainPID").unwrap();
+    for words in [["restart", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
+        systemctl(&host, words);
+        daemon = wait_for_another(&host, &daemon);
+        assert_eq!(process(&host), vm);
+        assert!(guest.reaches("10.78.0.254").unwrap());
+        assert_eq!(
+            guest
+                .run("dd if=/dev/vda bs=512 count=1 iflag=direct 2>/dev/null | head -c 4")
+                .unwrap(),
+            "kept"
+        );
+    }
+    // The launcher's main process only: `kill` alone is for all of the unit, VMs included.
+    let kill = ["kill", "--kill-whom=main", "-s", "KILL", LAUNCHER];
+    for words in
+        [["restart", LAUNCHER].as_slice(), &["stop", LAUNCHER], &["start", LAUNCHER], &kill]
+    {
+        systemctl(&host, words);
+        assert_eq!(process(&host), vm);
+    }
+    let found = "found a VM that runs";
+    until(
+        "the next launcher",
+        PATIENCE,
+        || Ok(host.journal(LAUNCHER)?.matches(found).count() == 3),
+    )
+    .unwrap();
+    // The daemon is served by the launcher that is there now.
+    host.run(&["suimon", "vm", "kill", "web"]).unwrap();
+    until("the group to be gone", PATIENCE, || {
+        let group = host.property(LAUNCHER, "ControlGroup")?;
+        let group = format!("/sys/fs/cgroup{group}/suimon/web");
+        Ok(!host.run_any(&["test", "-d", &group])?.is_ok())
+    })
+    .unwrap();
+    host.run(&["suimon", "vm", "start", "web"]).unwrap();
+    assert_eq!(group_of(&host, &process(&host).to_string()), "/suimon/web");
+    let journal = host.journal(DAEMON).unwrap();
+    assert!(!journal.contains("which it never needs, and was refused"), "{journal}");
+}
+
+/// Two CPUs with `acpi-cpufreq` in files, where systemd and the daemon see the machine's.
+struct Cpus(PathBuf);
+
+impl Cpus {
+    fn in_place_of_the_machines(host: &ServiceHost) -> Self {
+        let cpus = Self(host.file("/srv/cpu"));
+        cpus.put("online", "0-1");
+        cpus.put("cpufreq/boost", "0");
+        for cpu in 0..2 {
+            let files = [
+                ("affected_cpus", cpu.to_string()),
+                ("scaling_driver", "acpi-cpufreq".to_owned()),
+                ("scaling_available_governors", "ondemand performance".to_owned()),
+                ("scaling_governor", "ondemand".to_owned()),
+                ("cpuinfo_min_freq", "1500000".to_owned()),
+                ("cpuinfo_max_freq", "3400000".to_owned()),
+                ("scaling_min_freq", "1500000".to_owned()),
+                ("scaling_max_freq", "3400000".to_owned()),
+            ];
+            for (file, text) in files {
+                cpus.put(&format!("cpufreq/policy{cpu}/{file}"), &text);
+            }
+        }
+        host.run(&["mount", "--bind", "/srv/cpu", "/sys/devices/system/cpu"]).unwrap();
+        cpus
+    }
+
+    fn put(&self, file: &str, text: &str) {
+        let path = self.0.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    fn settings(&self) -> [String; 3] {
+        ["policy0/scaling_governor", "boost", "policy1/scaling_min_freq"].map(|file| {
+            fs::read_to_string(self.0.join("cpufreq").join(file)).unwrap().trim().to_owned()
+        })
+    }
+}
+
+const BEFORE: [&str; 3] = ["ondemand", "0", "1500000"];
+const HIGH: [&str; 3] = ["performance", "1", "3400000"];
+
+#[test]
+fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
+    let rig = Rig::new().unwrap();
+    let host = ServiceHost::boot(&rig, "[power]\nplan = \"high-performance\"\n").unwrap();
+    let cpus = Cpus::in_place_of_the_machines(&host);
+    host.install_drop_in("power.conf").unwrap();
+    // So that no next daemon makes it anew.
+    host.drop_in(DAEMON, "once.conf", "[Service]\nRestart=no\n").unwrap();
+    for words in [["stop", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
+        systemctl(&host, &["start", DAEMON]);
+        until("the plan", PATIENCE, || Ok(cpus.settings() == HIGH)).unwrap();
+        assert_eq!(json(&host, &["power", "show"])["effect"], "full");
+        systemctl(&host, words);
+        until("the settings to be put back", PATIENCE, || Ok(cpus.settings() == BEFORE)).unwrap();
+        until("the unit to end", PATIENCE, || {
+            let state = host.property(DAEMON, "ActiveState")?;
+            Ok(["inactive", "failed"].contains(&state.as_str()))
+        })
+        .unwrap();
+    }
+    let journal = host.journal(DAEMON).unwrap();
+    // By its own end the daemon has left nothing; after its death the unit puts all back.
+    assert!(journal.contains("put back: 0") && journal.contains("put back: 5"), "{journal}");
+}
