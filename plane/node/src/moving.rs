@@ -26,5 +26,5 @@ mod tests;
 pub(crate) use self::arrival::{
     Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,
 };
-pub(crate) use self::departure::arrival_request;
+pub(crate) use self::departure::{arrival_request, disks_to_hand_over};
 pub(crate) use self::node::far_error;

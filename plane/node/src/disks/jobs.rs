@@ -162,7 +162,7 @@ impl Controller {
         let open = self.end_service(&entry);
         let under_way = WorkUnderWay { operation: operation.id(), verb: verb.verb() };
         entry.lock().work = Some(under_way);
-        let work = self.file_work(&entry);
+        let work = self.shared.file_work(&entry);
         let stop = Arc::new(AtomicBool::new(false));
         let (result, ended) = sync_channel(1);
         let (stopped, control) = (stop.clone(), self.devices.notices.clone());

@@ -15,8 +15,10 @@ use suimon_ports::{SendPhase, SendSpec, VmCommand, VmRunState};
 use super::driver::{Driver, in_words};
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
-use crate::disks::DiskMirror;
-use crate::moving::{arrival_request, far_error};
+use super::arriving::copied_disks;
+use crate::control::Command;
+use crate::disks::{DiskMirror, DiskToHandOver, HeldMark};
+use crate::moving::{arrival_request, disks_to_hand_over, far_error};
 use crate::operations::OperationHandle;
 use crate::{FarError, FarLine, FarNode};
 
@@ -45,6 +47,10 @@ pub(super) struct Leaving {
     copied: Copied,
     /// When the other node was last told that somebody is there.
     told_at: Instant,
+    /// Disks that are handed over; empty if a daemon has died over it.
+    handed: Vec<DiskToHandOver>,
+    /// By what the other node knows their stores.
+    pub(super) marks: Vec<HeldMark>,
     /// Since when only VFs are in the way, which the guest was asked to let go of.
     asked_at: Option<Instant>,
 }
@@ -66,7 +72,15 @@ pub(super) enum Stage {
 pub(super) struct Order {
     far: Arc<dyn FarNode>,
     send: SendSpec,
+    /// Those that are copied.
     disks: Vec<Name>,
+}
+
+/// What goes with the VM and is not copied.
+#[derive(Default)]
+struct Handed {
+    disks: Vec<DiskToHandOver>,
+    marks: Vec<HeldMark>,
 }
 
 /// What was copied, for those who look.
@@ -87,6 +101,22 @@ impl Leaving {
         }
     }
 
+    /// A VM that leaves, at this stage.
+    fn new(leave: StoredLeave, operation: Option<OperationHandle>, stage: Stage) -> Self {
+        let now = Instant::now();
+        Self {
+            leave,
+            operation,
+            stage,
+            look_at: now,
+            copied: Copied::default(),
+            told_at: now,
+            handed: Vec::new(),
+            marks: Vec::new(),
+            asked_at: None,
+        }
+    }
+
     fn view(&self) -> VmMigration {
         VmMigration {
             id: self.leave.id.clone(),
@@ -97,6 +127,8 @@ impl Leaving {
             disk_bytes_left: self.copied.disks.1,
             memory_bytes_copied: self.copied.memory.0,
             memory_bytes_left: self.copied.memory.1,
+            disks_copied: self.leave.copied.clone(),
+            disks_handed_over: self.leave.handed_over.clone(),
         }
     }
 
@@ -114,18 +146,13 @@ impl Driver {
             return;
         }
         match self.ask_to_come(request) {
-            Ok((order, leave, far_operation)) => {
+            Ok((order, leave, handed, far_operation)) => {
                 self.append(texts::leaves(&self.entry, leave.to.as_str()));
                 self.set_vfs_moving(true);
-                self.leaving = Some(Leaving {
-                    leave,
-                    operation: Some(operation),
-                    stage: Stage::Preparing(Box::new(order), far_operation),
-                    look_at: Instant::now(),
-                    copied: Copied::default(),
-                    told_at: Instant::now(),
-                    asked_at: None,
-                });
+                let stage = Stage::Preparing(Box::new(order), far_operation);
+                let leaving = Leaving::new(leave, Some(operation), stage);
+                let Handed { disks: handed, marks } = handed;
+                self.leaving = Some(Leaving { handed, marks, ..leaving });
                 self.show_leaving();
             }
             Err(error) => operation.end(&Err(error)),
@@ -137,15 +164,22 @@ impl Driver {
     fn ask_to_come(
         &mut self,
         request: &MigrateVmRequest,
-    ) -> Result<(Order, StoredLeave, u64), ApiError> {
+    ) -> Result<(Order, StoredLeave, Handed, u64), ApiError> {
         self.entry.check_can_leave()?;
         let far = self.shared.far_node(&request.to)?;
+        // Nothing else is done to them from before the other node hears what they are.
+        let handed_over = self.disks_to_hand_over()?;
         let arrival = self.arrival_request()?;
+        let marks = self.shared.mark_stores(&arrival.stores)?;
+        let copied = copied_disks(&arrival);
         let leave = StoredLeave {
             id: arrival.id.clone(),
             to: request.to.clone(),
             was_paused: arrival.is_paused,
             with_files: request.with_files,
+            copied: copied.clone(),
+            handed_over: handed_over.iter().map(|disk| disk.name().clone()).collect(),
+            stores: arrival.stores.clone(),
         };
         self.moving = Some(StoredMove::Leaving(leave.clone()));
         self.save_run();
@@ -168,8 +202,15 @@ impl Driver {
             downtime: Duration::from_millis(request.downtime_ms.into()),
             bytes_per_second: request.bandwidth.map(suimon_contract::ByteSize::bytes),
         };
-        let disks = arrival.disks.iter().map(|disk| disk.name.clone()).collect();
-        Ok((Order { far, send, disks }, leave, operation))
+        let order = Order { far, send, disks: copied };
+        Ok((order, leave, Handed { disks: handed_over, marks }, operation))
+    }
+
+    fn disks_to_hand_over(&self) -> Result<Vec<DiskToHandOver>, ApiError> {
+        let desired = self.shared.desired();
+        let vm = desired.config.vm(self.entry.name.as_str());
+        let names = vm.map(|vm| disks_to_hand_over(&desired.config, vm)).unwrap_or_default();
+        names.iter().map(|disk| DiskToHandOver::begin(&self.shared, disk)).collect()
     }
 
     fn arrival_request(&self) -> Result<ArrivalRequest, ApiError> {
@@ -361,6 +402,9 @@ impl Driver {
             }
             _ => return Ok((Stage::Rest(until), LOOK_WHILE_STILL)),
         }
+        // Nobody reads or writes them any more, and what was written is durable.
+        let limit = Instant::now() + REST_LIMIT;
+        leaving.handed.iter().try_for_each(|disk| disk.let_go(limit))?;
         // From here on only the other node knows whose the VM is.
         let handed_over = StoredMove::HandedOver(leaving.leave.clone());
         if !self.save_moving(Some(handed_over)) {
@@ -374,9 +418,11 @@ impl Driver {
 
     /// The VM goes on here after all.
     fn stay(&mut self, leaving: Leaving, error: ApiError) {
-        let Leaving { leave, operation, stage, .. } = leaving;
+        let Leaving { leave, operation, stage, handed, marks, .. } = leaving;
         // Nothing is copied any more before the guest goes on.
         drop(stage);
+        self.take_back(&leave, handed);
+        drop(marks);
         self.go_on_here(leave.was_paused);
         self.save_moving(None);
         self.set_vfs_moving(false);
@@ -397,6 +443,28 @@ impl Driver {
         }
         // What was desired of it meanwhile.
         self.look();
+    }
+
+    /// Its disks stay here too. What cannot be opened is tried again by the control thread.
+    fn take_back(&self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
+        let bring_back = |disk: &Name, failure| {
+            let command = Command::BringBack { disk: disk.clone(), failure };
+            if self.control.try_send(command).is_err() {
+                tracing::error!(%disk, "a disk that stays here is not tried again");
+            }
+        };
+        if handed.is_empty() {
+            // A daemon before this one may have let go of them.
+            let left = leave.handed_over.iter().filter(|disk| self.shared.end_being_away(disk));
+            left.for_each(|disk| bring_back(disk, None));
+        }
+        for disk in handed {
+            let (name, taken) = (disk.name().clone(), disk.take_back());
+            drop(disk);
+            if let Err(error) = taken {
+                bring_back(&name, Some(error.to_string()));
+            }
+        }
     }
 
     /// Whatever was sent, the VM runs on, if it runs at all.
@@ -430,30 +498,12 @@ impl Driver {
             Some(StoredMove::Leaving(leave)) => {
                 let text = "the daemon ended while the VM was moved";
                 let error = self.error(ErrorCode::HostError, text);
-                let (stage, copied) = (Stage::Rest(Instant::now()), Copied::default());
-                let now = Instant::now();
-                let (look_at, told_at) = (now, now);
-                let leaving = Leaving {
-                    leave,
-                    operation: None,
-                    stage,
-                    look_at,
-                    copied,
-                    told_at,
-                    asked_at: None,
-                };
+                let leaving = Leaving::new(leave, None, Stage::Rest(Instant::now()));
                 self.stay(leaving, error);
             }
             Some(StoredMove::HandedOver(leave)) => {
-                self.leaving = Some(Leaving {
-                    leave,
-                    operation: None,
-                    stage: Stage::HandedOver { is_told: false },
-                    look_at: Instant::now(),
-                    copied: Copied::default(),
-                    told_at: Instant::now(),
-                    asked_at: None,
-                });
+                let stage = Stage::HandedOver { is_told: false };
+                self.leaving = Some(Leaving::new(leave, None, stage));
                 self.show_leaving();
             }
             Some(StoredMove::Left(_)) => self.depart(None),
