@@ -21,6 +21,8 @@ mod departure;
 mod node;
 
 #[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use self::arrival::{

@@ -27,7 +27,7 @@ use super::notices::disk_failed;
 use super::opening::{NotOpened, disk_error};
 use super::pausing::plane_error;
 use super::steps::{LEFT_LOCKS_EVERY, LEFT_LOCKS_MAX};
-use super::store_threads::{SILENT_AFTER, STORE_PATIENCE, Unanswered};
+use super::store_threads::STORE_PATIENCE;
 use super::work::check_idle;
 use crate::control::Controller;
 use crate::edit::not_found;

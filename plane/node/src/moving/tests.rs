@@ -230,7 +230,8 @@ fn a_node_that_speaks_otherwise_is_refused() {
         change(&mut changed);
         changed
     };
-    refuse(with(|of| of.protocol = 2), "version 2");
+    let other = suimon_contract::MIGRATION_PROTOCOL + 1;
+    refuse(with(|of| of.protocol = other), &format!("version {other}"));
     refuse(with(|of| of.id = "../../x".to_owned()), "32 hexadecimal digits");
     refuse(with(|of| of.uuid = "+0000000000000000000000000000000".to_owned()), "hexadecimal");
     refuse(with(|of| of.nics.clear()), "each once");
