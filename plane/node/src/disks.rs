@@ -49,8 +49,8 @@ use self::measuring::StoreInMeasurement;
 pub use self::mirroring::{DiskMirror, ServedDisk};
 pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
-pub(crate) use self::shared_stores::HeldMark;
 pub use self::plane::DiskPlane;
+pub(crate) use self::shared_stores::HeldMark;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
 use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
 pub(crate) use self::wanted::{

@@ -28,6 +28,7 @@ mod records;
 mod replugging;
 mod spec;
 mod status;
+mod staying;
 mod steps;
 mod stopping;
 mod texts;

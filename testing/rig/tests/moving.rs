@@ -9,9 +9,7 @@ use suimon_rig::{run, until};
 #[path = "support/site.rs"]
 mod site;
 
-use site::{
-    Load, Node, OUTSIDE, PATIENCE, Site, begin_slowly, lost, qemus, refusal, state,
-};
+use site::{Load, Node, OUTSIDE, PATIENCE, Site, begin_slowly, lost, qemus, refusal, state};
 
 const MOVES: usize = 4;
 

@@ -58,7 +58,10 @@ fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
         stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
         load.check(&mut guest);
         let disk = site.here().daemon.json(&["disk", "show", "web"]).unwrap();
-        assert_eq!((&disk["config"]["qos_policy"], &disk["state"]), (&"silver".into(), &"ready".into()));
+        assert_eq!(
+            (&disk["config"]["qos_policy"], &disk["state"]),
+            (&"silver".into(), &"ready".into())
+        );
         assert_eq!(fs::metadata(image(&site)).unwrap().ino(), number, "it is the same file");
     }
     load.end(&mut guest);
@@ -77,12 +80,12 @@ fn a_store_that_is_not_the_same_is_refused() {
     let _guest = site.start();
     let to_two = ["vm", "migrate", "web", "--to", "two"];
     let two = &site.nodes[1].daemon;
-    two.ok(&["store", "set", "s", "--shared", "false"]).unwrap();
+    two.ok(&["store", "set", "s", "--shared=false"]).unwrap();
     let said = refusal(site.here(), &to_two);
-    assert!(said.contains("suimon store set s --shared true"), "{said}");
+    assert!(said.contains("suimon store set s --shared=true"), "{said}");
     let elsewhere = site.rig.path("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
-    two.ok(&["store", "set", "s", "--shared", "true", "--path", &elsewhere]).unwrap();
+    two.ok(&["store", "set", "s", "--shared=true", "--path", &elsewhere]).unwrap();
     let said = refusal(site.here(), &to_two);
     assert!(said.contains("is not the same directory"), "{said}");
     site.is_only_here();
@@ -98,7 +101,7 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     // Somebody says that he writes to the image: whoever has it open goes on, nobody opens it.
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
-    let of_it = ["operation", "wait", &operation.to_string()];
+    let of_it = ["operation", "watch", &operation.to_string()];
     let said = refusal(site.here(), &of_it);
     assert!(said.contains("had given the VM up"), "{said}");
     site.is_only_here();

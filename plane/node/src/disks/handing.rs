@@ -14,7 +14,7 @@
 //! long as a disk is away, nothing in this process opens or removes its file, whoever asks.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Kind, Name, StorageState};
 use suimon_image::Shape;
@@ -32,9 +32,6 @@ use super::work::check_idle;
 use crate::control::Controller;
 use crate::edit::not_found;
 use crate::shared::Shared;
-
-/// How often is looked whether requests are under way.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// A disk of a VM that leaves. Dropped before it was let go of, it is a disk as any other again;
 /// afterwards it stays away, until it was taken back.
@@ -70,23 +67,15 @@ impl DiskToHandOver {
         Ok(Self { shared: Arc::clone(shared), entry })
     }
 
-    /// The disk's VM stands still: everything is written and durable when this returns, and the
-    /// file is closed.
+    /// The disk's VM stands still: what was asked of it has ended and is durable when this
+    /// returns, and the file is closed. Other clients find a pause.
     ///
     /// # Errors
-    /// It is not, within its store's time or by `until`. The disk may be away all the same.
-    pub(crate) fn let_go(&self, until: Instant) -> Result<(), ApiError> {
+    /// It is not, or its store does not answer. The disk may be away all the same.
+    pub(crate) fn let_go(&self) -> Result<(), ApiError> {
         let plane = &self.shared.disks.parts.plane;
-        let failed = |error: &PlaneError| plane_error(&self.entry, error);
-        while plane.under_way(self.entry.id).map_err(|error| failed(&error))? > 0 {
-            if Instant::now() >= until {
-                let text = "requests of its guest have not ended; look whether its store works";
-                let error = ApiError::new(ErrorCode::HostError, text);
-                return Err(error.about(self.entry.label()));
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        let spec = plane.suspend_disk(self.entry.id).map_err(|error| failed(&error))?;
+        let spec = plane.suspend_disk(self.entry.id);
+        let spec = spec.map_err(|error| plane_error(&self.entry, &error))?;
         self.entry.lock().moving = Some(Moving::GoneTo);
         self.shared.close_now(&self.entry, spec)
     }
@@ -217,8 +206,7 @@ impl Shared {
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result)??;
         let images::OpenedDisk { spec, shape, layers, .. } = images;
-        let sees =
-            |shape: &Shape| (shape.size, shape.logical_sector, shape.physical_sector);
+        let sees = |shape: &Shape| (shape.size, shape.logical_sector, shape.physical_sector);
         if known.is_some_and(|known| sees(&known) != sees(&shape)) {
             self.close_images(entry, &wanted, spec);
             let text = format!(

@@ -66,7 +66,11 @@ impl Shared {
     }
 
     /// Goes on with a suspended disk, with its files as they are now.
-    pub(super) fn resume(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+    pub(super) fn resume(
+        &self,
+        entry: &DiskEntry,
+        files: &Arc<dyn StoreFiles>,
+    ) -> Result<(), ApiError> {
         let (work, of_store) = (self.file_work(entry), files.clone());
         let wanted = work.wanted.clone();
         let open = move || {

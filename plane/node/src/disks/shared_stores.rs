@@ -73,7 +73,7 @@ impl Shared {
             if !store.shared {
                 let text = format!(
                     "node {from} shares this store, and this node does not: if both see the same \
-                     directory, `suimon store set {} --shared true` here; if not, rename one of \
+                     directory, `suimon store set {} --shared=true` here; if not, rename one of \
                      both stores, or set it to false there and have the disks copied",
                     of.store
                 );

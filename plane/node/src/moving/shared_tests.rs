@@ -23,6 +23,7 @@ name = "web"
 store = "all"
 format = "vhdx"
 size_bytes = 8388608
+qos_policy = "silver"
 [[vm]]
 name = "web"
 memory_bytes = "1 GiB"
@@ -45,6 +46,9 @@ name = "here"
 address = "192.0.2.1:8443"
 authority = "/etc/suimon/here.pem"
 token_file = "/etc/suimon/here.token"
+[[qos_policy]]
+name = "silver"
+max_iops = 500
 [[store]]
 name = "all"
 path = "{path}"
@@ -60,7 +64,8 @@ fn with_vm(vm: &str) -> HostConfig {
 }
 
 /// So that what is in it can be read by itself.
-const STORE: &str = "[[store]]\nname = \"all\"\npath = \"/srv/here\"\nshared = true\n";
+const STORE: &str = "[[store]]\nname = \"all\"\npath = \"/srv/here\"\nshared = true\n\
+                     [[qos_policy]]\nname = \"silver\"\n";
 
 struct Pair {
     here: Harness,
@@ -139,22 +144,17 @@ impl Pair {
     }
 
     fn wait_for_handed_over(&self) {
-        let is_handed_over = || {
-            self.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver)
-        };
+        let is_handed_over =
+            || self.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
         wait_until("it is handed over", is_handed_over);
     }
 
     /// The VM is here and runs, its disk is open here, and there is nothing of either there.
     fn assert_here(&self) {
         wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
-        wait_until("that is shown", || {
-            self.here.node.vm("web").unwrap().state == VmState::Running
-        });
+        wait_until("that is shown", || self.here.node.vm("web").unwrap().state == VmState::Running);
         assert_open(&self.here);
-        wait_until("nothing is there", || {
-            self.there.node.config() == nodes(PATHS[1], true)
-        });
+        wait_until("nothing is there", || self.there.node.config() == nodes(PATHS[1], true));
         wait_until("its folder is gone", || self.there.vms.folders().is_empty());
         assert_eq!(self.there.vms.state("web"), None);
         assert_eq!(self.there.disks.served().0, 0);
@@ -264,6 +264,11 @@ fn a_disk_goes_there_and_back_with_its_vm() {
         assert!(error.message.contains("cancel it"), "{error}");
         let delete = Edit::Disk(ResourceEdit::Delete(name("web")));
         assert!(harness.node.submit(delete).is_err());
+        // The other node would hold it to what it was.
+        let faster = br#"{"max_iops": 900}"#.to_vec();
+        let faster = Edit::QosPolicy(ResourceEdit::Patch(name("silver"), faster));
+        let errors = harness.node.submit(faster).unwrap_err();
+        assert!(errors[0].message.contains("QoS policies"), "{errors:?}");
     }
     pair.here.vms.hold_memory(false);
     let operation = pair.end(&operation);
@@ -294,7 +299,7 @@ fn a_store_that_is_not_known_to_be_the_same_is_refused() {
     let pair = Pair::new();
     pair.there.apply_well(&nodes(PATHS[1], false));
     let said = refusal(&pair);
-    assert!(said.contains("suimon store set all --shared true"), "{said}");
+    assert!(said.contains("suimon store set all --shared=true"), "{said}");
 
     // It is shared, as both say, but not with each other.
     pair.there.disks.put_store("/srv/elsewhere", MemoryFiles::default());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrationPhase, Name, StoreToken, VmMigration,
-    VmState,
+    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrationPhase, Name, StoreToken,
+    VmMigration, VmState,
 };
 use suimon_ports::{SendPhase, StoreError, Vm, VmCommand, VmError};
 

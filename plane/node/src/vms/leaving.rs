@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{
     ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase, Name,
-    OperationState, VmMigration, VmState,
+    OperationState, VmMigration,
 };
-use suimon_ports::{SendPhase, SendSpec, VmCommand, VmRunState};
+use suimon_ports::{SendPhase, SendSpec, VmCommand};
 
-use super::driver::{Driver, in_words};
+use super::arriving::copied_disks;
+use super::driver::Driver;
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
-use super::arriving::copied_disks;
-use crate::control::Command;
 use crate::disks::{DiskMirror, DiskToHandOver, HeldMark};
 use crate::moving::{arrival_request, disks_to_hand_over, far_error};
 use crate::operations::OperationHandle;
@@ -24,7 +23,7 @@ use crate::{FarError, FarLine, FarNode};
 
 /// How often is looked while things are copied, and while the VM stands still for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
+pub(super) const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
 /// The other node, which gives the VM up if it hears nothing for long, hears of it after so many
 /// of the pauses in which it is asked again.
 const TELL_AFTER: u32 = 10;
@@ -33,7 +32,7 @@ const LET_GO_LIMIT: Duration = Duration::from_secs(60);
 /// What the guest has written last to its disks is copied within this, or the VM goes on here.
 const REST_LIMIT: Duration = Duration::from_secs(60);
 /// QEMU sends the rest, and goes on after it was told not to, within this.
-const SWITCH_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 /// Parts in which progress is told.
 const PARTS: usize = 1000;
 
@@ -48,7 +47,7 @@ pub(super) struct Leaving {
     /// When the other node was last told that somebody is there.
     told_at: Instant,
     /// Disks that are handed over; empty if a daemon has died over it.
-    handed: Vec<DiskToHandOver>,
+    pub(super) handed: Vec<DiskToHandOver>,
     /// By what the other node knows their stores.
     pub(super) marks: Vec<HeldMark>,
     /// Since when only VFs are in the way, which the guest was asked to let go of.
@@ -102,7 +101,11 @@ impl Leaving {
     }
 
     /// A VM that leaves, at this stage.
-    fn new(leave: StoredLeave, operation: Option<OperationHandle>, stage: Stage) -> Self {
+    pub(super) fn new(
+        leave: StoredLeave,
+        operation: Option<OperationHandle>,
+        stage: Stage,
+    ) -> Self {
         let now = Instant::now();
         Self {
             leave,
@@ -403,8 +406,7 @@ impl Driver {
             _ => return Ok((Stage::Rest(until), LOOK_WHILE_STILL)),
         }
         // Nobody reads or writes them any more, and what was written is durable.
-        let limit = Instant::now() + REST_LIMIT;
-        leaving.handed.iter().try_for_each(|disk| disk.let_go(limit))?;
+        leaving.handed.iter().try_for_each(DiskToHandOver::let_go)?;
         // From here on only the other node knows whose the VM is.
         let handed_over = StoredMove::HandedOver(leaving.leave.clone());
         if !self.save_moving(Some(handed_over)) {
@@ -416,103 +418,8 @@ impl Driver {
         Ok((Stage::HandedOver { is_told: false }, Duration::ZERO))
     }
 
-    /// The VM goes on here after all.
-    fn stay(&mut self, leaving: Leaving, error: ApiError) {
-        let Leaving { leave, operation, stage, handed, marks, .. } = leaving;
-        // Nothing is copied any more before the guest goes on.
-        drop(stage);
-        self.take_back(&leave, handed);
-        drop(marks);
-        self.go_on_here(leave.was_paused);
-        self.save_moving(None);
-        self.set_vfs_moving(false);
-        if let Ok(far) = self.shared.far_node(&leave.to) {
-            // If it does not hear of it, it finds out by itself.
-            let _ = far.abandon_arrival(&leave.id);
-        }
-        self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
-        let mut view = self.entry.view();
-        view.moving = None;
-        // One that has ended meanwhile stays so.
-        if self.run.is_none() && self.lost.is_none() {
-            view.state = VmState::Stopped;
-        }
-        drop(view);
-        if let Some(operation) = operation {
-            operation.end(&Err(error));
-        }
-        // What was desired of it meanwhile.
-        self.look();
-    }
-
-    /// Its disks stay here too. What cannot be opened is tried again by the control thread.
-    fn take_back(&self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
-        let bring_back = |disk: &Name, failure| {
-            let command = Command::BringBack { disk: disk.clone(), failure };
-            if self.control.try_send(command).is_err() {
-                tracing::error!(%disk, "a disk that stays here is not tried again");
-            }
-        };
-        if handed.is_empty() {
-            // A daemon before this one may have let go of them.
-            let left = leave.handed_over.iter().filter(|disk| self.shared.end_being_away(disk));
-            left.for_each(|disk| bring_back(disk, None));
-        }
-        for disk in handed {
-            let (name, taken) = (disk.name().clone(), disk.take_back());
-            drop(disk);
-            if let Err(error) = taken {
-                bring_back(&name, Some(error.to_string()));
-            }
-        }
-    }
-
-    /// Whatever was sent, the VM runs on, if it runs at all.
-    fn go_on_here(&mut self, was_paused: bool) {
-        let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
-        let is_over = |phase: &SendPhase| {
-            matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_))
-        };
-        let limit = Instant::now() + SWITCH_LIMIT;
-        while Instant::now() < limit {
-            match vm.send_status() {
-                Ok(status) if is_over(&status.phase) => break,
-                Ok(_) => {}
-                Err(_) => return,
-            }
-            let _ = vm.tell(&VmCommand::CancelSending);
-            std::thread::sleep(LOOK_WHILE_STILL);
-        }
-        if !was_paused && vm.facts().state == VmRunState::Paused {
-            if let Err(error) = vm.tell(&VmCommand::Resume) {
-                tracing::error!(vm = %self.entry.name, %error, "the VM does not go on");
-            }
-        }
-        let state = vm.facts().state;
-        self.publish(in_words(state));
-    }
-
-    /// What a daemon that has died left of a VM that leaves.
-    pub(super) fn take_up_leaving(&mut self) {
-        match self.moving.clone() {
-            Some(StoredMove::Leaving(leave)) => {
-                let text = "the daemon ended while the VM was moved";
-                let error = self.error(ErrorCode::HostError, text);
-                let leaving = Leaving::new(leave, None, Stage::Rest(Instant::now()));
-                self.stay(leaving, error);
-            }
-            Some(StoredMove::HandedOver(leave)) => {
-                let stage = Stage::HandedOver { is_told: false };
-                self.leaving = Some(Leaving::new(leave, None, stage));
-                self.show_leaving();
-            }
-            Some(StoredMove::Left(_)) => self.depart(None),
-            Some(StoredMove::Arriving { .. }) | None => {}
-        }
-    }
-
     /// Tells where it stands.
-    fn show_leaving(&self) {
+    pub(super) fn show_leaving(&self) {
         let Some(leaving) = &self.leaving else { return };
         let view = leaving.view();
         if let Some(operation) = &leaving.operation {
