@@ -11,7 +11,7 @@ use suimon_rig::{run, until};
 #[path = "support/site.rs"]
 mod site;
 
-use site::{Load, NAMES, Node, PATIENCE, Site, begin_slowly, lost, refusal, state};
+use site::{Load, NAMES, Node, PATIENCE, Site, begin_at, begin_slowly, lost, refusal, state};
 
 const MOVES: usize = 4;
 
@@ -96,13 +96,14 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
-    let operation = begin_slowly(&site);
+    let operation = begin_at(&site, 32 << 20).to_string();
     assert_eq!((disk_of(site.here()).as_str(), disk_of(site.there()).as_str()), ("ready", "away"));
     // Somebody says that he writes to the image: whoever has it open goes on, nobody opens it.
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
-    let of_it = ["operation", "watch", &operation.to_string()];
-    let said = refusal(site.here(), &of_it);
+    let ended = || site.here().daemon.json(&["operation", "show", &operation]);
+    until("that to fail", PATIENCE, || Ok(ended()?["state"] == "failed")).unwrap();
+    let said = ended().unwrap()["error"]["message"].to_string();
     assert!(said.contains("had given the VM up"), "{said}");
     site.is_only_here();
     drop(holder);

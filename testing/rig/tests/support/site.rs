@@ -269,8 +269,13 @@ pub fn refusal(node: &Node, words: &[&str]) -> String {
 
 /// Begins to move the VM so slowly that there is time for what happens meanwhile.
 pub fn begin_slowly(site: &Site) -> u64 {
+    begin_at(site, 4 << 20)
+}
+
+/// The same, with so many bytes of memory in a second.
+pub fn begin_at(site: &Site, bandwidth: u64) -> u64 {
     let body = format!(
-        "{{\"to\": \"{}\", \"bandwidth\": 4194304, \"with_files\": true}}",
+        "{{\"to\": \"{}\", \"bandwidth\": {bandwidth}, \"with_files\": true}}",
         NAMES[1 - site.at]
     );
     let daemon = &site.here().daemon;
