@@ -236,6 +236,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
     if let Some(file) = &arguments.config {
         host_file::apply(node, file)?;
     }
+    node.go_on();
     let tcp = match &node.config().api {
         Some(config) => Some(TcpApi::load(config).map_err(|error| vec![error])?),
         None => None,

@@ -207,6 +207,10 @@ catalogue! {
         "The store did not answer while a disk was being opened; the disk is opened when it does, and nothing else waits for it.";
     6119 DiskQueueFailed "disk_queue_failed" Error
         "The host cannot serve a queue of a VM's disk or the connection of an NBD client: descriptors or memory are short. It was given up; others go on.";
+    6120 DiskWorkResumed "disk_work_resumed" Info
+        "Work on a disk goes on in which a daemon before this one has ended.";
+    6121 DiskWorkGivenUp "disk_work_given_up" Warning
+        "Work on a disk in which a daemon before this one has ended does not go on; what it had made is gone, the disk is as before.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

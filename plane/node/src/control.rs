@@ -15,7 +15,7 @@ use suimon_quantity::{DiskId, PortId, ProcessorId, QueueId};
 use suimon_switch::MoveError;
 
 use crate::devices::Devices;
-use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, nbd_event};
+use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWorks, nbd_event};
 use crate::event_texts::{processors_changed, queue_moved, recovered};
 use crate::events::Draft;
 use crate::iov::IovDesk;
@@ -89,6 +89,8 @@ pub(crate) enum Command {
         generation: u64,
         notice: DeviceNotice,
     },
+    /// Desired state is what the host file says: work on disks goes on that was left.
+    GoOn,
     /// A thread has left a result.
     Look,
     Stop,
@@ -110,6 +112,8 @@ pub(crate) struct Controller {
     pub(crate) teams: TeamThreads,
     /// Work on disks, each in a thread of its own.
     pub(crate) disk_jobs: Vec<DiskJobUnderWay>,
+    /// Work that daemons before this one have not ended, until it goes on.
+    pub(crate) unfinished: UnfinishedWorks,
     /// Measurements of stores, each in a thread of its own.
     pub(crate) measurements: Vec<MeasurementUnderWay>,
     /// The VM that comes from another node by the change under way.
@@ -150,7 +154,7 @@ impl Controller {
             "The daemon stops; VMs and TAP devices stay, connections of VMs end.",
         )]);
         self.leave_vms();
-        self.give_up_disk_jobs();
+        self.leave_disk_jobs();
         self.give_up_measurements();
         self.end_power();
         // Partners are told while frames still pass.
@@ -172,6 +176,7 @@ impl Controller {
             match command {
                 Command::Stop => return true,
                 Command::Look => {}
+                Command::GoOn => self.go_on_with_work(),
                 Command::Notice { port, generation, notice } => {
                     self.handle_device_notice(port, generation, notice);
                 }

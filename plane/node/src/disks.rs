@@ -8,6 +8,7 @@ mod file_work;
 mod flows;
 mod growing;
 mod handing;
+mod job_thread;
 mod jobs;
 mod limits;
 mod measured_words;
@@ -24,6 +25,7 @@ mod snapshots;
 mod status;
 mod steps;
 mod store_threads;
+mod unfinished;
 mod wanted;
 mod work;
 
@@ -53,6 +55,7 @@ pub use self::plane::DiskPlane;
 pub(crate) use self::shared_stores::HeldMark;
 pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
 use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
+pub(crate) use self::unfinished::UnfinishedWorks;
 pub(crate) use self::wanted::{
     WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
 };
@@ -229,3 +232,5 @@ mod socket_tests;
 mod stalled_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unfinished_tests;

@@ -235,6 +235,13 @@ impl Node {
         self.operation(id).ok_or_else(lost)
     }
 
+    /// Goes on with work on disks that daemons before this one have not ended. Until then those disks
+    /// are not opened: desired state is to be what the host file says first.
+    pub fn go_on(&self) {
+        // Who does not take it ends.
+        let _ = self.send(Command::GoOn);
+    }
+
     /// Begins work on a disk's file. What stands against it is told at once.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //! | `events` | sequence, 20 digits | the event |
 //! | `owned` | `netns/device` | [`OwnedTap`] that may be deleted by us |
 //! | `sockets` | the path | [`OwnedSocket`] that may be deleted by us |
+//! | `disk_work` | the disk's name | work on it that is under way (`disks/unfinished.rs`) |
 //! | `measured` | the store's name | [`MeasuredStore`]: what it could do when it was measured |
 //! | `vms` | the VM's name | `StoredVm`: its identity, its user, and what runs (`vms/records.rs`) |
 //! | `host` | `boot` | which start of the host it was when a daemon was last there |
@@ -32,6 +33,8 @@ pub(crate) const OWNED: &str = "owned";
 pub(crate) const SOCKETS: &str = "sockets";
 
 pub(crate) const DOOMED: &str = "doomed";
+
+pub(crate) const DISK_WORK: &str = "disk_work";
 
 pub(crate) const MEASURED: &str = "measured";
 

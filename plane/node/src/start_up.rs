@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::confinement;
 use crate::control::{Command, Controller};
 use crate::devices::Devices;
-use crate::disks::{taken_over_sockets, wanted_disks, wanted_sockets};
+use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_sockets};
 use crate::event_texts::failed;
 use crate::events::Draft;
 use crate::iov::IovDesk;
@@ -60,6 +60,7 @@ pub(crate) fn start_up(
         iov: IovDesk::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
+        unfinished: UnfinishedWorks::new(),
         measurements: Vec::new(),
         arriving: None,
     };

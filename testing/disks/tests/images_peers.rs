@@ -154,7 +154,7 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
     let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "raw");
     store.fill(&raw, 1);
     for to in kinds() {
-        done(seeded(|seeds| CopyJob::convert(&store.files, &raw, &to, seeds)));
+        done(seeded(|seeds| CopyJob::convert(&store.files, &raw, &to, None, seeds)));
         store.everybody_agrees(&to);
         let file = to.file.as_ref().unwrap().as_str();
         if to.format != DiskFormat::Raw {
@@ -177,7 +177,7 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
         );
         let theirs = DiskPlan { file: Some(name(&by_qemu)), block_bytes: None, ..to };
         store.is_sound(&theirs);
-        done(seeded(|seeds| CopyJob::convert(&store.files, &theirs, &back, seeds)));
+        done(seeded(|seeds| CopyJob::convert(&store.files, &theirs, &back, None, seeds)));
         store.everybody_agrees(&back);
     }
 }
@@ -207,7 +207,7 @@ fn what_grew_or_was_compacted_others_read() {
             continue;
         }
         let before = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
-        done(seeded(|seeds| CopyJob::compact(&store.files, &made, seeds)));
+        done(seeded(|seeds| CopyJob::compact(&store.files, &made, None, seeds)));
         store.everybody_agrees(&made);
         let after = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
         // Zeros that were written: of VHD whole blocks of 2 MB; of VHDX QEMU tells nothing.
@@ -254,17 +254,17 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         assert!(said.contains("Differential") && is_named, "{said}");
         store.is_sound(&top_plan);
 
-        done(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, seeds)));
+        done(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
         let whole = plan(format, DiskKind::Dynamic, &file("whole"));
-        done(seeded(|seeds| CopyJob::convert(&store.files, &top_plan, &whole, seeds)));
+        done(seeded(|seeds| CopyJob::convert(&store.files, &top_plan, &whole, None, seeds)));
         store.everybody_agrees(&whole);
 
-        done(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, seeds)));
+        done(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&mid, &base]);
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
         store.files.remove(&name(&top)).unwrap();
-        done(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, seeds)));
+        done(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
         store.files.remove(&name(&mid)).unwrap();
         store.everybody_agrees(&base_plan);
         store.bench.libvhdi_agrees(&[&base]);

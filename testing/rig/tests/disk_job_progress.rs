@@ -1,6 +1,5 @@
 //! Work on a disk's file that takes its time, by the command line: it shows how far it is, is
-//! cancelled or cut off in the middle, leaves the disk as it was, and ends when it is begun
-//! again.
+//! cancelled in the middle and leaves the disk as it was, or is cut off and goes on by itself.
 
 use std::fs;
 use std::path::Path;
@@ -109,6 +108,23 @@ impl Host {
         self.wait_unused();
     }
 
+    /// The next daemon goes on with the work that the one before was in, and ends it: from which byte
+    /// on. `nth` such event.
+    fn restart(&mut self, verb: &str, nth: usize) -> u64 {
+        self.daemon.restart(&self.rig).unwrap();
+        until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        let operation = self.operation("1");
+        assert_eq!(operation["kind"], format!("disk {verb}"));
+        assert_eq!(operation["state"], "succeeded", "{operation}");
+        let events = self.daemon.json(&["event", "list"]).unwrap();
+        let all = events["events"].as_array().or(events.as_array()).unwrap();
+        let told: Vec<&Value> = all.iter().filter(|event| event["id"] == 6120).collect();
+        assert_eq!(told.len(), nth, "{events}");
+        let fields = &told[nth - 1]["fields"];
+        assert_eq!(fields["work"], verb);
+        fields["from_bytes"].as_str().unwrap().parse().unwrap()
+    }
+
     /// Work is cancelled in the middle, and done when it is begun again.
     fn cancel_and_begin_again(&self, words: &[&str], before: &[&str], after: &[&str]) {
         let id = self.begin(words);
@@ -142,24 +158,39 @@ fn work_is_cancelled_in_the_middle_and_done_when_it_is_begun_again() {
 }
 
 #[test]
-fn work_that_a_death_cuts_off_is_begun_again() {
+fn work_that_a_death_cuts_off_goes_on_by_itself() {
     let mut host = Host::start();
     host.begin(&["disk", "compact", "d"]);
     host.daemon.kill();
-    host.daemon.restart(&host.rig).unwrap();
-    host.assert_as_before(&["d.vhdx"]);
-    host.daemon.ok(&["disk", "compact", "d"]).unwrap();
+    host.restart("compact", 1);
     host.assert_as_before(&["d.vhdx"]);
 
     host.daemon.ok(&["disk", "snapshot", "d", "child.vhdx"]).unwrap();
     host.write(DATA_MIB / 2);
     host.begin(&["disk", "merge", "d"]);
     host.daemon.kill();
-    host.daemon.restart(&host.rig).unwrap();
-    host.assert_as_before(&["child.vhdx", "d.vhdx"]);
-    host.daemon.ok(&["disk", "merge", "d"]).unwrap();
+    host.restart("merge", 2);
     host.assert_as_before(&["d.vhdx"]);
+    let disk = host.shown();
+    assert!(disk.get("parent").is_none(), "{disk}");
     assert!(host.daemon.stop().unwrap().success());
+    let image = format!("{}/d.vhdx", host.disk.path().display());
+    run(&["qemu-img", "check", "-f", "vhdx", &image]).unwrap();
+}
+
+#[test]
+fn work_goes_on_where_it_was_when_the_daemon_ended() {
+    let mut host = Host::start();
+    host.begin(&["disk", "convert", "d", "copy.vhd", "--format", "vhd"]);
+    assert!(host.daemon.stop().unwrap().success());
+    assert_eq!(host.names(), [".copy.vhd.suimon-new", "d.vhdx"]);
+    let from = host.restart("convert", 1);
+    assert!(from > 0, "nothing was kept of it");
+    host.assert_as_before(&["copy.vhd", "d.vhdx"]);
+    assert!(host.daemon.stop().unwrap().success());
+    let copy = format!("{}/copy.vhd", host.disk.path().display());
+    run(&["qemu-img", "compare", "-f", "raw", "-F", "vpc", &host.content, &copy]).unwrap();
+    run(&["qemu-img", "info", "-f", "vpc", &copy]).unwrap();
 }
 
 #[test]

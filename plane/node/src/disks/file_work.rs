@@ -149,8 +149,12 @@ impl FileWork {
     }
 
     pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
-        let now_unix_s = (self.clock)() / 1000;
+        let now_unix_s = self.now_unix_s();
         run(&mut Seeds { random: &mut || (self.random)(), now_unix_s })
+    }
+
+    pub(super) fn now_unix_s(&self) -> u64 {
+        (self.clock)() / 1000
     }
 }
 

@@ -2,132 +2,36 @@
 //! the control thread, nor the control thread for stores.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 
-use suimon_contract::{
-    ApiError, ConvertDiskRequest, DiskFormat, DiskKind, ErrorCode, EventKind, Name,
-};
-use suimon_storage::images::{DiskError, DiskPlan};
-use suimon_storage::jobs::{CheckJob, CheckReport, CopyJob, DiskJob, JobProgress, MergeJob};
+use suimon_contract::{ApiError, ErrorCode, EventKind, Name};
+use suimon_storage::jobs::CheckReport;
 
 use super::entry::{DiskEntry, WorkUnderWay};
-use super::file_work::FileWork;
+use super::job_thread::{Done, JobLine, NotDone, run};
 use super::notices::disk_failed;
-use super::opening::{NotOpened, disk_error};
+use super::opening::NotOpened;
 use super::store_threads::{SILENT_AFTER, STORE_PATIENCE};
-use super::wanted::{disk_format, disk_kind, file_name};
+use super::unfinished::UnfinishedWork;
 use super::work::DiskWork;
 use crate::control::{Command, Controller};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 
-const MIB: u64 = 1 << 20;
-
 /// A job on a disk, which is out of service meanwhile.
 pub(crate) struct DiskJobUnderWay {
     pub(super) entry: Arc<DiskEntry>,
     had_failed: bool,
-    stop: Arc<AtomicBool>,
+    /// As it is recorded.
+    unfinished: UnfinishedWork,
+    line: Arc<JobLine>,
     ended: Receiver<Ended>,
 }
 
 struct Ended {
     operation: OperationHandle,
-    result: Result<Done, ApiError>,
-}
-
-/// What a job has done.
-enum Done {
-    Checked(CheckReport),
-    Copied,
-    /// The disk goes on with this.
-    Merged(DiskPlan),
-}
-
-enum Job {
-    Check(Box<CheckJob>),
-    Copy(Box<CopyJob>),
-    Merge(Box<MergeJob>),
-}
-
-impl Job {
-    fn begin(verb: &DiskWork, work: &FileWork) -> Result<Self, ApiError> {
-        let (files, plan) = (work.files()?, work.wanted.plan());
-        let begun = work.with_seeds(|seeds| match verb {
-            DiskWork::Check => {
-                CheckJob::begin(files.as_ref(), &plan, seeds).map(|job| Self::Check(Box::new(job)))
-            }
-            DiskWork::Convert(request) => {
-                CopyJob::convert(&files, &plan, &converted(&plan, request), seeds)
-                    .map(|job| Self::Copy(Box::new(job)))
-            }
-            DiskWork::Merge => {
-                MergeJob::begin(&files, &plan, seeds).map(|job| Self::Merge(Box::new(job)))
-            }
-            // A snapshot is no job: it is taken at once.
-            DiskWork::Compact | DiskWork::Snapshot(_) => {
-                CopyJob::compact(&files, &plan, seeds).map(|job| Self::Copy(Box::new(job)))
-            }
-        });
-        begun.map_err(|error| disk_error(&work.label, &error))
-    }
-
-    fn step(&mut self) -> Result<JobProgress, DiskError> {
-        match self {
-            Self::Check(job) => job.step(),
-            Self::Copy(job) => job.step(),
-            Self::Merge(job) => job.step(),
-        }
-    }
-
-    fn done(self) -> Done {
-        match self {
-            Self::Check(job) => Done::Checked(job.into_report()),
-            Self::Copy(_) => Done::Copied,
-            Self::Merge(job) => Done::Merged(job.merged().clone()),
-        }
-    }
-}
-
-/// Drives a job until it is done, or somebody wants it to stop; then what it has begun and not
-/// done is taken back.
-fn run(
-    verb: &DiskWork,
-    work: &FileWork,
-    operation: &OperationHandle,
-    stop: &AtomicBool,
-) -> Result<Done, ApiError> {
-    let mut job = Job::begin(verb, work)?;
-    loop {
-        operation.check_cancelled()?;
-        if stop.load(Ordering::Acquire) {
-            return Err(stopped());
-        }
-        let progress = job.step().map_err(|error| disk_error(&work.label, &error))?;
-        if progress.is_done {
-            return Ok(job.done());
-        }
-        show(operation, verb.verb(), progress);
-    }
-}
-
-/// What a disk is to be converted into.
-fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
-    let kind = request.kind.unwrap_or(match request.format {
-        DiskFormat::Raw | DiskFormat::PassThrough => DiskKind::Fixed,
-        DiskFormat::Vhd | DiskFormat::Vhdx => DiskKind::Dynamic,
-    });
-    DiskPlan {
-        format: disk_format(request.format),
-        kind: disk_kind(kind),
-        file: file_name(&request.file),
-        size: None,
-        parent: None,
-        is_read_only: false,
-        block_bytes: None,
-        ..plan.clone()
-    }
+    result: Result<Done, NotDone>,
 }
 
 impl Controller {
@@ -151,37 +55,57 @@ impl Controller {
             found.ok_or_else(|| crate::edit::not_found(suimon_contract::Kind::Disk, disk))
         });
         match entry {
-            Ok(entry) => self.start_job(operation, entry, work.clone()),
+            Ok(entry) => {
+                let unfinished = UnfinishedWork::new(work.clone(), &entry.lock().wanted);
+                self.start_job(operation, entry, unfinished, false);
+            }
             Err(error) => operation.end(&Err(error)),
         }
     }
 
-    fn start_job(&mut self, operation: OperationHandle, entry: Arc<DiskEntry>, verb: DiskWork) {
+    /// Begins a job in a thread of its own, or goes on with what another daemon has left.
+    pub(super) fn start_job(
+        &mut self,
+        operation: OperationHandle,
+        entry: Arc<DiskEntry>,
+        unfinished: UnfinishedWork,
+        goes_on: bool,
+    ) {
         operation.step_aside();
-        let had_failed = entry.lock().open.is_none();
+        if let Err(error) = self.note_work(&entry.name, &unfinished) {
+            operation.end(&Err(error));
+            return self.put_back(&entry, false);
+        }
+        let had_failed = !goes_on && entry.lock().open.is_none();
         let open = self.end_service(&entry);
+        let verb = unfinished.work().clone();
         let under_way = WorkUnderWay { operation: operation.id(), verb: verb.verb() };
         entry.lock().work = Some(under_way);
         let work = self.shared.file_work(&entry);
-        let stop = Arc::new(AtomicBool::new(false));
+        let left = goes_on.then(|| unfinished.checkpoint());
+        let line = Arc::new(JobLine::default());
         let (result, ended) = sync_channel(1);
-        let (stopped, control) = (stop.clone(), self.devices.notices.clone());
+        let (of_job, control) = (line.clone(), self.devices.notices.clone());
         let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
             // Before that nobody else can open them.
             if let Some(spec) = open {
                 work.close_images(spec);
             }
-            let done = run(&verb, &work, &operation, &stopped);
+            let done = run((&verb, left.as_ref()), &work, &operation, &of_job.stop, |checkpoint| {
+                of_job.tell(checkpoint);
+                let _ = control.try_send(Command::Look);
+            });
             tell_end(&result, &control, Ended { operation, result: done });
         });
         match thread {
             Ok(_) => {
-                let job = DiskJobUnderWay { entry, had_failed, stop, ended };
+                let job = DiskJobUnderWay { entry, had_failed, unfinished, line, ended };
                 self.disk_jobs.push(job);
             }
             // The operation was dropped with what the thread would have run, and has failed.
             Err(error) => {
                 tracing::error!(%error, "no thread for work on a disk");
+                self.forget_work(&entry.name, &unfinished);
                 entry.lock().work = None;
                 self.put_back(&entry, had_failed);
             }
@@ -190,10 +114,13 @@ impl Controller {
 
     /// Goes on with disks whose jobs have ended.
     pub(crate) fn end_disk_jobs(&mut self) {
-        for under_way in std::mem::take(&mut self.disk_jobs) {
+        for mut under_way in std::mem::take(&mut self.disk_jobs) {
             match under_way.ended.try_recv() {
                 Ok(ended) => self.end_disk_job(&under_way, Some(ended)),
-                Err(TryRecvError::Empty) => self.disk_jobs.push(under_way),
+                Err(TryRecvError::Empty) => {
+                    self.note_progress(&mut under_way);
+                    self.disk_jobs.push(under_way);
+                }
                 // It has panicked and dropped its operation, which has failed then.
                 Err(TryRecvError::Disconnected) => {
                     tracing::error!(disk = %under_way.entry.name, "a job has died of a defect");
@@ -203,14 +130,26 @@ impl Controller {
         }
     }
 
+    fn note_progress(&self, under_way: &mut DiskJobUnderWay) {
+        if let Some(checkpoint) = under_way.line.take() {
+            let disk = &under_way.entry.name;
+            self.note_checkpoint(disk, &mut under_way.unfinished, &checkpoint);
+        }
+    }
+
     /// The job is over, and the disk is in service again.
     fn end_disk_job(&mut self, under_way: &DiskJobUnderWay, ended: Option<Ended>) {
         let entry = &under_way.entry;
         entry.lock().work = None;
         let ended = ended.map(|Ended { operation, result }| {
-            let result = result.and_then(|done| self.take_in(entry, &operation, done));
+            let result = match result {
+                Ok(done) => self.take_in(entry, &operation, done),
+                Err(NotDone::Failed(error)) => Err(error),
+                Err(NotDone::Left) => Err(stopped()),
+            };
             (operation, result)
         });
+        self.forget_work(&entry.name, &under_way.unfinished);
         self.put_back(entry, under_way.had_failed);
         self.write_drafts();
         if let Some((operation, result)) = ended {
@@ -251,16 +190,31 @@ impl Controller {
         }
     }
 
-    /// The daemon ends. A job whose store does not answer is left alone with it: the disk is
-    /// as after a crash.
-    pub(crate) fn give_up_disk_jobs(&mut self) {
+    /// The daemon ends, and the next one goes on with its jobs. One whose store does not answer is
+    /// left alone with it: the disk is as after a crash.
+    pub(crate) fn leave_disk_jobs(&mut self) {
         for under_way in &self.disk_jobs {
-            under_way.stop.store(true, Ordering::Release);
+            under_way.line.stop.store(true, Ordering::Release);
         }
-        for under_way in std::mem::take(&mut self.disk_jobs) {
+        for mut under_way in std::mem::take(&mut self.disk_jobs) {
             match under_way.ended.recv_timeout(STORE_PATIENCE) {
                 Ok(Ended { operation, result }) => {
-                    operation.end(&result.and_then(|_| Err(stopped())));
+                    let result = match result {
+                        Ok(Done::Checked(_) | Done::Copied) => {
+                            self.forget_work(&under_way.entry.name, &under_way.unfinished);
+                            Ok(())
+                        }
+                        Err(NotDone::Failed(error)) => {
+                            self.forget_work(&under_way.entry.name, &under_way.unfinished);
+                            Err(error)
+                        }
+                        // A merge that is done, but for what the disk is now.
+                        Ok(Done::Merged(_)) | Err(NotDone::Left) => {
+                            self.note_progress(&mut under_way);
+                            Err(stopped())
+                        }
+                    };
+                    operation.end(&result);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     tracing::warn!(disk = %under_way.entry.name, "its store does not answer");
@@ -279,16 +233,8 @@ fn tell_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: En
 }
 
 fn stopped() -> ApiError {
-    let text = "the daemon stops before it was done; everything is as before";
+    let text = "the daemon ends before it was done; the next one goes on with it";
     ApiError::new(ErrorCode::Cancelled, text)
-}
-
-fn show(operation: &OperationHandle, verb: &str, progress: JobProgress) {
-    let of = |bytes: u64| usize::try_from(bytes / MIB).unwrap_or(usize::MAX);
-    let (done, total) = (of(progress.done_bytes), of(progress.total_bytes.next_multiple_of(MIB)));
-    let total = total.max(1);
-    let text = format!("{verb}: {done} of {total} MiB");
-    operation.progress(done.min(total), total, &text);
 }
 
 fn report_lines(report: &CheckReport) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::{StoreFileError, StoreFiles, StoreSource};
+use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
 use suimon_storage::images;
 
 /// One store; empty until somebody has opened it.
@@ -14,11 +14,23 @@ type Seat = Arc<Mutex<Option<Arc<dyn StoreFiles>>>>;
 pub(crate) struct OpenStores {
     source: Arc<dyn StoreSource>,
     seats: Mutex<BTreeMap<PathBuf, Seat>>,
+    /// Unfinished images of work that goes on, by their stores.
+    kept: Mutex<Vec<(PathBuf, FileName)>>,
 }
 
 impl OpenStores {
     pub(crate) fn new(source: Arc<dyn StoreSource>) -> Self {
-        Self { source, seats: Mutex::default() }
+        Self { source, seats: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// An unfinished image stays when its store is opened.
+    pub(super) fn keep(&self, path: &Path, draft: FileName) {
+        self.lock_kept().push((path.to_owned(), draft));
+    }
+
+    /// It does not any more.
+    pub(super) fn keep_no_more(&self, path: &Path, draft: &FileName) {
+        self.lock_kept().retain(|(of, name)| of != path || name != draft);
     }
 
     /// The files of the store at a path. What a crash has left there is gone before
@@ -30,7 +42,8 @@ impl OpenStores {
             return Ok(files.clone());
         }
         let files = self.source.open(path)?;
-        clear_up(path, files.as_ref());
+        let kept = self.lock_kept().clone().into_iter().filter(|(of, _)| of == path);
+        clear_up(path, files.as_ref(), &kept.map(|(_, name)| name).collect::<Vec<_>>());
         *open = Some(files.clone());
         Ok(files)
     }
@@ -40,16 +53,20 @@ impl OpenStores {
         self.lock().retain(|path, _| is_wanted(path));
     }
 
+    fn lock_kept(&self) -> MutexGuard<'_, Vec<(PathBuf, FileName)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Seat>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Removes what crashes have left of images that were being made, and makes disks open again
-/// whose merge was cut off.
-fn clear_up(path: &Path, files: &dyn StoreFiles) {
+/// Removes what crashes have left of images that were being made and are not `kept`, and makes
+/// disks open again whose merge was cut off.
+fn clear_up(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
     let store = path.display();
-    match images::sweep(files) {
+    match images::sweep(files, kept) {
         Ok(removed) => {
             for file in removed {
                 tracing::info!(%store, %file, "removed an image that was never finished");

@@ -257,13 +257,14 @@ impl Controller {
     }
 
     /// Opens the disks of a daemon that starts, but those that another node may have. One that
-    /// cannot be opened is tried again.
+    /// cannot be opened is tried again; one on which work goes on is opened after that.
     pub(crate) fn open_stored(
         &mut self,
         config: &HostConfig,
         wanted: WantedDisks,
         away: &BTreeMap<Name, Moving>,
     ) -> Result<(), StoreError> {
+        self.load_unfinished()?;
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as desired");
@@ -271,9 +272,10 @@ impl Controller {
         let sockets = wanted_sockets(&wanted);
         let patience = Instant::now() + LEFT_LOCKS_MAX;
         for (name, wanted) in wanted {
+            let is_unfinished = self.unfinished.contains_key(&name);
             let moving = away.get(&name).copied();
             let entry = self.shared.disks.insert(name, wanted);
-            if moving.is_some() {
+            if moving.is_some() || is_unfinished {
                 entry.lock().moving = moving;
                 continue;
             }

@@ -1,5 +1,6 @@
 //! What can be done to a disk's file, and what stands against it.
 
+use serde::{Deserialize, Serialize};
 use suimon_contract::{
     ApiError, ConvertDiskRequest, ErrorCode, Kind, Name, SnapshotDiskRequest, StorageState,
 };
@@ -11,7 +12,8 @@ use crate::edit::not_found;
 use crate::shared::Shared;
 
 /// Work on a disk's file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DiskWork {
     /// Look whether it is sound.
     Check,

@@ -32,6 +32,28 @@ impl Draft {
         Ok(Self { files: Arc::clone(files), target: target.clone(), name, file })
     }
 
+    /// Takes one that was left, to go on with it; `None` if there is none.
+    pub(crate) fn reopen(
+        files: &Arc<dyn StoreFiles>,
+        target: &FileName,
+        unit: u32,
+    ) -> Result<Option<Self>, DiskError> {
+        let name = Self::name_for(target)?;
+        match files.open(&name, FileUse::Write, unit) {
+            Ok(file) => {
+                let (files, target) = (Arc::clone(files), target.clone());
+                Ok(Some(Self { files, target, name, file: Some(file) }))
+            }
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// It is left for somebody who goes on with it, and keeps the name that it has.
+    pub(crate) fn leave(mut self) {
+        self.file = None;
+    }
+
     /// Under which name the file for `target` is made.
     pub(crate) fn name_for(target: &FileName) -> Result<FileName, DiskError> {
         let last = target.last();
@@ -110,15 +132,24 @@ pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<boo
     }
 }
 
+/// Under which name the image `target` is made until it is whole.
+///
+/// # Errors
+/// The name of `target` is too long for that.
+pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
+    Draft::name_for(target)
+}
+
 /// Removes what crashes have left of images that were being made; returns what that was.
-/// What somebody is still making stays.
+/// What somebody is still making stays, and what is `kept` for work that goes on.
 ///
 /// # Errors
 /// The store cannot be read, or a file not removed.
-pub fn sweep(files: &dyn StoreFiles) -> Result<Vec<FileName>, DiskError> {
+pub fn sweep(files: &dyn StoreFiles, kept: &[FileName]) -> Result<Vec<FileName>, DiskError> {
     let mut removed = Vec::new();
     let drafts = files.names(DRAFT_ENDING)?;
-    for name in drafts.into_iter().filter(|name| name.last().starts_with('.')) {
+    let is_left = |name: &FileName| name.last().starts_with('.') && !kept.contains(name);
+    for name in drafts.into_iter().filter(is_left) {
         match remove_left(files, &name) {
             Ok(true) => removed.push(name),
             Ok(false) => {}

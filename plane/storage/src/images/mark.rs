@@ -114,11 +114,11 @@ mod tests {
         let (here, files) = store();
         let name = Draft::name_for(&target(TOKEN).unwrap()).unwrap();
         let left = MemoryStore::with_files([(name, Vec::new())]);
-        super::super::sweep(&left).unwrap();
+        super::super::sweep(&left, &[]).unwrap();
         assert!(left.files().is_empty());
         // What somebody holds is not swept.
         let mark = StoreMark::make(&files, TOKEN).unwrap();
-        super::super::sweep(&here).unwrap();
+        super::super::sweep(&here, &[]).unwrap();
         StoreMark::check(&here, TOKEN).unwrap();
         drop(mark);
         let _again = StoreMark::make(&files, TOKEN).unwrap();

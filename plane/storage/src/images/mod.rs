@@ -30,7 +30,7 @@ pub(crate) mod open_tests;
 mod plan;
 
 pub use create::{create, exists};
-pub use draft::{DRAFT_ENDING, sweep};
+pub use draft::{DRAFT_ENDING, draft_name, sweep};
 pub use error::{DiskError, DiskFault};
 pub use mark::{MarkFault, StoreMark};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open};

@@ -104,7 +104,7 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
         for begun in 0..=ops {
             for of_all in [Fate::Kept, Fate::Lost, Fate::Torn(0x5555_5555_5555_5555)] {
                 let crashed = store.crashed(begun, || of_all);
-                let swept = sweep(&crashed).unwrap();
+                let swept = sweep(&crashed, &[]).unwrap();
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
                 match opened(files.as_ref(), &plan) {
                     Ok(disk) => assert_eq!((disk.shape.size, begun), (3 * MB, ops), "{plan:?}"),
@@ -147,12 +147,12 @@ fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
     made(&files, &plan, 1).unwrap();
     assert_eq!(store.files().keys().cloned().collect::<Vec<_>>(), [name("sub/disk")]);
     let making = files.create(&draft, 1).unwrap();
-    assert!(sweep(files.as_ref()).unwrap().is_empty());
+    assert!(sweep(files.as_ref(), &[]).unwrap().is_empty());
     let another = DiskPlan { file: Some(name("sub/disk")), ..plan };
     files.remove(&name("sub/disk")).unwrap();
     assert_eq!(fault(made(&files, &another, 1)), "InUse");
     drop(making);
-    assert_eq!(sweep(files.as_ref()).unwrap(), [draft]);
+    assert_eq!(sweep(files.as_ref(), &[]).unwrap(), [draft]);
 }
 
 #[test]

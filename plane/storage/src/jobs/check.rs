@@ -5,7 +5,7 @@ use suimon_ports::{FileName, FileUse, StoreFiles};
 use suimon_vhd::{Severity, SizeRule};
 
 use super::still_disk::{Depth, StillDisk, Whereabouts};
-use super::{DiskJob, JobProgress, STEP_BYTES};
+use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{DiskError, DiskFault, DiskFormat, DiskPlan, Seeds, close, open};
 
 /// Findings that a report has; more are counted.
@@ -173,6 +173,10 @@ fn check_structures(
 }
 
 impl DiskJob for CheckJob {
+    fn checkpoint(&mut self, _now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError> {
+        Ok(None)
+    }
+
     fn step(&mut self) -> Result<JobProgress, DiskError> {
         let Some(disk) = &mut self.disk else {
             return Ok(JobProgress { done_bytes: 0, total_bytes: 0, is_done: true });

@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
-use suimon_ports::{FileName, FileUse, StoreFiles};
+use suimon_ports::{FileName, StoreFiles};
 
+use super::checkpoint::Sources;
+use super::made_image::{Made, content_of, reopened};
 use super::still_disk::{Depth, StillDisk, Whereabouts};
-use super::{DiskJob, JobProgress, STEP_BYTES};
+use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{
-    DiskError, DiskKind, DiskPlan, Draft, Identity, LayerOptions, Making, OpenLayer, Seeds, decide,
-    open, open_layers, parent_of, refuse_too_large, write_image,
+    DiskError, DiskKind, DiskPlan, Draft, Seeds, decide, open, open_layers, parent_of,
+    refuse_too_large,
 };
 
 /// Stretches without payload that a step looks at.
@@ -46,6 +48,17 @@ impl Copy {
     fn new(source: StillDisk, target: StillDisk, depth: Depth, zeros_matter: bool) -> Self {
         let pieces = VecDeque::new();
         Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
+    }
+
+    /// What lies before this is there already.
+    pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
+        self.at = at_bytes;
+    }
+
+    /// Makes durable what was copied; returns how far that is.
+    pub(super) fn make_durable(&mut self) -> Result<u64, DiskError> {
+        self.target.make_durable()?;
+        Ok(self.at)
     }
 
     /// Bytes of the source that are done, and of how many.
@@ -129,9 +142,13 @@ fn is_zeros(bytes: &[u8]) -> bool {
 
 /// Writes a disk's content into a new image: another format or kind, or the same without
 /// what is zeros. Nobody writes to the disk meanwhile. A crash, an error or dropping the
-/// job leaves the disk as it was; it is begun anew then.
+/// job leaves the disk as it was.
+///
+/// Begun with a [`Checkpoint`], a job goes on with the image that one before it has left, as far
+/// as that is sound and the disk is as it was then; else it begins anew.
 pub struct CopyJob {
     files: Arc<dyn StoreFiles>,
+    sources: Sources,
     /// `None` once it is closed.
     copy: Option<Copy>,
     draft: Option<Draft>,
@@ -143,7 +160,8 @@ pub struct CopyJob {
 
 impl CopyJob {
     /// Converts a disk, with all its parents, into a new one. Without a size, the new disk
-    /// has the old one's.
+    /// has the old one's. One that is there already is what the job before `left` has made, if
+    /// there was one.
     ///
     /// # Errors
     /// A plan is not possible, the new disk is there already or has a parent or less room,
@@ -152,6 +170,7 @@ impl CopyJob {
         files: &Arc<dyn StoreFiles>,
         source: &DiskPlan,
         target: &DiskPlan,
+        left: Option<&Checkpoint>,
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         target.check()?;
@@ -159,21 +178,37 @@ impl CopyJob {
             let allowed = "fixed or dynamic: what is converted has no parent";
             return Err(target.refuse("kind", &target.kind.word(), allowed));
         }
-        if crate::images::exists(files.as_ref(), target)? {
+        let is_made = crate::images::exists(files.as_ref(), target)?;
+        // What it has made has its name, and is nobody's draft any more.
+        let is_others = || -> Result<bool, DiskError> {
+            let draft = Draft::reopen(files, target.named()?, target.unit())?;
+            Ok(left.is_none() || draft.is_some())
+        };
+        if is_made && is_others()? {
             return Err(target.error(suimon_ports::StoreFault::Exists));
         }
         let reading = DiskPlan { is_read_only: true, ..source.clone() };
-        let source = StillDisk::from(open(files.as_ref(), &reading, seeds)?);
+        let source = open(files.as_ref(), &reading, seeds)?;
+        let sources = Sources::new(source.layers.clone());
+        let source = StillDisk::from(source);
+        if is_made {
+            return Ok(Self::done(files, sources, source.size()));
+        }
         let size = target.size.unwrap_or(source.size());
         if size < source.size() {
             return Err(target.refuse("size", &size, "the converted disk's, or more"));
         }
         let making = decide(&DiskPlan { size: Some(size), ..target.clone() }, None)?;
         refuse_too_large(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
-        let draft = Draft::new(files, target.named()?, target.unit())?;
-        let image = new_image(&draft, target, &making, seeds)?;
-        let copy = Copy::all(source, StillDisk::from(vec![image]));
-        Ok(Self::new(files, copy, draft, target.kind, None))
+        let at = sources.resumed_at(files.as_ref(), left)?;
+        let made = match reopened(files, target, (at, size), None, seeds)? {
+            Some(made) => made,
+            None => Made::new(files, target, &making, seeds)?,
+        };
+        let Made { draft, image, at } = made;
+        let mut copy = Copy::all(source, StillDisk::from(vec![image]));
+        copy.go_on_at(at);
+        Ok(Self::new(files, sources, copy, draft, target.kind, None))
     }
 
     /// Compacts a dynamic or differencing disk: a new image without blocks of zeros takes
@@ -184,6 +219,7 @@ impl CopyJob {
     pub fn compact(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
+        left: Option<&Checkpoint>,
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
@@ -208,19 +244,40 @@ impl CopyJob {
         };
         let mut making = decide(&same, parent.transpose()?)?;
         making.identity = own.identity();
-        let draft = Draft::new(files, name, plan.unit())?;
-        let image = new_image(&draft, &same, &making, seeds)?;
+        let sources = Sources::new(layers.iter().map(|layer| layer.name.clone()).collect());
+        let at = sources.resumed_at(files.as_ref(), left)?;
+        let content = content_of(making.identity);
+        let made = match reopened(files, &same, (at, shape.size), content, seeds)? {
+            Some(made) => made,
+            None => Made::new(files, &same, &making, seeds)?,
+        };
+        let Made { draft, image, at } = made;
         let target = StillDisk::from(vec![image]);
         let source = StillDisk::from(layers);
-        let copy = match plan.kind {
+        let mut copy = match plan.kind {
             DiskKind::Differencing => Copy::own(source, target),
             _ => Copy::all(source, target),
         };
-        Ok(Self::new(files, copy, draft, plan.kind, Some(modified)))
+        copy.go_on_at(at);
+        Ok(Self::new(files, sources, copy, draft, plan.kind, Some(modified)))
+    }
+
+    /// One whose work was done by another.
+    fn done(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
+        Self {
+            files: Arc::clone(files),
+            sources,
+            copy: None,
+            draft: None,
+            is_reserved: false,
+            replaced_unix_s: None,
+            done: JobProgress { done_bytes: total_bytes, total_bytes, is_done: true },
+        }
     }
 
     fn new(
         files: &Arc<dyn StoreFiles>,
+        sources: Sources,
         copy: Copy,
         draft: Draft,
         kind: DiskKind,
@@ -229,6 +286,7 @@ impl CopyJob {
         let done = copy.progress(true);
         Self {
             files: Arc::clone(files),
+            sources,
             copy: Some(copy),
             draft: Some(draft),
             is_reserved: kind == DiskKind::Fixed,
@@ -268,27 +326,16 @@ impl DiskJob for CopyJob {
         let Some(copy) = &mut self.copy else { return Ok(self.done) };
         if copy.step()? { self.finish() } else { Ok(copy.progress(false)) }
     }
-}
 
-/// Makes the image in the draft, and opens it.
-fn new_image(
-    draft: &Draft,
-    plan: &DiskPlan,
-    making: &Making,
-    seeds: &mut Seeds<'_>,
-) -> Result<OpenLayer, DiskError> {
-    let file = draft.file()?;
-    write_image(file.as_image_file(), making, seeds)
-        .map_err(|error| DiskError::new(draft.name(), error).or_full())?;
-    let content = match making.identity {
-        Identity::Vhdx { content, .. } => Some(content),
-        _ => None,
-    };
-    let options = LayerOptions {
-        format: plan.format,
-        used: FileUse::Write,
-        unit: plan.unit(),
-        sectors: (plan.logical_sector, plan.physical_sector),
-    };
-    OpenLayer::on(Arc::clone(file), draft.name(), options, content, seeds)
+    fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError> {
+        let Some(copy) = &mut self.copy else { return Ok(None) };
+        let at = copy.make_durable()?;
+        self.sources.checkpoint(self.files.as_ref(), at, now_unix_s)
+    }
+
+    fn leave(&mut self) {
+        if let Some(draft) = self.draft.take() {
+            draft.leave();
+        }
+    }
 }

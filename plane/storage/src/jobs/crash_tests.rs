@@ -33,7 +33,7 @@ fn crash_everywhere(
                     [Fate::Kept, Fate::Lost, Fate::Torn(bits)][(bits >> 60) as usize % 3]
                 }
             }));
-            sweep(crashed.files.as_ref()).unwrap();
+            sweep(crashed.files.as_ref(), &[]).unwrap();
             recover_merges(crashed.files.as_ref()).unwrap();
             is_good(&crashed, false);
             match job(&crashed) {
@@ -127,9 +127,9 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
         let (bench, top) = Bench::with_child(format);
         let content = model(&[&BASE, &CHILD], 3 * MB);
         let before = bench.store.files();
-        drop(seeded(1, |seeds| CopyJob::compact(&bench.files, &top, seeds)).unwrap());
+        drop(seeded(1, |seeds| CopyJob::compact(&bench.files, &top, None, seeds)).unwrap());
         assert!(bench.store.files() == before);
-        drop(seeded(1, |seeds| MergeJob::begin(&bench.files, &top, seeds)).unwrap());
+        drop(seeded(1, |seeds| MergeJob::begin(&bench.files, &top, None, seeds)).unwrap());
         assert!(bench.read(&top) == content);
         assert_eq!(bench.store.files().len(), 2);
         for work in [compact, merge] {

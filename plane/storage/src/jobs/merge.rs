@@ -12,8 +12,9 @@ use suimon_image::ImageError;
 use suimon_ports::{DiskFile, FileName, FileUse, StoreFault, StoreFiles};
 use suimon_vhd::SizeRule;
 
+use super::checkpoint::Sources;
 use super::copy::Copy;
-use super::{DiskJob, JobProgress};
+use super::{Checkpoint, DiskJob, JobProgress};
 use crate::images::{
     DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, Draft, Identity, LayerOptions, OpenLayer,
     Seeds, is_child_of, open_layers,
@@ -30,9 +31,11 @@ const NOTE_BYTES_MAX: u64 = 20;
 /// meanwhile.
 ///
 /// After a crash, [`recover_merges`] makes the disk one that opens, with its content; the
-/// merge is begun anew.
+/// merge goes on from a [`Checkpoint`], if the child is as it was then.
 pub struct MergeJob {
     files: Arc<dyn StoreFiles>,
+    /// The child's file.
+    sources: Sources,
     merged: DiskPlan,
     /// `None` once it is closed.
     copy: Option<Copy>,
@@ -51,6 +54,7 @@ impl MergeJob {
     pub fn begin(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
+        left: Option<&Checkpoint>,
         seeds: &mut Seeds<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
@@ -88,8 +92,11 @@ impl MergeJob {
             _ => None,
         };
         let total_bytes = size;
+        let sources = Sources::new(vec![child.name.clone()]);
+        let at = sources.resumed_at(files.as_ref(), left)?.min(size);
         let mut job = Self {
             files: Arc::clone(files),
+            sources,
             merged,
             copy: None,
             note,
@@ -106,7 +113,9 @@ impl MergeJob {
         };
         let options = LayerOptions { used: FileUse::Write, ..options };
         let target = OpenLayer::on(file, &name, options, content, seeds)?;
-        job.copy = Some(Copy::own(vec![child].into(), vec![target].into()));
+        let mut copy = Copy::own(vec![child].into(), vec![target].into());
+        copy.go_on_at(at);
+        job.copy = Some(copy);
         Ok(job)
     }
 
@@ -139,6 +148,12 @@ impl DiskJob for MergeJob {
         }
         self.end()?;
         Ok(self.done)
+    }
+
+    fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError> {
+        let Some(copy) = &mut self.copy else { return Ok(None) };
+        let at = copy.make_durable()?;
+        self.sources.checkpoint(self.files.as_ref(), at, now_unix_s)
     }
 }
 

@@ -13,27 +13,34 @@
 //! Life of a job
 //! ```text
 //! begin ──► step ──► step ──► … ──► done
-//!             └── dropped: what was begun is taken back
+//!             ├── dropped: what was begun is taken back
+//!             └── checkpoint, left or killed ──► begin, from there ──► step ──► …
 //! ```
 //!
 //! Invariants
 //! - A step moves at most [`STEP_BYTES`] of payload, or looks at 64 stretches of the disk
 //!   that have none.
 //! - Whatever is interrupted, by a crash or by dropping the job, the disk opens and has its
-//!   content. Compacting and converting begin anew; so does merging, which writes again
-//!   what it has written.
+//!   content.
+//! - Compacting, converting and merging go on from a [`Checkpoint`], with what was made until
+//!   then, unless what they read was changed since: then they begin anew. Checks do so always.
 
 mod check;
+mod checkpoint;
 mod copy;
 #[cfg(test)]
 mod crash_tests;
+mod made_image;
 mod merge;
 mod resize;
+#[cfg(test)]
+mod resume_tests;
 mod still_disk;
 #[cfg(test)]
 mod tests;
 
 pub use check::{CheckFinding, CheckJob, CheckReport, repair};
+pub use checkpoint::{Checkpoint, SourceFile};
 pub use copy::CopyJob;
 pub use merge::{MergeJob, recover_merges};
 pub use resize::{resize, snapshot};
@@ -61,4 +68,15 @@ pub trait DiskJob: Send {
     /// # Errors
     /// It cannot go on: the job is to be dropped. The disk is as before.
     fn step(&mut self) -> Result<JobProgress, DiskError>;
+
+    /// Makes durable what was done, and says from where the job can go on. `None`: it begins
+    /// anew.
+    ///
+    /// # Errors
+    /// The store cannot be written: the job is to be dropped. The disk is as before.
+    fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError>;
+
+    /// It will go on from its last checkpoint, and is dropped until then: what was begun
+    /// stays.
+    fn leave(&mut self) {}
 }

@@ -183,6 +183,11 @@ impl StillDisk {
         image.close(file.as_image_file()).map_err(|error| self.error(0, error))
     }
 
+    /// Makes durable what was written to the disk's own image.
+    pub(crate) fn make_durable(&mut self) -> Result<(), DiskError> {
+        self.commit(0)
+    }
+
     fn commit(&mut self, number: usize) -> Result<(), DiskError> {
         let DiskLayer { image, file } = self.layer(number)?;
         let done = match image.begin_commit() {

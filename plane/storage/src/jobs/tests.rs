@@ -115,15 +115,15 @@ pub(super) fn run(job: &mut dyn DiskJob) -> Result<(), DiskError> {
 }
 
 pub(super) fn convert(bench: &Bench, from: &DiskPlan, to: &DiskPlan) -> Result<(), DiskError> {
-    run(&mut seeded(700, |seeds| CopyJob::convert(&bench.files, from, to, seeds))?)
+    run(&mut seeded(700, |seeds| CopyJob::convert(&bench.files, from, to, None, seeds))?)
 }
 
 pub(super) fn compact(bench: &Bench, plan: &DiskPlan) -> Result<(), DiskError> {
-    run(&mut seeded(800, |seeds| CopyJob::compact(&bench.files, plan, seeds))?)
+    run(&mut seeded(800, |seeds| CopyJob::compact(&bench.files, plan, None, seeds))?)
 }
 
 pub(super) fn merge(bench: &Bench, plan: &DiskPlan) -> Result<(), DiskError> {
-    run(&mut seeded(900, |seeds| MergeJob::begin(&bench.files, plan, seeds))?)
+    run(&mut seeded(900, |seeds| MergeJob::begin(&bench.files, plan, None, seeds))?)
 }
 
 pub(super) fn kinds() -> Vec<DiskPlan> {
@@ -165,7 +165,7 @@ fn a_disk_is_converted_into_every_other_and_keeps_its_content() {
         convert(&bench, &sectors, &back).unwrap();
         assert!(bench.read(&back) == model(&[&fills], 3 * MB));
         assert!(bench.len("new-vhdx-dynamic") < bench.len("new-vhdx-fixed"));
-        assert!(sweep(bench.files.as_ref()).unwrap().is_empty());
+        assert!(sweep(bench.files.as_ref(), &[]).unwrap().is_empty());
     }
 }
 

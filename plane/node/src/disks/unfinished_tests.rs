@@ -1,0 +1,178 @@
+//! Work that a daemon has not ended goes on with the next one, and no other work does.
+
+use suimon_contract::{
+    ConvertDiskRequest, DiskFormat, EventKind, HostConfig, Operation, OperationState, StorageState,
+};
+
+use crate::DiskWork;
+use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
+
+const DRAFT: &str = ".copy.vhdx.suimon-new";
+
+/// Large enough that work on it is still under way when somebody looks.
+fn config(more: &str) -> HostConfig {
+    host(&format!(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[disk]]
+        name = "data"
+        store = "fast"
+        format = "vhdx"
+        size_bytes = "16 TiB"
+        {more}
+        "#
+    ))
+}
+
+fn convert() -> DiskWork {
+    DiskWork::Convert(ConvertDiskRequest {
+        file: "copy.vhdx".parse().unwrap(),
+        format: DiskFormat::Vhdx,
+        kind: None,
+    })
+}
+
+/// A daemon that is in the middle of it.
+fn converting() -> Harness {
+    let harness = Harness::with_store();
+    harness.apply_well(&config(""));
+    let operation = harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    wait_until("it is under way", || {
+        harness.node.operation(operation.id).unwrap().steps_done > 1000
+    });
+    harness
+}
+
+/// The daemon ends in order, and another one finds what it has left.
+fn end(harness: Harness) -> Harness {
+    harness.node.stop();
+    kill(harness)
+}
+
+fn kill(harness: Harness) -> Harness {
+    let disks = harness.disks.host_left();
+    let (store, devices) = harness.kill();
+    Harness::with_disks(store, devices, disks)
+}
+
+fn only_operation(harness: &Harness) -> Operation {
+    let operations = harness.node.operations();
+    assert_eq!(operations.len(), 1, "{operations:?}");
+    operations[0].clone()
+}
+
+fn goes_on(harness: &Harness) -> Operation {
+    harness.node.go_on();
+    wait_until("it goes on", || !harness.node.operations().is_empty());
+    only_operation(harness)
+}
+
+fn is_ready(harness: &Harness) -> bool {
+    harness.node.disk("data").unwrap().state == StorageState::Ready
+}
+
+fn assert_nothing_left(harness: &Harness, files: &[&str]) {
+    wait_until("the disk is in service, and nothing else there", || {
+        let is_forgotten = harness.store.keys("disk_work").is_empty();
+        is_ready(harness) && is_forgotten && harness.disks.files(DISK_STORE) == files
+    });
+}
+
+#[test]
+fn it_goes_on_where_it_was_when_the_daemon_ended() {
+    let harness = end(converting());
+    assert_eq!(harness.store.keys("disk_work"), ["data"]);
+    let reason = harness.node.disk("data").unwrap().reason;
+    assert_eq!(reason.as_deref(), Some("it is being opened"), "nobody writes to it before");
+    let operation = goes_on(&harness);
+    assert_eq!(
+        (operation.kind.as_str(), operation.subject.as_str()),
+        ("disk convert", "disk/data")
+    );
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
+    let told = harness.events(EventKind::DiskWorkResumed.id());
+    assert_eq!(told.len(), 1);
+    let from: u64 = told[0].fields["from_bytes"].parse().unwrap();
+    assert!(from > 1000 << 20, "{from}");
+}
+
+#[test]
+fn it_begins_anew_when_the_daemon_was_killed_at_once_and_can_be_cancelled() {
+    let harness = kill(converting());
+    assert_eq!(harness.disks.files(DISK_STORE), [DRAFT, "data.vhdx"]);
+    let operation = goes_on(&harness);
+    wait_until("it is under way", || {
+        harness.node.operation(operation.id).unwrap().steps_done > 100
+    });
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Working);
+    assert_eq!(harness.events(EventKind::DiskWorkResumed.id())[0].fields["from_bytes"], "0");
+    harness.node.cancel_operation(operation.id);
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Cancelled);
+    assert_nothing_left(&harness, &["data.vhdx"]);
+    let harness = kill(harness);
+    harness.node.go_on();
+    assert_nothing_left(&harness, &["data.vhdx"]);
+    assert!(harness.node.operations().is_empty());
+}
+
+#[test]
+fn what_three_daemons_have_died_of_is_given_up() {
+    let mut harness = kill(converting());
+    for _ in 0..3 {
+        goes_on(&harness);
+        harness = kill(harness);
+    }
+    harness.node.go_on();
+    assert_nothing_left(&harness, &["data.vhdx"]);
+    assert!(harness.node.operations().is_empty());
+    let told = harness.events(EventKind::DiskWorkGivenUp.id());
+    assert_eq!(told.len(), 1);
+    assert!(told[0].text.contains("3 daemons"), "{}", told[0].text);
+}
+
+#[test]
+fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
+    let harness = end(converting());
+    harness.apply_well(&config("file = \"other.vhdx\""));
+    harness.node.go_on();
+    assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
+    let told = harness.events(EventKind::DiskWorkGivenUp.id());
+    assert!(told[0].text.contains("another file"), "{}", told[0].text);
+
+    let harness = end(converting());
+    harness.apply_well(&host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\""));
+    harness.node.go_on();
+    wait_until("it is forgotten", || harness.store.keys("disk_work").is_empty());
+    wait_until("its image is gone", || harness.disks.files(DISK_STORE) == ["data.vhdx"]);
+}
+
+#[test]
+fn a_record_that_cannot_be_written_keeps_it_from_beginning() {
+    let harness = Harness::with_store();
+    harness.apply_well(&config(""));
+    harness.store.arm(crate::testing::StoreFailure::Refuse(0));
+    let operation = harness.node.work_on_disk(&name("data"), convert()).unwrap();
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    assert_nothing_left(&harness, &["data.vhdx"]);
+}
+
+#[test]
+fn it_waits_for_a_store_that_comes_later() {
+    let harness = end(converting());
+    let files = harness.disks.take_store(DISK_STORE);
+    let operation = goes_on(&harness);
+    wait_until("it waits", || {
+        let step = harness.node.operation(operation.id).unwrap().step;
+        step.is_some_and(|step| step.starts_with("waiting for the store"))
+    });
+    harness.disks.put_store(DISK_STORE, files);
+    let ended = harness.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
+}

@@ -1,0 +1,214 @@
+//! Work that was cut off goes on from its checkpoint, and makes what it would have made.
+
+use suimon_image::testing::Fate;
+use suimon_ports::FileName;
+
+use super::tests::{Bench, Fill, MB, model, plan_of_parent, run};
+use super::*;
+use crate::images::open_tests::{child, plan, seeded};
+use crate::images::{DiskFormat, DiskKind, DiskPlan, draft_name, sweep};
+
+const NOW: u64 = 1_700_009_999;
+const SIZE: usize = 24 * MB;
+/// Several steps' worth, with holes.
+const BASE: [Fill; 3] = [(4096, 9 * MB, 1), (11 * MB, 6 * MB, 2), (20 * MB, MB, 0)];
+const CHILD: [Fill; 3] = [(MB, 9 * MB, 3), (11 * MB + 512, 5 * MB, 4), (23 * MB, 512, 5)];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Convert(DiskFormat, DiskKind),
+    Compact,
+    Merge,
+}
+
+const WORKS: [Work; 6] = [
+    Work::Convert(DiskFormat::Raw, DiskKind::Fixed),
+    Work::Convert(DiskFormat::Vhd, DiskKind::Dynamic),
+    Work::Convert(DiskFormat::Vhdx, DiskKind::Dynamic),
+    Work::Convert(DiskFormat::Vhdx, DiskKind::Fixed),
+    Work::Compact,
+    Work::Merge,
+];
+
+struct Case {
+    bench: Bench,
+    top: DiskPlan,
+    work: Work,
+}
+
+impl Case {
+    fn new(format: DiskFormat, work: Work) -> Self {
+        let bench = Bench::new();
+        let base = DiskPlan { size: Some(SIZE as u64), ..plan(format, DiskKind::Dynamic, "base") };
+        bench.make(&base, 1);
+        bench.fill(&base, &BASE);
+        let top = child(format, "top", "base");
+        bench.make(&top, 100);
+        bench.fill(&top, &CHILD);
+        bench.store.set_time(NOW);
+        Self { bench, top, work }
+    }
+
+    fn target(&self) -> DiskPlan {
+        match self.work {
+            Work::Convert(format, kind) => {
+                DiskPlan { block_bytes: None, ..plan(format, kind, "new") }
+            }
+            Work::Compact | Work::Merge => self.top.clone(),
+        }
+    }
+
+    fn begin(&self, left: Option<&Checkpoint>) -> Result<Box<dyn DiskJob>, DiskError> {
+        let files = &self.bench.files;
+        seeded(700, |seeds| -> Result<Box<dyn DiskJob>, DiskError> {
+            Ok(match self.work {
+                Work::Convert(..) => {
+                    let target = DiskPlan { size: None, ..self.target() };
+                    Box::new(CopyJob::convert(files, &self.top, &target, left, seeds)?)
+                }
+                Work::Compact => Box::new(CopyJob::compact(files, &self.top, left, seeds)?),
+                Work::Merge => Box::new(MergeJob::begin(files, &self.top, left, seeds)?),
+            })
+        })
+    }
+
+    /// What the process after this one finds before it opens disks.
+    fn clear_up(&self) {
+        let kept = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
+        assert!(sweep(self.bench.files.as_ref(), &kept).unwrap().is_empty());
+        recover_merges(self.bench.files.as_ref()).unwrap();
+    }
+
+    fn assert_content(&self, is_done: bool) {
+        let content = model(&[&BASE, &CHILD], SIZE);
+        assert!(self.bench.read(&self.top) == content, "{:?}", self.work);
+        if is_done {
+            let made = match self.work {
+                Work::Merge => plan_of_parent(&self.top),
+                _ => self.target(),
+            };
+            assert!(self.bench.read(&made) == content, "{:?}", self.work);
+            let left = |file: &FileName| file.last().starts_with('.');
+            assert!(!self.bench.store.files().keys().any(left), "{:?}", self.work);
+        }
+    }
+}
+
+/// A step and a checkpoint, and a step more that nobody remembers.
+fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
+    let mut job = case.begin(None).unwrap();
+    let at = job.step().unwrap();
+    assert!(!at.is_done, "{:?}", case.work);
+    let checkpoint = job.checkpoint(NOW).unwrap().unwrap();
+    assert_eq!(checkpoint.at_bytes, at.done_bytes);
+    let durable = case.bench.store.ops().len();
+    job.step().unwrap();
+    (job, checkpoint, durable)
+}
+
+#[test]
+fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
+    let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        for work in WORKS {
+            let case = Case::new(format, work);
+            case.bench.store.forget();
+            let (job, checkpoint, durable) = cut_off(&case);
+            let ops = case.bench.store.ops().len();
+            for (nth, begun) in (durable..=ops).step_by(((ops - durable) / 3).max(1)).enumerate() {
+                let store = case.bench.store.crashed(begun, || match nth % 3 {
+                    0 => Fate::Kept,
+                    1 => Fate::Lost,
+                    _ => {
+                        bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                        [Fate::Kept, Fate::Lost, Fate::Torn(bits)][(bits >> 60) as usize % 3]
+                    }
+                });
+                let crashed = Case { bench: Bench::on(store), top: case.top.clone(), work };
+                crashed.clear_up();
+                crashed.assert_content(false);
+                let mut job = crashed.begin(Some(&checkpoint)).unwrap();
+                let first = job.step().unwrap().done_bytes;
+                assert!(first > checkpoint.at_bytes, "{work:?} at {begun}: {first}");
+                run(job.as_mut()).unwrap();
+                drop(job);
+                crashed.assert_content(true);
+            }
+            drop(job);
+        }
+    }
+}
+
+#[test]
+fn what_is_left_in_order_goes_on_and_what_is_dropped_is_taken_back() {
+    for work in WORKS {
+        let case = Case::new(DiskFormat::Vhdx, work);
+        let before = case.bench.store.files().len();
+        let (mut job, checkpoint, _) = cut_off(&case);
+        job.leave();
+        drop(job);
+        case.clear_up();
+        case.assert_content(false);
+        let mut job = case.begin(Some(&checkpoint)).unwrap();
+        assert!(job.step().unwrap().done_bytes > checkpoint.at_bytes);
+        drop(job);
+        assert_eq!(case.bench.store.files().len(), before, "{work:?}");
+        case.assert_content(false);
+    }
+}
+
+#[test]
+fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
+    for work in WORKS {
+        let case = Case::new(DiskFormat::Vhdx, work);
+        let (mut job, checkpoint, _) = cut_off(&case);
+        job.leave();
+        drop(job);
+        case.bench.store.set_time(NOW + 1);
+        case.bench.fill(&case.top, &CHILD[..1]);
+        let mut job = case.begin(Some(&checkpoint)).unwrap();
+        assert!(job.step().unwrap().done_bytes <= checkpoint.at_bytes, "{work:?}");
+        // It was changed in this second, and may be again: nothing would tell.
+        assert_eq!(job.checkpoint(NOW + 1).unwrap(), None, "{work:?}");
+        run(job.as_mut()).unwrap();
+        drop(job);
+        case.assert_content(true);
+    }
+}
+
+#[test]
+fn a_draft_that_is_broken_or_gone_is_made_anew() {
+    for is_gone in [true, false] {
+        for work in WORKS.into_iter().filter(|work| *work != Work::Merge) {
+            let case = Case::new(DiskFormat::Vhd, work);
+            let (mut job, checkpoint, _) = cut_off(&case);
+            job.leave();
+            drop(job);
+            let draft = draft_name(case.target().file.as_ref().unwrap()).unwrap();
+            if is_gone {
+                case.bench.files.remove(&draft).unwrap();
+            } else {
+                let file = case.bench.files.open(&draft, suimon_ports::FileUse::Write, 1).unwrap();
+                file.set_len(4096).unwrap();
+            }
+            let mut job = case.begin(Some(&checkpoint)).unwrap();
+            assert!(job.step().unwrap().done_bytes <= checkpoint.at_bytes, "{work:?}");
+            run(job.as_mut()).unwrap();
+            drop(job);
+            case.assert_content(true);
+        }
+    }
+}
+
+#[test]
+fn what_was_done_before_its_end_was_noted_is_done() {
+    let case = Case::new(DiskFormat::Vhdx, Work::Convert(DiskFormat::Raw, DiskKind::Fixed));
+    let (mut job, checkpoint, _) = cut_off(&case);
+    run(job.as_mut()).unwrap();
+    drop(job);
+    assert!(case.begin(None).err().unwrap().to_string().contains("already"));
+    for left in [checkpoint, Checkpoint::default()] {
+        assert!(case.begin(Some(&left)).unwrap().step().unwrap().is_done);
+    }
+    case.assert_content(true);
+}
