@@ -74,6 +74,14 @@ fn add_migration(lines: &mut Lines, moving: &VmMigration) {
     lines.add("migration", &moving.id);
     lines.add(if moving.leaves { "  to node" } else { "  from node" }, &moving.node);
     lines.add("  phase", word(&moving.phase));
+    for (what, disks) in
+        [("  copied", &moving.disks_copied), ("  handed over", &moving.disks_handed_over)]
+    {
+        if !disks.is_empty() {
+            let names: Vec<String> = disks.iter().map(|disk| format!("disk/{disk}")).collect();
+            lines.add(what, names.join(", "));
+        }
+    }
     if moving.leaves {
         let progress =
             |done, left| format!("{} copied, {} left", units::bytes(done), units::bytes(left));
@@ -164,6 +172,8 @@ mod tests {
             disk_bytes_left: 65_536,
             memory_bytes_copied: 700 << 20,
             memory_bytes_left: 324 << 20,
+            disks_copied: vec!["web".parse().unwrap()],
+            disks_handed_over: vec!["logs".parse().unwrap(), "mail".parse().unwrap()],
         };
         let mut web = vm("web");
         web.state = VmState::Running;

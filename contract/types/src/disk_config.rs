@@ -32,6 +32,11 @@ pub struct StoreConfig {
     /// Requests that the device gets at a time at most, 1 to 1024.
     #[serde(default = "default_depth_max")]
     pub depth_max: u32,
+    /// Whether other nodes have the same directory as a store of this name, by a file system
+    /// that all of them see. Disks in it are handed over with their VM and not copied; that it is
+    /// the same is proved before. It takes locks on files that hold between nodes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// How a disk is kept.

@@ -22,6 +22,9 @@ pub enum StorageState {
     Failed,
     /// It is open, and its store does not answer; its requests wait.
     Stalled,
+    /// It is a disk whose VM goes to another node or comes from one, and it is that node which has
+    /// its file open; `reason` says which way.
+    Away,
 }
 
 /// A store.

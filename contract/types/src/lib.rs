@@ -188,7 +188,7 @@ pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
 pub use migration::{
     Arrival, ArrivalRequest, ArrivalState, ArrivingPort, DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX,
-    MIGRATION_PROTOCOL, MigrateVmRequest, MigrationPhase, VmMigration,
+    DiskHandedOver, MIGRATION_PROTOCOL, MigrateVmRequest, MigrationPhase, StoreToken, VmMigration,
 };
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;

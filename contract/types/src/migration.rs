@@ -13,7 +13,7 @@ use crate::{ByteSize, DiskConfig, Name, NicConfig, QosPolicyConfig, VmConfig};
 
 /// The version of what nodes say to each other about VMs that move. Nodes of different versions
 /// move none.
-pub const MIGRATION_PROTOCOL: u32 = 1;
+pub const MIGRATION_PROTOCOL: u32 = 2;
 
 /// Milliseconds for which a VM may stand still at the end of a migration unless told otherwise.
 pub const DOWNTIME_MS_DEFAULT: u32 = 300;
@@ -79,6 +79,12 @@ pub struct VmMigration {
     pub memory_bytes_copied: u64,
     /// Bytes of memory that are left.
     pub memory_bytes_left: u64,
+    /// Its disks that are copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks_copied: Vec<Name>,
+    /// Its disks that are handed over: both nodes see their files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks_handed_over: Vec<Name>,
 }
 
 /// Where a device of a VM that runs is plugged in.
@@ -89,6 +95,31 @@ pub struct ArrivingPort {
     pub device: String,
     /// The machine's port, from 0 on.
     pub port: u8,
+}
+
+/// A disk in a store that both nodes see, as its guest knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskHandedOver {
+    /// The disk.
+    pub name: Name,
+    /// Its bytes.
+    pub size_bytes: u64,
+    /// Bytes of a sector.
+    pub logical_sector: u32,
+    /// Bytes that are written at a time without being read before.
+    pub physical_sector: u32,
+}
+
+/// A file that the node which a VM leaves has made in a store, and has open: the node that finds
+/// it in its own store of that name sees the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoreToken {
+    /// The store.
+    pub store: Name,
+    /// What the file's name is made of, 32 hexadecimal digits; drawn at random.
+    pub token: String,
 }
 
 /// `POST /1.0/arrivals`: a VM that runs on another node wants to come.
@@ -111,8 +142,15 @@ pub struct ArrivalRequest {
     pub uuid: String,
     /// Its NICs.
     pub nics: Vec<NicConfig>,
-    /// Its disks, as they are to be made: none has a parent, each has its size.
+    /// Its disks: those that are copied as they are to be made, without parents and with their
+    /// size; those that are handed over as they are.
     pub disks: Vec<DiskConfig>,
+    /// Which of them are handed over. They are opened when the VM becomes active.
+    #[serde(default)]
+    pub handed_over: Vec<DiskHandedOver>,
+    /// By what their stores are known to be the same on both nodes, one for each.
+    #[serde(default)]
+    pub stores: Vec<StoreToken>,
     /// The QoS policies that they name.
     pub qos_policies: Vec<QosPolicyConfig>,
     /// Whether KVM runs it; otherwise QEMU translates.

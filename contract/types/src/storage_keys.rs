@@ -26,6 +26,7 @@ pub(crate) const STORE: &[Key] = &[
         Effect::Replace,
     ),
     optional("depth_max", Form::Number { least: 1, most: 1024 }, Effect::Replace),
+    optional("shared", Form::Flag, Effect::Live),
 ];
 
 const MIN_IOPS: Key = optional("min_iops", IOPS, Effect::Live);

@@ -74,6 +74,12 @@ pub(crate) enum Command {
         vm: Name,
         with_file: bool,
     },
+    /// A disk that was to be handed over to another node stays here. It is to be opened, or could
+    /// not be for this reason.
+    BringBack {
+        disk: Name,
+        failure: Option<String>,
+    },
     NbdNotice {
         notice: NbdNotice,
         suppressed: u64,
@@ -199,6 +205,7 @@ impl Controller {
                     self.write_drafts();
                 }
                 Command::Arrive { operation, request } => self.arrive(operation, &request),
+                Command::BringBack { disk, failure } => self.bring_back(&disk, failure),
                 Command::Depart { operation, waiting, vm, with_file } => {
                     self.depart(&operation, vm, with_file);
                     if let Some(waiting) = waiting {

@@ -21,10 +21,12 @@ mod departure;
 mod node;
 
 #[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use self::arrival::{
     Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,
 };
-pub(crate) use self::departure::arrival_request;
+pub(crate) use self::departure::{arrival_request, disks_to_hand_over};
 pub(crate) use self::node::far_error;

@@ -19,6 +19,7 @@ use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, load_intent};
 use crate::shared::Shared;
 use crate::teams::TeamThreads;
+use crate::vms::disks_away;
 use crate::wanted::wanted_ports;
 
 /// Why a node could not start.
@@ -93,7 +94,7 @@ pub(crate) fn start_up(
         }
     }
     controller.devices.belongings.note_opened(wanted.values())?;
-    controller.open_stored(&state.config, disks)?;
+    controller.open_stored(&state.config, disks, &disks_away(&vms))?;
     controller.remove_doomed(&state.config)?;
     controller.drive_stored_vms(&state.config, vms)?;
     // Again, with the MTU of uplinks that keep their own.

@@ -26,7 +26,8 @@ pub struct DiskLayer {
 
 /// What a disk consists of.
 pub struct DiskSpec {
-    /// Its own image, then the parent's, and so on; parents are only read. Not empty.
+    /// Its own image, then the parent's, and so on; parents are only read. Empty only of a disk
+    /// that is suspended.
     pub layers: Vec<DiskLayer>,
 }
 

@@ -140,7 +140,8 @@ impl StoragePlane {
     }
 
     /// Takes a disk into service, on the processor with the fewest disks. It has the limits
-    /// that were proposed for it on its store, or none if it is on none.
+    /// that were proposed for it on its store, or none if it is on none. One without images is
+    /// suspended: requests wait until [`StoragePlane::resume_disk`] gives it some.
     ///
     /// # Errors
     /// It is in service, nobody can serve it, its files cannot be used, or its store does
@@ -161,7 +162,7 @@ impl StoragePlane {
         let record = Arc::new(Record {
             owner: Mutex::new(None),
             store,
-            is_suspended: AtomicBool::new(false),
+            is_suspended: AtomicBool::new(spec.layers.is_empty()),
             mirror: Mutex::default(),
             is_ending: AtomicBool::new(false),
         });

@@ -183,3 +183,36 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
     assert!(plane.disks().is_empty());
     drop(processors);
 }
+
+/// As where another node still has its files.
+#[test]
+fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store() {
+    let plane = StoragePlane::new(Arc::new(Source));
+    let processors = Processors::start(&plane, 2);
+    plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
+    let queue = FakeQueue::new(4);
+    let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
+    payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
+    plane.attach_client(DISK, Box::new(queue)).unwrap();
+    ask(&client, 0, WRITE, 0);
+    assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
+    assert!(matches!(plane.begin_mirror(DISK, None), Err(PlaneError::Suspended)));
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
+    assert_eq!(plane.under_way(DISK).unwrap(), 0, "so its store hears of nothing");
+
+    let memory = (KINDS[0].create)();
+    let file = FakeFile::new(memory);
+    let shape = Shape { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let layer = DiskLayer { image: Box::new(Linear::new(shape, 0, false)), file: file.clone() };
+    plane.resume_disk(DISK, DiskSpec { layers: vec![layer] }).unwrap();
+    assert_eq!(answer(&client), (0, DiskOutcome::Done));
+    assert_eq!(file.memory().bytes()[..512], [9; 512]);
+    close(plane.take_disk(DISK).unwrap());
+
+    // One that its images never come to goes as any other.
+    plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
+    assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
+    assert!(plane.disks().is_empty());
+    drop(processors);
+}

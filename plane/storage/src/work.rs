@@ -112,7 +112,8 @@ impl StorageWork {
     }
 
     /// Takes a disk, which has a place in a store of this processor, or no limits. Returns
-    /// its number.
+    /// its number. One without images is suspended: its queues wait for
+    /// [`StorageWork::resume_disk`].
     ///
     /// # Errors
     /// Its files cannot be used here, the store is not here, or does not know the disk
@@ -133,14 +134,17 @@ impl StorageWork {
                 number.map(|store| Place { store, slot })
             }
         };
-        let layers = self.take_files(spec)?;
+        // One that comes without images waits for them.
+        let is_waiting = spec.layers.is_empty();
+        let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
         if let Some(Place { store, slot }) = place {
             if let Some(of) = self.stores.get_mut(store) {
                 of.disks += 1;
                 of.expect(slot);
             }
         }
-        Ok(self.disks.insert(Disk::new(layers, place)))
+        let service = if is_waiting { Service::Suspended } else { Service::On };
+        Ok(self.disks.insert(Disk { service, ..Disk::new(layers, place) }))
     }
 
     /// Gives a disk a queue. Returns the queue's number; `None` if there is no such disk,

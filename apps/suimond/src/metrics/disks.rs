@@ -93,6 +93,12 @@ impl Readings {
         });
         let help = "Whether it is out of service while an operation works on its file";
         encode_gauges(encoder, "suimon_disk_working", help, working)?;
+        let away = self.disks.iter().map(|disk| {
+            let is_away = disk.state == StorageState::Away;
+            ([("disk", disk.config.name.to_string())], f64::from(u8::from(is_away)))
+        });
+        let help = "Whether another node has its file, which its VM goes to or comes from";
+        encode_gauges(encoder, "suimon_disk_away", help, away)?;
         for metric in REQUEST_METRICS {
             self.encode_requests(encoder, metric)?;
         }

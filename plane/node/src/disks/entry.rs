@@ -36,8 +36,8 @@ pub(crate) struct DiskState {
     pub(crate) budget: EventBudget,
     /// What is being done to its file, for which it is out of service.
     pub(crate) work: Option<WorkUnderWay>,
-    /// Whether it is copied to another node or from one, while it is in service.
-    pub(crate) copying: Option<Copying>,
+    /// Whether it goes to another node with its VM, or comes from one.
+    pub(crate) moving: Option<Moving>,
 }
 
 /// A disk that is being opened.
@@ -56,13 +56,19 @@ pub(crate) struct WorkUnderWay {
     pub(crate) verb: &'static str,
 }
 
-/// Which way a disk is copied.
+/// How a disk moves from one node to another with its VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Copying {
-    /// To another node, which the disk's VM goes to.
-    To,
-    /// From another node, which the disk's VM comes from.
-    From,
+pub(crate) enum Moving {
+    /// It is in service here, and copied to the other node.
+    CopiedTo,
+    /// It is in service here, and what the other node has is copied to it.
+    CopiedFrom,
+    /// Both nodes see its file. It is in service here, and will be handed over.
+    HandedTo,
+    /// The same, and it was let go of: the other node may have its file open.
+    GoneTo,
+    /// Both nodes see its file, which the other has open until its VM has come.
+    ComesFrom,
 }
 
 /// A disk that is in service.
@@ -85,7 +91,7 @@ impl DiskEntry {
             failing: Failing::default(),
             budget: EventBudget::default(),
             work: None,
-            copying: None,
+            moving: None,
         };
         Self { name, id, state: Mutex::new(state) }
     }
@@ -98,6 +104,30 @@ impl DiskEntry {
     pub(crate) fn label(&self) -> String {
         format!("disk/{}", self.name)
     }
+
+    /// Whether another node has its file: nobody here opens it, or removes it.
+    pub(crate) fn is_away(&self) -> bool {
+        self.lock().moving.is_some_and(Moving::is_away)
+    }
+}
+
+impl Moving {
+    pub(crate) const fn is_away(self) -> bool {
+        matches!(self, Self::GoneTo | Self::ComesFrom)
+    }
+
+    /// What is being done to the disk.
+    pub(crate) const fn way(self) -> &'static str {
+        match self {
+            Self::CopiedTo => "its VM goes to another node, and the disk is copied there",
+            Self::CopiedFrom => "its VM comes from another node, and the disk is copied from there",
+            Self::HandedTo => "its VM goes to another node, and the disk is handed over to that",
+            Self::GoneTo => "its VM goes to another node, which the disk was handed over to",
+            Self::ComesFrom => {
+                "its VM comes from another node, which has the disk until the VM has come"
+            }
+        }
+    }
 }
 
 impl DiskState {
@@ -106,6 +136,9 @@ impl DiskState {
         if let Some(WorkUnderWay { operation, verb }) = &self.work {
             let text = format!("it is out of service for operation {operation} (disk {verb})");
             return (StorageState::Working, Some(text));
+        }
+        if let Some(moving) = self.moving.filter(|moving| moving.is_away()) {
+            return (StorageState::Away, Some(moving.way().to_owned()));
         }
         if let Some(opening) = self.opening.as_ref().filter(|opening| opening.work.is_stalled()) {
             let text = format!(

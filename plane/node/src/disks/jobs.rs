@@ -81,7 +81,7 @@ impl Controller {
         let verb = unfinished.work().clone();
         let under_way = WorkUnderWay { operation: operation.id(), verb: verb.verb() };
         entry.lock().work = Some(under_way);
-        let work = self.file_work(&entry);
+        let work = self.shared.file_work(&entry);
         let left = goes_on.then(|| unfinished.checkpoint());
         let line = Arc::new(JobLine::default());
         let (result, ended) = sync_channel(1);

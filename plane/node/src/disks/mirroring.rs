@@ -17,7 +17,7 @@ use suimon_quantity::DiskId;
 use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
 
-use super::entry::{Copying, DiskEntry};
+use super::entry::{DiskEntry, Moving};
 use super::pausing::plane_error;
 use super::plane::DiskPlane;
 use super::work::check_idle;
@@ -35,7 +35,7 @@ struct Marked {
 
 impl Marked {
     /// Marks a disk that works, and to which nothing else is done.
-    fn new(shared: &Arc<Shared>, disk: &Name, way: Copying) -> Result<(Self, Shape), ApiError> {
+    fn new(shared: &Arc<Shared>, disk: &Name, way: Moving) -> Result<(Self, Shape), ApiError> {
         let entry = shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         check_idle(&entry)?;
         let shape = {
@@ -47,16 +47,16 @@ impl Marked {
                     return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
                 }
             };
-            if way == Copying::From && state.wanted.config.read_only {
+            if way == Moving::CopiedFrom && state.wanted.config.read_only {
                 let text = "the disk is read-only, and nothing can be copied to it";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             // Somebody may have been quicker.
-            if state.work.is_some() || state.copying.is_some() {
+            if state.work.is_some() || state.moving.is_some() {
                 let text = "something else is being done to the disk; try again when it is over";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
-            state.copying = Some(way);
+            state.moving = Some(way);
             shape
         };
         Ok((Self { shared: Arc::clone(shared), entry, is_begun: false }, shape))
@@ -91,7 +91,7 @@ impl Drop for Marked {
         if let Err(error) = self.end() {
             tracing::warn!(%error, "a disk's being copied ends later");
         }
-        self.entry.lock().copying = None;
+        self.entry.lock().moving = None;
     }
 }
 
@@ -160,7 +160,7 @@ impl ServedDisk {
         disk: &Name,
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
-        let (mut marked, shape) = Marked::new(shared, disk, Copying::From)?;
+        let (mut marked, shape) = Marked::new(shared, disk, Moving::CopiedFrom)?;
         let stream = UnixStream::from(stream);
         let own = stream.try_clone().map_err(|error| host_error(&marked.entry, &error))?;
         marked.begin(None)?;
@@ -215,7 +215,7 @@ impl DiskMirror {
         disk: &Name,
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
-        let (mut marked, shape) = Marked::new(shared, disk, Copying::To)?;
+        let (mut marked, shape) = Marked::new(shared, disk, Moving::CopiedTo)?;
         let dirty = Arc::new(DirtyMap::new(shape.size));
         // From now on nothing that changes is missed.
         marked.begin(Some(Arc::clone(&dirty)))?;

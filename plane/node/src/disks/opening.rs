@@ -22,6 +22,7 @@ use super::wanted::WantedDisk;
 use crate::checks::error_code;
 use crate::control::{Command, Controller};
 use crate::events::Draft;
+use crate::shared::Shared;
 
 /// Passes what is heard of a disk's VM on to the control thread.
 struct NoticeSender {
@@ -49,17 +50,6 @@ pub(crate) enum NotOpened {
 type Opening = Result<Opened, ApiError>;
 
 impl Controller {
-    pub(super) fn file_work(&self, entry: &DiskEntry) -> FileWork {
-        FileWork {
-            label: entry.label(),
-            wanted: entry.lock().wanted.clone(),
-            stores: self.shared.disks.stores.clone(),
-            random: self.shared.disks.parts.random.clone(),
-            clock: self.shared.clock.clone(),
-            drafts: Vec::new(),
-        }
-    }
-
     /// Opens a disk that is not open, and makes its file if it is not there. Returns
     /// whether it was made. A store that does not answer in time is an error.
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
@@ -95,7 +85,11 @@ impl Controller {
         entry: &DiskEntry,
         patience: Duration,
     ) -> Result<Opening, Unanswered<Opening>> {
-        let work = self.file_work(entry);
+        if let Some(moving) = entry.lock().moving.filter(|moving| moving.is_away()) {
+            let error = ApiError::new(ErrorCode::Conflict, moving.way()).about(entry.label());
+            return Err(Unanswered::Never(error));
+        }
+        let work = self.shared.file_work(entry);
         let store = work.wanted.store.path.clone();
         let threads = &self.shared.disks.threads;
         threads.run(&store, patience, move || work.open(), Opened::take_back_result)
@@ -184,7 +178,7 @@ impl Controller {
     }
 
     /// Opens what a disk in service is offered by.
-    fn offer(
+    pub(super) fn offer(
         &self,
         entry: &DiskEntry,
         wanted: &WantedDisk,
@@ -212,7 +206,7 @@ impl Controller {
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
         if let Some(spec) = self.end_service(entry) {
             let wanted = entry.lock().wanted.clone();
-            self.close_images(entry, &wanted, spec);
+            self.shared.close_images(entry, &wanted, spec);
         }
     }
 
@@ -232,9 +226,9 @@ impl Controller {
     }
 
     /// Takes a disk out of service and closes its image.
-    fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
+    pub(super) fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
         if let Some(spec) = self.take(entry, wanted) {
-            self.close_images(entry, wanted, spec);
+            self.shared.close_images(entry, wanted, spec);
         }
     }
 
@@ -258,16 +252,29 @@ impl Controller {
 
     /// Removes a disk's file, which is not open.
     pub(crate) fn remove_file(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) {
-        let (work, files) = (self.file_work(entry), files.clone());
+        let (work, files) = (self.shared.file_work(entry), files.clone());
         let store = work.wanted.store.path.clone();
         self.shared.disks.threads.run_in_the_end(&store, move || work.remove_file(&files));
+    }
+}
+
+impl Shared {
+    pub(super) fn file_work(&self, entry: &DiskEntry) -> FileWork {
+        FileWork {
+            label: entry.label(),
+            wanted: entry.lock().wanted.clone(),
+            stores: self.disks.stores.clone(),
+            random: self.disks.parts.random.clone(),
+            clock: self.clock.clone(),
+            drafts: Vec::new(),
+        }
     }
 
     /// Closes the images of a disk that nobody serves. If their store does not answer, they
     /// are closed when it does.
     pub(super) fn close_images(&self, entry: &DiskEntry, wanted: &WantedDisk, spec: DiskSpec) {
         let label = entry.label();
-        let threads = &self.shared.disks.threads;
+        let threads = &self.disks.threads;
         if !threads.run_in_the_end(&wanted.store.path, move || close_images(spec, &label)) {
             tracing::warn!(disk = %entry.name, "it is closed when its store answers");
         }

@@ -12,6 +12,7 @@ use super::file_work::{FileWork, Opened, close_images};
 use super::notices::disk_failed;
 use super::store_threads::SILENT_AFTER;
 use crate::control::Controller;
+use crate::shared::Shared;
 
 impl Controller {
     /// Does something to the files of a disk in service, which nobody has open meanwhile,
@@ -27,9 +28,9 @@ impl Controller {
         let files = files.ok_or_else(|| plane_error(entry, &PlaneError::NoSuchDisk))?;
         let plane = self.shared.disks.parts.plane.clone();
         let spec = plane.suspend_disk(entry.id).map_err(|error| plane_error(entry, &error))?;
-        let mut work = self.file_work(entry);
+        let mut work = self.shared.file_work(entry);
         let (label, of_store) = (entry.label(), files.clone());
-        let done = self.with_store(
+        let done = self.shared.with_store(
             entry,
             move || {
                 close_images(spec, &label);
@@ -38,7 +39,7 @@ impl Controller {
             drop,
         );
         let done = done.and_then(|done| then(self, done?));
-        match self.resume(entry, &files) {
+        match self.shared.resume(entry, &files) {
             Ok(()) => done,
             Err(error) => {
                 let reason = error.to_string();
@@ -49,7 +50,9 @@ impl Controller {
             }
         }
     }
+}
 
+impl Shared {
     /// Does something with the store of a disk, for which nobody waits long.
     pub(super) fn with_store<T: Send + 'static>(
         &self,
@@ -58,11 +61,16 @@ impl Controller {
         take_back: fn(T),
     ) -> Result<T, ApiError> {
         let store = entry.lock().wanted.store.path.clone();
-        let done = self.shared.disks.threads.run(&store, SILENT_AFTER, work, take_back);
+        let done = self.disks.threads.run(&store, SILENT_AFTER, work, take_back);
         done.map_err(|unanswered| unanswered.give_up().about(entry.label()))
     }
 
-    fn resume(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+    /// Goes on with a suspended disk, with its files as they are now.
+    pub(super) fn resume(
+        &self,
+        entry: &DiskEntry,
+        files: &Arc<dyn StoreFiles>,
+    ) -> Result<(), ApiError> {
         let (work, of_store) = (self.file_work(entry), files.clone());
         let wanted = work.wanted.clone();
         let open = move || {
@@ -71,7 +79,7 @@ impl Controller {
         };
         let opened = self.with_store(entry, open, Opened::take_back_result)??;
         let OpenedDisk { spec, shape, layers, .. } = opened.images;
-        let resumed = self.shared.disks.parts.plane.resume_disk(entry.id, spec);
+        let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
                 self.close_images(entry, &wanted, spec);

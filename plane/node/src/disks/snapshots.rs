@@ -125,7 +125,8 @@ impl Controller {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let Some(files) = files else { return Ok(()) };
         let plan = plan.clone();
-        let asked = self.with_store(entry, move || images::exists(files.as_ref(), &plan), drop)?;
+        let asked =
+            self.shared.with_store(entry, move || images::exists(files.as_ref(), &plan), drop)?;
         match asked {
             Ok(false) => Ok(()),
             Ok(true) => {

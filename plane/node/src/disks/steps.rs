@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+use suimon_image::Shape;
 use suimon_ports::StoreError;
 
-use super::entry::DiskEntry;
+use super::entry::{DiskEntry, Moving};
 use super::notices::disk_failed;
 use super::opening::NotOpened;
 use super::store_threads::STORE_PATIENCE;
@@ -145,6 +146,11 @@ impl Controller {
                 }
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), wanted.clone());
+                    if let Some(shape) = self.awaited_shape(name) {
+                        entry.lock().moving = Some(Moving::ComesFrom);
+                        undo.push(DiskUndo::Discard(entry.clone(), false));
+                        return self.await_disk(&entry, shape);
+                    }
                     let opened = self.open_disk(&entry);
                     let is_made = *opened.as_ref().unwrap_or(&false);
                     undo.push(DiskUndo::Discard(entry, is_made));
@@ -152,6 +158,19 @@ impl Controller {
                 }
             },
         }
+    }
+
+    /// How the guest knows a disk that comes by the change under way, and that another node has
+    /// until its VM has come.
+    fn awaited_shape(&self, disk: &Name) -> Option<Shape> {
+        let request = self.arriving.as_ref()?;
+        let of = request.handed_over.iter().find(|of| of.name == *disk)?;
+        Some(Shape {
+            size: of.size_bytes,
+            logical_sector: of.logical_sector,
+            physical_sector: of.physical_sector,
+            block: 0,
+        })
     }
 
     /// Makes a disk in service another that it can become.
@@ -237,12 +256,13 @@ impl Controller {
         }
     }
 
-    /// Opens the disks of a daemon that starts. One that cannot be opened is tried again; one on
-    /// which work goes on is opened after that.
+    /// Opens the disks of a daemon that starts, but those that another node may have. One that
+    /// cannot be opened is tried again; one on which work goes on is opened after that.
     pub(crate) fn open_stored(
         &mut self,
         config: &HostConfig,
         wanted: WantedDisks,
+        away: &BTreeMap<Name, Moving>,
     ) -> Result<(), StoreError> {
         self.load_unfinished()?;
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
@@ -253,8 +273,10 @@ impl Controller {
         let patience = Instant::now() + LEFT_LOCKS_MAX;
         for (name, wanted) in wanted {
             let is_unfinished = self.unfinished.contains_key(&name);
+            let moving = away.get(&name).copied();
             let entry = self.shared.disks.insert(name, wanted);
-            if is_unfinished {
+            if moving.is_some() || is_unfinished {
+                entry.lock().moving = moving;
                 continue;
             }
             if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, patience) {
@@ -290,9 +312,10 @@ impl Controller {
             if let Some(entry) = self.shared.disks.remove(name) {
                 self.close_disk(&entry);
                 self.devices.promises.forget_disk(&entry.label());
-                if to.options.with_file {
-                    let work = self.file_work(&entry);
-                    let removed = self.with_store(
+                // The file of a disk that another node has is that node's.
+                if to.options.with_file && !entry.is_away() {
+                    let work = self.shared.file_work(&entry);
+                    let removed = self.shared.with_store(
                         &entry,
                         move || work.files().map(|files| work.remove_file(&files)),
                         drop,

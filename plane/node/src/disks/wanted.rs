@@ -60,6 +60,7 @@ impl WantedDisk {
         config.file = config.effective_file();
         config.kind = Some(config.effective_kind());
         fixed.store.capability_iops = None;
+        fixed.store.shared = false;
         fixed
     }
 

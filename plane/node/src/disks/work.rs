@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use super::Disks;
-use super::entry::{Copying, DiskEntry, DiskState, WorkUnderWay};
+use super::entry::{DiskEntry, DiskState, WorkUnderWay};
 use super::wanted::WantedDisks;
 use crate::edit::not_found;
 use crate::shared::Shared;
@@ -99,7 +99,8 @@ impl Disks {
     pub(crate) fn check_no_work(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
         let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
         let errors = changed.filter_map(|(name, _)| {
-            let entry = self.find(name)?;
+            // One that another node has is deleted here when its VM is that node's.
+            let entry = self.find(name).filter(|entry| !entry.is_away())?;
             check_idle(&entry).err()
         });
         errors.collect()
@@ -111,19 +112,15 @@ impl Disks {
 /// # Errors
 /// What it is.
 pub(super) fn check_idle(entry: &DiskEntry) -> Result<(), ApiError> {
-    let (work, copying) = {
+    let (work, moving) = {
         let state = entry.lock();
-        (state.work.clone(), state.copying)
+        (state.work.clone(), state.moving)
     };
     if let Some(under_way) = &work {
         return Err(conflict(entry, under_way));
     }
-    let way = match copying {
-        None => return Ok(()),
-        Some(Copying::To) => "its VM goes to another node, and the disk is copied there",
-        Some(Copying::From) => "its VM comes from another node, and the disk is copied from there",
-    };
-    let text = format!("{way}: wait until the migration has ended, or cancel it");
+    let Some(moving) = moving else { return Ok(()) };
+    let text = format!("{}: wait until the migration has ended, or cancel it", moving.way());
     Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use suimon_contract::{
     ApiError, ArrivalRequest, ArrivalState, ErrorCode, HostConfig, Kind, MIGRATION_PROTOCOL, Name,
+    Plan,
 };
 use suimon_ports::{VmAccelerator, VmArrival, VmSpec};
 use suimon_storage::images;
@@ -120,6 +121,68 @@ pub(crate) fn arrival_spec(
     Ok(spec)
 }
 
+/// Whether both nodes see the disk's file.
+fn is_handed_over(request: &ArrivalRequest, disk: &Name) -> bool {
+    request.handed_over.iter().any(|of| of.name == *disk)
+}
+
+/// What comes with the VM is its own, and can be made anew or be handed over.
+fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
+    let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
+    let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
+    let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
+    let handed: BTreeSet<Name> = request.handed_over.iter().map(|of| of.name.clone()).collect();
+    let is_its_own = nics == of_vm(&request.vm.nics)
+        && disks == of_vm(&request.vm.disks)
+        && handed.len() == request.handed_over.len()
+        && handed.is_subset(&disks);
+    if !is_its_own {
+        let text = "NICs and disks that come are those of the VM, each once";
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
+    }
+    let stores: BTreeSet<&Name> = request.stores.iter().map(|of| &of.store).collect();
+    for disk in &request.disks {
+        let text = if handed.contains(&disk.name) {
+            let is_known = disk.effective_file().is_some()
+                && !disk.controller.is_emulated()
+                && stores.contains(&disk.store);
+            (!is_known).then_some(
+                "a disk that is handed over is a file of a store that is known to be the same on \
+                 both nodes, and has the controller virtio",
+            )
+        } else {
+            let is_new = disk.size_bytes.is_some()
+                && disk.parent.is_none()
+                && !disk.read_only
+                && disk.effective_file().is_some();
+            (!is_new).then_some(
+                "a disk that is copied has its size and a file of its own, no parent, and can be \
+                 written",
+            )
+        };
+        if let Some(text) = text {
+            let about = format!("disk/{}", disk.name);
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(about));
+        }
+    }
+    Ok(())
+}
+
+/// Says in a plan which disks are copied and which are handed over.
+fn note_disks(request: &ArrivalRequest, plan: &mut Plan) {
+    for disk in &request.disks {
+        let label = format!("{}/{}", Kind::Disk.word(), disk.name);
+        let Some(step) = plan.steps.iter_mut().find(|step| step.resource == label) else {
+            continue;
+        };
+        step.note = Some(if is_handed_over(request, &disk.name) {
+            format!("handed over: store {} is the same on both nodes", disk.store)
+        } else {
+            format!("copied from node {}", request.from)
+        });
+    }
+}
+
 impl Shared {
     /// Whether a VM can come.
     ///
@@ -147,8 +210,8 @@ impl Shared {
             return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));
         }
         uuid_of(request).map_err(|error| vec![error])?;
-        self.check_belongings(request).map_err(|error| vec![error])?;
-        let candidate = self.check(&Edit::Arrive(request.clone()), ChangeOptions::default())?;
+        check_belongings(request).map_err(|error| vec![error])?;
+        let mut candidate = self.check(&Edit::Arrive(request.clone()), ChangeOptions::default())?;
         let config = &candidate.state.config;
         let missing = self.missing_cpu_flags(request);
         if !missing.is_empty() {
@@ -159,7 +222,8 @@ impl Shared {
             );
             return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
         }
-        self.check_no_files(request, &candidate).map_err(|error| vec![error])?;
+        self.check_files(request, &candidate).map_err(|error| vec![error])?;
+        note_disks(request, &mut candidate.plan);
         let name = request.vm.name.clone();
         let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;
         let entry = VmEntry::new(name, [0; 16], user);
@@ -172,30 +236,6 @@ impl Shared {
         probed.map(|()| candidate).map_err(|error| vec![error])
     }
 
-    /// What comes with the VM is its own, and can be made anew.
-    fn check_belongings(&self, request: &ArrivalRequest) -> Result<(), ApiError> {
-        let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
-        let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
-        let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
-        if nics != of_vm(&request.vm.nics) || disks != of_vm(&request.vm.disks) {
-            let text = "NICs and disks that come are those of the VM, each once";
-            return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
-        }
-        for disk in &request.disks {
-            let is_new = disk.size_bytes.is_some()
-                && disk.parent.is_none()
-                && !disk.read_only
-                && disk.effective_file().is_some();
-            if !is_new {
-                let text = "a disk that comes has its size and a file of its own, no parent, and \
-                            can be written";
-                let about = format!("disk/{}", disk.name);
-                return Err(ApiError::new(ErrorCode::InvalidValue, text).about(about));
-            }
-        }
-        Ok(())
-    }
-
     fn missing_cpu_flags(&self, request: &ArrivalRequest) -> Vec<String> {
         if !request.is_kvm {
             return Vec::new();
@@ -204,20 +244,32 @@ impl Shared {
         request.cpu_flags.iter().filter(|flag| !here.contains(*flag)).cloned().collect()
     }
 
-    /// A file that is there is somebody's, and nothing is copied over it.
-    fn check_no_files(
+    /// A file that is there is somebody's, and nothing is copied over it; that of a disk that is
+    /// handed over is the very one that the other node has.
+    fn check_files(
         &self,
-        request: &ArrivalRequest,
+        request: &Arc<ArrivalRequest>,
         candidate: &Candidate,
     ) -> Result<(), ApiError> {
+        self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
         for disk in &request.disks {
             let Some(wanted) = candidate.disks.get(&disk.name) else { continue };
-            if self.has_file(wanted)? {
-                let text = "there is a file of that name in the store; move it away, or rename the \
-                            disk on the node that the VM leaves";
-                let error = ApiError::new(ErrorCode::AlreadyExists, text);
-                return Err(error.about(format!("disk/{}", disk.name)).field("file"));
-            }
+            let text = match (self.has_file(wanted)?, is_handed_over(request, &disk.name)) {
+                (true, false) => {
+                    "there is a file of that name in the store; move it away, or rename the disk \
+                     on the node that the VM leaves; if both nodes see the same directory, set \
+                     shared = true of the store on both"
+                }
+                (false, true) => {
+                    "there is no file of that name in the store, though it is the same as on the \
+                     node that the VM leaves; look whether the file was renamed or removed there"
+                }
+                _ => continue,
+            };
+            let code = ErrorCode::AlreadyExists;
+            let code = if is_handed_over(request, &disk.name) { ErrorCode::NotFound } else { code };
+            let error = ApiError::new(code, text);
+            return Err(error.about(format!("disk/{}", disk.name)).field("file"));
         }
         Ok(())
     }

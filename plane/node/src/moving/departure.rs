@@ -1,8 +1,11 @@
 //! What a VM that leaves takes with it.
 
+use std::collections::BTreeSet;
+
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivingPort, ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode,
-    HostConfig, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig, VmConfig,
+    ApiError, ArrivalRequest, ArrivingPort, ByteSize, DiskConfig, DiskFormat, DiskHandedOver,
+    DiskKind, ErrorCode, HostConfig, MIGRATION_PROTOCOL, Name, NicConfig, QosPolicyConfig,
+    StoreToken, VmConfig,
 };
 use suimon_ports::{VmAccelerator, VmDevice, VmFacts, VmLayout};
 
@@ -38,6 +41,11 @@ pub(crate) fn arrival_request(
     let disks: Result<Vec<DiskConfig>, ApiError> =
         vm.disks.iter().map(|disk| disk_to_go(shared, config, disk)).collect();
     let disks = disks?;
+    let handed_over: Vec<DiskHandedOver> = disks_to_hand_over(config, &vm)
+        .iter()
+        .filter_map(|disk| shared.handed_over(disk))
+        .collect();
+    let stores = tokens(shared, &disks, &handed_over);
     let is_policy = |policy: &&QosPolicyConfig| {
         disks.iter().any(|disk| disk.qos_policy.as_ref() == Some(&policy.name))
     };
@@ -53,6 +61,8 @@ pub(crate) fn arrival_request(
         uuid: digits(entry.uuid),
         nics,
         disks,
+        handed_over,
+        stores,
         qos_policies,
         is_kvm: facts.accelerator == VmAccelerator::Kvm,
         cpus_now: facts.cpus,
@@ -64,6 +74,34 @@ pub(crate) fn arrival_request(
             VmAccelerator::Tcg => Vec::new(),
         },
     })
+}
+
+/// The disks of a VM that go with their files: those in stores that other nodes see.
+pub(crate) fn disks_to_hand_over(config: &HostConfig, vm: &VmConfig) -> Vec<Name> {
+    let is_shared = |disk: &&Name| {
+        let disk = config.disks.iter().find(|of| of.name == **disk);
+        disk.is_some_and(|disk| is_shared(config, disk))
+    };
+    vm.disks.iter().filter(is_shared).cloned().collect()
+}
+
+fn is_shared(config: &HostConfig, disk: &DiskConfig) -> bool {
+    config.stores.iter().any(|store| store.name == disk.store && store.shared)
+}
+
+/// By what the other node is to know the stores of these disks, each once.
+fn tokens(
+    shared: &Shared,
+    disks: &[DiskConfig],
+    handed_over: &[DiskHandedOver],
+) -> Vec<StoreToken> {
+    let of = disks.iter().filter(|disk| handed_over.iter().any(|of| of.name == disk.name));
+    let stores: BTreeSet<&Name> = of.map(|disk| &disk.store).collect();
+    let token = |store: &Name| StoreToken {
+        store: store.clone(),
+        token: digits((shared.disks.parts.random)()),
+    };
+    stores.into_iter().map(token).collect()
 }
 
 fn port_of(of: &suimon_ports::VmPlugged) -> ArrivingPort {
@@ -79,24 +117,38 @@ fn nic_to_go(config: &HostConfig, layout: &VmLayout, name: &Name) -> Option<NicC
     Some(nic)
 }
 
-/// A disk as it is to be made: all that is in it is copied, also what is in its parents.
+/// A disk as it is to be there: as it is if it is handed over; else as it is to be made, for all
+/// that is in it is copied, also what is in its parents.
 fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskConfig, ApiError> {
     let about = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
     let disk = config.disks.iter().find(|disk| disk.name == *name).cloned();
     let mut disk = disk.ok_or_else(|| about(ErrorCode::NotFound, "the disk is not there"))?;
     if disk.format == DiskFormat::PassThrough {
-        let text = "a disk that is a block device of this host does not move; copy it into a file \
-                    in a store, or take it away from the VM before";
+        let text = "a disk that is a block device of this host does not move: nothing tells \
+                    whether another node's device is the same one, and locks on it do not hold \
+                    between nodes; copy it into a file in a store, or take it away from the VM \
+                    before";
         return Err(about(ErrorCode::Unsupported, text));
     }
-    if disk.read_only {
-        let text = "a read-only disk does not move with its VM; take it away from the VM before";
+    let is_shared = is_shared(config, &disk);
+    if is_shared && disk.controller.is_emulated() {
+        let text = "a disk with a controller that QEMU emulates is not handed over: QEMU reads it \
+                    before its VM has come; give it the controller virtio, or put it into a store \
+                    that is not shared, from which it is copied";
+        return Err(about(ErrorCode::Unsupported, text));
+    }
+    if disk.read_only && !is_shared {
+        let text = "a read-only disk moves with its VM in a store only that both nodes share; take \
+                    it away from the VM before";
         return Err(about(ErrorCode::Unsupported, text));
     }
     let Some(size) = shared.disks.size_of(name) else {
         let text = "the disk is not in service; `suimon disk show` tells why";
         return Err(about(ErrorCode::Conflict, text));
     };
+    if is_shared {
+        return Ok(disk);
+    }
     disk.size_bytes = Some(ByteSize::new(size));
     if disk.effective_kind() == DiskKind::Differencing {
         disk.kind = Some(DiskKind::Dynamic);

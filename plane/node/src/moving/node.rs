@@ -94,6 +94,7 @@ impl Node {
         shared.check_migrate_request(vm, request).map_err(alone)?;
         let far = shared.far_node(&request.to).map_err(alone)?;
         let arrival = shared.departure(vm).map_err(alone)?;
+        let _marks = shared.mark_stores(&arrival.stores).map_err(alone)?;
         far.check_arrival(&arrival).map_err(|error| alone(far_error(&request.to, error)))
     }
 

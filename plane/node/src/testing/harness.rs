@@ -128,8 +128,18 @@ impl Harness {
         vms: FakeVms,
         far_nodes: FakeFarNodes,
     ) -> Self {
+        Self::among_nodes_with_disks((store, devices), FakeDisks::default(), vms, far_nodes)
+    }
+
+    /// The same, with what it has of disks.
+    pub(crate) fn among_nodes_with_disks(
+        (store, devices): (MemoryStore, FakeDevices),
+        disks: FakeDisks,
+        vms: FakeVms,
+        far_nodes: FakeFarNodes,
+    ) -> Self {
         let host = Host { far_nodes, ..Host::default() };
-        Self::with_all(store, devices, FakeDisks::default(), vms, host)
+        Self::with_all(store, devices, disks, vms, host)
     }
 
     /// What a new process finds after this one was killed.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrationPhase, Name, VmMigration, VmState,
+    ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrationPhase, Name, StoreToken,
+    VmMigration, VmState,
 };
 use suimon_ports::{SendPhase, StoreError, Vm, VmCommand, VmError};
 
@@ -33,6 +34,9 @@ pub(super) struct Arriving {
     is_paused: bool,
     /// Connections by which its disks are written.
     disks: Vec<ServedDisk>,
+    /// Its disks that are handed over, and by what their stores are known.
+    handed_over: Vec<Name>,
+    stores: Vec<StoreToken>,
     heard_at: Instant,
     pub(super) look_at: Instant,
 }
@@ -56,6 +60,8 @@ impl Driver {
                     from: request.from.clone(),
                     is_paused: request.is_paused,
                     disks: Vec::new(),
+                    handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+                    stores: request.stores.clone(),
                     heard_at: now,
                     look_at: now + LOOK_EVERY,
                 });
@@ -190,7 +196,16 @@ impl Driver {
         for disk in &arriving.disks {
             disk.end()?;
         }
-        self.record_activation().map_err(|error| crate::apply::store_error(&error))?;
+        let handed_over = arriving.handed_over.clone();
+        let recorded = self.open_handed_over().and_then(|()| {
+            self.record_activation().map_err(|error| crate::apply::store_error(&error))
+        });
+        if let Err(error) = recorded {
+            // The node that it leaves opens them again when it is told that they are not wanted.
+            self.close_handed_over(&handed_over);
+            return Err(error);
+        }
+        handed_over.iter().for_each(|disk| self.shared.keep_awaited(disk));
         let Some(arriving) = self.arriving.take() else { return Err(self.not_there()) };
         self.moving = None;
         self.entry.view().moving = None;
@@ -202,6 +217,22 @@ impl Driver {
         self.publish(super::driver::in_words(vm.facts().state));
         self.look();
         Ok(ArrivalState::Active)
+    }
+
+    /// Opens the disks that the other node has closed, if their stores are still the same.
+    fn open_handed_over(&self) -> Result<(), ApiError> {
+        let Some(arriving) = &self.arriving else { return Err(self.not_there()) };
+        let desired = self.shared.desired();
+        self.shared.check_marks(&desired.config, &arriving.stores, &arriving.from)?;
+        arriving.handed_over.iter().try_for_each(|disk| self.shared.open_awaited(disk))
+    }
+
+    fn close_handed_over(&self, disks: &[Name]) {
+        for disk in disks {
+            if let Err(error) = self.shared.close_awaited(disk) {
+                tracing::error!(%disk, %error, "a disk of another node is closed later");
+            }
+        }
     }
 
     /// It is this node's VM, for good or ill; what it does not do is told.
@@ -261,6 +292,9 @@ impl Driver {
         if let Err(error) = self.kill_quietly() {
             tracing::error!(vm = %self.entry.name, %error, "a VM that did not arrive is there");
         }
+        if let Some(StoredMove::Arriving { handed_over, .. }) = &self.moving {
+            self.close_handed_over(handed_over);
+        }
         self.append(texts::did_not_arrive(&self.entry, from, reason));
         self.depart(None);
     }
@@ -297,5 +331,14 @@ pub(crate) fn arriving_view(request: &ArrivalRequest) -> VmMigration {
         disk_bytes_left: 0,
         memory_bytes_copied: 0,
         memory_bytes_left: 0,
+        disks_copied: copied_disks(request),
+        disks_handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
     }
+}
+
+/// The disks of a VM that are copied.
+pub(super) fn copied_disks(request: &ArrivalRequest) -> Vec<Name> {
+    let is_copied = |disk: &Name| request.handed_over.iter().all(|of| of.name != *disk);
+    let names = request.disks.iter().map(|disk| &disk.name);
+    names.filter(|disk| is_copied(disk)).cloned().collect()
 }

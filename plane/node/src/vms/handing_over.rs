@@ -24,6 +24,14 @@ impl Driver {
         leaving: &mut Leaving,
         is_told: bool,
     ) -> Result<Option<Duration>, ApiError> {
+        if leaving.marks.is_empty() {
+            // The daemon before this one had made them. Without them the other node refuses.
+            let marked = self.shared.mark_stores(&leaving.leave.stores);
+            leaving.marks = marked.unwrap_or_else(|error| {
+                tracing::warn!(vm = %self.entry.name, %error, "a store cannot be marked");
+                Vec::new()
+            });
+        }
         let leave = &leaving.leave;
         let answer = match self.shared.far_node(&leave.to) {
             Ok(far) => activated(far.as_ref(), &leave.id),

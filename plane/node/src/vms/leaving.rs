@@ -8,21 +8,22 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{
     ApiError, ArrivalRequest, ArrivalState, ErrorCode, MigrateVmRequest, MigrationPhase, Name,
-    OperationState, VmMigration, VmState,
+    OperationState, VmMigration,
 };
-use suimon_ports::{SendPhase, SendSpec, VmCommand, VmRunState};
+use suimon_ports::{SendPhase, SendSpec, VmCommand};
 
-use super::driver::{Driver, in_words};
+use super::arriving::copied_disks;
+use super::driver::Driver;
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
-use crate::disks::DiskMirror;
-use crate::moving::{arrival_request, far_error};
+use crate::disks::{DiskMirror, DiskToHandOver, HeldMark};
+use crate::moving::{arrival_request, disks_to_hand_over, far_error};
 use crate::operations::OperationHandle;
 use crate::{FarError, FarLine, FarNode};
 
 /// How often is looked while things are copied, and while the VM stands still for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
+pub(super) const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
 /// The other node, which gives the VM up if it hears nothing for long, hears of it after so many
 /// of the pauses in which it is asked again.
 const TELL_AFTER: u32 = 10;
@@ -31,7 +32,7 @@ const LET_GO_LIMIT: Duration = Duration::from_secs(60);
 /// What the guest has written last to its disks is copied within this, or the VM goes on here.
 const REST_LIMIT: Duration = Duration::from_secs(60);
 /// QEMU sends the rest, and goes on after it was told not to, within this.
-const SWITCH_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 /// Parts in which progress is told.
 const PARTS: usize = 1000;
 
@@ -45,6 +46,10 @@ pub(super) struct Leaving {
     copied: Copied,
     /// When the other node was last told that somebody is there.
     told_at: Instant,
+    /// Disks that are handed over; empty if a daemon has died over it.
+    pub(super) handed: Vec<DiskToHandOver>,
+    /// By what the other node knows their stores.
+    pub(super) marks: Vec<HeldMark>,
     /// Since when only VFs are in the way, which the guest was asked to let go of.
     asked_at: Option<Instant>,
 }
@@ -66,7 +71,15 @@ pub(super) enum Stage {
 pub(super) struct Order {
     far: Arc<dyn FarNode>,
     send: SendSpec,
+    /// Those that are copied.
     disks: Vec<Name>,
+}
+
+/// What goes with the VM and is not copied.
+#[derive(Default)]
+struct Handed {
+    disks: Vec<DiskToHandOver>,
+    marks: Vec<HeldMark>,
 }
 
 /// What was copied, for those who look.
@@ -87,6 +100,26 @@ impl Leaving {
         }
     }
 
+    /// A VM that leaves, at this stage.
+    pub(super) fn new(
+        leave: StoredLeave,
+        operation: Option<OperationHandle>,
+        stage: Stage,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            leave,
+            operation,
+            stage,
+            look_at: now,
+            copied: Copied::default(),
+            told_at: now,
+            handed: Vec::new(),
+            marks: Vec::new(),
+            asked_at: None,
+        }
+    }
+
     fn view(&self) -> VmMigration {
         VmMigration {
             id: self.leave.id.clone(),
@@ -97,6 +130,8 @@ impl Leaving {
             disk_bytes_left: self.copied.disks.1,
             memory_bytes_copied: self.copied.memory.0,
             memory_bytes_left: self.copied.memory.1,
+            disks_copied: self.leave.copied.clone(),
+            disks_handed_over: self.leave.handed_over.clone(),
         }
     }
 
@@ -114,18 +149,13 @@ impl Driver {
             return;
         }
         match self.ask_to_come(request) {
-            Ok((order, leave, far_operation)) => {
+            Ok((order, leave, handed, far_operation)) => {
                 self.append(texts::leaves(&self.entry, leave.to.as_str()));
                 self.set_vfs_moving(true);
-                self.leaving = Some(Leaving {
-                    leave,
-                    operation: Some(operation),
-                    stage: Stage::Preparing(Box::new(order), far_operation),
-                    look_at: Instant::now(),
-                    copied: Copied::default(),
-                    told_at: Instant::now(),
-                    asked_at: None,
-                });
+                let stage = Stage::Preparing(Box::new(order), far_operation);
+                let leaving = Leaving::new(leave, Some(operation), stage);
+                let Handed { disks: handed, marks } = handed;
+                self.leaving = Some(Leaving { handed, marks, ..leaving });
                 self.show_leaving();
             }
             Err(error) => operation.end(&Err(error)),
@@ -137,15 +167,22 @@ impl Driver {
     fn ask_to_come(
         &mut self,
         request: &MigrateVmRequest,
-    ) -> Result<(Order, StoredLeave, u64), ApiError> {
+    ) -> Result<(Order, StoredLeave, Handed, u64), ApiError> {
         self.entry.check_can_leave()?;
         let far = self.shared.far_node(&request.to)?;
+        // Nothing else is done to them from before the other node hears what they are.
+        let handed_over = self.disks_to_hand_over()?;
         let arrival = self.arrival_request()?;
+        let marks = self.shared.mark_stores(&arrival.stores)?;
+        let copied = copied_disks(&arrival);
         let leave = StoredLeave {
             id: arrival.id.clone(),
             to: request.to.clone(),
             was_paused: arrival.is_paused,
             with_files: request.with_files,
+            copied: copied.clone(),
+            handed_over: handed_over.iter().map(|disk| disk.name().clone()).collect(),
+            stores: arrival.stores.clone(),
         };
         self.moving = Some(StoredMove::Leaving(leave.clone()));
         self.save_run();
@@ -168,8 +205,15 @@ impl Driver {
             downtime: Duration::from_millis(request.downtime_ms.into()),
             bytes_per_second: request.bandwidth.map(suimon_contract::ByteSize::bytes),
         };
-        let disks = arrival.disks.iter().map(|disk| disk.name.clone()).collect();
-        Ok((Order { far, send, disks }, leave, operation))
+        let order = Order { far, send, disks: copied };
+        Ok((order, leave, Handed { disks: handed_over, marks }, operation))
+    }
+
+    fn disks_to_hand_over(&self) -> Result<Vec<DiskToHandOver>, ApiError> {
+        let desired = self.shared.desired();
+        let vm = desired.config.vm(self.entry.name.as_str());
+        let names = vm.map(|vm| disks_to_hand_over(&desired.config, vm)).unwrap_or_default();
+        names.iter().map(|disk| DiskToHandOver::begin(&self.shared, disk)).collect()
     }
 
     fn arrival_request(&self) -> Result<ArrivalRequest, ApiError> {
@@ -361,6 +405,8 @@ impl Driver {
             }
             _ => return Ok((Stage::Rest(until), LOOK_WHILE_STILL)),
         }
+        // Nobody reads or writes them any more, and what was written is durable.
+        leaving.handed.iter().try_for_each(DiskToHandOver::let_go)?;
         // From here on only the other node knows whose the VM is.
         let handed_over = StoredMove::HandedOver(leaving.leave.clone());
         if !self.save_moving(Some(handed_over)) {
@@ -372,97 +418,8 @@ impl Driver {
         Ok((Stage::HandedOver { is_told: false }, Duration::ZERO))
     }
 
-    /// The VM goes on here after all.
-    fn stay(&mut self, leaving: Leaving, error: ApiError) {
-        let Leaving { leave, operation, stage, .. } = leaving;
-        // Nothing is copied any more before the guest goes on.
-        drop(stage);
-        self.go_on_here(leave.was_paused);
-        self.save_moving(None);
-        self.set_vfs_moving(false);
-        if let Ok(far) = self.shared.far_node(&leave.to) {
-            // If it does not hear of it, it finds out by itself.
-            let _ = far.abandon_arrival(&leave.id);
-        }
-        self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
-        let mut view = self.entry.view();
-        view.moving = None;
-        // One that has ended meanwhile stays so.
-        if self.run.is_none() && self.lost.is_none() {
-            view.state = VmState::Stopped;
-        }
-        drop(view);
-        if let Some(operation) = operation {
-            operation.end(&Err(error));
-        }
-        // What was desired of it meanwhile.
-        self.look();
-    }
-
-    /// Whatever was sent, the VM runs on, if it runs at all.
-    fn go_on_here(&mut self, was_paused: bool) {
-        let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
-        let is_over = |phase: &SendPhase| {
-            matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_))
-        };
-        let limit = Instant::now() + SWITCH_LIMIT;
-        while Instant::now() < limit {
-            match vm.send_status() {
-                Ok(status) if is_over(&status.phase) => break,
-                Ok(_) => {}
-                Err(_) => return,
-            }
-            let _ = vm.tell(&VmCommand::CancelSending);
-            std::thread::sleep(LOOK_WHILE_STILL);
-        }
-        if !was_paused && vm.facts().state == VmRunState::Paused {
-            if let Err(error) = vm.tell(&VmCommand::Resume) {
-                tracing::error!(vm = %self.entry.name, %error, "the VM does not go on");
-            }
-        }
-        let state = vm.facts().state;
-        self.publish(in_words(state));
-    }
-
-    /// What a daemon that has died left of a VM that leaves.
-    pub(super) fn take_up_leaving(&mut self) {
-        match self.moving.clone() {
-            Some(StoredMove::Leaving(leave)) => {
-                let text = "the daemon ended while the VM was moved";
-                let error = self.error(ErrorCode::HostError, text);
-                let (stage, copied) = (Stage::Rest(Instant::now()), Copied::default());
-                let now = Instant::now();
-                let (look_at, told_at) = (now, now);
-                let leaving = Leaving {
-                    leave,
-                    operation: None,
-                    stage,
-                    look_at,
-                    copied,
-                    told_at,
-                    asked_at: None,
-                };
-                self.stay(leaving, error);
-            }
-            Some(StoredMove::HandedOver(leave)) => {
-                self.leaving = Some(Leaving {
-                    leave,
-                    operation: None,
-                    stage: Stage::HandedOver { is_told: false },
-                    look_at: Instant::now(),
-                    copied: Copied::default(),
-                    told_at: Instant::now(),
-                    asked_at: None,
-                });
-                self.show_leaving();
-            }
-            Some(StoredMove::Left(_)) => self.depart(None),
-            Some(StoredMove::Arriving { .. }) | None => {}
-        }
-    }
-
     /// Tells where it stands.
-    fn show_leaving(&self) {
+    pub(super) fn show_leaving(&self) {
         let Some(leaving) = &self.leaving else { return };
         let view = leaving.view();
         if let Some(operation) = &leaving.operation {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, VmConfig, VmState};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmConfig, VmState};
 use suimon_ports::VmRunState;
 
 use super::VmEntry;
@@ -119,9 +119,17 @@ impl Shared {
                 let of = config.disks.iter().filter(|disk| vm.disks.contains(&disk.name));
                 of.cloned().collect::<Vec<_>>()
             };
+            // What the other node was told of them would be held to there.
+            let policies = |config: &HostConfig| {
+                let of_disks: Vec<Name> =
+                    disks(config).into_iter().filter_map(|disk| disk.qos_policy).collect();
+                let of = config.qos_policies.iter().filter(|of| of_disks.contains(&of.name));
+                of.cloned().collect::<Vec<_>>()
+            };
             to.vm(vm.name.as_str()) != Some(vm)
                 || nics(from) != nics(to)
                 || disks(from) != disks(to)
+                || policies(from) != policies(to)
         };
         let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
         let changed = from.vms.iter().filter(|vm| is_changed(vm) && !departs(vm));
@@ -130,8 +138,8 @@ impl Shared {
             let moving = entry.view().moving.clone()?;
             let way = if moving.leaves { "to" } else { "from" };
             let text = format!(
-                "the VM is being moved {way} node {}; change it, its NICs and its disks when that \
-                 is over",
+                "the VM is being moved {way} node {}; change it, its NICs, its disks and their QoS \
+                 policies when that is over",
                 moving.node
             );
             Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use suimon_contract::{Name, VmConfig};
+use suimon_contract::{Name, StoreToken, VmConfig};
 use suimon_ports::{StateStore, StoreError};
 
 use crate::iov::StoredVf;
@@ -42,6 +42,9 @@ pub(crate) enum StoredMove {
         id: String,
         /// The host that it leaves.
         from: String,
+        /// Its disks that are handed over; that host has their files until it has come.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        handed_over: Vec<Name>,
     },
     /// It may go on here, and it may be that the other node was never told of it.
     Leaving(StoredLeave),
@@ -62,6 +65,15 @@ pub(crate) struct StoredLeave {
     pub(crate) was_paused: bool,
     /// Whether the files of its disks go with it.
     pub(crate) with_files: bool,
+    /// Its disks that are copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) copied: Vec<Name>,
+    /// Its disks that are handed over: the other node sees their files too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) handed_over: Vec<Name>,
+    /// By what their stores are known there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stores: Vec<StoreToken>,
 }
 
 /// A VM that was started.

@@ -1,5 +1,6 @@
 //! What a change of desired state, and the start of a daemon, do to VMs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
@@ -14,10 +15,27 @@ use super::records::{
 };
 use super::work::VmWork;
 use crate::control::Controller;
+use crate::disks::Moving;
 use crate::moving::uuid_of;
 
 /// A VM, and what ran of it, or how it moved, when the daemon before ended.
 pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
+
+/// The disks of these that another node may have open: those of a VM that was handed over to it,
+/// and those of one that was to come from it.
+pub(crate) fn disks_away(left: &[LeftVm]) -> BTreeMap<Name, Moving> {
+    let away = left.iter().flat_map(|(_, _, moving)| {
+        let (names, way): (&[Name], Moving) = match moving {
+            Some(StoredMove::Arriving { handed_over, .. }) => (handed_over, Moving::ComesFrom),
+            Some(StoredMove::HandedOver(leave) | StoredMove::Left(leave)) => {
+                (&leave.handed_over, Moving::GoneTo)
+            }
+            Some(StoredMove::Leaving(_)) | None => (&[], Moving::GoneTo),
+        };
+        names.iter().map(move |name| (name.clone(), way))
+    });
+    away.collect()
+}
 
 /// The refusal of one VM more.
 pub(crate) fn no_user_left(name: &Name) -> ApiError {
@@ -61,6 +79,7 @@ impl Controller {
         let moving = comes.as_ref().map(|request| StoredMove::Arriving {
             id: request.id.clone(),
             from: request.from.clone(),
+            handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
         });
         let folder = config.host.folder_of(name);
         let prepared = self.shared.vms.parts.host.prepare(&folder, user);

@@ -23,6 +23,7 @@ mod draft;
 mod error;
 mod layer;
 mod locate_parent;
+mod mark;
 mod open;
 #[cfg(test)]
 pub(crate) mod open_tests;
@@ -31,6 +32,7 @@ mod plan;
 pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
 pub use error::{DiskError, DiskFault};
+pub use mark::{MarkFault, StoreMark};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::{DiskFormat, DiskKind, DiskPlan};
 

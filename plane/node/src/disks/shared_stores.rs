@@ -1,0 +1,111 @@
+//! Stores that several nodes see: whether two of one name are the same.
+
+use std::path::PathBuf;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, StoreConfig, StoreToken};
+use suimon_storage::images::{MarkFault, StoreMark};
+
+use super::opening::{disk_error, store_file_error};
+use super::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
+use crate::edit::not_found;
+use crate::shared::Shared;
+
+/// A file by which another node knows a store, as long as it lives.
+pub(crate) struct HeldMark {
+    mark: Option<StoreMark>,
+    store: PathBuf,
+    threads: StoreThreads,
+}
+
+impl Drop for HeldMark {
+    fn drop(&mut self) {
+        let mark = self.mark.take();
+        self.threads.run_in_the_end(&self.store, move || drop(mark));
+    }
+}
+
+fn find<'a>(config: &'a HostConfig, store: &Name) -> Result<&'a StoreConfig, ApiError> {
+    let found = config.stores.iter().find(|of| of.name == *store);
+    found.ok_or_else(|| not_found(Kind::Store, store))
+}
+
+impl Shared {
+    /// Makes in each of these stores the file that says that it is the same.
+    ///
+    /// # Errors
+    /// A store does not take it.
+    pub(crate) fn mark_stores(&self, stores: &[StoreToken]) -> Result<Vec<HeldMark>, ApiError> {
+        let desired = self.desired();
+        let mark = |of: &StoreToken| {
+            let (label, path) =
+                (format!("store/{}", of.store), find(&desired.config, &of.store)?.path.clone());
+            let (open, token) = (self.disks.stores.clone(), of.token.clone());
+            let (about, at) = (label.clone(), path.clone());
+            let make = move || {
+                let files = open.files(&at).map_err(|error| store_file_error(&about, &error))?;
+                StoreMark::make(&files, &token).map_err(|error| disk_error(&about, &error))
+            };
+            let threads = &self.disks.threads;
+            let made = threads.run(&path, SILENT_AFTER, make, drop).map_err(Unanswered::give_up);
+            let mark = made.map_err(|error| error.about(&label))??;
+            Ok(HeldMark { mark: Some(mark), store: path, threads: threads.clone() })
+        };
+        stores.iter().map(mark).collect()
+    }
+
+    /// Looks whether these stores here are the same as those of the node `from`, which has marked
+    /// them.
+    ///
+    /// # Errors
+    /// One is not, or locks on its files do not hold between the nodes.
+    pub(crate) fn check_marks(
+        &self,
+        config: &HostConfig,
+        stores: &[StoreToken],
+        from: &str,
+    ) -> Result<(), ApiError> {
+        for of in stores {
+            let store = find(config, &of.store)?;
+            let refuse = |code, text: String| {
+                let error = ApiError::new(code, text).about(format!("store/{}", of.store));
+                Err(error.field("shared"))
+            };
+            if !store.shared {
+                let text = format!(
+                    "node {from} shares this store, and this node does not: if both see the same \
+                     directory, `suimon store set {} --shared=true` here; if not, rename one of \
+                     both stores, or set it to false there and have the disks copied",
+                    of.store
+                );
+                return refuse(ErrorCode::Conflict, text);
+            }
+            let token = of.token.clone();
+            let ask =
+                self.disks.ask_store(&store.path, move |files| StoreMark::check(files, &token));
+            let path = store.path.display();
+            match ask.map_err(|error| error.about(format!("store/{}", of.store)))? {
+                Ok(()) => {}
+                Err(MarkFault::Missing) => {
+                    let text = format!(
+                        "{path} is not the same directory as on node {from}: the file that it has \
+                         made there is not here; mount the same file system on both, or rename one \
+                         of both stores"
+                    );
+                    return refuse(ErrorCode::Conflict, text);
+                }
+                Err(MarkFault::NotLocked) => {
+                    let text = format!(
+                        "{path} is the same directory as on node {from}, but locks on its files do \
+                         not hold between both nodes, and nothing would keep two from writing to \
+                         one disk: mount it with locks (NFS: version 4, without `local_lock`)"
+                    );
+                    return refuse(ErrorCode::Unsupported, text);
+                }
+                Err(MarkFault::Store(error)) => {
+                    return refuse(ErrorCode::HostError, error.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+}

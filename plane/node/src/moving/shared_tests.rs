@@ -1,0 +1,132 @@
+//! Two nodes that see one store: a VM's disk goes with its VM.
+
+use suimon_contract::{OperationState, SnapshotDiskRequest, StorageState, VmState};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
+
+use self::pair::{PATHS, Pair, VM, assert_open, nodes, request, state_of_disk, with_vm};
+use crate::testing::{PATIENCE, name, wait_until};
+use crate::{DiskWork, Edit, ResourceEdit, VmWork};
+
+mod failing;
+mod pair;
+
+#[test]
+fn a_disk_goes_there_and_back_with_its_vm() {
+    let pair = Pair::new();
+    let plan = pair.here.node.check_migration(&name("web"), &request("there")).unwrap();
+    let step = plan.steps.iter().find(|step| step.resource == "disk/web").unwrap();
+    assert_eq!(step.note.as_deref(), Some("handed over: store all is the same on both nodes"));
+    assert_eq!(pair.there.node.config(), nodes(PATHS[1], true), "a look changes nothing");
+    pair.assert_held();
+
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    pair.wait_for_waiting();
+    // It is used here, and offered there to the QEMU that waits.
+    assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
+    let (state, reason) = state_of_disk(&pair.there);
+    assert_eq!(state, StorageState::Away);
+    assert!(reason.contains("comes from another node"), "{reason}");
+    assert_eq!(pair.there.disks.sockets().0.len(), 1);
+    let moving = pair.here.node.vm("web").unwrap().migration.unwrap();
+    assert_eq!((moving.disks_handed_over, moving.disks_copied), (vec![name("web")], vec![]));
+    let moving = pair.there.node.vm("web").unwrap().migration.unwrap();
+    assert_eq!(moving.disks_handed_over, [name("web")]);
+    // Meanwhile nothing else is done to it, here or there.
+    for harness in [&pair.here, &pair.there] {
+        let work = DiskWork::Snapshot(SnapshotDiskRequest { file: "n.vhdx".parse().unwrap() });
+        let error = harness.node.work_on_disk(&name("web"), work).unwrap_err();
+        assert!(error.message.contains("cancel it"), "{error}");
+        let delete = Edit::Disk(ResourceEdit::Delete(name("web")));
+        assert!(harness.node.submit(delete).is_err());
+        // The other node would hold it to what it was.
+        let faster = br#"{"max_iops": 900}"#.to_vec();
+        let faster = Edit::QosPolicy(ResourceEdit::Patch(name("silver"), faster));
+        let errors = harness.node.submit(faster).unwrap_err();
+        assert!(errors[0].message.contains("QoS policies"), "{errors:?}");
+    }
+    pair.here.vms.hold_memory(false);
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
+
+    let back = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
+    let back = pair.there.node.wait_operation(back.id, PATIENCE).unwrap();
+    assert_eq!(back.state, OperationState::Succeeded, "{back:?}");
+    pair.assert_here();
+}
+
+fn refusal(pair: &Pair) -> String {
+    let error = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed);
+    let said = operation.error.unwrap().message;
+    assert_eq!(said, error[0].message, "a look says the same");
+    assert_eq!(pair.here.node.vm("web").unwrap().state, VmState::Running);
+    assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
+    assert!(pair.there.vms.folders().is_empty());
+    pair.assert_held();
+    said
+}
+
+#[test]
+fn a_store_that_is_not_known_to_be_the_same_is_refused() {
+    let pair = Pair::new();
+    pair.there.apply_well(&nodes(PATHS[1], false));
+    let said = refusal(&pair);
+    assert!(said.contains("suimon store set all --shared=true"), "{said}");
+
+    // It is shared, as both say, but not with each other.
+    pair.there.disks.put_store("/srv/elsewhere", MemoryFiles::default());
+    pair.there.apply_well(&nodes("/srv/elsewhere", true));
+    let said = refusal(&pair);
+    assert!(said.contains("/srv/elsewhere is not the same directory"), "{said}");
+
+    // Only the other says so: what is copied would be written over.
+    pair.there.apply_well(&nodes(PATHS[1], true));
+    let set = br#"{"shared": false}"#.to_vec();
+    let operation = pair.here.change(Edit::Store(ResourceEdit::Patch(name("all"), set)));
+    assert_eq!(operation.state, OperationState::Succeeded, "it changes while disks are used");
+    let said = refusal(&pair);
+    assert!(said.contains("set shared = true of the store on both"), "{said}");
+}
+
+#[test]
+fn a_disk_that_qemu_emulates_is_not_handed_over() {
+    let vm = VM.replace("size_bytes", "controller = \"ide\"\nsize_bytes");
+    let pair = Pair::with(&with_vm(&vm));
+    let said = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
+    assert!(said[0].message.contains("controller virtio"), "{said:?}");
+    assert_eq!(pair.migrate().state, OperationState::Failed);
+    assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
+}
+
+#[test]
+fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
+    let pair = Pair::new();
+    let work = DiskWork::Snapshot(SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() });
+    let operation = pair.here.node.work_on_disk(&name("web"), work).unwrap();
+    let operation = pair.here.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    let config = pair.here.node.config().disks;
+    let before = pair.files.files().len();
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_open(&pair.there);
+    assert_eq!(pair.there.node.config().disks, config, "as it is, with its parent");
+    wait_until("all files stay, and no others", || pair.files.files().len() == before);
+
+    let vm = VM.replace("size_bytes = 8388608", "read_only = true");
+    let pair = Pair::new();
+    let operation = pair.here.change(Edit::Apply(Box::new(pair.config.clone())));
+    assert_eq!(operation.state, OperationState::Succeeded);
+    let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
+    pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
+    pair.here.apply_well(&with_vm(&vm));
+    let start = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+    pair.here.node.wait_operation(start.id, PATIENCE).unwrap();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_open(&pair.there);
+}

@@ -1,0 +1,214 @@
+//! Whatever fails when, one node has the disk's file open at most.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use suimon_contract::{EventKind, OperationState, StorageState};
+use suimon_ports::{DiskFile, StoreFiles, VmNotice, VmRunState};
+
+use super::pair::{Pair, assert_open, failure, state_of_disk, take};
+use crate::testing::{StoreFailure, name, wait_until};
+use crate::{Edit, ResourceEdit};
+
+#[test]
+fn whatever_call_fails_one_node_has_it() {
+    for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
+        for is_refused in [false, true] {
+            let pair = Pair::new();
+            pair.watch(move |asked| (asked == call).then(|| failure(is_refused)));
+            let operation = pair.migrate();
+            if matches!(call, "arrival" | "abandon_arrival") {
+                assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+                pair.assert_there();
+            } else {
+                assert_eq!(operation.state, OperationState::Failed, "{call} {is_refused}");
+                pair.assert_here();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_vm_that_is_cancelled_or_fails_keeps_its_disk() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    pair.wait_for_waiting();
+    pair.here.node.cancel_operation(operation.id).unwrap();
+    assert_eq!(pair.end(&operation).state, OperationState::Cancelled);
+    pair.assert_here();
+
+    let operation = pair.begin();
+    pair.wait_for_waiting();
+    let reason = "it was killed".to_owned();
+    pair.there.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
+    pair.here.vms.hold_memory(false);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    pair.assert_here();
+
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
+}
+
+/// It was closed here and opened there, and goes back.
+#[test]
+fn a_vm_that_cannot_be_recorded_there_stays() {
+    let pair = Pair::new();
+    let there = pair.there.store.clone();
+    let has_told = AtomicU32::new(0);
+    pair.watch(move |asked| {
+        if asked == "activate_arrival" && has_told.fetch_add(1, Ordering::Relaxed) == 0 {
+            there.arm(StoreFailure::Refuse(0));
+        }
+        None
+    });
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    pair.assert_here();
+}
+
+#[test]
+fn a_disk_that_cannot_be_opened_there_goes_on_here() {
+    let pair = Pair::new();
+    // Somebody else is quicker.
+    let held: Arc<Mutex<Option<Arc<dyn DiskFile>>>> = Arc::default();
+    let (files, holder) = (pair.files.clone(), held.clone());
+    pair.watch(move |asked| {
+        if asked == "activate_arrival" {
+            *holder.lock().unwrap() = take(&files);
+        }
+        None
+    });
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    let said = operation.error.unwrap().message;
+    assert!(said.contains("had given the VM up"), "{said}");
+    // It is told, and tried again until he has gone.
+    wait_until("the disk's failure is told", || {
+        !pair.here.events(EventKind::DiskFailed.id()).is_empty()
+    });
+    held.lock().unwrap().take().expect("it was closed here");
+    pair.assert_here();
+    assert!(!pair.here.events(EventKind::DiskRecovered.id()).is_empty());
+}
+
+/// As if the file system there had been unmounted meanwhile.
+#[test]
+fn a_store_that_is_another_one_by_then_is_refused() {
+    let pair = Pair::new();
+    let files = pair.files.clone();
+    pair.watch(move |asked| {
+        if asked == "activate_arrival" {
+            let marks = files.names(".suimon-new").unwrap();
+            marks.iter().for_each(|mark| files.remove(mark).unwrap());
+        }
+        None
+    });
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    pair.assert_here();
+}
+
+#[test]
+fn the_daemon_here_dies_while_memory_is_copied() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    pair.begin();
+    pair.wait_for_waiting();
+    let pair = pair.restart_here();
+    pair.assert_here();
+}
+
+#[test]
+fn the_daemon_here_dies_when_the_vm_was_handed_over() {
+    for reaches in ["activate_arrival", "activate_arrival answer"] {
+        let pair = Pair::new();
+        pair.watch(move |asked| (asked == reaches).then(|| failure(false)));
+        pair.begin();
+        pair.wait_for_handed_over();
+        let pair = pair.restart_here();
+        pair.wait_for_handed_over();
+        assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
+        assert_eq!(pair.here.disks.served(), (0, 0), "it was not opened");
+        pair.here.far_nodes.obstruct(|_, _| None);
+        pair.assert_there();
+    }
+}
+
+/// The other node has given it up meanwhile.
+#[test]
+fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
+    let pair = Pair::new();
+    pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.begin();
+    pair.wait_for_handed_over();
+    let pair = pair.restart_here().restart_there();
+    pair.wait_for_handed_over();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.assert_here();
+}
+
+#[test]
+fn the_daemon_there_dies_while_it_waits() {
+    let pair = Pair::new();
+    pair.here.vms.hold_memory(true);
+    let operation = pair.begin();
+    pair.wait_for_waiting();
+    let pair = pair.restart_there();
+    pair.here.vms.hold_memory(false);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    pair.assert_here();
+}
+
+#[test]
+fn the_daemon_there_dies_before_and_after_it_was_told() {
+    for reaches in ["activate_arrival", "activate_arrival answer"] {
+        let pair = Pair::new();
+        pair.watch(move |asked| (asked == reaches).then(|| failure(false)));
+        let operation = pair.begin();
+        pair.wait_for_handed_over();
+        let pair = pair.restart_there();
+        pair.here.far_nodes.obstruct(|_, _| None);
+        let operation = pair.end(&operation);
+        if reaches == "activate_arrival" {
+            assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+            pair.assert_here();
+        } else {
+            assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+            pair.assert_there();
+        }
+    }
+}
+
+#[test]
+fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
+    let pair = Pair::new();
+    pair.watch(|asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    let operation = pair.begin();
+    pair.wait_for_handed_over();
+    let (state, reason) = state_of_disk(&pair.here);
+    assert_eq!(state, StorageState::Away);
+    assert!(reason.contains("handed over"), "{reason}");
+    let delete = Edit::Node(ResourceEdit::Delete(name("there")));
+    assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
+    assert_eq!(pair.end(&operation).state, OperationState::Failed);
+    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    assert_open(&pair.here);
+}
+
+/// The state store refuses one thing, whichever, once the VM is the other node's: its disk is
+/// neither opened nor is its file deleted.
+#[test]
+fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
+    for refused in 0..8 {
+        let pair = Pair::new();
+        pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+        let operation = pair.begin();
+        pair.wait_for_handed_over();
+        pair.here.store.arm(StoreFailure::Refuse(refused));
+        pair.here.far_nodes.obstruct(|_, _| None);
+        assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
+        pair.assert_there();
+    }
+}

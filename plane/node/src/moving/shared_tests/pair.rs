@@ -1,0 +1,237 @@
+//! Two nodes in one process that see one store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use suimon_contract::{
+    ApiError, HostConfig, MigrateVmRequest, Operation, OperationState, StorageState, VmState,
+};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
+use suimon_ports::{DiskFile, FileName, FileUse, StoreFiles, VmRunState};
+
+use crate::testing::{
+    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    wait_until,
+};
+use crate::{FarError, VmWork};
+
+pub(super) const VM: &str = r#"
+[[disk]]
+name = "web"
+store = "all"
+format = "vhdx"
+size_bytes = 8388608
+qos_policy = "silver"
+[[vm]]
+name = "web"
+memory_bytes = "1 GiB"
+disks = ["web"]
+"#;
+pub(super) const FILE: &str = "web.vhdx";
+/// Where each has the store.
+pub(super) const PATHS: [&str; 2] = ["/srv/here", "/srv/there"];
+
+pub(super) fn nodes(path: &str, is_shared: bool) -> HostConfig {
+    host(&format!(
+        r#"
+[[node]]
+name = "there"
+address = "192.0.2.2:8443"
+authority = "/etc/suimon/there.pem"
+token_file = "/etc/suimon/there.token"
+[[node]]
+name = "here"
+address = "192.0.2.1:8443"
+authority = "/etc/suimon/here.pem"
+token_file = "/etc/suimon/here.token"
+[[qos_policy]]
+name = "silver"
+max_iops = 500
+[[store]]
+name = "all"
+path = "{path}"
+shared = {is_shared}
+"#
+    ))
+}
+
+pub(super) fn with_vm(vm: &str) -> HostConfig {
+    let (mut config, vm) = (nodes(PATHS[0], true), host(&format!("{}{vm}", STORE)));
+    (config.disks, config.vms) = (vm.disks, vm.vms);
+    config
+}
+
+/// So that what is in it can be read by itself.
+pub(super) const STORE: &str = "[[store]]\nname = \"all\"\npath = \"/srv/here\"\nshared = true\n\
+                     [[qos_policy]]\nname = \"silver\"\n";
+
+pub(super) struct Pair {
+    pub(super) here: Harness,
+    pub(super) there: Harness,
+    /// What both see.
+    pub(super) files: MemoryFiles,
+    /// What the VM and its disks are here.
+    pub(super) config: HostConfig,
+}
+
+pub(super) fn disks(at: usize, files: &MemoryFiles) -> FakeDisks {
+    let disks = FakeDisks::default();
+    disks.put_store(PATHS[at], files.clone());
+    disks
+}
+
+pub(super) fn harness(at: usize, files: &MemoryFiles, far_nodes: &FakeFarNodes) -> Harness {
+    let left = (MemoryStore::default(), FakeDevices::default());
+    let (disks, vms) = (disks(at, files), FakeVms::default());
+    Harness::among_nodes_with_disks(left, disks, vms, far_nodes.clone())
+}
+
+impl Pair {
+    /// The VM runs here.
+    pub(super) fn new() -> Self {
+        Self::with(&with_vm(VM))
+    }
+
+    pub(super) fn with(config: &HostConfig) -> Self {
+        let (files, far_nodes) = (MemoryFiles::default(), FakeFarNodes::default());
+        let [here, there] = [0, 1].map(|at| harness(at, &files, &far_nodes));
+        let pair = Self { here, there, files, config: config.clone() };
+        pair.connect();
+        pair.here.apply_well(config);
+        pair.there.apply_well(&nodes(PATHS[1], true));
+        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+        let started = pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        assert_eq!(started.state, OperationState::Succeeded, "{started:?}");
+        pair.watch(|_| None);
+        pair
+    }
+
+    pub(super) fn connect(&self) {
+        self.here.far_nodes.connect("192.0.2.1:8443", &self.here.node);
+        self.here.far_nodes.connect("192.0.2.2:8443", &self.there.node);
+    }
+
+    /// Before the other node is told to run the VM nobody has the disk open; then this may be in
+    /// the way.
+    pub(super) fn watch(
+        &self,
+        in_the_way: impl Fn(&str) -> Option<FarError> + Send + Sync + 'static,
+    ) {
+        let files = self.files.clone();
+        let is_first = AtomicU32::new(0);
+        self.here.far_nodes.obstruct(move |_, asked| {
+            if asked == "activate_arrival" && is_first.fetch_add(1, Ordering::Relaxed) == 0 {
+                drop(take(&files).expect("it is closed before another node may open it"));
+            }
+            in_the_way(asked)
+        });
+    }
+
+    pub(super) fn begin(&self) -> Operation {
+        self.here.node.migrate_vm(&name("web"), request("there")).unwrap()
+    }
+
+    pub(super) fn end(&self, operation: &Operation) -> Operation {
+        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+    }
+
+    pub(super) fn migrate(&self) -> Operation {
+        self.end(&self.begin())
+    }
+
+    /// The VM waits there, with the disk.
+    pub(super) fn wait_for_waiting(&self) {
+        wait_until("it waits there", || self.there.vms.state("web").is_some());
+    }
+
+    pub(super) fn wait_for_handed_over(&self) {
+        let is_handed_over =
+            || self.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
+        wait_until("it is handed over", is_handed_over);
+    }
+
+    /// The VM is here and runs, its disk is open here, and there is nothing of either there.
+    pub(super) fn assert_here(&self) {
+        wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
+        wait_until("that is shown", || self.here.node.vm("web").unwrap().state == VmState::Running);
+        assert_open(&self.here);
+        wait_until("nothing is there", || self.there.node.config() == nodes(PATHS[1], true));
+        wait_until("its folder is gone", || self.there.vms.folders().is_empty());
+        assert_eq!(self.there.vms.state("web"), None);
+        assert_eq!(self.there.disks.served().0, 0);
+        assert_eq!(self.here.node.config(), self.config);
+        self.assert_held();
+    }
+
+    /// The VM is there and runs, its disk is open there, and there is nothing of either here.
+    pub(super) fn assert_there(&self) {
+        wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
+        wait_until("nothing is here", || self.here.node.config() == nodes(PATHS[0], true));
+        wait_until("its folder is gone", || self.here.vms.folders().is_empty());
+        assert_eq!(self.here.vms.state("web"), None);
+        assert_eq!(self.here.disks.served().0, 0);
+        assert_open(&self.there);
+        self.assert_held();
+    }
+
+    /// One has the file, and nothing is left of how the store was known.
+    pub(super) fn assert_held(&self) {
+        assert!(take(&self.files).is_none(), "somebody has it open");
+        wait_until("nothing else is in the store", || {
+            self.files.files().keys().all(|file| !file.as_str().starts_with('.'))
+        });
+    }
+
+    pub(super) fn restart_here(self) -> Self {
+        let Self { here, there, files, config } = self;
+        let here = restarted(here, disks(0, &files));
+        let pair = Self { here, there, files, config };
+        pair.connect();
+        pair
+    }
+
+    pub(super) fn restart_there(self) -> Self {
+        let Self { here, there, files, config } = self;
+        let there = restarted(there, disks(1, &files));
+        let pair = Self { here, there, files, config };
+        pair.connect();
+        pair
+    }
+}
+
+pub(super) fn restarted(harness: Harness, disks: FakeDisks) -> Harness {
+    let (vms, far_nodes) = (harness.vms.clone(), harness.far_nodes.clone());
+    vms.forget_observers();
+    let left = harness.kill();
+    vms.cut_lines();
+    Harness::among_nodes_with_disks(left, disks, vms, far_nodes)
+}
+
+/// Opens the file for writing, unless somebody has it.
+pub(super) fn take(files: &MemoryFiles) -> Option<Arc<dyn DiskFile>> {
+    files.open(&FileName::new(FILE).unwrap(), FileUse::Write, 1).ok()
+}
+
+pub(super) fn assert_open(harness: &Harness) {
+    let disk = || harness.node.disk("web").unwrap();
+    wait_until("its disk works", || disk().state == StorageState::Ready);
+    assert_eq!(disk().size_bytes, Some(8 << 20));
+}
+
+pub(super) fn request(to: &str) -> MigrateVmRequest {
+    // Files that are handed over stay, also if those of others are to go.
+    MigrateVmRequest { to: name(to), downtime_ms: 300, bandwidth: None, with_files: true }
+}
+
+pub(super) fn failure(is_refused: bool) -> FarError {
+    if is_refused {
+        FarError::Refused(vec![ApiError::new(suimon_contract::ErrorCode::HostError, "no")])
+    } else {
+        FarError::Unreachable("no route".to_owned())
+    }
+}
+
+pub(super) fn state_of_disk(harness: &Harness) -> (StorageState, String) {
+    let disk = harness.node.disk("web").unwrap();
+    (disk.state, disk.reason.unwrap_or_default())
+}

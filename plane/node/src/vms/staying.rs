@@ -1,0 +1,110 @@
+//! A VM that was to go to another node and goes on where it was.
+
+use std::time::Instant;
+
+use suimon_contract::{ApiError, ErrorCode, Name, VmState};
+use suimon_ports::{SendPhase, VmCommand, VmRunState};
+
+use super::driver::{Driver, in_words};
+use super::leaving::{LOOK_WHILE_STILL, Leaving, SWITCH_LIMIT, Stage};
+use super::records::{StoredLeave, StoredMove};
+use super::texts;
+use crate::control::Command;
+use crate::disks::DiskToHandOver;
+
+impl Driver {
+    /// The VM goes on here after all.
+    pub(super) fn stay(&mut self, leaving: Leaving, error: ApiError) {
+        let Leaving { leave, operation, stage, handed, marks, .. } = leaving;
+        // Nothing is copied any more before the guest goes on.
+        drop(stage);
+        self.take_back(&leave, handed);
+        drop(marks);
+        self.go_on_here(leave.was_paused);
+        self.save_moving(None);
+        self.set_vfs_moving(false);
+        if let Ok(far) = self.shared.far_node(&leave.to) {
+            // If it does not hear of it, it finds out by itself.
+            let _ = far.abandon_arrival(&leave.id);
+        }
+        self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
+        let mut view = self.entry.view();
+        view.moving = None;
+        // One that has ended meanwhile stays so.
+        if self.run.is_none() && self.lost.is_none() {
+            view.state = VmState::Stopped;
+        }
+        drop(view);
+        if let Some(operation) = operation {
+            operation.end(&Err(error));
+        }
+        // What was desired of it meanwhile.
+        self.look();
+    }
+
+    /// Its disks stay here too. What cannot be opened is tried again by the control thread.
+    fn take_back(&self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
+        let bring_back = |disk: &Name, failure| {
+            let command = Command::BringBack { disk: disk.clone(), failure };
+            if self.control.try_send(command).is_err() {
+                tracing::error!(%disk, "a disk that stays here is not tried again");
+            }
+        };
+        if handed.is_empty() {
+            // A daemon before this one may have let go of them.
+            let left = leave.handed_over.iter().filter(|disk| self.shared.end_being_away(disk));
+            left.for_each(|disk| bring_back(disk, None));
+        }
+        for disk in handed {
+            let (name, taken) = (disk.name().clone(), disk.take_back());
+            drop(disk);
+            if let Err(error) = taken {
+                bring_back(&name, Some(error.to_string()));
+            }
+        }
+    }
+
+    /// Whatever was sent, the VM runs on, if it runs at all.
+    fn go_on_here(&mut self, was_paused: bool) {
+        let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
+        let is_over = |phase: &SendPhase| {
+            matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_))
+        };
+        let limit = Instant::now() + SWITCH_LIMIT;
+        while Instant::now() < limit {
+            match vm.send_status() {
+                Ok(status) if is_over(&status.phase) => break,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+            let _ = vm.tell(&VmCommand::CancelSending);
+            std::thread::sleep(LOOK_WHILE_STILL);
+        }
+        if !was_paused && vm.facts().state == VmRunState::Paused {
+            if let Err(error) = vm.tell(&VmCommand::Resume) {
+                tracing::error!(vm = %self.entry.name, %error, "the VM does not go on");
+            }
+        }
+        let state = vm.facts().state;
+        self.publish(in_words(state));
+    }
+
+    /// What a daemon that has died left of a VM that leaves.
+    pub(super) fn take_up_leaving(&mut self) {
+        match self.moving.clone() {
+            Some(StoredMove::Leaving(leave)) => {
+                let text = "the daemon ended while the VM was moved";
+                let error = self.error(ErrorCode::HostError, text);
+                let leaving = Leaving::new(leave, None, Stage::Rest(Instant::now()));
+                self.stay(leaving, error);
+            }
+            Some(StoredMove::HandedOver(leave)) => {
+                let stage = Stage::HandedOver { is_told: false };
+                self.leaving = Some(Leaving::new(leave, None, stage));
+                self.show_leaving();
+            }
+            Some(StoredMove::Left(_)) => self.depart(None),
+            Some(StoredMove::Arriving { .. }) | None => {}
+        }
+    }
+}
