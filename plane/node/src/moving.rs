@@ -22,6 +22,8 @@ mod node;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vf_tests;
 
 pub(crate) use self::arrival::{
     Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,
