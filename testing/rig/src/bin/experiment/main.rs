@@ -10,6 +10,7 @@ mod disk_io;
 mod lab;
 mod plan;
 mod qos_host;
+mod sriov_host_cpu;
 mod vmq;
 
 use std::env;

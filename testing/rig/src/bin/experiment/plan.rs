@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Deserialize;
 
 use crate::lab::{Lab, Outcome};
-use crate::{disk_io, qos_host, vmq};
+use crate::{disk_io, qos_host, sriov_host_cpu, vmq};
 
 /// A plan, by its `kind`.
 #[derive(Debug, Deserialize)]
@@ -13,6 +13,7 @@ pub(crate) enum Plan {
     Vmq(vmq::Plan),
     QosHost(qos_host::Plan),
     DiskIo(disk_io::Plan),
+    SriovHostCpu(sriov_host_cpu::Plan),
 }
 
 impl Plan {
@@ -23,6 +24,7 @@ impl Plan {
             Self::Vmq(plan) => plan.check()?,
             Self::QosHost(plan) => plan.check()?,
             Self::DiskIo(plan) => plan.check()?,
+            Self::SriovHostCpu(plan) => plan.check()?,
         }
         Ok(plan)
     }
@@ -32,6 +34,7 @@ impl Plan {
             Self::Vmq(plan) => &plan.name,
             Self::QosHost(plan) => &plan.name,
             Self::DiskIo(plan) => &plan.name,
+            Self::SriovHostCpu(plan) => &plan.name,
         }
     }
 
@@ -40,6 +43,7 @@ impl Plan {
             Self::Vmq(plan) => vmq::run(plan, lab),
             Self::QosHost(plan) => qos_host::run(plan, lab),
             Self::DiskIo(plan) => disk_io::run(plan, lab),
+            Self::SriovHostCpu(plan) => sriov_host_cpu::run(plan, lab),
         }
     }
 }
@@ -117,6 +121,19 @@ mod tests {
                 ("file_percent = 84", "file_percent = 101", "file_percent"),
                 ("\"raw\"", "\"vhd-fixed\"", "targets"),
                 ("\"pass-through\"", "\"floppy\"", "floppy"),
+            ],
+        );
+    }
+
+    #[test]
+    fn plans_of_sriov_host_cpu_are_read_and_wrong_ones_refused() {
+        refuses(
+            include_str!("../../../../../lab/sriov-host-cpu.toml"),
+            &[
+                ("mib = 64", "mib = 0", "mib"),
+                ("rounds = 5", "rounds = 0", "rounds"),
+                ("rounds = 5", "round = 5", "round"),
+                ("name = \"sriov-host-cpu\"", "name = \"../x\"", "name"),
             ],
         );
     }
