@@ -24,6 +24,8 @@ mod node;
 mod shared_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vf_tests;
 
 pub(crate) use self::arrival::{
     Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,

@@ -152,3 +152,25 @@ fn power_plans_are_measured_one_after_the_other() {
     assert_eq!(samples[0]["watts"].is_null(), missing.contains("energy: "), "{missing}");
     assert!(summary.contains("| reads over NBD | power-saver |"), "{summary}");
 }
+
+/// The adapter and all CPUs are emulated: what is compared is the work of the daemon's processors.
+#[test]
+fn a_vf_costs_the_hosts_processors_a_tenth_at_most_of_what_the_switch_costs() {
+    let rig = Rig::new().unwrap();
+    let plan = "kind = \"sriov-host-cpu\"\nname = \"short\"\nmib = 8\nrounds = 1\n";
+    let (record, summary) = experiment(&rig, "short", plan);
+    println!("{summary}");
+    let samples = record["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 4);
+    for direction in ["sends", "receives"] {
+        let per_byte = |path: &str| {
+            let is_it = |of: &&Value| of["path"] == path && of["direction"] == direction;
+            let sample = samples.iter().find(is_it).unwrap();
+            let stages = sample["stages_ns"].as_object().unwrap().values();
+            let ns: u64 = stages.map(|ns| ns.as_u64().unwrap()).sum();
+            ns as f64 / sample["bytes"].as_u64().unwrap() as f64
+        };
+        let (switch, vf) = (per_byte("switch"), per_byte("vf"));
+        assert!(vf * 10.0 < switch, "{direction}: {vf} beside {switch} ns a byte");
+    }
+}

@@ -40,6 +40,8 @@ struct World {
     vfs: BTreeSet<String>,
     /// VMs that are sent go on and on.
     holds_memory: bool,
+    /// How often memory began to be sent.
+    sends: u32,
 }
 
 struct Guest {
@@ -114,6 +116,11 @@ impl FakeVms {
     /// From now on memory that is sent never comes to an end, or does.
     pub(crate) fn hold_memory(&self, holds: bool) {
         self.world().holds_memory = holds;
+    }
+
+    /// How often memory began to be sent.
+    pub(crate) fn sends(&self) -> u32 {
+        self.world().sends
     }
 
     /// All that is sent or received breaks off.
@@ -398,7 +405,9 @@ impl Vm for FakeVm {
     fn send(&self, line: OwnedFd, _spec: &SendSpec) -> Result<(), VmError> {
         self.host.check("send")?;
         let mut world = self.host.world();
+        world.sends += 1;
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
         guest.sent = SendPhase::Copying;

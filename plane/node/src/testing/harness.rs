@@ -142,6 +142,16 @@ impl Harness {
         Self::with_all(store, devices, disks, vms, host)
     }
 
+    /// The same, with adapters that have SR-IOV.
+    pub(crate) fn with_iov_among_nodes(
+        (store, devices): (MemoryStore, FakeDevices),
+        (sriov, vms): (FakeSriov, FakeVms),
+        far_nodes: FakeFarNodes,
+    ) -> Self {
+        let host = Host { far_nodes, sriov, ..Host::default() };
+        Self::with_all(store, devices, FakeDisks::default(), vms, host)
+    }
+
     /// What a new process finds after this one was killed.
     pub(crate) fn kill(self) -> (MemoryStore, FakeDevices) {
         let store = self.store.surviving();

@@ -27,8 +27,9 @@ pub(super) const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
 /// The other node, which gives the VM up if it hears nothing for long, hears of it after so many
 /// of the pauses in which it is asked again.
 const TELL_AFTER: u32 = 10;
-/// A guest that was asked lets go of its VFs within this.
-const LET_GO_LIMIT: Duration = Duration::from_secs(60);
+/// A guest that was asked lets go of its VFs within so many of the pauses in which the other
+/// node is asked again.
+const LET_GO_AFTER: u32 = 120;
 /// What the guest has written last to its disks is copied within this, or the VM goes on here.
 const REST_LIMIT: Duration = Duration::from_secs(60);
 /// QEMU sends the rest, and goes on after it was told not to, within this.
@@ -318,13 +319,14 @@ impl Driver {
             return Ok(true);
         }
         let since = *leaving.asked_at.get_or_insert_with(Instant::now);
-        if since.elapsed() < LET_GO_LIMIT {
+        let limit = self.ask_far_again * LET_GO_AFTER;
+        if since.elapsed() < limit {
             return Ok(false);
         }
         let text = format!(
             "the guest has not let go of its virtual function in {} s; set iov_weight of its NICs \
              to 0 and see why",
-            LET_GO_LIMIT.as_secs()
+            limit.as_secs()
         );
         Err(self.error(ErrorCode::HostError, &text))
     }

@@ -82,6 +82,11 @@ impl Driver {
         if run.stored.vfs.contains_key(nic) {
             return Err("the NIC still has another VF".to_owned());
         }
+        // It was ordered before it was known that the VM moves: memory that a function writes to
+        // cannot be copied.
+        if self.moving.is_some() {
+            return Err("the VM is being moved".to_owned());
+        }
         run.stored.vfs.insert(nic.clone(), StoredVf::from(vf));
         let (vm, memory) = (run.vm.clone(), run.stored.as_started.memory_bytes);
         let memory = suimon_contract::ByteSize::bytes(memory);
@@ -210,6 +215,9 @@ impl Driver {
     }
 
     pub(super) fn ask_for_vfs(&mut self) {
+        // What comes from another node is not this one's yet, and what was handed over is not any
+        // more: none of them is given anything.
+        let is_here = self.moving.is_none();
         let Some(run) = &mut self.run else { return };
         let (vm, mut gone, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
         let before = run.vfs.takers.len();
@@ -220,7 +228,7 @@ impl Driver {
                 continue;
             }
             let Ok(Standby { is_taken, has_vf }) = vm.standby(nic.as_str()) else { continue };
-            if is_taken {
+            if is_taken && is_here {
                 run.vfs.takers.insert(nic.clone());
             }
             if let Some(vf) = run.vfs.offered.get(nic).filter(|_| has_vf).cloned() {

@@ -19,7 +19,7 @@ use crate::programs::{program, system_program};
 use crate::rig::Rig;
 
 /// Counts up when what is kept changes.
-const FORMAT: &str = "iov-3";
+const FORMAT: &str = "iov-5";
 const QEMU: &str = "qemu-system-x86_64";
 /// What makes up QEMU, without what it depends on beside itself.
 const QEMU_PACKAGES: &[&str] =
@@ -27,7 +27,7 @@ const QEMU_PACKAGES: &[&str] =
 const KERNEL_PACKAGE: &str = "linux-image-amd64";
 /// Drivers of the adapter and of what a VM in the machine has, which boots the same.
 const MODULES: &[&str] =
-    &["igb", "igbvf", "vfio-pci", "vfio_iommu_type1", "virtio_pci", "virtio_net", "tun"];
+    &["igb", "igbvf", "vfio-pci", "vfio_iommu_type1", "virtio_pci", "virtio_net", "tun", "kvm-amd"];
 const PROGRAMS: &[&str] = &["ip", "iperf3"];
 /// What the system's own QEMU needs of files to start a VM with a kernel.
 const QEMU_FILES: &[&str] = &[

@@ -12,6 +12,7 @@ mod plan;
 mod power_plan;
 mod qos_host;
 mod spread;
+mod sriov_host_cpu;
 mod vmq;
 
 use std::env;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Deserialize;
 
 use crate::lab::{Lab, Outcome};
-use crate::{disk_io, power_plan, qos_host, vmq};
+use crate::{disk_io, power_plan, qos_host, sriov_host_cpu, vmq};
 
 /// A plan, by its `kind`.
 #[derive(Debug, Deserialize)]
@@ -15,6 +15,7 @@ pub(crate) enum Plan {
     DiskIo(disk_io::Plan),
     #[serde(rename = "power-plan")]
     Power(power_plan::Plan),
+    SriovHostCpu(sriov_host_cpu::Plan),
 }
 
 impl Plan {
@@ -26,6 +27,7 @@ impl Plan {
             Self::QosHost(plan) => plan.check()?,
             Self::DiskIo(plan) => plan.check()?,
             Self::Power(plan) => plan.check()?,
+            Self::SriovHostCpu(plan) => plan.check()?,
         }
         Ok(plan)
     }
@@ -36,6 +38,7 @@ impl Plan {
             Self::QosHost(plan) => &plan.name,
             Self::DiskIo(plan) => &plan.name,
             Self::Power(plan) => &plan.name,
+            Self::SriovHostCpu(plan) => &plan.name,
         }
     }
 
@@ -45,6 +48,7 @@ impl Plan {
             Self::QosHost(plan) => qos_host::run(plan, lab),
             Self::DiskIo(plan) => disk_io::run(plan, lab),
             Self::Power(plan) => power_plan::run(plan, lab),
+            Self::SriovHostCpu(plan) => sriov_host_cpu::run(plan, lab),
         }
     }
 }
@@ -137,6 +141,19 @@ mod tests {
                 ("window_ms = 2000", "window_ms = 9", "window_ms"),
                 ("rounds = 5", "rounds = 0", "rounds"),
                 ("disk_mib", "disk_gib", "disk_gib"),
+            ],
+        );
+    }
+
+    #[test]
+    fn plans_of_sriov_host_cpu_are_read_and_wrong_ones_refused() {
+        refuses(
+            include_str!("../../../../../lab/sriov-host-cpu.toml"),
+            &[
+                ("mib = 64", "mib = 0", "mib"),
+                ("rounds = 5", "rounds = 0", "rounds"),
+                ("rounds = 5", "round = 5", "round"),
+                ("name = \"sriov-host-cpu\"", "name = \"../x\"", "name"),
             ],
         );
     }

@@ -1,0 +1,244 @@
+//! A VM whose NIC is on a VF leaves it before its memory is sent, and has one on the other node
+//! if one is free there.
+
+use suimon_contract::{
+    EventKind, HostConfig, IovPath, MigrateVmRequest, Operation, OperationState, VmMigration,
+    VmState,
+};
+use suimon_ports::{VmErrorKind, VmRunState};
+
+use crate::testing::{
+    FakeDevices, FakeFarNodes, FakeSriov, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    wait_until,
+};
+use crate::{FarError, VmWork};
+
+const NODE: &str = r#"
+[[switch]]
+name = "wan"
+kind = "external"
+uplink = "up"
+iov = true
+[[uplink]]
+name = "up"
+device = "wan0"
+[[pf]]
+name = "wan"
+device = "wan0"
+vfs = 1
+[[node]]
+name = "there"
+address = "192.0.2.2:8443"
+authority = "/etc/suimon/there.pem"
+token_file = "/etc/suimon/there.token"
+"#;
+const VM: &str = r#"
+[[nic]]
+name = "web"
+switch = "wan"
+backend = "vhost-user"
+mac = "52:54:00:00:00:01"
+iov_weight = 50
+[[vm]]
+name = "web"
+memory_bytes = "1 GiB"
+nics = ["web"]
+"#;
+/// The only VF is somebody else's.
+const TAKEN: &str = "[[pf.vf]]\nindex = 0\nmac = \"52:54:00:00:00:09\"\n";
+
+/// A node whose VM is on a VF, and one that it goes to.
+struct Pair {
+    here: Harness,
+    there: Harness,
+    adapter_here: FakeSriov,
+}
+
+fn there_has_vf() -> HostConfig {
+    host(NODE)
+}
+
+fn there_has_none() -> HostConfig {
+    host(&NODE.replace("vfs = 1\n", &format!("vfs = 1\n{TAKEN}")))
+}
+
+impl Pair {
+    fn new(of_there: &HostConfig) -> Self {
+        let far_nodes = FakeFarNodes::default();
+        let new = |sriov: &FakeSriov| {
+            let left = (MemoryStore::default(), FakeDevices::default());
+            let vms = (sriov.clone(), FakeVms::default());
+            let harness = Harness::with_iov_among_nodes(left, vms, far_nodes.clone());
+            harness.plane.run_clock();
+            harness
+        };
+        let adapter_here = FakeSriov::with_adapters(1);
+        let (here, there) = (new(&adapter_here), new(&FakeSriov::with_adapters(1)));
+        far_nodes.connect("192.0.2.2:8443", &there.node);
+        there.apply_well(of_there);
+        here.apply_well(&host(&format!("{NODE}{VM}")));
+        let pair = Self { here, there, adapter_here };
+        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+        pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        pair.wait_path(&pair.here, IovPath::Vf);
+        pair
+    }
+
+    fn wait_path(&self, node: &Harness, path: IovPath) {
+        let is_on =
+            || node.node.nic("web").is_ok_and(|nic| nic.iov.is_some_and(|of| of.path == path));
+        wait_until(&format!("it is on {path:?}"), is_on);
+    }
+
+    fn begin(&self) -> Operation {
+        let request = MigrateVmRequest {
+            to: name("there"),
+            downtime_ms: 300,
+            bandwidth: None,
+            with_files: false,
+        };
+        self.here.node.migrate_vm(&name("web"), request).unwrap()
+    }
+
+    fn end(&self, operation: &Operation) -> Operation {
+        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+    }
+
+    fn moving(&self) -> Option<VmMigration> {
+        self.here.node.vm("web").unwrap().migration
+    }
+
+    /// The guest was asked to let go of its VF.
+    fn wait_asked(&self) {
+        let is_asked =
+            || self.here.vms.told().iter().any(|told| told == "web unplug VF of nic/web");
+        wait_until("the guest is asked", is_asked);
+    }
+
+    /// Nothing of the VM's memory has gone anywhere.
+    fn assert_nothing_sent(&self) {
+        let moving = self.moving().unwrap();
+        assert_eq!((moving.memory_bytes_copied, moving.memory_bytes_left), (0, 0), "{moving:?}");
+        assert_eq!(self.here.vms.state("web"), Some(VmRunState::Running));
+        assert_eq!(self.here.vms.sends(), 0);
+    }
+
+    fn address_of_vf_here(&self) -> String {
+        self.adapter_here.facts(0).vfs[0].settings.clone().unwrap().mac.to_string()
+    }
+}
+
+#[test]
+fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
+    let pair = Pair::new(&there_has_vf());
+    let operation = pair.begin();
+    pair.wait_asked();
+    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    // Long enough for the other node to look for who could be given a VF, and for this one to
+    // send.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    pair.assert_nothing_sent();
+    assert!(pair.there.vms.vfs().is_empty(), "a VM that is not there yet has a VF");
+    pair.here.vms.let_go_of_vf("web", "web");
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.wait_path(&pair.there, IovPath::Vf);
+    assert_eq!(pair.there.node.vm("web").unwrap().state, VmState::Running);
+    let told = pair.there.vms.told();
+    let at = |part: &str| told.iter().position(|of| of.contains(part)).unwrap();
+    assert!(at("Resume") < at("plug VF"), "{told:?}");
+    // The one that it had is nobody's.
+    wait_until("it is given back", || pair.here.vms.vfs().is_empty());
+    assert_eq!(pair.address_of_vf_here(), "00:00:00:00:00:00");
+    let left = pair.here.events(EventKind::NicOnSynthetic.id());
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
+    let pair = Pair::new(&there_has_none());
+    let operation = pair.begin();
+    pair.wait_asked();
+    pair.here.vms.let_go_of_vf("web", "web");
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    let nic = || pair.there.node.nic("web").unwrap().iov.unwrap();
+    wait_until("it says why", || {
+        nic().reason.is_some_and(|why| why.contains("no VF that it could have is free"))
+    });
+    assert_eq!(nic().path, IovPath::Synthetic);
+    assert!(pair.there.vms.plugged_vfs("web").is_empty());
+}
+
+#[test]
+fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
+    let pair = Pair::new(&there_has_vf());
+    let operation = pair.begin();
+    pair.wait_asked();
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    assert!(operation.error.unwrap().message.contains("has not let go of its virtual function"));
+    assert_eq!(pair.here.vms.sends(), 0);
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Running));
+    wait_until("nothing is there", || pair.there.vms.folders().is_empty());
+    assert!(pair.there.vms.vfs().is_empty());
+    // Its guest lets go after all, and has one again.
+    assert!(!pair.here.vms.plugged_vfs("web").is_empty());
+    pair.here.vms.let_go_of_vf("web", "web");
+    wait_until("it has one again", || !pair.here.vms.plugged_vfs("web").is_empty());
+    pair.wait_path(&pair.here, IovPath::Vf);
+}
+
+#[test]
+fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
+    for is_cancelled in [true, false] {
+        let pair = Pair::new(&there_has_vf());
+        pair.here.vms.hold_memory(true);
+        let operation = pair.begin();
+        pair.wait_asked();
+        pair.here.vms.let_go_of_vf("web", "web");
+        wait_until("memory is sent", || pair.here.vms.sends() == 1);
+        // While it is sent it gets none, though one is free.
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert!(pair.here.vms.vfs().is_empty());
+        if is_cancelled {
+            pair.here.node.cancel_operation(operation.id).unwrap();
+        } else {
+            pair.here.vms.refuse("send_status", VmErrorKind::Refused, "no");
+        }
+        assert_ne!(pair.end(&operation).state, OperationState::Succeeded);
+        pair.wait_path(&pair.here, IovPath::Vf);
+        assert_eq!(pair.address_of_vf_here(), "52:54:00:00:00:01");
+        assert!(pair.there.vms.vfs().is_empty());
+    }
+}
+
+/// Only the other node knows whose it is: the next daemon gives it nothing.
+#[test]
+fn a_vm_that_was_handed_over_is_given_no_vf() {
+    let pair = Pair::new(&there_has_vf());
+    pair.here.far_nodes.obstruct(|_, asked| {
+        asked.starts_with("activate_arrival").then(|| FarError::Unreachable("no route".to_owned()))
+    });
+    pair.begin();
+    pair.wait_asked();
+    pair.here.vms.let_go_of_vf("web", "web");
+    let is_handed_over =
+        |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
+    wait_until("it is handed over", || is_handed_over(&pair.here));
+    let Pair { here, there, adapter_here } = pair;
+    let (vms, far_nodes) = (here.vms.clone(), here.far_nodes.clone());
+    vms.forget_observers();
+    let left = here.kill();
+    vms.cut_lines();
+    let iov = (adapter_here.clone(), vms.clone());
+    let here = Harness::with_iov_among_nodes(left, iov, far_nodes.clone());
+    here.plane.run_clock();
+    wait_until("it is handed over", || is_handed_over(&here));
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
+    far_nodes.obstruct(|_, _| None);
+    let pair = Pair { here, there, adapter_here };
+    pair.wait_path(&pair.there, IovPath::Vf);
+    assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
+}
