@@ -43,8 +43,9 @@ const LOOK_PERIOD: Duration = Duration::from_micros(20);
 /// call, and a processor that sleeps after each frame would make one for each.
 const ACCOUNT_PERIOD: Duration = Duration::from_millis(1);
 
-/// Empty polls in a row after which a ring of a busy processor goes back to
-/// waiting.
+/// Empty polls in a row, each behind a round that moved something for others, after
+/// which a ring of a busy processor goes back to waiting. A processor without work polls
+/// for as long as its patience lasts, and then lets all of its rings wait.
 const EMPTY_POLLS_MAX: u32 = 1024;
 
 /// Mail read in one round, so that nobody's queues starve.
@@ -66,6 +67,8 @@ pub(crate) struct Processor {
     notices: Arc<Notices>,
     now: Time,
     last_work: Time,
+    /// Whether the last round moved something.
+    has_moved: bool,
     /// When the CPU time was last asked for.
     cpu_time_taken: Time,
     stages: StageClock,
@@ -96,6 +99,7 @@ impl Processor {
             notices,
             now,
             last_work: now,
+            has_moved: false,
             cpu_time_taken: now,
             stages,
             looked: now,
@@ -105,10 +109,9 @@ impl Processor {
 
     /// Works until it is told to stop.
     pub(crate) fn run(mut self) {
-        let mut moved = false;
         loop {
             self.now = self.wait.now();
-            self.end_round(moved);
+            self.end_round();
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
@@ -127,11 +130,11 @@ impl Processor {
                 }
             }
             let had_work = self.poll_work();
-            moved = had_traffic || had_work;
-            if moved {
+            self.has_moved = had_traffic || had_work;
+            if self.has_moved {
                 self.last_work = self.now;
             }
-            let is_busy = moved || !self.engine.outbox().is_empty();
+            let is_busy = self.has_moved || !self.engine.outbox().is_empty();
             if is_busy || self.may_spin() {
                 if self.has_waiting() && self.now.since(self.looked) >= LOOK_PERIOD {
                     self.look();
@@ -164,9 +167,9 @@ impl Processor {
     }
 
     /// A round ends and the next one begins.
-    fn end_round(&mut self, moved: bool) {
-        let ns = self.stages.end_round(self.now, moved);
-        if moved {
+    fn end_round(&mut self) {
+        let ns = self.stages.end_round(self.now, self.has_moved);
+        if self.has_moved {
             self.link.tally.working_ns.add(ns);
             self.engine.ledger().end_round(ns);
             // Only now, so that no queue's part in a round is split without the round's

@@ -81,6 +81,11 @@ impl Sender {
         }
     }
 
+    /// Whether it was asked to notify when it sends.
+    pub fn is_awaited(&self) -> bool {
+        self.0.armed.load(Ordering::SeqCst)
+    }
+
     /// Frames sent so far.
     pub fn sent(&self) -> u64 {
         self.0.sent.load(Ordering::SeqCst)

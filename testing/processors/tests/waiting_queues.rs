@@ -12,6 +12,7 @@ use suimon_processor_tests::{
     Bottomless, Endless, OnClock, Sender, Supply, plane_of_nics, queue, small_frame,
 };
 use suimon_quantity::{Direction, Time};
+use suimon_wait::ProcessorThreads;
 
 /// Rounds between two frames of the waiting queue: enough for it to wait again.
 const PAUSE_ROUNDS: u64 = 2000;
@@ -102,4 +103,27 @@ fn descriptors_are_not_looked_at_in_each_short_round() {
     let delays = delays(Duration::from_micros(2));
     assert!(delays.iter().all(|rounds| *rounds <= 12), "{delays:?}");
     assert!(delays.iter().any(|rounds| *rounds > 2), "{delays:?}");
+}
+
+#[test]
+fn an_idle_ring_of_a_busy_processor_waits_for_its_notification() {
+    let plane = plane_of_nics(Arc::new(ProcessorThreads), 3);
+    // However long a processor without work polls.
+    plane.set_patience(Duration::from_secs(3600));
+    plane.attach_sink(queue(2, Direction::Egress), Box::new(Bottomless::default()));
+    plane.attach_source(queue(0, Direction::Ingress), Endless::new(small_frame(0, 2)).source());
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+            std::thread::yield_now();
+        }
+    };
+    until("it is not busy", &|| plane.processors()[0].batches > 0);
+    let sleeps = plane.processors()[0].sleeps;
+    let (idle, source) = Sender::pair();
+    plane.attach_source(queue(1, Direction::Ingress), source);
+    until("it is polled for ever", &|| idle.is_awaited());
+    assert_eq!(plane.processors()[0].sleeps, sleeps);
+    plane.stop();
 }

@@ -70,7 +70,7 @@ impl Processor {
                 self.release(token);
             }
         } else if outcome.is_ok() {
-            source.empty_polls += 1;
+            source.empty_polls += u32::from(self.has_moved);
             if owned.source.is_polled_by_fd() || source.empty_polls > EMPTY_POLLS_MAX {
                 source.empty_polls = 0;
                 self.sources.arm(token);
