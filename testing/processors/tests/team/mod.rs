@@ -86,6 +86,8 @@ impl Bench {
         let cpus = runtime.cpus();
         assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
         let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
+        // Where the clock stands still, nobody's patience ends.
+        plane.set_patience(Duration::ZERO);
         let spec = |member| MemberSpec {
             id: MemberId(member as u32),
             mac: MacAddr::new(member_mac(member)),
