@@ -125,9 +125,7 @@ fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() -> Result<()> 
     Ok(())
 }
 
-/// By hand: `cargo test -p suimon-rig --test iov_nics -- --ignored --nocapture`.
 #[test]
-#[ignore = "it was not seen to come to its end in the time that tests have"]
 fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     let rig = Rig::new()?;
     let mut machine = start(&rig, true)?;
@@ -154,7 +152,7 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     }
     // TCP goes on from path to path; a daemon that dies meanwhile does not matter.
     machine.run(&format!(
-        "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 100 -i 1 -b 500K -J >/tmp/report 2>&1; \
+        "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 40 -i 1 -b 500K -J >/tmp/report 2>&1; \
          echo done >/tmp/end) & sleep 5"
     ))?;
     machine.suimon_well("nic set web --iov-weight 0")?;
@@ -181,7 +179,7 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     );
     println!("{}", machine.run("tail -12 /run/suimon/vms/web/console.log")?);
     let events = machine.suimon_well("event list")?;
-    for part in ["nic_on_vf", "nic_on_synthetic"] {
+    for part in [" 9008 info", " 9009 info"] {
         ensure!(events.contains(part), "{part}: {events}");
     }
     machine.suimon_well("vm kill web")?;
