@@ -277,6 +277,8 @@ catalogue! {
         "A VM that came from another node runs here.";
     7036 VmDidNotArrive "vm_did_not_arrive" Warning
         "A VM that was to come from another node does not; what was made for it is removed.";
+    7037 VmWaitsForDisks "vm_waits_for_disks" Warning
+        "A VM that starts with the host waits until a disk of its is in service; the fields say which and why it is not.";
     8001 PowerPlanInEffect "power_plan_in_effect" Info
         "The power plan that is wanted is in effect on all CPUs.";
     8002 PowerPlanIncomplete "power_plan_incomplete" Warning

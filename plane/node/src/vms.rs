@@ -27,6 +27,7 @@ mod plugging;
 mod records;
 mod replugging;
 mod spec;
+mod starting;
 mod status;
 mod staying;
 mod steps;

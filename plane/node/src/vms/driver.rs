@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, VmConfig, VmState};
+use suimon_contract::{ApiError, ErrorCode, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmRunState};
 
 use super::VmEntry;
@@ -13,10 +13,10 @@ use super::arriving::Arriving;
 use super::entry::RunView;
 use super::finding::Lost;
 use super::freezing::Frozen;
-use super::inbox::{Ear, Heard, Message, News};
+use super::inbox::{Heard, Message, News};
 use super::leaving::Leaving;
 use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
-use super::spec::standbys;
+use super::starting::Awaited;
 use super::stopping::Stopping;
 use super::texts;
 use super::vfs::RunVfs;
@@ -40,6 +40,8 @@ pub(super) struct Driver {
     /// Counts runs, so that news of one that has ended are not taken for its successor's.
     pub(super) runs: u64,
     pub(super) stopping: Option<Stopping>,
+    /// It starts with the host, and its disks are not all there yet.
+    pub(super) awaited: Option<Awaited>,
     pub(super) reset_told: Option<Instant>,
     /// Whether it moves from one node to another, as it is written down.
     pub(super) moving: Option<StoredMove>,
@@ -122,13 +124,15 @@ impl Driver {
         let vfs = self.run.as_ref().and_then(|run| run.vfs.ask_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
         let arriving = self.arriving.as_ref().map(|arriving| arriving.look_at);
-        let all = [stopping, lost, frozen, leaving, arriving, self.depart_again_at, vfs];
+        let awaited = self.awaited.as_ref().map(|awaited| awaited.look_at);
+        let all = [stopping, lost, frozen, leaving, arriving, self.depart_again_at, vfs, awaited];
         all.into_iter().flatten().min()
     }
 
     fn handle_time(&mut self) {
         let now = Instant::now();
         self.look_at_stopping(now);
+        self.look_at_awaited(now);
         self.look_at_freeze(now);
         self.look_at_vfs(now);
         self.look_at_leaving(now);
@@ -146,6 +150,7 @@ impl Driver {
         let state = self.entry.view().state;
         let checked = work.check(&self.entry.name, state).and_then(|()| self.check_stays(work));
         let done = checked.and_then(|()| match work {
+            VmWork::Start if operation.is_none() => self.start_with_host(),
             VmWork::Start => self.start(),
             VmWork::Pause => self.tell(&VmCommand::Pause),
             VmWork::Resume => self.tell(&VmCommand::Resume),
@@ -170,56 +175,6 @@ impl Driver {
         if let (VmState::Lost, Err(error)) = (state, done) {
             self.append(texts::not_started(&self.entry, &error.message));
         }
-    }
-
-    fn start(&mut self) -> Result<(), ApiError> {
-        let desired = self.shared.desired();
-        let Some(vm) = desired.config.vm(self.entry.name.as_str()).cloned() else {
-            return Err(self.error(ErrorCode::NotFound, "the VM is not desired any more"));
-        };
-        self.entry.view().state = VmState::Starting;
-        let started = self.start_as(&desired.config, vm);
-        if let Err(error) = &started {
-            let mut view = self.entry.view();
-            (view.state, view.reason) = (VmState::Stopped, Some(error.message.clone()));
-            drop(view);
-            self.save(None);
-            self.append(texts::not_started(&self.entry, &error.message));
-        }
-        started
-    }
-
-    fn start_as(&mut self, config: &HostConfig, vm: VmConfig) -> Result<(), ApiError> {
-        let host = self.shared.vms.parts.host.clone();
-        let spec = self.shared.vm_spec(config, &vm, &self.entry)?;
-        let mut stored = StoredRun {
-            folder: spec.folder.clone(),
-            process: None,
-            started_unix_ms: (self.shared.clock)(),
-            nics: vm.nics.iter().cloned().collect(),
-            disks: vm.disks.iter().cloned().collect(),
-            standbys: standbys(&spec),
-            vfs: BTreeMap::new(),
-            as_started: vm,
-            is_frozen: false,
-        };
-        host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
-        host.probe(&spec).map_err(|error| self.told(&error))?;
-        // A daemon that is killed from here on finds by this what it has started.
-        if !self.save(Some(&stored)) {
-            let text = "the state store takes nothing, and a VM that it does not know would be \
-                        lost with the daemon; see its log";
-            return Err(self.error(ErrorCode::HostError, text));
-        }
-        self.runs += 1;
-        let ear = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
-        let vm: Arc<dyn Vm> = host.start(&spec, ear).map_err(|error| self.told(&error))?.into();
-        let identity = vm.identity();
-        stored.process = Some((identity.process, identity.started));
-        let is_written = self.save(Some(&stored));
-        self.append(texts::started(&self.entry, &identity, &vm.facts()));
-        self.take_over(vm, stored, is_written);
-        Ok(())
     }
 
     /// A VM runs and answers.

@@ -122,6 +122,7 @@ impl Controller {
             lost: None,
             runs: 0,
             stopping: None,
+            awaited: None,
             reset_told: None,
             moving,
             leaving: None,

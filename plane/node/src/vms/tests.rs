@@ -11,6 +11,7 @@ use crate::{Edit, ResourceEdit};
 mod finding;
 mod freezing;
 mod legacy;
+mod starting;
 mod stopping;
 
 fn config() -> HostConfig {

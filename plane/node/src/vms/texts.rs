@@ -24,6 +24,11 @@ pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
     Draft::new(EventKind::VmFailed, entry.label(), text).with("reason", reason)
 }
 
+pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> Draft {
+    let text = format!("The VM starts with the host as soon as it can: {reason}");
+    Draft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
+}
+
 pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
     let kind = if is_orderly { EventKind::VmEnded } else { EventKind::VmFailed };
     let text = format!("The VM does not run any more: {reason}.");

@@ -1,0 +1,134 @@
+//! How a VM is started, and one that starts with the host and waits for its disks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, StorageState, VmConfig, VmState};
+use suimon_ports::Vm;
+
+use super::driver::Driver;
+use super::inbox::Ear;
+use super::records::StoredRun;
+use super::spec::standbys;
+use super::texts;
+
+/// Disks that a VM waits for are looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A VM that starts with the host as soon as its disks are in service.
+pub(super) struct Awaited {
+    pub(super) look_at: Instant,
+    /// Whether an event says so. What takes a moment only is none.
+    is_told: bool,
+}
+
+impl Driver {
+    /// Starts it because the host was started, at once or when its disks are there: work on
+    /// one that the daemon before has left may go on, or its store come later than the host.
+    pub(super) fn start_with_host(&mut self) -> Result<(), ApiError> {
+        let desired = self.shared.desired();
+        let Some(vm) = desired.config.vm(self.entry.name.as_str()) else { return Ok(()) };
+        let Err(error) = self.check_disks(vm) else { return self.start() };
+        let before = self.awaited.take();
+        if before.as_ref().is_some_and(|before| !before.is_told) {
+            self.append(texts::waits_for_disks(&self.entry, &error.message));
+        }
+        self.entry.view().reason = Some(format!("it is started when it can be: {}", error.message));
+        let look_at = Instant::now() + LOOK_EVERY;
+        self.awaited = Some(Awaited { look_at, is_told: before.is_some() });
+        Ok(())
+    }
+
+    /// Whether what it waits for has come, or is not waited for any more.
+    pub(super) fn look_at_awaited(&mut self, now: Instant) {
+        if self.awaited.as_ref().is_none_or(|awaited| awaited.look_at > now) {
+            return;
+        }
+        let desired = self.shared.desired();
+        let vm = desired.config.vm(self.entry.name.as_str());
+        let is_stopped = self.entry.view().state == VmState::Stopped;
+        if !is_stopped || !vm.is_some_and(|vm| vm.autostart) {
+            self.awaited = None;
+            if is_stopped {
+                self.entry.view().reason = None;
+            }
+            return;
+        }
+        if vm.is_some_and(|vm| self.check_disks(vm).is_ok()) {
+            self.awaited = None;
+        }
+        // A start that fails tells itself.
+        let _ = self.start_with_host();
+    }
+
+    pub(super) fn start(&mut self) -> Result<(), ApiError> {
+        let desired = self.shared.desired();
+        let Some(vm) = desired.config.vm(self.entry.name.as_str()).cloned() else {
+            return Err(self.error(ErrorCode::NotFound, "the VM is not desired any more"));
+        };
+        self.entry.view().state = VmState::Starting;
+        let started = self.start_as(&desired.config, vm);
+        if let Err(error) = &started {
+            let mut view = self.entry.view();
+            (view.state, view.reason) = (VmState::Stopped, Some(error.message.clone()));
+            drop(view);
+            self.save(None);
+            self.append(texts::not_started(&self.entry, &error.message));
+        }
+        started
+    }
+
+    fn start_as(&mut self, config: &HostConfig, vm: VmConfig) -> Result<(), ApiError> {
+        let host = self.shared.vms.parts.host.clone();
+        let spec = self.shared.vm_spec(config, &vm, &self.entry)?;
+        self.check_disks(&vm)?;
+        let mut stored = StoredRun {
+            folder: spec.folder.clone(),
+            process: None,
+            started_unix_ms: (self.shared.clock)(),
+            nics: vm.nics.iter().cloned().collect(),
+            disks: vm.disks.iter().cloned().collect(),
+            standbys: standbys(&spec),
+            vfs: BTreeMap::new(),
+            as_started: vm,
+            is_frozen: false,
+        };
+        host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
+        host.probe(&spec).map_err(|error| self.told(&error))?;
+        // A daemon that is killed from here on finds by this what it has started.
+        if !self.save(Some(&stored)) {
+            let text = "the state store takes nothing, and a VM that it does not know would be \
+                        lost with the daemon; see its log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
+        self.runs += 1;
+        let ear = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
+        let vm: Arc<dyn Vm> = host.start(&spec, ear).map_err(|error| self.told(&error))?.into();
+        let identity = vm.identity();
+        stored.process = Some((identity.process, identity.started));
+        let is_written = self.save(Some(&stored));
+        self.append(texts::started(&self.entry, &identity, &vm.facts()));
+        self.take_over(vm, stored, is_written);
+        Ok(())
+    }
+
+    /// Whether all its disks are in service: QEMU could only say that nobody listens.
+    fn check_disks(&self, vm: &VmConfig) -> Result<(), ApiError> {
+        for name in &vm.disks {
+            let Some(entry) = self.shared.disks.find(name) else { continue };
+            let (state, reason) = entry.lock().condition();
+            if state != StorageState::Ready {
+                let label = entry.label();
+                let text = match reason {
+                    Some(reason) => format!("{label} is not in service: {reason}"),
+                    None => {
+                        format!("{label} is not in service; `suimon disk show {name}` says why")
+                    }
+                };
+                return Err(self.error(ErrorCode::Conflict, &text));
+            }
+        }
+        Ok(())
+    }
+}

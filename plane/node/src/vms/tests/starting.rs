@@ -1,0 +1,117 @@
+use suimon_contract::{
+    ConvertDiskRequest, DiskFormat, EventKind, HostConfig, OperationState, StorageState, VmState,
+};
+
+use super::{VmWork, patch, state, well, work};
+use crate::DiskWork;
+use crate::testing::{
+    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    wait_until,
+};
+
+const STORE: &str = "/srv/fast";
+
+/// A disk that is so large that work on it is still under way when somebody looks.
+fn config() -> HostConfig {
+    host(
+        r#"
+        [[store]]
+        name = "fast"
+        path = "/srv/fast"
+        [[disk]]
+        name = "data"
+        store = "fast"
+        format = "vhdx"
+        size_bytes = "16 TiB"
+        [[vm]]
+        name = "web"
+        memory_bytes = "1 GiB"
+        disks = ["data"]
+        autostart = true
+        "#,
+    )
+}
+
+fn with(of_host: (MemoryStore, FakeDevices), disks: FakeDisks, vms: FakeVms) -> Harness {
+    Harness::among_nodes_with_disks(of_host, disks, vms, FakeFarNodes::default())
+}
+
+/// A disk that somebody works on, and the operation.
+fn at_work() -> (Harness, u64) {
+    let of_host = (MemoryStore::default(), FakeDevices::default());
+    let harness = with(of_host, FakeDisks::with_store(STORE), FakeVms::default());
+    harness.apply_well(&config());
+    let convert = DiskWork::Convert(ConvertDiskRequest {
+        file: "copy.vhdx".parse().unwrap(),
+        format: DiskFormat::Vhdx,
+        kind: None,
+    });
+    let operation = harness.node.work_on_disk(&name("data"), convert).unwrap().id;
+    wait_until("it is under way", || harness.node.operation(operation).unwrap().steps_done > 100);
+    (harness, operation)
+}
+
+/// The host is started anew, and the store comes later than the daemon.
+fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
+    let of_host = (MemoryStore::default(), FakeDevices::default());
+    let harness = with(of_host, FakeDisks::with_store(STORE), FakeVms::default());
+    harness.apply_well(&config());
+    harness.node.stop();
+    let (disks, vms) = (harness.disks.host_left(), harness.vms.clone());
+    vms.reboot("second");
+    let files = disks.take_store(STORE);
+    let harness = with(harness.kill(), disks, vms);
+    wait_until("it is told", || harness.events(EventKind::VmWaitsForDisks.id()).len() == 1);
+    let come = move |harness: &Harness| {
+        harness.disks.put_store(STORE, files);
+        wait_until("the disk is in service", || {
+            harness.node.disk("data").unwrap().state == StorageState::Ready
+        });
+    };
+    (harness, come)
+}
+
+#[test]
+fn a_vm_whose_disk_is_out_of_service_is_not_started() {
+    let (harness, operation) = at_work();
+    let refused = work(&harness, VmWork::Start);
+    assert_eq!(refused.state, OperationState::Failed);
+    let why = format!(
+        "disk/data is not in service: it is out of service for operation {operation} (disk convert)"
+    );
+    assert_eq!(refused.error.unwrap().message, why);
+    assert_eq!(harness.vms.running(), [""; 0]);
+    assert_eq!(harness.node.vm("web").unwrap().reason, Some(why));
+    harness.node.cancel_operation(operation).unwrap();
+    harness.node.wait_operation(operation, PATIENCE).unwrap();
+    wait_until("the disk is back", || {
+        harness.node.disk("data").unwrap().state == StorageState::Ready
+    });
+    well(&harness, VmWork::Start);
+    assert_eq!(harness.vms.running(), ["web"]);
+}
+
+#[test]
+fn one_that_starts_with_the_host_waits_for_its_disk() {
+    let (harness, come) = started_anew();
+    let status = harness.node.vm("web").unwrap();
+    assert_eq!(status.state, VmState::Stopped);
+    let reason = status.reason.unwrap();
+    assert!(reason.starts_with("it is started when it can be: disk/data is not"), "{reason}");
+    come(&harness);
+    wait_until("it is started", || state(&harness) == VmState::Running);
+    assert_eq!(harness.node.vm("web").unwrap().reason, None);
+    assert!(harness.events(EventKind::VmFailed.id()).is_empty());
+    // Waited for once.
+    assert_eq!(harness.events(EventKind::VmWaitsForDisks.id()).len(), 1);
+}
+
+#[test]
+fn one_that_is_not_to_start_any_more_waits_for_nothing() {
+    let (harness, come) = started_anew();
+    patch(&harness, r#"{"autostart": false}"#);
+    wait_until("it does not wait", || harness.node.vm("web").unwrap().reason.is_none());
+    come(&harness);
+    assert_eq!(state(&harness), VmState::Stopped);
+    well(&harness, VmWork::Start);
+}
