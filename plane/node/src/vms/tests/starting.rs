@@ -1,9 +1,6 @@
-use suimon_contract::{
-    ConvertDiskRequest, DiskFormat, EventKind, HostConfig, OperationState, StorageState, VmState,
-};
+use suimon_contract::{EventKind, HostConfig, OperationState, StorageState, VmState};
 
 use super::{VmWork, patch, state, well, work};
-use crate::DiskWork;
 use crate::testing::{
     FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
     wait_until,
@@ -11,7 +8,6 @@ use crate::testing::{
 
 const STORE: &str = "/srv/fast";
 
-/// A disk that is so large that work on it is still under way when somebody looks.
 fn config() -> HostConfig {
     host(
         r#"
@@ -22,7 +18,7 @@ fn config() -> HostConfig {
         name = "data"
         store = "fast"
         format = "vhdx"
-        size_bytes = "16 TiB"
+        size_bytes = "1 GiB"
         [[vm]]
         name = "web"
         memory_bytes = "1 GiB"
@@ -34,21 +30,6 @@ fn config() -> HostConfig {
 
 fn with(of_host: (MemoryStore, FakeDevices), disks: FakeDisks, vms: FakeVms) -> Harness {
     Harness::among_nodes_with_disks(of_host, disks, vms, FakeFarNodes::default())
-}
-
-/// A disk that somebody works on, and the operation.
-fn at_work() -> (Harness, u64) {
-    let of_host = (MemoryStore::default(), FakeDevices::default());
-    let harness = with(of_host, FakeDisks::with_store(STORE), FakeVms::default());
-    harness.apply_well(&config());
-    let convert = DiskWork::Convert(ConvertDiskRequest {
-        file: "copy.vhdx".parse().unwrap(),
-        format: DiskFormat::Vhdx,
-        kind: None,
-    });
-    let operation = harness.node.work_on_disk(&name("data"), convert).unwrap().id;
-    wait_until("it is under way", || harness.node.operation(operation).unwrap().steps_done > 100);
-    (harness, operation)
 }
 
 /// The host is started anew, and the store comes later than the daemon.
@@ -73,20 +54,16 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
 
 #[test]
 fn a_vm_whose_disk_is_out_of_service_is_not_started() {
-    let (harness, operation) = at_work();
+    let (harness, come) = started_anew();
+    patch(&harness, r#"{"autostart": false}"#);
     let refused = work(&harness, VmWork::Start);
     assert_eq!(refused.state, OperationState::Failed);
-    let why = format!(
-        "disk/data is not in service: it is out of service for operation {operation} (disk convert)"
-    );
-    assert_eq!(refused.error.unwrap().message, why);
+    let why = refused.error.unwrap().message;
+    let disk = harness.node.disk("data").unwrap();
+    let expected = format!("disk/data is not in service: {}", disk.reason.unwrap());
+    assert_eq!((why, disk.state), (expected, StorageState::Failed));
     assert_eq!(harness.vms.running(), [""; 0]);
-    assert_eq!(harness.node.vm("web").unwrap().reason, Some(why));
-    harness.node.cancel_operation(operation).unwrap();
-    harness.node.wait_operation(operation, PATIENCE).unwrap();
-    wait_until("the disk is back", || {
-        harness.node.disk("data").unwrap().state == StorageState::Ready
-    });
+    come(&harness);
     well(&harness, VmWork::Start);
     assert_eq!(harness.vms.running(), ["web"]);
 }
