@@ -3,17 +3,27 @@
 use suimon_quantity::Time;
 
 use crate::GrantId;
-use crate::grant::Share;
+use crate::grant::{Grant, Share};
 
 /// A grant to which a node may still adhere.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: GrantId,
+    /// Of the report that it answers: a node that was started since does not take it.
+    incarnation: u64,
     leased: u64,
     /// On the leader's clock, when the lease has ended wherever the grant was heard.
     expires: Time,
     reserved: u64,
     late: u64,
+}
+
+/// What of a grant is not a share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    pub(crate) id: GrantId,
+    pub(crate) incarnation: u64,
+    pub(crate) expires: Time,
 }
 
 /// All grants to which one node may still adhere: those that it heard last and those that it may
@@ -26,11 +36,14 @@ pub(crate) struct Account {
 impl Account {
     /// What an earlier leader gave, from its last record. Nobody knows when: the lease is counted
     /// as if it were given now.
-    pub(crate) fn inherited(id: GrantId, share: &Share, expires: Time) -> Self {
+    pub(crate) fn inherited(grant: &Grant, share: &Share, expires: Time) -> Self {
+        let id = grant.id;
         // What was given before the last is told by the last.
         let before = GrantId { number: id.number.saturating_sub(1), ..id };
         let held = Entry {
             id: before,
+            // Nobody knows.
+            incarnation: u64::MAX,
             leased: share.leased_held_iops,
             expires,
             reserved: share.reserved_held_iops,
@@ -38,6 +51,7 @@ impl Account {
         };
         let last = Entry {
             id,
+            incarnation: grant.answers.incarnation,
             leased: share.leased_iops,
             expires,
             reserved: share.reserved_iops,
@@ -49,15 +63,17 @@ impl Account {
     /// A node says that it has so much without end.
     pub(crate) fn confess(&mut self, reserved: u64) {
         let id = self.entries.last().map_or_else(GrantId::default, |entry| entry.id);
-        let entry = Entry { id, leased: 0, expires: Time::ZERO, reserved, late: 0 };
+        let incarnation = u64::MAX;
+        let entry = Entry { id, incarnation, leased: 0, expires: Time::ZERO, reserved, late: 0 };
         self.entries.push(entry);
     }
 
     /// Notes what is given now, and says what the record for the next leader is.
-    pub(crate) fn give(&mut self, now: Time, id: GrantId, expires: Time, share: Share) -> Share {
+    pub(crate) fn give(&mut self, now: Time, given: Given, share: Share) -> Share {
+        let Given { id, incarnation, expires } = given;
         let Share { leased_iops: leased, reserved_iops: reserved, late_iops: late, .. } = share;
         self.forget_leases(now);
-        self.entries.push(Entry { id, leased, expires, reserved, late });
+        self.entries.push(Entry { id, incarnation, leased, expires, reserved, late });
         Share {
             leased_held_iops: self.leased(now),
             reserved_held_iops: self.reserved(),
@@ -71,9 +87,9 @@ impl Account {
         self.entries.retain(|entry| entry.id >= heard);
     }
 
-    /// The node was started anew: it has no lease.
-    pub(crate) fn restart(&mut self) {
-        for entry in &mut self.entries {
+    /// The node was started anew: it has no lease of before.
+    pub(crate) fn restart(&mut self, incarnation: u64) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.incarnation < incarnation) {
             entry.expires = Time::ZERO;
         }
     }
@@ -109,6 +125,11 @@ impl Account {
     /// The most that it may do without one.
     pub(crate) fn reserved(&self) -> u64 {
         self.most(|entry| entry.reserved)
+    }
+
+    /// What it has without a lease at least.
+    pub(crate) fn surely_reserved(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.reserved).min().unwrap_or_default()
     }
 
     /// The most that it may go over to after long.

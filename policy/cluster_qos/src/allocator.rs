@@ -242,10 +242,10 @@ impl Allocator {
         let (mut store, mut shared) = (Ledger::default(), BTreeMap::<_, Ledger>::new());
         let mut nodes = BTreeMap::new();
         for (node, grant) in records {
-            store.accounts.insert(*node, Account::inherited(grant.id, &grant.store, expires));
+            store.accounts.insert(*node, Account::inherited(grant, &grant.store, expires));
             for share in &grant.policies {
                 let Some(max) = &share.max else { continue };
-                let account = Account::inherited(grant.id, max, expires);
+                let account = Account::inherited(grant, max, expires);
                 shared.entry(share.policy).or_default().accounts.insert(*node, account);
             }
             let (admitted, admitted_late) = (grant.store.reserved_iops, grant.store.late_iops);
@@ -404,7 +404,7 @@ impl Office {
         let ledgers = self.shared.values_mut().chain([&mut self.store]);
         for account in ledgers.filter_map(|ledger| ledger.accounts.get_mut(&node)) {
             if is_restart {
-                account.restart();
+                account.restart(report.id.incarnation);
             }
             if let Some(heard) = report.heard {
                 account.acknowledge(heard);

@@ -43,7 +43,8 @@ pub(crate) struct Seen {
 pub(crate) struct Estimate {
     capability: Capability,
     iops: u64,
-    proved: VecDeque<(Time, u64)>,
+    /// What was there to share, and what was delivered, lately.
+    proved: VecDeque<(Time, u64, u64)>,
     best_latency_ns: u64,
     looks: u32,
     held_until: Time,
@@ -87,6 +88,13 @@ impl Estimate {
         self.iops
     }
 
+    /// What all nodes together may do at most: what there was to share lately. What is given goes
+    /// by [`Estimate::iops`], and reaches that when leases have ended or nodes have heard.
+    pub(crate) fn bound(&self) -> u64 {
+        let lately = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
+        self.capability.iops().max(self.iops).max(lately)
+    }
+
     pub(crate) fn next_look(&self) -> Time {
         self.looked + LOOKED_EVERY
     }
@@ -94,9 +102,9 @@ impl Estimate {
     /// Whether it does less than it can do, and that is news.
     pub(crate) fn look(&mut self, now: Time, seen: Seen) -> Option<bool> {
         self.looked = now;
-        self.proved.retain(|(at, _)| now.since(*at) < PROVED);
-        self.proved.push_back((now, seen.delivered));
-        let proved = self.proved.iter().map(|(_, iops)| *iops).max().unwrap_or_default();
+        self.proved.retain(|(at, ..)| now.since(*at) < PROVED);
+        self.proved.push_back((now, self.iops, seen.delivered));
+        let proved = self.proved.iter().map(|(.., iops)| *iops).max().unwrap_or_default();
         if seen.latency_ns > 0 {
             self.best_latency_ns = self.best_latency_ns.min(seen.latency_ns);
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::Time;
 
-use crate::account::Account;
+use crate::NodeId;
+use crate::account::{Account, Given};
 use crate::grant::Share;
-use crate::{GrantId, NodeId};
 
 /// Something of which nodes have shares: a store, or the maximum of a policy.
 #[derive(Clone, Debug, Default)]
@@ -57,15 +57,19 @@ impl Room {
         account.held(then).max(late)
     }
 
-    /// How much a node may be given in all.
+    /// How much a node may be given in all: what others cannot have.
+    ///
+    /// An account is the worst case. Where all accounts together are above the limit, a node does not
+    /// have all that its account says, so giving that again may be giving more. What it surely
+    /// has it may be given again.
     pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> u64 {
         let held = account.held(self.now);
-        let now = held.saturating_add(self.limit.saturating_sub(self.sum_now));
-        if self.then.is_none() {
-            return now;
+        let mut most = held.saturating_add(self.limit).saturating_sub(self.sum_now);
+        if self.then.is_some() {
+            let held = self.held_then(account, is_late);
+            most = most.min(held.saturating_add(self.limit).saturating_sub(self.sum_then));
         }
-        let held = self.held_then(account, is_late);
-        now.min(held.saturating_add(self.limit.saturating_sub(self.sum_then)))
+        most.max(account.surely_reserved())
     }
 
     /// Gives a node a share, which it must have room for; the record.
@@ -73,11 +77,11 @@ impl Room {
         &mut self,
         account: &mut Account,
         is_late: bool,
-        (id, expires): (GrantId, Time),
+        given: Given,
         share: Share,
     ) -> Share {
         let before = (account.held(self.now), self.held_then(account, is_late));
-        let share = account.give(self.now, id, expires, share);
+        let share = account.give(self.now, given, share);
         let after = (account.held(self.now), self.held_then(account, is_late));
         self.sum_now = self.sum_now.saturating_add(after.0).saturating_sub(before.0);
         self.sum_then = self.sum_then.saturating_add(after.1).saturating_sub(before.1);

@@ -25,6 +25,9 @@ pub struct DiskLoad {
     pub min_iops: u64,
     /// Its own maximum.
     pub max_iops: Option<u64>,
+    /// What it may do when its node has heard nothing for long, if that was configured: more than
+    /// its minimum, less than it may have while nodes hear each other.
+    pub fallback_iops: Option<u64>,
     /// Its share of what nobody is entitled to, 1 to 10 000.
     pub weight: u32,
     /// What it asked for.
@@ -106,8 +109,8 @@ pub struct NodeLoad {
     pub disks: u32,
     /// What their own minimums come to.
     pub minimums_iops: u64,
-    /// What their maximums come to, if each has one and they are to be fallen back on.
-    pub maximums_iops: Option<u64>,
+    /// What they may do when the node has heard nothing for long, if each has such a maximum.
+    pub fallback_iops: Option<u64>,
     /// What they are entitled to of what they ask for.
     pub entitled_iops: u64,
     /// What they would use; at most [`UNBOUNDED`].
@@ -135,6 +138,8 @@ pub struct Report {
     pub heard: Option<GrantId>,
     /// What it does at most without a lease.
     pub reserved_iops: u64,
+    /// It can use leases: its clock is right.
+    pub takes_leases: bool,
     /// Its disks together.
     pub load: NodeLoad,
     /// Its policies that others share, each once, ascending.
@@ -146,18 +151,15 @@ pub struct Report {
 }
 
 /// Sums up what disks did.
-pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64, falls_to_maximums: bool) -> NodeLoad {
+pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
     let mut load = NodeLoad { latency_ns, ..NodeLoad::default() };
-    let mut maximums = (falls_to_maximums && !disks.is_empty()).then_some(0_u64);
+    let mut fallback = (!disks.is_empty()).then_some(0_u64);
     for disk in disks {
         load.disks = load.disks.saturating_add(1);
         if disk.policy.is_none() {
             load.minimums_iops = load.minimums_iops.saturating_add(disk.min_iops);
         }
-        maximums = match (maximums, disk.max_iops, disk.policy) {
-            (Some(sum), Some(max), None) => Some(sum.saturating_add(max)),
-            _ => None,
-        };
+        fallback = fallback.zip(disk.fallback_iops).map(|(sum, iops)| sum.saturating_add(iops));
         load.entitled_iops = load.entitled_iops.saturating_add(disk.entitled_iops());
         load.wanted_iops = load.wanted_iops.saturating_add(disk.wanted_iops()).min(UNBOUNDED);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
@@ -166,7 +168,7 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64, falls_to_maximums: bool) 
         }
         load.waits_for_store |= disk.waits_for_store;
     }
-    load.maximums_iops = maximums;
+    load.fallback_iops = fallback;
     load
 }
 

@@ -107,7 +107,6 @@ pub enum MemberNotice {
 pub struct Member {
     terms: Terms,
     node: NodeId,
-    falls_to_maximums: bool,
     now: Time,
     made: VecDeque<(ReportId, Time)>,
     next_report: ReportId,
@@ -131,16 +130,8 @@ pub struct Member {
 
 impl Member {
     /// A node that was started at `now`, with what it was last told to keep. `incarnation` must be
-    /// higher than at each earlier start. With `falls_to_maximums` it tells the sum of its
-    /// disks' maximums, to fall back on when it hears nothing for long.
-    pub fn new(
-        terms: Terms,
-        now: Time,
-        node: NodeId,
-        incarnation: u64,
-        kept: Kept,
-        falls_to_maximums: bool,
-    ) -> Self {
+    /// higher than at each earlier start.
+    pub fn new(terms: Terms, now: Time, node: NodeId, incarnation: u64, kept: Kept) -> Self {
         let share = |kept: KeptShare| Share {
             reserved_iops: kept.reserved_iops,
             late_iops: kept.late_iops,
@@ -154,13 +145,12 @@ impl Member {
         let mut member = Self {
             terms,
             node,
-            falls_to_maximums,
             now,
             made: VecDeque::new(),
             next_report: ReportId { incarnation, number: 1 },
             heard: None,
             leased_until: None,
-            late_from: now + terms.maximums_after,
+            late_from: now + terms.fallback_after,
             store: share(kept.store),
             policies: policies.collect(),
             kept,
@@ -243,13 +233,13 @@ impl Member {
     }
 
     fn take_loads(&mut self, disks: &[DiskLoad], latency_ns: u64) {
-        let load = load::sum(disks, latency_ns, self.falls_to_maximums);
+        let load = load::sum(disks, latency_ns);
         let by_policy = load::by_policy(disks);
         let policies =
             |loads: &[PolicyLoad]| loads.iter().map(|load| load.policy).collect::<Vec<_>>();
         let is_other = self.load.is_none_or(|before| {
             before.minimums_iops != load.minimums_iops
-                || before.maximums_iops != load.maximums_iops
+                || before.fallback_iops != load.fallback_iops
                 || (before.disks == 0) != (load.disks == 0)
         }) || policies(&by_policy) != policies(&self.by_policy);
         // More is wanted than may be done, and was not when the leader was last told.
@@ -284,7 +274,7 @@ impl Member {
         let lease = grant.lease.min(self.terms.lease);
         let until = made.filter(|_| !self.is_slow).map(|made| made + lease);
         self.leased_until = until.filter(|until| *until > self.now);
-        self.late_from = self.now + self.terms.maximums_after;
+        self.late_from = self.now + self.terms.fallback_after;
         self.store = grant.store;
         self.policies.clone_from(&grant.policies);
         if self.leased_until.is_some() != self.is_leased {
@@ -349,6 +339,7 @@ impl Member {
             id,
             heard: self.heard,
             reserved_iops: self.store.reserved_iops,
+            takes_leases: !self.is_slow,
             load,
             policies: self.by_policy.clone(),
             largest: self.largest.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::Time;
 
-use crate::account::Account;
+use crate::account::{Account, Given};
 use crate::allocator::{AllocatorAction, NodeState, Office};
 use crate::divide::{Claim, divide};
 use crate::grant::{Grant, PolicyShare, Share};
@@ -35,7 +35,7 @@ impl Office {
             .map(|policy| (policy, self.policy_targets(policy, terms, now)))
             .collect();
         let late_from = |node: NodeId| late.get(&node).copied();
-        let mut room = self.store.room(self.estimate.iops(), now, late_from);
+        let mut room = self.store.room(self.estimate.bound(), now, late_from);
         let mut rooms: BTreeMap<PolicyKey, Room> = BTreeMap::new();
         for policy in policies.keys() {
             let max = self.policies.get(policy).and_then(|limits| limits.max_iops);
@@ -51,7 +51,8 @@ impl Office {
             };
             let answers = report.0.id;
             let id = GrantId { term: self.term, number: self.next_number };
-            let until = (id, now + terms.at_most(terms.lease));
+            let expires = now + terms.at_most(terms.lease);
+            let until = Given { id, incarnation: answers.incarnation, expires };
             let account = self.store.accounts.entry(node).or_default();
             let most = room.for_node(account, is_late);
             let share = fit(target, most, is_late);
@@ -92,7 +93,7 @@ impl Office {
     pub(crate) fn late(&self, terms: &Terms, now: Time) -> BTreeMap<NodeId, Time> {
         let soon = now + terms.at_most(terms.lease);
         let from = |state: &NodeState| {
-            let from = state.heard_given.map(|given| given + terms.at_least(terms.maximums_after));
+            let from = state.heard_given.map(|given| given + terms.at_least(terms.fallback_after));
             from.unwrap_or(now).max(now)
         };
         let all = self.nodes.iter().map(|(node, state)| (*node, from(state)));
@@ -114,7 +115,7 @@ impl Office {
             } else {
                 wants.push((*node, want));
             }
-            let late = report.load.maximums_iops.unwrap_or_default();
+            let late = report.load.fallback_iops.unwrap_or_default();
             state.admitted_late = late.min(state.admitted_late);
         }
         let mut promised: u64 = self
@@ -133,10 +134,10 @@ impl Office {
                 actions.push_back(AllocatorAction::Tell { notice });
             }
         }
-        // Maximums to fall back on are promised last: they are advice, not a right.
+        // What is fallen back on is promised last: it is no right.
         for state in self.nodes.values_mut() {
             let Some((report, _)) = &state.report else { continue };
-            let late = report.load.maximums_iops.unwrap_or_default();
+            let late = report.load.fallback_iops.unwrap_or_default();
             let had = state.admitted.max(state.admitted_late);
             let asked_iops = late.saturating_sub(had);
             let promises = Promises { promised_iops: promised, asked_iops, capability };
@@ -169,6 +170,9 @@ impl Office {
                 continue;
             };
             base = base.saturating_add(state.admitted);
+            if !report.takes_leases {
+                continue;
+            }
             let wanted = report.load.wanted_iops.saturating_sub(state.admitted);
             claims.push((*node, Claim { wanted, weight: report.load.weight }));
         }

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::Time;
 
+use crate::account::Given;
 use crate::allocator::Office;
 use crate::divide::{Claim, divide};
 use crate::grant::Share;
 use crate::ledger::Room;
 use crate::round::{Targets, fit};
-use crate::{GrantId, NodeId, PolicyKey, Terms};
+use crate::{NodeId, PolicyKey, Terms};
 
 impl Office {
     /// Policies that exist, and those of which a node may still have something.
@@ -112,7 +113,7 @@ impl Office {
         node: NodeId,
         targets: &Targets,
         room: Option<&mut Room>,
-        until: (GrantId, Time),
+        until: Given,
     ) -> Option<Option<Share>> {
         let is_there = self.nodes_with(policy).any(|other| other == node);
         let has_max = self.policies.get(&policy).is_none_or(|limits| limits.max_iops.is_some());
@@ -131,7 +132,7 @@ impl Office {
         let share = fit(&target, room.for_node(account, false), false);
         self.is_waiting |= share.leased_iops < target.leased_iops;
         let given = room.give(account, false, until, share);
-        if !is_there && account.held(until.1) == 0 && given.leased_held_iops == 0 {
+        if !is_there && account.held(until.expires) == 0 && given.leased_held_iops == 0 {
             ledger.accounts.remove(&node);
         }
         Some(Some(given))

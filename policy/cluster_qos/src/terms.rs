@@ -24,9 +24,9 @@ pub struct Terms {
     pub idle_every: Duration,
     /// The leader gives grants no more often.
     pub round_pause: Duration,
-    /// A node that has heard nothing for so long goes over to its disks' maximums, where
-    /// these were given to fall back on.
-    pub maximums_after: Duration,
+    /// A node that has heard nothing for so long goes over to what its disks may fall back on, if
+    /// that was configured.
+    pub fallback_after: Duration,
     /// So much is reserved for each node with disks beside its minimums, in normalised operations
     /// per second, so that no disk stands still.
     pub floor_iops: u64,
@@ -41,7 +41,7 @@ impl Default for Terms {
             report_pause: Duration::from_millis(250),
             idle_every: Duration::from_secs(10),
             round_pause: Duration::from_millis(250),
-            maximums_after: Duration::from_secs(15),
+            fallback_after: Duration::from_secs(30),
             floor_iops: 64,
         }
     }
@@ -79,8 +79,13 @@ impl Terms {
             ("twice report_every", self.report_every * 2, "lease", self.lease),
             ("report_pause", self.report_pause, "report_every", self.report_every),
             ("report_every", self.report_every, "idle_every", self.idle_every),
-            // A leader that begins to make room two leases before it must is in time.
-            ("three leases", self.lease * 3, "maximums_after", self.maximums_after),
+            // A leader hears of a grant of an idle node's one report by the next.
+            (
+                "twice idle_every and three leases",
+                self.idle_every * 2 + self.lease * 3,
+                "fallback_after",
+                self.fallback_after,
+            ),
         ];
         for (shorter, short, longer, long) in order {
             if short >= long {
