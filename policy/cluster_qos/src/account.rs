@@ -137,6 +137,11 @@ impl Account {
         self.most(|entry| entry.late)
     }
 
+    /// The most that it may do when all leases have ended.
+    pub(crate) fn end(&self) -> u64 {
+        self.reserved().max(self.late())
+    }
+
     /// The most that it may do then, but for what it may go over to after long.
     pub(crate) fn held(&self, then: Time) -> u64 {
         self.leased(then).max(self.reserved())

@@ -16,9 +16,10 @@ pub(crate) struct Ledger {
 
 /// What the next grants may give so that the sum stays below the limit.
 ///
-/// It is looked at two moments: now, and when the first of those nodes that have not been heard of
-/// for long goes over to what it may do late. Between the two no node may do more than at the
-/// earlier of them, because leases only end.
+/// It is looked at three moments: now; when all leases have ended and all nodes have gone over to what
+/// they may do late; and when the first of those nodes that have not been heard of
+/// for long goes over to that. Between them no node may do more than at the
+/// earlier, because leases only end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     limit: u64,
@@ -26,6 +27,19 @@ pub(crate) struct Room {
     then: Option<Time>,
     sum_now: u64,
     sum_then: u64,
+    /// What nodes may have without any lease, all late.
+    sum_end: u64,
+}
+
+/// What a node may be given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    /// For a lease's time.
+    pub(crate) leased: u64,
+    /// Without end.
+    pub(crate) reserved: u64,
+    /// When it has heard nothing for long.
+    pub(crate) late: u64,
 }
 
 impl Ledger {
@@ -40,11 +54,12 @@ impl Ledger {
         let late = self.accounts.iter().filter(|(_, account)| account.late() > 0);
         let then = late.filter_map(|(node, _)| late_from(*node)).min();
         let then = then.map(|then| then.max(now));
-        let mut room = Room { limit, now, then, sum_now: 0, sum_then: 0 };
+        let mut room = Room { limit, now, then, sum_now: 0, sum_then: 0, sum_end: 0 };
         for (node, account) in &self.accounts {
             room.sum_now = room.sum_now.saturating_add(account.held(now));
             let held = room.held_then(account, late_from(*node).is_some());
             room.sum_then = room.sum_then.saturating_add(held);
+            room.sum_end = room.sum_end.saturating_add(account.end());
         }
         room
     }
@@ -62,14 +77,19 @@ impl Room {
     /// An account is the worst case. Where all accounts together are above the limit, a node does not
     /// have all that its account says, so giving that again may be giving more. What it surely
     /// has it may be given again.
-    pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> u64 {
+    pub(crate) fn for_node(&self, account: &Account, is_late: bool) -> Most {
         let held = account.held(self.now);
         let mut most = held.saturating_add(self.limit).saturating_sub(self.sum_now);
         if self.then.is_some() {
             let held = self.held_then(account, is_late);
             most = most.min(held.saturating_add(self.limit).saturating_sub(self.sum_then));
         }
-        most.max(account.surely_reserved())
+        let surely = account.surely_reserved();
+        let leased = most.max(surely);
+        let end = account.end().saturating_add(self.limit).saturating_sub(self.sum_end);
+        // One that may be late now needs the room now.
+        let late = if is_late { end.min(leased) } else { end };
+        Most { leased, reserved: end.min(leased).max(surely), late }
     }
 
     /// Gives a node a share, which it must have room for; the record.
@@ -80,11 +100,12 @@ impl Room {
         given: Given,
         share: Share,
     ) -> Share {
-        let before = (account.held(self.now), self.held_then(account, is_late));
+        let before = (account.held(self.now), self.held_then(account, is_late), account.end());
         let share = account.give(self.now, given, share);
-        let after = (account.held(self.now), self.held_then(account, is_late));
+        let after = (account.held(self.now), self.held_then(account, is_late), account.end());
         self.sum_now = self.sum_now.saturating_add(after.0).saturating_sub(before.0);
         self.sum_then = self.sum_then.saturating_add(after.1).saturating_sub(before.1);
+        self.sum_end = self.sum_end.saturating_add(after.2).saturating_sub(before.2);
         share
     }
 }

@@ -8,7 +8,7 @@ use crate::account::{Account, Given};
 use crate::allocator::{AllocatorAction, NodeState, Office};
 use crate::divide::{Claim, divide};
 use crate::grant::{Grant, PolicyShare, Share};
-use crate::ledger::Room;
+use crate::ledger::{Most, Room};
 use crate::load::{Report, VERSION};
 use crate::notice::Notice;
 use crate::{GrantId, NodeId, PolicyKey, Promises, Terms};
@@ -55,7 +55,7 @@ impl Office {
             let until = Given { id, incarnation: answers.incarnation, expires };
             let account = self.store.accounts.entry(node).or_default();
             let most = room.for_node(account, is_late);
-            let share = fit(target, most, is_late);
+            let share = fit(target, most);
             self.is_waiting |= share.leased_iops < target.leased_iops
                 || share.reserved_iops < target.reserved_iops;
             let store = room.give(account, is_late, until, share);
@@ -223,12 +223,11 @@ impl Office {
 }
 
 /// As much of a share as there is room for.
-pub(crate) fn fit(target: &Share, most: u64, is_late: bool) -> Share {
-    let late = if is_late { target.late_iops.min(most) } else { target.late_iops };
+pub(crate) fn fit(target: &Share, most: Most) -> Share {
     Share {
-        leased_iops: target.leased_iops.min(most),
-        reserved_iops: target.reserved_iops.min(most),
-        late_iops: late,
+        leased_iops: target.leased_iops.min(most.leased),
+        reserved_iops: target.reserved_iops.min(most.reserved),
+        late_iops: target.late_iops.min(most.late),
         ..Share::default()
     }
 }

@@ -129,7 +129,7 @@ impl Office {
         let account = ledger.accounts.entry(node).or_default();
         let target = targets.get(&node).copied().unwrap_or_default();
         let room = room?;
-        let share = fit(&target, room.for_node(account, false), false);
+        let share = fit(&target, room.for_node(account, false));
         self.is_waiting |= share.leased_iops < target.leased_iops;
         let given = room.give(account, false, until, share);
         if !is_there && account.held(until.expires) == 0 && given.leased_held_iops == 0 {

@@ -11,6 +11,8 @@ use suimon_cluster_qos::{
 const ALL: u64 = 1 << 40;
 const CAPABILITY: u64 = 100_000;
 const POLICY: PolicyKey = PolicyKey(1);
+/// What the policy's disks may do together on all nodes.
+const SHARED_MAX: u64 = 20_000;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -54,7 +56,7 @@ enum Step {
         is_bad: bool,
     },
     Policy {
-        max: u64,
+        min: u64,
     },
     RemovePolicy,
     Wait,
@@ -78,7 +80,7 @@ fn step(nodes: u32) -> impl Strategy<Value = Step> {
         2 => node().prop_map(|node| Step::Restart { node }),
         3 => node().prop_map(|node| Step::Elect { node }),
         2 => any::<bool>().prop_map(|is_bad| Step::Network { is_bad }),
-        1 => (100_u64..CAPABILITY / 2).prop_map(|max| Step::Policy { max }),
+        1 => (0_u64..SHARED_MAX / 2).prop_map(|min| Step::Policy { min }),
         1 => Just(Step::RemovePolicy),
         3 => Just(Step::Wait),
     ]
@@ -124,9 +126,8 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
         Step::Network { is_bad } => {
             cluster.network = if is_bad { Network::BAD } else { Network::GOOD };
         }
-        Step::Policy { max } => {
-            let limits = PolicyLimits { min_iops: max / 10, max_iops: Some(max) };
-            // What a policy had before counts as long as a node may not have heard.
+        Step::Policy { min } => {
+            let limits = PolicyLimits { min_iops: min, max_iops: Some(SHARED_MAX) };
             cluster.policies.insert(POLICY, limits);
             cluster.tell_leader(&AllocatorEvent::PolicySet { policy: POLICY, limits });
         }
@@ -191,6 +192,7 @@ fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
         let offset = dice.below(1 << 50);
         cluster.add_node(id, Clock { offset, ppm }, falls);
     }
+    cluster.checks.policy_max.insert(POLICY, SHARED_MAX);
     cluster.elect(1);
     for (ms, step) in steps {
         cluster.run(ms * cluster::MS);
