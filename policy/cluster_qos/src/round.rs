@@ -11,6 +11,7 @@ use crate::grant::{Grant, PolicyShare, Share};
 use crate::ledger::{Most, Room};
 use crate::load::{Report, VERSION};
 use crate::notice::Notice;
+use crate::shared::PolicyPlan;
 use crate::{GrantId, NodeId, PolicyKey, Promises, Terms};
 
 /// What nodes are to have.
@@ -29,7 +30,7 @@ impl Office {
         self.admit(terms, actions);
         let late = self.late(terms, now);
         let targets = self.targets(terms, now, &late);
-        let policies: BTreeMap<PolicyKey, (Targets, BTreeMap<NodeId, u64>)> = self
+        let policies: BTreeMap<PolicyKey, PolicyPlan> = self
             .known_policies()
             .into_iter()
             .map(|policy| (policy, self.policy_targets(policy, terms, now)))
@@ -60,9 +61,9 @@ impl Office {
                 || share.reserved_iops < target.reserved_iops;
             let store = room.give(account, is_late, until, share);
             let mut shares = Vec::new();
-            for (policy, (targets, minimums)) in &policies {
-                let given = self.give_policy(*policy, node, targets, rooms.get_mut(policy), until);
-                let min_iops = minimums.get(&node).copied().unwrap_or_default();
+            for (policy, plan) in &policies {
+                let given = self.give_policy(*policy, node, plan, rooms.get_mut(policy), until);
+                let min_iops = plan.minimums.get(&node).copied().unwrap_or_default();
                 shares.extend(given.map(|max| PolicyShare { policy: *policy, min_iops, max }));
             }
             self.next_number += 1;

@@ -17,6 +17,18 @@ use crate::ledger::Room;
 use crate::round::{Targets, fit};
 use crate::{NodeId, PolicyKey, Terms};
 
+/// What nodes are to have of a policy.
+pub(crate) struct PolicyPlan {
+    /// Of its maximum.
+    targets: Targets,
+    /// Of its minimum.
+    pub(crate) minimums: BTreeMap<NodeId, u64>,
+    /// Where its disks are.
+    users: BTreeSet<NodeId>,
+    /// Whether there is a maximum. One that is not known has one, of nothing.
+    has_max: bool,
+}
+
 impl Office {
     /// Policies that exist, and those of which a node may still have something.
     pub(crate) fn known_policies(&self) -> BTreeSet<PolicyKey> {
@@ -64,13 +76,8 @@ impl Office {
         nodes.iter().copied().zip((0..count).map(share)).collect()
     }
 
-    /// What nodes are to have of a policy's maximum, and of its minimum.
-    pub(crate) fn policy_targets(
-        &self,
-        policy: PolicyKey,
-        terms: &Terms,
-        now: Time,
-    ) -> (Targets, BTreeMap<NodeId, u64>) {
+    /// Plans a policy.
+    pub(crate) fn policy_targets(&self, policy: PolicyKey, terms: &Terms, now: Time) -> PolicyPlan {
         let limits = self.policies.get(&policy).copied().unwrap_or_default();
         let mut claims: Vec<(NodeId, Claim)> = Vec::new();
         for (node, _, report) in self.current(terms, now) {
@@ -81,8 +88,11 @@ impl Office {
         let all: Vec<Claim> = claims.iter().map(|(_, claim)| *claim).collect();
         let nodes = claims.iter().map(|(node, _)| *node);
         let minimums = nodes.clone().zip(divide(limits.min_iops, &all)).collect();
-        let mut targets = Targets::new();
-        let Some(max) = limits.max_iops else { return (targets, minimums) };
+        let users = self.nodes_with(policy).collect();
+        let has_max = self.policies.get(&policy).is_none_or(|limits| limits.max_iops.is_some());
+        let mut plan = PolicyPlan { targets: Targets::new(), minimums, users, has_max };
+        let Some(max) = limits.max_iops else { return plan };
+        let targets = &mut plan.targets;
         let fixed = (max / 2).max(limits.min_iops).min(max);
         let mut left = max;
         for (node, share) in self.equally(policy, fixed) {
@@ -102,7 +112,7 @@ impl Office {
                 target.leased_iops = target.leased_iops.saturating_add(share);
             }
         }
-        (targets, minimums)
+        plan
     }
 
     /// Gives a node its part of a policy: `None` if it has none and had none, and a share of
@@ -111,13 +121,12 @@ impl Office {
         &mut self,
         policy: PolicyKey,
         node: NodeId,
-        targets: &Targets,
+        plan: &PolicyPlan,
         room: Option<&mut Room>,
         until: Given,
     ) -> Option<Option<Share>> {
-        let is_there = self.nodes_with(policy).any(|other| other == node);
-        let has_max = self.policies.get(&policy).is_none_or(|limits| limits.max_iops.is_some());
-        if !has_max {
+        let is_there = plan.users.contains(&node);
+        if !plan.has_max {
             // It had one, and a node may still adhere to what it was given of it.
             self.shared.remove(&policy);
             return is_there.then_some(None);
@@ -127,7 +136,7 @@ impl Office {
             return None;
         }
         let account = ledger.accounts.entry(node).or_default();
-        let target = targets.get(&node).copied().unwrap_or_default();
+        let target = plan.targets.get(&node).copied().unwrap_or_default();
         let room = room?;
         let share = fit(&target, room.for_node(account, false));
         self.is_waiting |= share.leased_iops < target.leased_iops;

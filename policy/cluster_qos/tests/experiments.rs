@@ -141,7 +141,7 @@ fn qos_cluster_min_with_faults() {
             1 => experiment.cluster.nodes.get_mut(&1).unwrap().is_cut_off = true,
             2 => {
                 experiment.cluster.nodes.get_mut(&2).unwrap().frozen_until =
-                    experiment.cluster.now + 30 * SECOND
+                    experiment.cluster.now + 30 * SECOND;
             }
             _ => experiment.cluster.nodes.get_mut(&1).unwrap().is_cut_off = false,
         }

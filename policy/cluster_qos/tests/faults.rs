@@ -5,8 +5,10 @@ mod cluster;
 use cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
 use proptest::prelude::*;
 use suimon_cluster_qos::{
-    AllocatorEvent, Capability, DiskKey, DiskLoad, NodeId, PolicyKey, PolicyLimits, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, MemberEvent, NodeId,
+    PolicyKey, PolicyLimits, Terms,
 };
+use suimon_quantity::Time;
 
 const ALL: u64 = 1 << 40;
 const CAPABILITY: u64 = 100_000;
@@ -232,6 +234,43 @@ proptest! {
         let steps: Vec<_> = steps.into_iter().map(|(ms, step)| (ms, within(step, nodes))).collect();
         let mut cluster = drive(seed, nodes, true, &steps);
         heal(&mut cluster);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// What was written down and read again leads to the same state and the same actions.
+    #[test]
+    fn records_replay(
+        seed in any::<u64>(),
+        steps in prop::collection::vec((1_u64..4_000, step(3)), 1..30),
+    ) {
+        let cluster = drive(seed, 3, false, &steps);
+        for node in cluster.nodes.values() {
+            let text = serde_json::to_string(&node.allocator_heard).unwrap();
+            let heard: Vec<(Time, Option<AllocatorEvent>)> = serde_json::from_str(&text).unwrap();
+            let mut again = [Allocator::new(cluster.terms), Allocator::new(cluster.terms)];
+            for ((at, event), (told_at, told)) in heard.iter().zip(&node.allocator_heard) {
+                for (allocator, event, at) in [(0, event, at), (1, told, told_at)] {
+                    match event {
+                        Some(event) => again[allocator].handle(*at, event),
+                        None => again[allocator].handle_deadline(*at),
+                    }
+                }
+                let [one, two] = &mut again;
+                let actions: Vec<_> = std::iter::from_fn(|| one.poll_action()).collect();
+                let others: Vec<_> = std::iter::from_fn(|| two.poll_action()).collect();
+                prop_assert_eq!(&actions, &others);
+                let text = serde_json::to_string(&actions).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Vec<AllocatorAction>>(&text).unwrap(), others);
+            }
+            let ended = format!("{:?}", again[0]);
+            prop_assert_eq!(ended, format!("{:?}", node.allocator));
+            let text = serde_json::to_string(&node.member_heard).unwrap();
+            let heard: Vec<(Time, Option<MemberEvent>)> = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(heard, node.member_heard.clone());
+        }
     }
 }
 

@@ -175,12 +175,12 @@ impl Cluster {
         let now = self.now;
         if let Some(node) = self.nodes.get_mut(&id) {
             let local = node.clock.at(now);
-            node.allocator.handle(local, event);
+            node.hear_allocator(local, Some(event));
             self.carry_out(id);
         }
     }
 
-    fn send(&mut self, message: Message) {
+    fn send(&mut self, message: &Message) {
         let network = self.network;
         if self.dice.percent(network.lost_percent) {
             return;
@@ -199,7 +199,7 @@ impl Cluster {
     }
 
     /// A transaction comes to the store once at most, or never.
-    fn send_once(&mut self, message: Message) {
+    fn send_once(&mut self, message: &Message) {
         let repeated = core::mem::take(&mut self.network.repeated_percent);
         self.send(message);
         self.network.repeated_percent = repeated;
@@ -216,7 +216,7 @@ impl Cluster {
                     if self.nodes[&id].is_cut_off {
                         continue;
                     }
-                    self.send_once(Message::Write { from: id, term, grants, forgotten });
+                    self.send_once(&Message::Write { from: id, term, grants, forgotten });
                     let node = self.nodes.get_mut(&id).unwrap();
                     node.write_until = Some(self.now + 2 * SECOND);
                 }
@@ -236,7 +236,7 @@ impl Cluster {
                     self.reports += 1;
                     node.reports += 1;
                     if !node.is_cut_off {
-                        self.send(Message::Report { report });
+                        self.send(&Message::Report { report });
                     }
                 }
                 MemberAction::Tell { notice } => node.notices.push((self.now, notice)),
@@ -264,13 +264,13 @@ impl Cluster {
                 if is_written {
                     for (node, grant) in grants {
                         self.records.insert(node, grant.clone());
-                        self.send(Message::Grant { to: node.0, grant });
+                        self.send(&Message::Grant { to: node.0, grant });
                     }
                     for node in forgotten {
                         self.records.remove(&node);
                     }
                 }
-                self.send_once(Message::Answer { to: from, term, is_written });
+                self.send_once(&Message::Answer { to: from, term, is_written });
             }
             Message::Grant { to, grant } => {
                 let now = self.now;
@@ -278,7 +278,7 @@ impl Cluster {
                     return;
                 };
                 let local = node.clock.at(now);
-                node.member.handle(local, &MemberEvent::Granted { grant });
+                node.hear_member(local, Some(&MemberEvent::Granted { grant }));
                 self.carry_out(to);
             }
             Message::Answer { to, term, is_written } => {
@@ -303,18 +303,18 @@ impl Cluster {
         let local = node.clock.at(now);
         if node.write_until.is_some_and(|until| until <= now) {
             node.write_until = None;
-            node.allocator.handle(local, &AllocatorEvent::WriteFailed);
+            node.hear_allocator(local, Some(&AllocatorEvent::WriteFailed));
         }
         if node.next_sample <= now {
             node.next_sample = now + SAMPLE;
             let event = node.sample(local);
-            node.member.handle(local, &event);
+            node.hear_member(local, Some(&event));
         }
         if node.member.next_deadline().is_some_and(|at| at <= local) {
-            node.member.handle_deadline(local);
+            node.hear_member(local, None);
         }
         if node.allocator.next_deadline().is_some_and(|at| at <= local) {
-            node.allocator.handle_deadline(local);
+            node.hear_allocator(local, None);
         }
         self.carry_out(id);
     }

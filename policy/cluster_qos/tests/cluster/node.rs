@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use suimon_cluster_qos::{
-    Allocator, Cap, DiskKey, DiskLoad, Kept, Member, MemberEvent, MemberNotice, NodeId, PolicyCap,
-    Terms,
+    Allocator, AllocatorEvent, Cap, DiskKey, DiskLoad, Kept, Member, MemberEvent, MemberNotice,
+    NodeId, PolicyCap, Terms,
 };
 use suimon_quantity::Time;
 
@@ -46,6 +46,9 @@ pub(crate) struct Node {
     /// What the store does for it of what it admits; all if `None`.
     pub(crate) store_does: Option<u64>,
     pub(crate) latency_ns: u64,
+    /// What both machines were told since the daemon started; `None` where only time has passed.
+    pub(crate) member_heard: Vec<(Time, Option<MemberEvent>)>,
+    pub(crate) allocator_heard: Vec<(Time, Option<AllocatorEvent>)>,
 }
 
 impl Node {
@@ -72,6 +75,8 @@ impl Node {
             reports: 0,
             store_does: None,
             latency_ns: 1_000_000,
+            member_heard: Vec::new(),
+            allocator_heard: Vec::new(),
         }
     }
 
@@ -83,7 +88,24 @@ impl Node {
         let (id, kept) = (NodeId(self.id), self.kept.clone());
         self.member = Member::new(terms, local, id, self.incarnation, kept);
         self.allocator = Allocator::new(terms);
+        (self.member_heard, self.allocator_heard) = (Vec::new(), Vec::new());
         self.write_until = None;
+    }
+
+    pub(crate) fn hear_member(&mut self, local: Time, event: Option<&MemberEvent>) {
+        match event {
+            Some(event) => self.member.handle(local, event),
+            None => self.member.handle_deadline(local),
+        }
+        self.member_heard.push((local, event.cloned()));
+    }
+
+    pub(crate) fn hear_allocator(&mut self, local: Time, event: Option<&AllocatorEvent>) {
+        match event {
+            Some(event) => self.allocator.handle(local, event),
+            None => self.allocator.handle_deadline(local),
+        }
+        self.allocator_heard.push((local, event.cloned()));
     }
 
     pub(crate) fn runs(&self, now: u64) -> bool {
