@@ -88,8 +88,9 @@ pub enum AllocatorEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AllocatorAction {
-    /// Write this as a whole, if this node is still the leader of the term, and tell whether it
-    /// was. Nodes hear of it from where it is written. Nothing else is to be written before.
+    /// Write this, if this node is still the leader of the term, and tell when all of it is written or
+    /// some of it is not. It may be several transactions, each of which fails when the term is over. Nodes
+    /// hear of it from where it is written. Nothing of a later action is to be written before.
     Write {
         /// The term in which this is decided.
         term: Term,

@@ -321,6 +321,28 @@ fn fallbacks_are_used() {
     assert_eq!([cluster.cap(2), cluster.cap(3)], [30_000; 2]);
 }
 
+/// A grant that was ten seconds on its way is worth nothing, although it is the latest that its node
+/// heard: others have what it gives.
+#[test]
+fn grants_that_come_late_are_dead() {
+    let mut cluster = Cluster::new(Terms::default(), Capability::Declared(CAPABILITY), 5);
+    for id in 1..=2 {
+        cluster.add_node(id, Clock::RIGHT, false);
+        cluster.set_disk(id, disk(u64::from(id), 1_000, 0, 100), ALL);
+    }
+    cluster.elect(2);
+    cluster.run(10 * SECOND);
+    assert!(cluster.cap(1) > 45_000);
+    cluster.nodes.get_mut(&1).unwrap().grants_late = 10 * SECOND;
+    cluster.run(8 * SECOND);
+    cluster.set_disk(1, disk(1, 1_000, 0, 100), 0);
+    for _ in 0..30 {
+        cluster.run(SECOND);
+        assert_eq!(cluster.cap(1), 1_064);
+    }
+    assert!(cluster.cap(2) > 95_000);
+}
+
 /// A clock that is slower than the terms allow is found out, and its node uses no lease.
 #[test]
 fn a_slow_clock_gets_no_lease() {

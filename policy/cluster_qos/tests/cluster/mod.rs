@@ -192,7 +192,11 @@ impl Cluster {
             } else {
                 0
             };
-            let at = self.now + 1 + self.dice.below(network.delay_max) + late;
+            let slow = match message {
+                Message::Grant { to, .. } => self.nodes.get(to).map_or(0, |node| node.grants_late),
+                _ => 0,
+            };
+            let at = self.now + 1 + self.dice.below(network.delay_max) + late + slow;
             self.posted += 1;
             self.post.insert((at, self.posted), message.clone());
         }

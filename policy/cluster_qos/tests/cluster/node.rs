@@ -46,6 +46,8 @@ pub(crate) struct Node {
     /// What the store does for it of what it admits; all if `None`.
     pub(crate) store_does: Option<u64>,
     pub(crate) latency_ns: u64,
+    /// Grants come so late.
+    pub(crate) grants_late: u64,
     /// What both machines were told since the daemon started; `None` where only time has passed.
     pub(crate) member_heard: Vec<(Time, Option<MemberEvent>)>,
     pub(crate) allocator_heard: Vec<(Time, Option<AllocatorEvent>)>,
@@ -75,6 +77,7 @@ impl Node {
             reports: 0,
             store_does: None,
             latency_ns: 1_000_000,
+            grants_late: 0,
             member_heard: Vec::new(),
             allocator_heard: Vec::new(),
         }
