@@ -63,8 +63,8 @@
 //!
 //! At most one report per node and store in [`Terms::report_pause`], one in [`Terms::report_every`] while
 //! nothing changes and one in [`Terms::idle_every`] while the node asks for no more than is reserved; and
-//! for each report one grant at most, all of them in one transaction per [`Terms::round_pause`]. The size of a
-//! report does not grow with disks.
+//! for each report one grant, and another without one when a node's share has become another by an eighth; at
+//! most one per node in a [`Terms::round_pause`], all nodes' at once. The size of a report does not grow with disks.
 //!
 //! # What is told
 //!

@@ -150,7 +150,8 @@ fn tell(
     if !changes.is_empty() {
         observer.changed(at, changes);
     }
-    // What says how far it is without events does not count: etcd before 3.4.25 says it too early.
+    // What says how far it is without events does not count: etcd may say it too early (etcd
+    // issue 15220).
     heard.revision = heard.revision.map(|before| before.max(at));
     Ok(())
 }
