@@ -19,6 +19,8 @@
 //! - [`StoreFiles`]: the files of a store, in which images lie.
 //! - [`SocketFiles`]: the files of sockets that were left behind.
 //! - [`StateStore`]: durable keys and values.
+//! - [`ClusterStore`]: what the nodes of a cluster know together: transactions, watches, leases,
+//!   elections.
 //! - [`PowerHost`]: frequencies, idle states and energy counters of the host's CPUs.
 //! - [`VmHost`], [`Vm`]: starts VMs, finds them again, and tells them things.
 //!
@@ -26,6 +28,7 @@
 //! the things described.
 #![forbid(unsafe_code)]
 
+mod cluster_store;
 mod control_socket;
 mod device;
 mod disk_client;
@@ -50,6 +53,11 @@ pub mod testing;
 mod vm_host;
 mod vm_moving;
 
+pub use cluster_store::{
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
+    ClusterLeaseId, ClusterObserver, ClusterStore, ClusterStoreError, ClusterStoreErrorKind,
+    ClusterView, ClusterWatch,
+};
 pub use control_socket::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
     ControlFrame, ControlSocket, MemberDevices,

@@ -1,0 +1,449 @@
+//! The leader's side of a store.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::Time;
+
+use crate::account::Account;
+use crate::estimate::Estimate;
+use crate::grant::Grant;
+use crate::ledger::Ledger;
+use crate::load::{Report, VERSION};
+use crate::notice::{Notice, Stranger};
+use crate::watch::Lacks;
+use crate::{Capability, GrantId, NodeId, PolicyKey, ReportId, Term, Terms};
+
+/// Grants whose giving is remembered until one of them is heard.
+const GIVEN_MAX: usize = 32;
+
+/// What disks of several nodes share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyLimits {
+    /// What they get together whenever they want it, in normalised operations per second; 0:
+    /// nothing in particular.
+    pub min_iops: u64,
+    /// What they never exceed together.
+    pub max_iops: Option<u64>,
+}
+
+/// A past fact for the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AllocatorEvent {
+    /// This node was elected. What is told is read after that: no earlier leader writes any more.
+    Elected {
+        /// Higher than any before.
+        term: Term,
+        /// What the store can do.
+        capability: Capability,
+        /// The last grant of each node, as it was written.
+        records: Vec<(NodeId, Grant)>,
+        /// All policies.
+        policies: Vec<(PolicyKey, PolicyLimits)>,
+    },
+    /// This node is not the leader any more.
+    Deposed,
+    /// A node's report came.
+    Reported {
+        /// What.
+        report: Report,
+    },
+    /// What was to be written last is written.
+    Written,
+    /// It is not written, or nobody knows.
+    WriteFailed,
+    /// What the store can do is now this.
+    CapabilitySet {
+        /// What.
+        capability: Capability,
+    },
+    /// A policy exists, or is now so.
+    PolicySet {
+        /// Which.
+        policy: PolicyKey,
+        /// What.
+        limits: PolicyLimits,
+    },
+    /// A policy is to be no more.
+    PolicyRemoved {
+        /// Which.
+        policy: PolicyKey,
+    },
+    /// A node does not use the store any more, and never will as what it was: it left, or was kept from it
+    /// by force. Said of a node that goes on, this breaks the promise.
+    NodeGone {
+        /// Which.
+        node: NodeId,
+    },
+    /// Somebody who is not of this cluster was seen on the store.
+    StrangerSeen {
+        /// Who.
+        stranger: Stranger,
+    },
+}
+
+/// An imperative to the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum AllocatorAction {
+    /// Write this, if this node is still the leader of the term, and tell when all of it is written or
+    /// some of it is not. It may be several transactions, each of which fails when the term is over. Nodes
+    /// hear of it from where it is written. Nothing of a later action is to be written before.
+    Write {
+        /// The term in which this is decided.
+        term: Term,
+        /// The grants, which replace the nodes' earlier ones.
+        grants: Vec<(NodeId, Grant)>,
+        /// Nodes whose records go.
+        forgotten: Vec<NodeId>,
+    },
+    /// Do not be the leader of the store. Whether what was written last is, nobody knows;
+    /// whoever is elected next reads it.
+    Resign {
+        /// Of which term.
+        term: Term,
+    },
+    /// Tell whoever looks after the cluster.
+    Tell {
+        /// What.
+        notice: Notice,
+    },
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeState {
+    pub(crate) report: Option<(Report, Time)>,
+    /// The last report that was answered.
+    pub(crate) answered: Option<ReportId>,
+    /// What was given since the last that was heard.
+    pub(crate) given: VecDeque<(GrantId, Time)>,
+    /// When the last was given that was heard.
+    pub(crate) heard_given: Option<Time>,
+    /// What is to be reserved for it.
+    pub(crate) admitted: u64,
+    pub(crate) admitted_late: u64,
+    /// What it asked for and did not get.
+    pub(crate) refused: Option<u64>,
+    pub(crate) is_silent: bool,
+}
+
+/// A leader in office.
+#[derive(Clone, Debug)]
+pub(crate) struct Office {
+    pub(crate) term: Term,
+    pub(crate) next_number: u64,
+    pub(crate) nodes: BTreeMap<NodeId, NodeState>,
+    pub(crate) store: Ledger,
+    pub(crate) shared: BTreeMap<PolicyKey, Ledger>,
+    pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
+    /// Policies that are to go when no disk has them.
+    pub(crate) leaving: BTreeSet<PolicyKey>,
+    pub(crate) unknown: BTreeSet<PolicyKey>,
+    pub(crate) forgotten: BTreeSet<NodeId>,
+    pub(crate) estimate: Estimate,
+    pub(crate) strangers: BTreeMap<String, Stranger>,
+    pub(crate) lacks: Lacks,
+    pub(crate) elected: Time,
+    pub(crate) is_writing: bool,
+    /// Something is to be decided.
+    pub(crate) is_due: bool,
+    /// Somebody could have more if others had less.
+    pub(crate) is_waiting: bool,
+    pub(crate) last_round: Option<Time>,
+}
+
+/// See the crate.
+#[derive(Clone, Debug)]
+pub struct Allocator {
+    pub(crate) terms: Terms,
+    pub(crate) now: Time,
+    pub(crate) highest_term: Term,
+    pub(crate) office: Option<Office>,
+    pub(crate) actions: VecDeque<AllocatorAction>,
+}
+
+impl Allocator {
+    /// Leads nothing yet.
+    pub const fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            now: Time::ZERO,
+            highest_term: Term(0),
+            office: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Time, event: &AllocatorEvent) {
+        self.now = self.now.max(now);
+        match event {
+            AllocatorEvent::Elected { term, capability, records, policies } => {
+                self.take_office(*term, *capability, records, policies);
+            }
+            AllocatorEvent::Deposed => self.office = None,
+            AllocatorEvent::WriteFailed => self.resign(),
+            AllocatorEvent::Reported { report } => self.hear(report),
+            other => {
+                if let Some(office) = &mut self.office {
+                    office.change(other, &mut self.actions);
+                }
+            }
+        }
+        self.go_on();
+    }
+
+    /// The time of [`Allocator::next_deadline`] has come.
+    pub fn handle_deadline(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.go_on();
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<AllocatorAction> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Allocator::handle_deadline`] is to be called, unless an event comes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let office = self.office.as_ref()?;
+        let look = office.estimate.next_look();
+        if office.is_writing {
+            return Some(look);
+        }
+        let round = office.last_round.map_or(self.now, |last| last + self.terms.round_pause);
+        if office.is_due {
+            return Some(round.min(look));
+        }
+        let expiry = office.next_expiry(self.now);
+        let expiry = expiry.filter(|_| office.is_waiting).map(|at| at.max(round));
+        Some(expiry.map_or(look, |at| at.min(look)))
+    }
+
+    /// Whether this node leads.
+    pub fn term(&self) -> Option<Term> {
+        self.office.as_ref().map(|office| office.term)
+    }
+
+    fn take_office(
+        &mut self,
+        term: Term,
+        capability: Capability,
+        records: &[(NodeId, Grant)],
+        policies: &[(PolicyKey, PolicyLimits)],
+    ) {
+        if term <= self.highest_term {
+            return;
+        }
+        self.highest_term = term;
+        let expires = self.now + self.terms.at_most(self.terms.lease);
+        let (mut store, mut shared) = (Ledger::default(), BTreeMap::<_, Ledger>::new());
+        let mut nodes = BTreeMap::new();
+        for (node, grant) in records {
+            store.accounts.insert(*node, Account::inherited(grant, &grant.store, expires));
+            for share in &grant.policies {
+                let Some(max) = &share.max else { continue };
+                let account = Account::inherited(grant, max, expires);
+                shared.entry(share.policy).or_default().accounts.insert(*node, account);
+            }
+            let (admitted, admitted_late) = (grant.store.reserved_iops, grant.store.late_iops);
+            nodes.insert(*node, NodeState { admitted, admitted_late, ..NodeState::default() });
+        }
+        let proved = records.iter().map(|(_, grant)| grant.limit_iops).max().unwrap_or_default();
+        self.office = Some(Office {
+            term,
+            next_number: 1,
+            nodes,
+            store,
+            shared,
+            policies: policies.iter().copied().collect(),
+            leaving: BTreeSet::new(),
+            unknown: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
+            estimate: Estimate::new(self.now, capability, proved),
+            strangers: BTreeMap::new(),
+            lacks: Lacks::default(),
+            elected: self.now,
+            is_writing: false,
+            is_due: false,
+            is_waiting: false,
+            last_round: None,
+        });
+    }
+
+    fn resign(&mut self) {
+        if let Some(office) = self.office.take() {
+            self.actions.push_back(AllocatorAction::Resign { term: office.term });
+        }
+    }
+
+    fn hear(&mut self, report: &Report) {
+        let now = self.now;
+        let Some(office) = &mut self.office else { return };
+        if report.heard.is_some_and(|heard| heard.term > office.term) {
+            self.resign();
+            return;
+        }
+        office.hear(now, report, &mut self.actions);
+    }
+
+    fn go_on(&mut self) {
+        let Some(office) = &mut self.office else { return };
+        if self.now >= office.estimate.next_look() {
+            office.look(&self.terms, self.now, &mut self.actions);
+        }
+        let last = office.last_round;
+        let is_pause = last.is_some_and(|last| self.now.since(last) < self.terms.round_pause);
+        if office.is_writing || is_pause {
+            return;
+        }
+        // Whose lease has ended since the last round has made room.
+        let ends = last.filter(|_| office.is_waiting).and_then(|last| office.next_expiry(last));
+        let has_ended = ends.is_some_and(|at| at <= self.now);
+        if office.is_due || has_ended {
+            office.round(&self.terms, self.now, &mut self.actions);
+        }
+    }
+}
+
+impl Office {
+    fn change(&mut self, event: &AllocatorEvent, actions: &mut VecDeque<AllocatorAction>) {
+        match event {
+            AllocatorEvent::Written => self.is_writing = false,
+            AllocatorEvent::CapabilitySet { capability } => {
+                self.estimate.set_capability(*capability);
+            }
+            AllocatorEvent::PolicySet { policy, limits } => {
+                self.policies.insert(*policy, *limits);
+                self.leaving.remove(policy);
+                self.unknown.remove(policy);
+            }
+            AllocatorEvent::PolicyRemoved { policy } => self.remove_policy(*policy, actions),
+            AllocatorEvent::NodeGone { node } => {
+                self.nodes.remove(node);
+                for ledger in self.shared.values_mut().chain([&mut self.store]) {
+                    ledger.accounts.remove(node);
+                }
+                self.lacks.forget(*node);
+                self.forgotten.insert(*node);
+            }
+            AllocatorEvent::StrangerSeen { stranger } => {
+                let known = self.strangers.insert(stranger.name.clone(), stranger.clone());
+                if known.is_none() {
+                    let notice = Notice::StrangerSeen(stranger.clone());
+                    actions.push_back(AllocatorAction::Tell { notice });
+                }
+            }
+            AllocatorEvent::Elected { .. }
+            | AllocatorEvent::Deposed
+            | AllocatorEvent::WriteFailed
+            | AllocatorEvent::Reported { .. } => return,
+        }
+        self.is_due = true;
+    }
+
+    /// When the first lease ends after a time, wherever it was heard.
+    fn next_expiry(&self, after: Time) -> Option<Time> {
+        let all = self.shared.values().chain([&self.store]);
+        let accounts = all.flat_map(|ledger| ledger.accounts.values());
+        accounts.filter_map(|account| account.next_expiry(after)).min()
+    }
+
+    /// Where a policy's disks are.
+    pub(crate) fn nodes_with(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
+        let has = move |state: &NodeState| {
+            let report = state.report.as_ref();
+            report
+                .is_some_and(|(report, _)| report.policies.iter().any(|load| load.policy == policy))
+        };
+        self.nodes.iter().filter(move |(_, state)| has(state)).map(|(node, _)| *node)
+    }
+
+    fn remove_policy(&mut self, policy: PolicyKey, actions: &mut VecDeque<AllocatorAction>) {
+        let user = self.nodes_with(policy).next();
+        match user {
+            Some(node) => {
+                self.leaving.insert(policy);
+                let notice = Notice::PolicyInUse { policy, node };
+                actions.push_back(AllocatorAction::Tell { notice });
+            }
+            None => {
+                self.policies.remove(&policy);
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Time, report: &Report, actions: &mut VecDeque<AllocatorAction>) {
+        let node = report.node;
+        let mut tell = |notice| actions.push_back(AllocatorAction::Tell { notice });
+        if report.version != VERSION {
+            tell(Notice::OtherVersion { node, version: report.version });
+            return;
+        }
+        let state = self.nodes.entry(node).or_default();
+        let before = state.report.as_ref().map(|(report, _)| report.id);
+        if before.is_some_and(|before| report.id <= before) {
+            return;
+        }
+        let is_restart = before.is_some_and(|before| before.incarnation < report.id.incarnation);
+        let account = self.store.accounts.entry(node).or_default();
+        let known = account.reserved();
+        if report.reserved_iops > known {
+            account.confess(report.reserved_iops);
+            let reserved_iops = report.reserved_iops;
+            tell(Notice::Unaccounted { node, reserved_iops, known_iops: known });
+        }
+        for load in &report.policies {
+            let is_known = self.policies.contains_key(&load.policy);
+            if !is_known && self.unknown.insert(load.policy) {
+                tell(Notice::PolicyUnknown { policy: load.policy, node });
+            }
+        }
+        let ledgers = self.shared.values_mut().chain([&mut self.store]);
+        for account in ledgers.filter_map(|ledger| ledger.accounts.get_mut(&node)) {
+            if is_restart {
+                account.restart(report.id.incarnation);
+            }
+            if let Some(heard) = report.heard {
+                account.acknowledge(heard);
+            }
+        }
+        if let Some(heard) = report.heard {
+            state.acknowledge(heard);
+        }
+        state.is_silent = false;
+        state.report = Some((report.clone(), now));
+        self.is_due = true;
+        for notice in self.lacks.hear(now, report) {
+            actions.push_back(AllocatorAction::Tell { notice });
+        }
+    }
+}
+
+impl NodeState {
+    fn acknowledge(&mut self, heard: GrantId) {
+        while let Some((id, given)) = self.given.front().copied().filter(|(id, _)| *id <= heard) {
+            if id == heard {
+                self.heard_given = Some(given);
+            }
+            self.given.pop_front();
+        }
+    }
+
+    pub(crate) fn note(&mut self, id: GrantId, now: Time, answers: ReportId) {
+        if self.given.len() >= GIVEN_MAX {
+            self.given.pop_front();
+        }
+        self.given.push_back((id, now));
+        self.answered = Some(answers);
+    }
+
+    /// Its report, if it can still have a lease by it.
+    pub(crate) fn current(&self, now: Time, within: Duration) -> Option<&Report> {
+        let (report, at) = self.report.as_ref()?;
+        (now.since(*at) < within).then_some(report)
+    }
+}

@@ -1,0 +1,350 @@
+//! A node's side of a store.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use suimon_quantity::Time;
+
+use crate::clock::ClockCheck;
+use crate::grant::{Cap, Grant, PolicyShare, Share};
+use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION};
+use crate::{GrantId, NodeId, PolicyKey, ReportId, Terms};
+
+/// A past fact on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum MemberEvent {
+    /// What the disks of the store did lately: all of them, so that one that is not among them is
+    /// not there any more.
+    Loads {
+        /// Each once.
+        disks: Vec<DiskLoad>,
+        /// What the store took for a request in the mean; 0: none was done.
+        latency_ns: u64,
+    },
+    /// A grant came for this node.
+    Granted {
+        /// What.
+        grant: Grant,
+    },
+}
+
+/// An imperative to a node. They are to be carried out in order, and each is in effect before
+/// the next is begun: a report says what is in effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum MemberAction {
+    /// Hold the store's disks together to this, and those of each policy to that.
+    Apply {
+        /// For the store.
+        store: Cap,
+        /// For each policy; those that are not named may do nothing.
+        policies: Vec<PolicyCap>,
+    },
+    /// Have this be there after a restart, whatever happens.
+    Keep {
+        /// What.
+        kept: Kept,
+    },
+    /// Tell the leader.
+    Send {
+        /// What.
+        report: Report,
+    },
+    /// Tell whoever looks after the node.
+    Tell {
+        /// What.
+        notice: MemberNotice,
+    },
+}
+
+/// What a node holds a policy's disks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyCap {
+    /// Which policy.
+    pub policy: PolicyKey,
+    /// What they are to get whenever they want it.
+    pub min_iops: u64,
+    /// The most they may do; `None`: the policy has no maximum.
+    pub max: Option<Cap>,
+}
+
+/// What a node knows after a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Of the store.
+    pub store: KeptShare,
+    /// Of policies, with their minimums.
+    pub policies: Vec<(PolicyKey, u64, Option<KeptShare>)>,
+}
+
+/// A share, as far as it is without end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptShare {
+    /// As in [`Share`].
+    pub reserved_iops: u64,
+    /// As in [`Share`].
+    pub late_iops: u64,
+}
+
+/// Something about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberNotice {
+    /// The node has a lease.
+    Leased,
+    /// Its lease ended and no other came: it keeps to what is reserved for it.
+    Lapsed,
+    /// Its clock is slower than that of the leader by more than the terms allow, so it uses
+    /// no lease until the two agree.
+    ClockSlow,
+    /// A grant came that it does not understand.
+    OtherVersion(u16),
+}
+
+/// See the crate.
+#[derive(Clone, Debug)]
+pub struct Member {
+    terms: Terms,
+    node: NodeId,
+    now: Time,
+    made: VecDeque<(ReportId, Time)>,
+    next_report: ReportId,
+    heard: Option<GrantId>,
+    leased_until: Option<Time>,
+    late_from: Time,
+    store: Share,
+    policies: Vec<PolicyShare>,
+    kept: Kept,
+    clock: ClockCheck,
+    load: Option<NodeLoad>,
+    by_policy: Vec<PolicyLoad>,
+    largest: Vec<NamedDisk>,
+    unmet: Vec<NamedDisk>,
+    reported: Option<(Time, NodeLoad)>,
+    is_urgent: bool,
+    is_leased: bool,
+    is_slow: bool,
+    actions: VecDeque<MemberAction>,
+}
+
+impl Member {
+    /// A node that was started at `now`, with what it was last told to keep. `incarnation` must be
+    /// higher than at each earlier start.
+    pub fn new(terms: Terms, now: Time, node: NodeId, incarnation: u64, kept: Kept) -> Self {
+        let share = |kept: KeptShare| Share {
+            reserved_iops: kept.reserved_iops,
+            late_iops: kept.late_iops,
+            ..Share::default()
+        };
+        let policies = kept.policies.iter().map(|(policy, min_iops, max)| PolicyShare {
+            policy: *policy,
+            min_iops: *min_iops,
+            max: max.map(share),
+        });
+        let mut member = Self {
+            terms,
+            node,
+            now,
+            made: VecDeque::new(),
+            next_report: ReportId { incarnation, number: 1 },
+            heard: None,
+            leased_until: None,
+            late_from: now + terms.fallback_after,
+            store: share(kept.store),
+            policies: policies.collect(),
+            kept,
+            clock: ClockCheck::default(),
+            load: None,
+            by_policy: Vec::new(),
+            largest: Vec::new(),
+            unmet: Vec::new(),
+            reported: None,
+            is_urgent: true,
+            is_leased: false,
+            is_slow: false,
+            actions: VecDeque::new(),
+        };
+        member.apply();
+        member
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Time, event: &MemberEvent) {
+        self.handle_time(now);
+        match event {
+            MemberEvent::Loads { disks, latency_ns } => self.take_loads(disks, *latency_ns),
+            MemberEvent::Granted { grant } => self.take_grant(grant),
+        }
+        self.report_if_due();
+    }
+
+    /// The time of [`Member::next_deadline`] has come.
+    pub fn handle_deadline(&mut self, now: Time) {
+        self.handle_time(now);
+        self.report_if_due();
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<MemberAction> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Member::handle_deadline`] is to be called, unless an event comes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let lapses = self.leased_until.filter(|_| self.is_leased);
+        let due = self.load.map(|_| self.due());
+        lapses.into_iter().chain(due).min()
+    }
+
+    /// What the node may do of the store at a time.
+    pub fn cap(&self) -> Cap {
+        self.cap_of(&self.store)
+    }
+
+    fn cap_of(&self, share: &Share) -> Cap {
+        Cap {
+            leased: self.leased_until.map(|until| (share.leased_iops, until)),
+            reserved_iops: share.reserved_iops,
+            late: (share.late_iops > 0).then_some((share.late_iops, self.late_from)),
+        }
+    }
+
+    fn apply(&mut self) {
+        let policies = self.policies.iter().map(|share| PolicyCap {
+            policy: share.policy,
+            min_iops: share.min_iops,
+            max: share.max.as_ref().map(|max| self.cap_of(max)),
+        });
+        let policies = policies.collect();
+        self.actions.push_back(MemberAction::Apply { store: self.cap(), policies });
+    }
+
+    fn handle_time(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        if self.is_leased && self.leased_until.is_none_or(|until| self.now >= until) {
+            self.is_leased = false;
+            self.tell(MemberNotice::Lapsed);
+        }
+    }
+
+    fn tell(&mut self, notice: MemberNotice) {
+        self.actions.push_back(MemberAction::Tell { notice });
+    }
+
+    fn take_loads(&mut self, disks: &[DiskLoad], latency_ns: u64) {
+        let load = load::sum(disks, latency_ns);
+        let by_policy = load::by_policy(disks);
+        let policies =
+            |loads: &[PolicyLoad]| loads.iter().map(|load| load.policy).collect::<Vec<_>>();
+        let is_other = self.load.is_none_or(|before| {
+            before.minimums_iops != load.minimums_iops
+                || before.fallback_iops != load.fallback_iops
+                || (before.disks == 0) != (load.disks == 0)
+        }) || policies(&by_policy) != policies(&self.by_policy);
+        // More is wanted than may be done, and was not when the leader was last told.
+        let told = self.reported.map_or(0, |(_, load)| load.wanted_iops);
+        let is_more = load.wanted_iops > self.cap().iops_at(self.now) && told < load.wanted_iops;
+        self.is_urgent |= is_other || is_more;
+        (self.largest, self.unmet) = load::named(disks);
+        self.by_policy = by_policy;
+        self.load = Some(load);
+    }
+
+    fn take_grant(&mut self, grant: &Grant) {
+        if grant.version != VERSION {
+            self.tell(MemberNotice::OtherVersion(grant.version));
+            return;
+        }
+        let is_mine = grant.answers.incarnation == self.next_report.incarnation
+            && grant.answers < self.next_report;
+        if !is_mine || self.heard.is_some_and(|heard| grant.id <= heard) {
+            return;
+        }
+        let before = self.cap().iops_at(self.now);
+        self.heard = Some(grant.id);
+        // A report that is not remembered was made longer ago than any lease lasts.
+        let made = self.made.iter().find(|(id, _)| *id == grant.answers).map(|(_, made)| *made);
+        let clock = made
+            .map(|made| self.clock.hear(&self.terms, self.now, (grant.id.term, grant.at), made));
+        if clock == Some(false) && !self.is_slow {
+            self.tell(MemberNotice::ClockSlow);
+        }
+        self.is_slow = clock.map_or(self.is_slow, |is_right| !is_right);
+        let lease = grant.lease.min(self.terms.lease);
+        let until = made.filter(|_| !self.is_slow).map(|made| made + lease);
+        self.leased_until = until.filter(|until| *until > self.now);
+        self.late_from = self.now + self.terms.fallback_after;
+        self.store = grant.store;
+        self.policies.clone_from(&grant.policies);
+        if self.leased_until.is_some() != self.is_leased {
+            self.is_leased = self.leased_until.is_some();
+            let notice = if self.is_leased { MemberNotice::Leased } else { MemberNotice::Lapsed };
+            self.tell(notice);
+        }
+        self.apply();
+        let is_kept = self.keep();
+        // Others wait for what this node may not do any more.
+        self.is_urgent |= is_kept || self.cap().iops_at(self.now) < before;
+    }
+
+    /// Keeps what is without end, if it is something else than before.
+    fn keep(&mut self) -> bool {
+        let kept = |share: &Share| KeptShare {
+            reserved_iops: share.reserved_iops,
+            late_iops: share.late_iops,
+        };
+        let policies = self.policies.iter();
+        let policies =
+            policies.map(|share| (share.policy, share.min_iops, share.max.as_ref().map(kept)));
+        let now = Kept { store: kept(&self.store), policies: policies.collect() };
+        let is_other = now != self.kept;
+        if is_other {
+            self.kept = now.clone();
+            self.actions.push_back(MemberAction::Keep { kept: now });
+        }
+        is_other
+    }
+
+    /// When the leader is next told something.
+    fn due(&self) -> Time {
+        let Some(((last, _), load)) = self.reported.zip(self.load) else { return self.now };
+        let is_leasing = self.is_leased && self.store.leased_iops > self.store.reserved_iops;
+        let is_active = is_leasing
+            || load.wanted_iops > self.store.reserved_iops
+            || load.minimums_iops > self.store.reserved_iops
+            || !self.by_policy.is_empty();
+        let after = if self.is_urgent {
+            self.terms.report_pause
+        } else if is_active {
+            self.terms.report_every
+        } else {
+            self.terms.idle_every
+        };
+        last + after
+    }
+
+    fn report_if_due(&mut self) {
+        let Some(load) = self.load.filter(|_| self.now >= self.due()) else { return };
+        let id = self.next_report;
+        self.next_report.number += 1;
+        let lease = self.terms.lease;
+        self.made.retain(|(_, made)| self.now.since(*made) <= lease);
+        self.made.push_back((id, self.now));
+        self.reported = Some((self.now, load));
+        self.is_urgent = false;
+        let report = Report {
+            version: VERSION,
+            node: self.node,
+            id,
+            heard: self.heard,
+            reserved_iops: self.store.reserved_iops,
+            takes_leases: !self.is_slow,
+            load,
+            policies: self.by_policy.clone(),
+            largest: self.largest.clone(),
+            unmet: self.unmet.clone(),
+        };
+        self.actions.push_back(MemberAction::Send { report });
+    }
+}

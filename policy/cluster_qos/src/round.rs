@@ -1,0 +1,239 @@
+//! Deciding who gets what.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use suimon_quantity::Time;
+
+use crate::account::{Account, Given};
+use crate::allocator::{AllocatorAction, NodeState, Office};
+use crate::divide::{Claim, divide};
+use crate::grant::{Grant, PolicyShare, Share};
+use crate::ledger::{Most, Room};
+use crate::load::{Report, VERSION};
+use crate::notice::Notice;
+use crate::shared::PolicyPlan;
+use crate::{GrantId, NodeId, PolicyKey, Promises, Terms};
+
+/// What nodes are to have.
+pub(crate) type Targets = BTreeMap<NodeId, Share>;
+
+impl Office {
+    /// Gives what there is, as far as those who have it now let it go.
+    pub(crate) fn round(
+        &mut self,
+        terms: &Terms,
+        now: Time,
+        actions: &mut VecDeque<AllocatorAction>,
+    ) {
+        (self.is_due, self.is_waiting, self.last_round) = (false, false, Some(now));
+        self.drop_unused_policies();
+        self.admit(terms, actions);
+        let late = self.late(terms, now);
+        let targets = self.targets(terms, now, &late);
+        let policies: BTreeMap<PolicyKey, PolicyPlan> = self
+            .known_policies()
+            .into_iter()
+            .map(|policy| (policy, self.policy_targets(policy, terms, now)))
+            .collect();
+        let late_from = |node: NodeId| late.get(&node).copied();
+        let mut room = self.store.room(self.estimate.bound(), now, late_from);
+        let mut rooms: BTreeMap<PolicyKey, Room> = BTreeMap::new();
+        for policy in policies.keys() {
+            let max = self.policies.get(policy).and_then(|limits| limits.max_iops);
+            let ledger = self.shared.entry(*policy).or_default();
+            rooms.insert(*policy, ledger.room(max.unwrap_or_default(), now, |_| None));
+        }
+        let mut grants = Vec::new();
+        for node in self.order(now, &targets) {
+            let Some(target) = targets.get(&node) else { continue };
+            let is_late = late.contains_key(&node);
+            let Some(report) = self.nodes.get(&node).and_then(|state| state.report.as_ref()) else {
+                continue;
+            };
+            let answers = report.0.id;
+            let id = GrantId { term: self.term, number: self.next_number };
+            let expires = now + terms.at_most(terms.lease);
+            let until = Given { id, incarnation: answers.incarnation, expires };
+            let account = self.store.accounts.entry(node).or_default();
+            let most = room.for_node(account, is_late);
+            let share = fit(target, most);
+            self.is_waiting |= share.leased_iops < target.leased_iops
+                || share.reserved_iops < target.reserved_iops;
+            let store = room.give(account, is_late, until, share);
+            let mut shares = Vec::new();
+            for (policy, plan) in &policies {
+                let given = self.give_policy(*policy, node, plan, rooms.get_mut(policy), until);
+                let min_iops = plan.minimums.get(&node).copied().unwrap_or_default();
+                shares.extend(given.map(|max| PolicyShare { policy: *policy, min_iops, max }));
+            }
+            self.next_number += 1;
+            if let Some(state) = self.nodes.get_mut(&node) {
+                state.note(id, now, answers);
+            }
+            let grant = Grant {
+                version: VERSION,
+                id,
+                answers,
+                at: now,
+                lease: terms.lease,
+                limit_iops: self.estimate.iops(),
+                store,
+                policies: shares,
+            };
+            grants.push((node, grant));
+        }
+        let forgotten: Vec<NodeId> = core::mem::take(&mut self.forgotten).into_iter().collect();
+        if !grants.is_empty() || !forgotten.is_empty() {
+            self.is_writing = true;
+            actions.push_back(AllocatorAction::Write { term: self.term, grants, forgotten });
+        }
+    }
+
+    /// When nodes that were not heard of may go over to their late share, of those that may
+    /// before a lease that is given now has ended.
+    pub(crate) fn late(&self, terms: &Terms, now: Time) -> BTreeMap<NodeId, Time> {
+        let soon = now + terms.at_most(terms.lease);
+        let from = |state: &NodeState| {
+            let from = state.heard_given.map(|given| given + terms.at_least(terms.fallback_after));
+            from.unwrap_or(now).max(now)
+        };
+        let all = self.nodes.iter().map(|(node, state)| (*node, from(state)));
+        all.filter(|(_, from)| *from <= soon).collect()
+    }
+
+    /// Decides what is reserved for whom.
+    fn admit(&mut self, terms: &Terms, actions: &mut VecDeque<AllocatorAction>) {
+        let shares = self.shares_of_minimums();
+        let capability = self.estimate.capability();
+        let mut wants = Vec::new();
+        for (node, state) in &mut self.nodes {
+            let Some((report, _)) = &state.report else { continue };
+            let floor = if report.load.disks == 0 { 0 } else { terms.floor_iops };
+            let shared = shares.get(node).copied().unwrap_or_default();
+            let want = report.load.minimums_iops.saturating_add(floor).saturating_add(shared);
+            if want <= state.admitted {
+                (state.admitted, state.refused) = (want, None);
+            } else {
+                wants.push((*node, want));
+            }
+            let late = report.load.fallback_iops.unwrap_or_default();
+            state.admitted_late = late.min(state.admitted_late);
+        }
+        let mut promised: u64 = self
+            .nodes
+            .values()
+            .fold(0, |sum, state| sum.saturating_add(state.admitted.max(state.admitted_late)));
+        for (node, want) in wants {
+            let Some(state) = self.nodes.get_mut(&node) else { continue };
+            let asked_iops = want - state.admitted.max(state.admitted_late).min(want);
+            let promises = Promises { promised_iops: promised, asked_iops, capability };
+            if promises.fit() {
+                promised = promised.saturating_add(asked_iops);
+                (state.admitted, state.refused) = (want, None);
+            } else if state.refused.replace(want) != Some(want) {
+                let notice = Notice::Refused { node, promises };
+                actions.push_back(AllocatorAction::Tell { notice });
+            }
+        }
+        // What is fallen back on is promised last: it is no right.
+        for state in self.nodes.values_mut() {
+            let Some((report, _)) = &state.report else { continue };
+            let late = report.load.fallback_iops.unwrap_or_default();
+            let had = state.admitted.max(state.admitted_late);
+            let asked_iops = late.saturating_sub(had);
+            let promises = Promises { promised_iops: promised, asked_iops, capability };
+            if late > state.admitted_late && promises.fit() {
+                promised = promised.saturating_add(asked_iops);
+                state.admitted_late = late;
+            }
+        }
+    }
+
+    fn targets(&self, terms: &Terms, now: Time, late: &BTreeMap<NodeId, Time>) -> Targets {
+        let mut base = 0_u64;
+        let mut claims: Vec<(NodeId, Claim)> = Vec::new();
+        let mut targets = Targets::new();
+        for (node, state) in &self.nodes {
+            let target = Share {
+                leased_iops: state.admitted,
+                reserved_iops: state.admitted,
+                late_iops: state.admitted_late,
+                ..Share::default()
+            };
+            targets.insert(*node, target);
+            let account = self.store.accounts.get(node);
+            let (reserved, late_held) =
+                account.map_or((0, 0), |account| (account.reserved(), account.late()));
+            // One that is not heard of keeps what it had, and may go over to its maximums.
+            let Some(report) = state.current(now, terms.lease) else {
+                let late = if late.contains_key(node) { late_held } else { 0 };
+                base = base.saturating_add(reserved.max(state.admitted).max(late));
+                continue;
+            };
+            base = base.saturating_add(state.admitted);
+            if !report.takes_leases {
+                continue;
+            }
+            let wanted = report.load.wanted_iops.saturating_sub(state.admitted);
+            claims.push((*node, Claim { wanted, weight: report.load.weight }));
+        }
+        let spare = self.estimate.iops().saturating_sub(base);
+        let all: Vec<Claim> = claims.iter().map(|(_, claim)| *claim).collect();
+        for ((node, _), share) in claims.iter().zip(divide(spare, &all)) {
+            if let Some(target) = targets.get_mut(node) {
+                target.leased_iops = target.leased_iops.saturating_add(share);
+            }
+        }
+        targets
+    }
+
+    /// Who is given something now: those who get less before those who get more.
+    fn order(&self, now: Time, targets: &Targets) -> Vec<NodeId> {
+        let mut order = Vec::new();
+        for (node, target) in targets {
+            let Some(state) = self.nodes.get(node) else { continue };
+            let Some((report, _)) = &state.report else { continue };
+            let empty = Account::default();
+            let account = self.store.accounts.get(node).unwrap_or(&empty);
+            let (last, held) = (account.last(), account.leased(now));
+            // An old answer is worth another only if it is far from what it should be.
+            let is_far = differs(last.leased_iops, target.leased_iops) && held > 0
+                || last.reserved_iops != target.reserved_iops;
+            let is_new = state.answered.is_none_or(|answered| answered < report.id);
+            if is_new || is_far {
+                let is_more = target.leased_iops > held;
+                let is_promise = target.reserved_iops > account.reserved();
+                order.push((is_more, !is_promise, *node));
+            }
+        }
+        order.sort_unstable();
+        order.into_iter().map(|(_, _, node)| node).collect()
+    }
+
+    /// Reports that count.
+    pub(crate) fn current<'a>(
+        &'a self,
+        terms: &Terms,
+        now: Time,
+    ) -> impl Iterator<Item = (NodeId, &'a NodeState, &'a Report)> {
+        let lease = terms.lease;
+        self.nodes.iter().filter_map(move |(node, state)| {
+            state.current(now, lease).map(|report| (*node, state, report))
+        })
+    }
+}
+
+/// As much of a share as there is room for.
+pub(crate) fn fit(target: &Share, most: Most) -> Share {
+    Share {
+        leased_iops: target.leased_iops.min(most.leased),
+        reserved_iops: target.reserved_iops.min(most.reserved),
+        late_iops: target.late_iops.min(most.late),
+        ..Share::default()
+    }
+}
+
+/// By more than an eighth.
+fn differs(had: u64, has: u64) -> bool {
+    had.abs_diff(has) > had.max(has) / 8
+}

@@ -1,0 +1,149 @@
+//! Policies whose disks are on several nodes.
+//!
+//! A policy's minimum is a part of what is reserved for each node that has its disks, in equal parts,
+//! so that it counts once; who gets it while all is well goes by demand. Its maximum is given
+//! away like a store: half of it, or the minimum if that is more, without end in equal parts, the rest
+//! by lease and demand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_quantity::Time;
+
+use crate::account::Given;
+use crate::allocator::Office;
+use crate::divide::{Claim, divide};
+use crate::grant::Share;
+use crate::ledger::Room;
+use crate::round::{Targets, fit};
+use crate::{NodeId, PolicyKey, Terms};
+
+/// What nodes are to have of a policy.
+pub(crate) struct PolicyPlan {
+    /// Of its maximum.
+    targets: Targets,
+    /// Of its minimum.
+    pub(crate) minimums: BTreeMap<NodeId, u64>,
+    /// Where its disks are.
+    users: BTreeSet<NodeId>,
+    /// Whether there is a maximum. One that is not known has one, of nothing.
+    has_max: bool,
+}
+
+impl Office {
+    /// Policies that exist, and those of which a node may still have something.
+    pub(crate) fn known_policies(&self) -> BTreeSet<PolicyKey> {
+        self.policies.keys().chain(self.shared.keys()).copied().collect()
+    }
+
+    pub(crate) fn drop_unused_policies(&mut self) {
+        let unused: Vec<PolicyKey> = self
+            .leaving
+            .iter()
+            .copied()
+            .filter(|policy| self.nodes_with(*policy).next().is_none())
+            .collect();
+        for policy in unused {
+            self.leaving.remove(&policy);
+            self.policies.remove(&policy);
+        }
+        let policies = &self.policies;
+        self.shared.retain(|policy, ledger| {
+            let is_there = policies.contains_key(policy);
+            let has_some = |account: &crate::account::Account| {
+                account.reserved() > 0 || account.next_expiry(Time::ZERO).is_some()
+            };
+            is_there || ledger.accounts.values().any(has_some)
+        });
+    }
+
+    /// What each node's part of policies' minimums comes to.
+    pub(crate) fn shares_of_minimums(&self) -> BTreeMap<NodeId, u64> {
+        let mut shares = BTreeMap::<NodeId, u64>::new();
+        for (policy, limits) in &self.policies {
+            for (node, share) in self.equally(*policy, limits.min_iops) {
+                let sum = shares.entry(node).or_default();
+                *sum = sum.saturating_add(share);
+            }
+        }
+        shares
+    }
+
+    /// Divides something equally among the nodes with disks of a policy.
+    fn equally(&self, policy: PolicyKey, total: u64) -> Vec<(NodeId, u64)> {
+        let nodes: Vec<NodeId> = self.nodes_with(policy).collect();
+        let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
+        let share = |index: u64| total / count + u64::from(index < total % count);
+        nodes.iter().copied().zip((0..count).map(share)).collect()
+    }
+
+    /// Plans a policy.
+    pub(crate) fn policy_targets(&self, policy: PolicyKey, terms: &Terms, now: Time) -> PolicyPlan {
+        let limits = self.policies.get(&policy).copied().unwrap_or_default();
+        let mut claims: Vec<(NodeId, Claim)> = Vec::new();
+        for (node, _, report) in self.current(terms, now) {
+            let load = report.policies.iter().find(|load| load.policy == policy);
+            let claim = load.map(|load| Claim { wanted: load.wanted_iops, weight: load.weight });
+            claims.extend(claim.map(|claim| (node, claim)));
+        }
+        let all: Vec<Claim> = claims.iter().map(|(_, claim)| *claim).collect();
+        let nodes = claims.iter().map(|(node, _)| *node);
+        let minimums = nodes.clone().zip(divide(limits.min_iops, &all)).collect();
+        let users = self.nodes_with(policy).collect();
+        let has_max = self.policies.get(&policy).is_none_or(|limits| limits.max_iops.is_some());
+        let mut plan = PolicyPlan { targets: Targets::new(), minimums, users, has_max };
+        let Some(max) = limits.max_iops else { return plan };
+        let targets = &mut plan.targets;
+        let fixed = (max / 2).max(limits.min_iops).min(max);
+        let mut left = max;
+        for (node, share) in self.equally(policy, fixed) {
+            let target = Share { leased_iops: share, reserved_iops: share, ..Share::default() };
+            targets.insert(node, target);
+            left -= share;
+        }
+        let beyond: Vec<Claim> = claims
+            .iter()
+            .map(|(node, claim)| {
+                let has = targets.get(node).map_or(0, |target| target.reserved_iops);
+                Claim { wanted: claim.wanted.saturating_sub(has), ..*claim }
+            })
+            .collect();
+        for (node, share) in nodes.zip(divide(left, &beyond)) {
+            if let Some(target) = targets.get_mut(&node) {
+                target.leased_iops = target.leased_iops.saturating_add(share);
+            }
+        }
+        plan
+    }
+
+    /// Gives a node its part of a policy: `None` if it has none and had none, and a share of
+    /// nothing of one that does not exist.
+    pub(crate) fn give_policy(
+        &mut self,
+        policy: PolicyKey,
+        node: NodeId,
+        plan: &PolicyPlan,
+        room: Option<&mut Room>,
+        until: Given,
+    ) -> Option<Option<Share>> {
+        let is_there = plan.users.contains(&node);
+        if !plan.has_max {
+            // It had one, and a node may still adhere to what it was given of it.
+            self.shared.remove(&policy);
+            return is_there.then_some(None);
+        }
+        let ledger = self.shared.entry(policy).or_default();
+        if !is_there && !ledger.accounts.contains_key(&node) {
+            return None;
+        }
+        let account = ledger.accounts.entry(node).or_default();
+        let target = plan.targets.get(&node).copied().unwrap_or_default();
+        let room = room?;
+        let share = fit(&target, room.for_node(account, false));
+        self.is_waiting |= share.leased_iops < target.leased_iops;
+        let given = room.give(account, false, until, share);
+        if !is_there && account.held(until.expires) == 0 && given.leased_held_iops == 0 {
+            ledger.accounts.remove(&node);
+        }
+        Some(Some(given))
+    }
+}

@@ -1,0 +1,58 @@
+//! What must be true, judged from caps alone.
+
+use std::collections::BTreeMap;
+
+use suimon_cluster_qos::PolicyKey;
+
+use super::Node;
+
+pub(crate) struct Checks {
+    pub(crate) capability: u64,
+    /// No store has more than one of a policy.
+    pub(crate) policy_max: BTreeMap<PolicyKey, u64>,
+    pub(crate) sum_max: u64,
+    /// Off while a test shows what would happen otherwise.
+    pub(crate) is_on: bool,
+}
+
+impl Checks {
+    pub(crate) fn new(capability: u64) -> Self {
+        Self { capability, policy_max: BTreeMap::new(), sum_max: 0, is_on: true }
+    }
+
+    /// The sum of what nodes may do, those that are frozen, cut off or just started included.
+    pub(crate) fn look(&mut self, now: u64, nodes: &BTreeMap<u32, Node>) {
+        let sum: u64 = nodes.values().map(|node| node.cap_at(now)).sum();
+        self.sum_max = self.sum_max.max(sum);
+        if !self.is_on {
+            return;
+        }
+        let caps = || nodes.values().map(|node| (node.id, node.cap_at(now))).collect::<Vec<_>>();
+        assert!(
+            sum <= self.capability,
+            "at {now} ns: {:?} are {sum} of {}",
+            caps(),
+            self.capability
+        );
+        for (policy, max) in &self.policy_max {
+            let shares = nodes.values().flat_map(|node| {
+                let local = node.clock.at(now);
+                let of = node.policy_caps.iter().filter(|cap| cap.policy == *policy);
+                of.map(move |cap| cap.max.map_or(u64::MAX / 64, |max| max.iops_at(local)))
+            });
+            let sum: u64 = shares.sum();
+            if sum > self.capability {
+                for n in nodes.values() {
+                    println!(
+                        "NODE {} cap {:?} leads {:?}\n   {:?}\n",
+                        n.id,
+                        n.cap,
+                        n.allocator.term(),
+                        n.allocator
+                    );
+                }
+            }
+            assert!(sum <= *max, "at {now} ns: nodes have {sum} of {max} of {policy:?}");
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! A cluster in virtual time: nodes with clocks of their own, a store of the cluster's state that
+//! delays, loses, repeats and reorders, leaders that come and go; and checkers that know nothing
+//! of how anything is decided.
+#![allow(dead_code, reason = "each test uses a part")]
+
+mod checks;
+mod node;
+
+use std::collections::BTreeMap;
+
+pub(crate) use checks::Checks;
+pub(crate) use node::{Clock, Node};
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, Grant, Kept,
+    MemberAction, MemberEvent, NodeId, Notice, PolicyKey, PolicyLimits, Report, Term, Terms,
+};
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// Nodes are looked at so often.
+const STEP: u64 = 10 * MS;
+/// Nodes are told their loads so often.
+const SAMPLE: u64 = 500 * MS;
+
+/// Numbers that look random and are the same each time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound.max(1)
+    }
+
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// Something on its way.
+#[derive(Clone, Debug)]
+enum Message {
+    Report {
+        report: Report,
+    },
+    Grant {
+        to: u32,
+        grant: Grant,
+    },
+    /// A leader's transaction reaches the store.
+    Write {
+        from: u32,
+        term: Term,
+        grants: Vec<(NodeId, Grant)>,
+        forgotten: Vec<NodeId>,
+    },
+    /// Its answer reaches the leader.
+    Answer {
+        to: u32,
+        term: Term,
+        is_written: bool,
+    },
+}
+
+/// How bad the network is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Network {
+    pub(crate) delay_max: u64,
+    pub(crate) lost_percent: u64,
+    pub(crate) repeated_percent: u64,
+    /// A message takes up to so long now and then, and is overtaken.
+    pub(crate) straggles: u64,
+}
+
+impl Network {
+    pub(crate) const GOOD: Self =
+        Self { delay_max: 5 * MS, lost_percent: 0, repeated_percent: 0, straggles: 0 };
+    pub(crate) const BAD: Self = Self {
+        delay_max: 200 * MS,
+        lost_percent: 10,
+        repeated_percent: 20,
+        straggles: 20 * SECOND,
+    };
+}
+
+pub(crate) struct Cluster {
+    pub(crate) terms: Terms,
+    pub(crate) now: u64,
+    pub(crate) nodes: BTreeMap<u32, Node>,
+    pub(crate) capability: Capability,
+    pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
+    pub(crate) network: Network,
+    pub(crate) dice: Dice,
+    pub(crate) notices: Vec<(u64, Notice)>,
+    pub(crate) checks: Checks,
+    pub(crate) reports: u64,
+    pub(crate) writes: u64,
+    pub(crate) granted: u64,
+    /// What the store has: who leads, and the records.
+    pub(crate) term: Term,
+    pub(crate) leader: u32,
+    pub(crate) records: BTreeMap<NodeId, Grant>,
+    last_reports: BTreeMap<NodeId, Report>,
+    post: BTreeMap<(u64, u64), Message>,
+    posted: u64,
+}
+
+impl Cluster {
+    pub(crate) fn new(terms: Terms, capability: Capability, seed: u64) -> Self {
+        terms.check().unwrap();
+        Self {
+            terms,
+            now: 0,
+            nodes: BTreeMap::new(),
+            capability,
+            policies: BTreeMap::new(),
+            network: Network::GOOD,
+            dice: Dice(seed),
+            notices: Vec::new(),
+            checks: Checks::new(capability.iops()),
+            reports: 0,
+            writes: 0,
+            granted: 0,
+            term: Term(0),
+            leader: 0,
+            records: BTreeMap::new(),
+            last_reports: BTreeMap::new(),
+            post: BTreeMap::new(),
+            posted: 0,
+        }
+    }
+
+    pub(crate) fn add_node(&mut self, id: u32, clock: Clock, falls_back: bool) {
+        let node = Node::new(self.terms, self.now, id, clock, falls_back);
+        self.nodes.insert(id, node);
+    }
+
+    /// A disk, as its node tells of it: `wants` of 0 is idle.
+    pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, wants: u64) {
+        let node = self.nodes.get_mut(&node).unwrap();
+        node.disks.insert(load.disk, (load, wants));
+    }
+
+    pub(crate) fn remove_disk(&mut self, node: u32, disk: DiskKey) {
+        self.nodes.get_mut(&node).unwrap().disks.remove(&disk);
+    }
+
+    /// Somebody else is elected. The one before hears of it from its next write, if at all.
+    pub(crate) fn elect(&mut self, id: u32) {
+        self.term = Term(self.term.0 + 1);
+        self.leader = id;
+        let event = AllocatorEvent::Elected {
+            term: self.term,
+            capability: self.capability,
+            records: self.records.iter().map(|(node, grant)| (*node, grant.clone())).collect(),
+            policies: self.policies.iter().map(|(policy, limits)| (*policy, *limits)).collect(),
+        };
+        self.tell_allocator(id, &event);
+        let reports: Vec<Report> = self.last_reports.values().cloned().collect();
+        for report in reports {
+            self.tell_allocator(id, &AllocatorEvent::Reported { report });
+        }
+    }
+
+    pub(crate) fn tell_leader(&mut self, event: &AllocatorEvent) {
+        self.tell_allocator(self.leader, event);
+    }
+
+    pub(crate) fn allocator(&self) -> &Allocator {
+        &self.nodes[&self.leader].allocator
+    }
+
+    fn tell_allocator(&mut self, id: u32, event: &AllocatorEvent) {
+        let now = self.now;
+        if let Some(node) = self.nodes.get_mut(&id) {
+            let local = node.clock.at(now);
+            node.hear_allocator(local, Some(event));
+            self.carry_out(id);
+        }
+    }
+
+    fn send(&mut self, message: &Message) {
+        let network = self.network;
+        if self.dice.percent(network.lost_percent) {
+            return;
+        }
+        let copies = 1 + u32::from(self.dice.percent(network.repeated_percent));
+        for _ in 0..copies {
+            let late = if network.straggles > 0 && self.dice.percent(5) {
+                self.dice.below(network.straggles)
+            } else {
+                0
+            };
+            let slow = match message {
+                Message::Grant { to, .. } => self.nodes.get(to).map_or(0, |node| node.grants_late),
+                _ => 0,
+            };
+            let at = self.now + 1 + self.dice.below(network.delay_max) + late + slow;
+            self.posted += 1;
+            self.post.insert((at, self.posted), message.clone());
+        }
+    }
+
+    /// A transaction comes to the store once at most, or never.
+    fn send_once(&mut self, message: &Message) {
+        let repeated = core::mem::take(&mut self.network.repeated_percent);
+        self.send(message);
+        self.network.repeated_percent = repeated;
+    }
+
+    fn carry_out(&mut self, id: u32) {
+        while let Some(action) =
+            self.nodes.get_mut(&id).and_then(|node| node.allocator.poll_action())
+        {
+            match action {
+                AllocatorAction::Write { term, grants, forgotten } => {
+                    self.writes += 1;
+                    self.granted += grants.len() as u64;
+                    if self.nodes[&id].is_cut_off {
+                        continue;
+                    }
+                    self.send_once(&Message::Write { from: id, term, grants, forgotten });
+                    let node = self.nodes.get_mut(&id).unwrap();
+                    node.write_until = Some(self.now + 2 * SECOND);
+                }
+                AllocatorAction::Resign { .. } => {}
+                AllocatorAction::Tell { notice } => self.notices.push((self.now, notice)),
+            }
+        }
+        while let Some(action) = self.nodes.get_mut(&id).and_then(|node| node.member.poll_action())
+        {
+            let node = self.nodes.get_mut(&id).unwrap();
+            match action {
+                MemberAction::Apply { store, policies } => {
+                    (node.cap, node.policy_caps) = (store, policies);
+                }
+                MemberAction::Keep { kept } => node.kept = kept,
+                MemberAction::Send { report } => {
+                    self.reports += 1;
+                    node.reports += 1;
+                    if !node.is_cut_off {
+                        self.send(&Message::Report { report });
+                    }
+                }
+                MemberAction::Tell { notice } => node.notices.push((self.now, notice)),
+            }
+        }
+    }
+
+    fn deliver(&mut self, message: Message) {
+        match message {
+            Message::Report { report } => {
+                let last = self.last_reports.entry(report.node).or_insert_with(|| report.clone());
+                *last = report.clone();
+                let leaders: Vec<u32> = self.nodes.keys().copied().collect();
+                // All that believe to lead hear of it, unless they are cut off or stand still.
+                for id in leaders {
+                    let node = &self.nodes[&id];
+                    if node.allocator.term().is_some() && node.hears(self.now) {
+                        let event = AllocatorEvent::Reported { report: report.clone() };
+                        self.tell_allocator(id, &event);
+                    }
+                }
+            }
+            Message::Write { from, term, grants, forgotten } => {
+                let is_written = term == self.term;
+                if is_written {
+                    for (node, grant) in grants {
+                        self.records.insert(node, grant.clone());
+                        self.send(&Message::Grant { to: node.0, grant });
+                    }
+                    for node in forgotten {
+                        self.records.remove(&node);
+                    }
+                }
+                self.send_once(&Message::Answer { to: from, term, is_written });
+            }
+            Message::Grant { to, grant } => {
+                let now = self.now;
+                let Some(node) = self.nodes.get_mut(&to).filter(|node| node.hears(now)) else {
+                    return;
+                };
+                let local = node.clock.at(now);
+                node.hear_member(local, Some(&MemberEvent::Granted { grant }));
+                self.carry_out(to);
+            }
+            Message::Answer { to, term, is_written } => {
+                let node = self.nodes.get_mut(&to);
+                let Some(node) = node.filter(|node| node.hears(self.now)) else { return };
+                if node.allocator.term() != Some(term) || node.write_until.take().is_none() {
+                    return;
+                }
+                let event =
+                    if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+                self.tell_allocator(to, &event);
+            }
+        }
+    }
+
+    fn deadlines(&mut self, id: u32) {
+        let now = self.now;
+        let node = self.nodes.get_mut(&id).unwrap();
+        if !node.runs(now) {
+            return;
+        }
+        let local = node.clock.at(now);
+        if node.write_until.is_some_and(|until| until <= now) {
+            node.write_until = None;
+            node.hear_allocator(local, Some(&AllocatorEvent::WriteFailed));
+        }
+        if node.next_sample <= now {
+            node.next_sample = now + SAMPLE;
+            let event = node.sample(local);
+            node.hear_member(local, Some(&event));
+        }
+        if node.member.next_deadline().is_some_and(|at| at <= local) {
+            node.hear_member(local, None);
+        }
+        if node.allocator.next_deadline().is_some_and(|at| at <= local) {
+            node.hear_allocator(local, None);
+        }
+        self.carry_out(id);
+    }
+
+    pub(crate) fn run(&mut self, ns: u64) {
+        let end = self.now + ns;
+        while self.now < end {
+            let step = self.now + STEP;
+            while let Some(((at, _), message)) = self
+                .post
+                .first_key_value()
+                .filter(|((at, _), _)| *at <= step)
+                .map(|(k, m)| (*k, m.clone()))
+            {
+                self.post.pop_first();
+                self.now = self.now.max(at);
+                self.deliver(message);
+                self.checks.look(self.now, &self.nodes);
+            }
+            self.now = step;
+            let ids: Vec<u32> = self.nodes.keys().copied().collect();
+            for id in ids {
+                self.deadlines(id);
+            }
+            self.checks.look(self.now, &self.nodes);
+        }
+    }
+
+    /// Kills a node's daemon and starts it again.
+    pub(crate) fn restart(&mut self, id: u32) {
+        let (terms, now) = (self.terms, self.now);
+        self.nodes.get_mut(&id).unwrap().restart(terms, now);
+        self.carry_out(id);
+    }
+
+    /// What a node may do now.
+    pub(crate) fn cap(&self, id: u32) -> u64 {
+        self.nodes[&id].cap_at(self.now)
+    }
+
+    pub(crate) fn kept(&self, id: u32) -> &Kept {
+        &self.nodes[&id].kept
+    }
+}
+
+/// A disk with a minimum and a maximum of its own; 0: none.
+pub(crate) fn disk(id: u64, min_iops: u64, max_iops: u64, weight: u32) -> DiskLoad {
+    DiskLoad {
+        disk: DiskKey(id),
+        policy: None,
+        min_iops,
+        max_iops: (max_iops > 0).then_some(max_iops),
+        fallback_iops: None,
+        weight,
+        demanded_iops: 0,
+        delivered_iops: 0,
+        waits_for_grant: false,
+        waits_for_store: false,
+    }
+}

@@ -1,0 +1,195 @@
+//! A node: its clock, its disks, what it does of what they want.
+
+use std::collections::BTreeMap;
+
+use suimon_cluster_qos::{
+    Allocator, AllocatorEvent, Cap, DiskKey, DiskLoad, Kept, Member, MemberEvent, MemberNotice,
+    NodeId, PolicyCap, Terms,
+};
+use suimon_quantity::Time;
+
+/// A clock that was set wrong and goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) offset: u64,
+    /// It gains so many millionths, or loses them.
+    pub(crate) ppm: i64,
+}
+
+impl Clock {
+    pub(crate) const RIGHT: Self = Self { offset: 0, ppm: 0 };
+
+    pub(crate) fn at(self, now: u64) -> Time {
+        let rate = i128::from(1_000_000 + self.ppm);
+        let ns = i128::from(now) * rate / 1_000_000;
+        Time::from_ns(self.offset + u64::try_from(ns).unwrap())
+    }
+}
+
+pub(crate) struct Node {
+    pub(crate) id: u32,
+    pub(crate) clock: Clock,
+    pub(crate) member: Member,
+    pub(crate) allocator: Allocator,
+    pub(crate) disks: BTreeMap<DiskKey, (DiskLoad, u64)>,
+    pub(crate) cap: Cap,
+    pub(crate) policy_caps: Vec<PolicyCap>,
+    pub(crate) kept: Kept,
+    pub(crate) notices: Vec<(u64, MemberNotice)>,
+    pub(crate) is_cut_off: bool,
+    pub(crate) frozen_until: u64,
+    pub(crate) incarnation: u64,
+    pub(crate) falls_back: bool,
+    pub(crate) next_sample: u64,
+    pub(crate) write_until: Option<u64>,
+    pub(crate) reports: u64,
+    /// What the store does for it of what it admits; all if `None`.
+    pub(crate) store_does: Option<u64>,
+    pub(crate) latency_ns: u64,
+    /// Grants come so late.
+    pub(crate) grants_late: u64,
+    /// What both machines were told since the daemon started; `None` where only time has passed.
+    pub(crate) member_heard: Vec<(Time, Option<MemberEvent>)>,
+    pub(crate) allocator_heard: Vec<(Time, Option<AllocatorEvent>)>,
+}
+
+impl Node {
+    pub(crate) fn new(terms: Terms, now: u64, id: u32, clock: Clock, falls_back: bool) -> Self {
+        let kept = Kept::default();
+        let local = clock.at(now);
+        let member = Member::new(terms, local, NodeId(id), 1, kept.clone());
+        Self {
+            id,
+            clock,
+            member,
+            allocator: Allocator::new(terms),
+            disks: BTreeMap::new(),
+            cap: Cap::default(),
+            policy_caps: Vec::new(),
+            kept,
+            notices: Vec::new(),
+            is_cut_off: false,
+            frozen_until: 0,
+            incarnation: 1,
+            falls_back,
+            next_sample: now,
+            write_until: None,
+            reports: 0,
+            store_does: None,
+            latency_ns: 1_000_000,
+            grants_late: 0,
+            member_heard: Vec::new(),
+            allocator_heard: Vec::new(),
+        }
+    }
+
+    pub(crate) fn restart(&mut self, terms: Terms, now: u64) {
+        self.incarnation += 1;
+        let local = self.clock.at(now);
+        self.cap = Cap::default();
+        self.policy_caps = Vec::new();
+        let (id, kept) = (NodeId(self.id), self.kept.clone());
+        self.member = Member::new(terms, local, id, self.incarnation, kept);
+        self.allocator = Allocator::new(terms);
+        (self.member_heard, self.allocator_heard) = (Vec::new(), Vec::new());
+        self.write_until = None;
+    }
+
+    pub(crate) fn hear_member(&mut self, local: Time, event: Option<&MemberEvent>) {
+        match event {
+            Some(event) => self.member.handle(local, event),
+            None => self.member.handle_deadline(local),
+        }
+        self.member_heard.push((local, event.cloned()));
+    }
+
+    pub(crate) fn hear_allocator(&mut self, local: Time, event: Option<&AllocatorEvent>) {
+        match event {
+            Some(event) => self.allocator.handle(local, event),
+            None => self.allocator.handle_deadline(local),
+        }
+        self.allocator_heard.push((local, event.cloned()));
+    }
+
+    pub(crate) fn runs(&self, now: u64) -> bool {
+        now >= self.frozen_until
+    }
+
+    pub(crate) fn hears(&self, now: u64) -> bool {
+        self.runs(now) && !self.is_cut_off
+    }
+
+    pub(crate) fn cap_at(&self, now: u64) -> u64 {
+        self.cap.iops_at(self.clock.at(now))
+    }
+
+    /// What each disk gets of what the node may do: its minimum first, then by weight.
+    pub(crate) fn delivered(&self, now: u64) -> BTreeMap<DiskKey, u64> {
+        let local = self.clock.at(now);
+        let may = self.cap.iops_at(local).min(self.store_does.unwrap_or(u64::MAX));
+        let mut left = may;
+        let mut got = BTreeMap::new();
+        let want = |load: &DiskLoad, wants: u64| wants.min(load.max_iops.unwrap_or(u64::MAX));
+        for (key, (load, wants)) in &self.disks {
+            let policy = load
+                .policy
+                .and_then(|policy| self.policy_caps.iter().find(|cap| cap.policy == policy));
+            let min = policy.map_or(load.min_iops, |cap| cap.min_iops);
+            let first = want(load, *wants).min(min).min(left);
+            left -= first;
+            got.insert(*key, first);
+        }
+        // Rounds of equal steps by weight, until nothing is left or wanted.
+        for _ in 0..64 {
+            let hungry: Vec<DiskKey> = self
+                .disks
+                .iter()
+                .filter(|(key, (load, wants))| got[key] < want(load, *wants))
+                .map(|(key, _)| *key)
+                .collect();
+            let weights: u64 = hungry.iter().map(|key| u64::from(self.disks[key].0.weight)).sum();
+            if weights == 0 || left < weights {
+                break;
+            }
+            let per_weight = left / weights;
+            for key in hungry {
+                let (load, wants) = &self.disks[&key];
+                let lacks = want(load, *wants) - got[&key];
+                let more = (per_weight * u64::from(load.weight)).min(lacks);
+                *got.get_mut(&key).unwrap() += more;
+                left -= more;
+            }
+        }
+        // A policy's disks are held to their policy, here one disk of each on a node.
+        for (key, (load, _)) in &self.disks {
+            let Some(policy) = load.policy else { continue };
+            let cap = self.policy_caps.iter().find(|cap| cap.policy == policy);
+            let most = cap.map_or(0, |cap| cap.max.map_or(u64::MAX, |max| max.iops_at(local)));
+            let slot = got.get_mut(key).unwrap();
+            *slot = (*slot).min(most);
+        }
+        got
+    }
+
+    /// What the node's scheduler would tell.
+    pub(crate) fn sample(&self, local: Time) -> MemberEvent {
+        let now = local.as_ns() - self.clock.offset;
+        let now =
+            u64::try_from(i128::from(now) * 1_000_000 / i128::from(1_000_000 + self.clock.ppm));
+        let got = self.delivered(now.unwrap());
+        let is_store_full = self.store_does.is_some_and(|does| does < self.cap.iops_at(local));
+        let disks = self.disks.iter().map(|(key, (load, wants))| {
+            let wants = (*wants).min(load.max_iops.unwrap_or(u64::MAX));
+            let lacks = got[key] + got[key] / 100 + 1 < wants;
+            DiskLoad {
+                fallback_iops: load.fallback_iops.or(load.max_iops).filter(|_| self.falls_back),
+                demanded_iops: if lacks { got[key] } else { wants },
+                delivered_iops: got[key],
+                waits_for_grant: lacks && !is_store_full,
+                waits_for_store: lacks && is_store_full,
+                ..*load
+            }
+        });
+        MemberEvent::Loads { disks: disks.collect(), latency_ns: self.latency_ns }
+    }
+}

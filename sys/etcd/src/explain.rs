@@ -1,0 +1,70 @@
+//! What went wrong, in words.
+
+use etcd_client::Error;
+use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
+
+/// gRPC's codes of questions that nobody answered: cancelled, unknown, deadline exceeded, unavailable.
+const UNANSWERED: [i32; 4] = [1, 2, 4, 14];
+
+/// Says what failed at which member. `is_change`: a change may have been made.
+pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterStoreError {
+    let unanswered = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
+    let (kind, advice) = match error {
+        Error::GRpcStatus(status) => by_status(status.message(), status.code() as i32, unanswered),
+        Error::TransportError(_) | Error::IoError(_) | Error::EndpointError(_) => {
+            (unanswered, "see whether it runs and its address, certificate and ours are right")
+        }
+        _ => (Kind::Refused, "see etcd's log"),
+    };
+    ClusterStoreError { kind, detail: format!("{member}: {}; {advice}", words(error)) }
+}
+
+/// It was not answered in time.
+pub(crate) fn late(member: &str, is_change: bool) -> ClusterStoreError {
+    let kind = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
+    let detail = format!("{member}: no answer in time; see whether it runs and has a leader");
+    ClusterStoreError { kind, detail }
+}
+
+fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str) {
+    let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    if has(&[
+        "authentication failed",
+        "permission denied",
+        "invalid auth token",
+        "user name is empty",
+    ]) {
+        return (Kind::NotAllowed, "give the right user and password, or the user the right role");
+    }
+    if has(&["database space exceeded", "too many operations", "request is too large"]) {
+        return (
+            Kind::Full,
+            "compact and defragment etcd, raise its quota, or ask for less at a time",
+        );
+    }
+    if has(&["requested lease not found"]) {
+        return (Kind::LeaseEnded, "take another lease");
+    }
+    if has(&["no leader", "leader changed", "request timed out", "not enough started members"])
+        || UNANSWERED.contains(&code)
+    {
+        return (unanswered, "see whether most of etcd's members run and reach each other");
+    }
+    (Kind::Refused, "see etcd's log")
+}
+
+fn words(error: &Error) -> String {
+    let mut words = match error {
+        Error::GRpcStatus(status) => status.message().to_owned(),
+        other => other.to_string(),
+    };
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_words = cause.to_string();
+        if !words.contains(&cause_words) {
+            words = format!("{words}: {cause_words}");
+        }
+        source = cause.source();
+    }
+    words
+}

@@ -1,0 +1,95 @@
+//! Leases that are kept alive.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use etcd_client::Error;
+use suimon_ports::{
+    ClusterLease, ClusterLeaseId, ClusterStoreError, ClusterStoreErrorKind as Kind,
+};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::members::Members;
+
+pub(crate) struct Lease {
+    id: i64,
+    /// Until then it holds, as far as this host knows.
+    until: Arc<Mutex<Option<Instant>>>,
+    keeper: JoinHandle<()>,
+    members: Arc<Members>,
+    runtime: Handle,
+}
+
+impl Lease {
+    pub(crate) fn take(
+        runtime: &Handle,
+        members: Arc<Members>,
+        span: Duration,
+    ) -> Result<Self, ClusterStoreError> {
+        let seconds = i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
+        let asked = Instant::now();
+        let answer =
+            runtime
+                .block_on(members.ask(true, |mut client| async move {
+                    client.lease_grant(seconds, None).await
+                }))?;
+        // etcd may give more than it was asked for, and never less.
+        let span = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or_default());
+        let until = Arc::new(Mutex::new(Some(asked + span)));
+        let id = answer.id();
+        let keeper = keep(Arc::clone(&members), id, span, Arc::clone(&until));
+        let keeper = runtime.spawn(keeper);
+        Ok(Self { id, until, keeper, members, runtime: runtime.clone() })
+    }
+}
+
+/// Keeps a lease alive until it has ended.
+async fn keep(members: Arc<Members>, id: i64, span: Duration, until: Arc<Mutex<Option<Instant>>>) {
+    let pause = span / 3;
+    loop {
+        tokio::time::sleep(pause).await;
+        let asked = Instant::now();
+        let question = members.ask(false, |mut client| async move {
+            let (mut keeper, mut answers) = client.lease_keep_alive(id).await?;
+            keeper.keep_alive().await?;
+            answers.message().await?.ok_or_else(|| Error::LeaseKeepAliveError("no answer".into()))
+        });
+        let answer = timeout(pause.max(members.patience()), question).await;
+        let mut until = until.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(Ok(answer)) if answer.ttl() > 0 => *until = Some(asked + span),
+            // etcd does not know it any more.
+            Ok(Ok(_)) => *until = None,
+            Ok(Err(error)) if error.kind == Kind::LeaseEnded => *until = None,
+            Ok(Err(_)) | Err(_) => {}
+        }
+        if until.is_none() {
+            return;
+        }
+    }
+}
+
+impl ClusterLease for Lease {
+    fn id(&self) -> ClusterLeaseId {
+        ClusterLeaseId(self.id)
+    }
+
+    fn holds_for(&self) -> Duration {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.keeper.abort();
+        let (members, id) = (Arc::clone(&self.members), self.id);
+        // If this does not arrive, it ends by itself.
+        self.runtime.spawn(async move {
+            let _ =
+                members.ask(true, |mut client| async move { client.lease_revoke(id).await }).await;
+        });
+    }
+}

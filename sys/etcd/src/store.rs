@@ -1,0 +1,158 @@
+//! etcd as the store of a cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{
+    Compare, CompareOp, GetOptions, KeyValue, PutOptions, SortOrder, SortTarget, Txn, TxnOp,
+};
+use suimon_ports::{
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterLease, ClusterObserver,
+    ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::lease::Lease;
+use crate::members::Members;
+use crate::spec::EtcdSpec;
+use crate::watch;
+
+/// etcd's `--max-txn-ops` unless it was set: it counts conditions and changes each for themselves.
+const CHANGES_MAX: usize = 128;
+
+/// See the crate.
+pub struct EtcdStore {
+    members: Arc<Members>,
+    runtime: Runtime,
+}
+
+impl EtcdStore {
+    /// Begins a thread and asks etcd whether it is there.
+    ///
+    /// # Errors
+    /// No member answers, or none lets us in.
+    pub fn connect(spec: EtcdSpec) -> Result<Self, ClusterStoreError> {
+        if spec.endpoints.is_empty() {
+            let detail = "no endpoint is given; give the URL of at least one member".to_owned();
+            return Err(ClusterStoreError { kind: Kind::Refused, detail });
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("suimon-etcd")
+            .enable_all()
+            .build()
+            .map_err(|error| ClusterStoreError {
+                kind: Kind::Refused,
+                detail: format!("no thread for etcd: {error}; see the host's limits"),
+            })?;
+        let store = Self { members: Arc::new(Members::new(spec.clone())), runtime };
+        let prefix = spec.prefix;
+        let question = store.members.ask(false, |mut client| {
+            let options = GetOptions::new().with_prefix().with_count_only();
+            let prefix = prefix.as_str();
+            async move { client.get(prefix, Some(options)).await }
+        });
+        store.runtime.block_on(question)?;
+        Ok(store)
+    }
+}
+
+pub(crate) fn entry(pair: &KeyValue) -> ClusterEntry {
+    ClusterEntry {
+        key: String::from_utf8_lossy(pair.key()).into_owned(),
+        value: pair.value().to_vec(),
+        created: revision(pair.create_revision()),
+        modified: revision(pair.mod_revision()),
+    }
+}
+
+pub(crate) fn revision(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or_default()
+}
+
+pub(crate) async fn read(
+    members: &Members,
+    prefix: &str,
+) -> Result<ClusterView, ClusterStoreError> {
+    let answer = members
+        .ask(false, |mut client| async move {
+            let options =
+                GetOptions::new().with_prefix().with_sort(SortTarget::Key, SortOrder::Ascend);
+            client.get(prefix, Some(options)).await
+        })
+        .await?;
+    let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+    Ok(ClusterView { revision: revision(at), entries: answer.kvs().iter().map(entry).collect() })
+}
+
+fn condition(condition: &ClusterCondition) -> Compare {
+    let signed = |revision: u64| i64::try_from(revision).unwrap_or(i64::MAX);
+    match condition {
+        ClusterCondition::Absent(key) => Compare::version(key.as_str(), CompareOp::Equal, 0),
+        ClusterCondition::Created(key, at) => {
+            Compare::create_revision(key.as_str(), CompareOp::Equal, signed(*at))
+        }
+        ClusterCondition::Unmodified(key, at) => {
+            Compare::mod_revision(key.as_str(), CompareOp::Equal, signed(*at))
+        }
+    }
+}
+
+fn change(change: &ClusterChange) -> TxnOp {
+    match change {
+        ClusterChange::Put(key, value, lease) => {
+            let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
+            TxnOp::put(key.as_str(), value.as_slice(), options)
+        }
+        ClusterChange::Remove(key) => TxnOp::delete(key.as_str(), None),
+    }
+}
+
+impl ClusterStore for EtcdStore {
+    fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
+        self.runtime.block_on(read(&self.members, prefix))
+    }
+
+    fn commit(
+        &self,
+        conditions: &[ClusterCondition],
+        changes: &[ClusterChange],
+    ) -> Result<ClusterCommit, ClusterStoreError> {
+        let conditions: Vec<Compare> = conditions.iter().map(condition).collect();
+        let changes: Vec<TxnOp> = changes.iter().map(change).collect();
+        let transaction = Txn::new().when(conditions).and_then(changes);
+        let answer = self.runtime.block_on(self.members.ask(true, |mut client| {
+            let transaction = transaction.clone();
+            async move { client.txn(transaction).await }
+        }))?;
+        if !answer.succeeded() {
+            return Ok(ClusterCommit::ConditionFailed);
+        }
+        let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+        Ok(ClusterCommit::Made(revision(at)))
+    }
+
+    fn changes_max(&self) -> usize {
+        CHANGES_MAX
+    }
+
+    fn watch(
+        &self,
+        prefix: &str,
+        observer: Arc<dyn ClusterObserver>,
+    ) -> Result<Box<dyn ClusterWatch>, ClusterStoreError> {
+        let members = Arc::clone(&self.members);
+        let task = watch::watch(members, prefix.to_owned(), observer);
+        Ok(Box::new(watch::Watch::new(self.runtime.spawn(task))))
+    }
+
+    fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
+        let members = Arc::clone(&self.members);
+        let lease = Lease::take(self.runtime.handle(), members, span)?;
+        Ok(Box::new(lease))
+    }
+
+    fn age(&self) -> Option<Duration> {
+        self.members.age()
+    }
+}

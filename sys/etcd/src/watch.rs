@@ -1,0 +1,157 @@
+//! Watches that go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{EventType, WatchOptions, WatchResponse};
+use suimon_ports::{
+    ClusterEntry, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch,
+};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::explain::{explain, late};
+use crate::members::Members;
+use crate::store::{entry, read, revision};
+
+/// A watch on which nothing happens is asked how far it is so often.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+/// So many times without an answer, and the next member is asked.
+const UNANSWERED_MAX: u32 = 3;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) struct Watch(JoinHandle<()>);
+
+impl Watch {
+    pub(crate) const fn new(task: JoinHandle<()>) -> Self {
+        Self(task)
+    }
+}
+
+impl ClusterWatch for Watch {}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How far an observer has heard.
+struct Heard {
+    prefix: String,
+    /// `None`: it has to be told all.
+    revision: Option<u64>,
+}
+
+/// Tells an observer all and what becomes of it, until it is dropped.
+pub(crate) async fn watch(
+    members: Arc<Members>,
+    prefix: String,
+    observer: Arc<dyn ClusterObserver>,
+) {
+    let mut heard = Heard { prefix, revision: None };
+    loop {
+        if let Err(error) = listen(&members, &mut heard, observer.as_ref()).await {
+            observer.interrupted(&error);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Listens until something is wrong.
+async fn listen(
+    members: &Members,
+    heard: &mut Heard,
+    observer: &dyn ClusterObserver,
+) -> Result<(), ClusterStoreError> {
+    let from = if let Some(revision) = heard.revision {
+        revision
+    } else {
+        let view = read(members, &heard.prefix).await?;
+        let revision = view.revision;
+        observer.snapshot(view);
+        heard.revision = Some(revision);
+        revision
+    };
+    let (mut client, member) = match members.client().await {
+        Ok(found) => found,
+        Err(error) => {
+            let member = error.detail.split(": ").next().unwrap_or_default();
+            members.leave(member);
+            return Err(error);
+        }
+    };
+    let start = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(1);
+    let options = WatchOptions::new().with_prefix().with_start_revision(start);
+    let begun = timeout(members.patience(), client.watch(heard.prefix.as_str(), Some(options)));
+    let left = |error| {
+        members.leave(&member);
+        error
+    };
+    let mut stream = begun
+        .await
+        .map_err(|_| left(late(&member, false)))?
+        .map_err(|error| left(explain(&member, &error, false)))?;
+    let mut unanswered = 0;
+    loop {
+        match timeout(ASKED_EVERY, stream.message()).await {
+            Ok(Ok(Some(answer))) => {
+                unanswered = 0;
+                members.hear();
+                tell(&answer, heard, observer)?;
+            }
+            Ok(Ok(None)) => return Err(left(late(&member, false))),
+            Ok(Err(error)) => return Err(left(explain(&member, &error, false))),
+            Err(_) if unanswered < UNANSWERED_MAX => {
+                unanswered += 1;
+                stream
+                    .request_progress()
+                    .await
+                    .map_err(|error| left(explain(&member, &error, false)))?;
+            }
+            Err(_) => return Err(left(late(&member, false))),
+        }
+    }
+}
+
+/// Tells an observer what came.
+fn tell(
+    answer: &WatchResponse,
+    heard: &mut Heard,
+    observer: &dyn ClusterObserver,
+) -> Result<(), ClusterStoreError> {
+    if answer.canceled() {
+        // What it has not heard is not there any more: it is told all anew.
+        let is_compacted = answer.compact_revision() > 0;
+        if is_compacted {
+            heard.revision = None;
+        }
+        let reason = answer.cancel_reason();
+        let is_denied = reason.contains("permission denied");
+        let kind = if is_denied { Kind::NotAllowed } else { Kind::Unreachable };
+        let why = if is_compacted { "etcd has forgotten what was missed" } else { reason };
+        let detail = format!("a watch ended: {why}; it is begun anew");
+        return Err(ClusterStoreError { kind, detail });
+    }
+    let mut at = 0;
+    let mut changes: Vec<(String, Option<ClusterEntry>)> = Vec::new();
+    for event in answer.events() {
+        let Some(pair) = event.kv() else { continue };
+        let now = revision(pair.mod_revision());
+        if now != at && !changes.is_empty() {
+            observer.changed(at, core::mem::take(&mut changes));
+        }
+        at = now;
+        let found = entry(pair);
+        let value = (event.event_type() == EventType::Put).then(|| found.clone());
+        changes.push((found.key, value));
+    }
+    if !changes.is_empty() {
+        observer.changed(at, changes);
+    }
+    // What says how far it is without events does not count: etcd may say it too early (etcd
+    // issue 15220).
+    heard.revision = heard.revision.map(|before| before.max(at));
+    Ok(())
+}
