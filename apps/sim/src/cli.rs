@@ -187,8 +187,13 @@ impl CalibrateFlags {
             print(&format!(
                 "{}: {} (the scenario has {}): {} operations of 8 KB a second where {} are wanted; \
                  from {} to {} with what the manual allows\n",
-                found.parameter, found.value, found.is, found.iops, found.target_iops,
-                found.iops_low, found.iops_high
+                found.parameter,
+                found.value,
+                found.is,
+                found.iops,
+                found.target_iops,
+                found.iops_low,
+                found.iops_high
             ))?;
         }
         Ok(true)

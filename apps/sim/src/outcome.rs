@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     /// What did not hold; the first ones.
     pub(crate) complaints: Vec<Complaint>,
     pub(crate) complaints_count: u64,
+    /// How many times a promise was judged that needs an undisturbed while.
+    pub(crate) judged: u64,
     /// What is to be known of the run.
     pub(crate) about: Vec<String>,
     /// What each step brought, by kind of scenario.
@@ -61,7 +63,8 @@ impl Outcome {
 
     /// The table of figures in Markdown.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = String::from("| step | of | published | ours | | use |\n|---|---|---|---|---|---|\n");
+        let mut text =
+            String::from("| step | of | published | ours | | use |\n|---|---|---|---|---|---|\n");
         for figure in &self.figures {
             let _ = writeln!(text, "| {} |", row(figure).join(" | "));
         }

@@ -2,7 +2,6 @@
 //!
 //! Runs share nothing: each is one thread's from beginning to end, and gives what it would give
 //! alone. Only how long all take depends on how many are run at a time.
-#![expect(clippy::disallowed_methods, reason = "threads between runs; there is none in a run")]
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,11 +66,12 @@ impl Flags {
     }
 
     fn report(&self, outcomes: Vec<(u64, Result<Outcome>)>) -> Result<bool> {
-        let (mut events, mut seconds, mut failed) = (0, 0, Vec::new());
+        let (mut events, mut seconds, mut judged, mut failed) = (0, 0, 0, Vec::new());
         for (seed, outcome) in outcomes {
             let outcome = outcome?;
             events += outcome.events;
             seconds += outcome.virtual_s;
+            judged += outcome.judged;
             if outcome.complaints_count > 0 {
                 failed.push((seed, outcome));
             }
@@ -84,12 +84,14 @@ impl Flags {
             let seeds: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
             let value = serde_json::json!({
                 "runs": runs, "failed": seeds, "virtual_s": seconds, "events": events,
+                "judged": judged,
                 "commit": COMMIT,
             });
             print(&format!("{value:#}\n"))?;
         } else {
             print(&format!(
-                "{runs} runs of {seconds} s in all, {events} events: {count} failed\n"
+                "{runs} runs of {seconds} s in all, {events} events, {judged} promises judged: {count} \
+                 failed\n"
             ))?;
         }
         Ok(failed.is_empty())

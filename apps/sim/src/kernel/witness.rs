@@ -24,6 +24,9 @@ pub(crate) struct Complaint {
 pub(crate) struct Complaints {
     pub(crate) kept: Vec<Complaint>,
     pub(crate) count: u64,
+    /// How often something was judged for which it had to be long enough undisturbed: without
+    /// any, that there is no complaint says little.
+    pub(crate) judged: u64,
 }
 
 impl Complaints {

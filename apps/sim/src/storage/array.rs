@@ -199,7 +199,8 @@ impl Array {
             let on_drive = at / stripe / pairs * stripe + at % stripe;
             let job = self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, of });
             let part = Part { job, at: on_drive, bytes };
-            let idler = pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
+            let idler =
+                pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
             let drives = if io.is_write { pair..pair + 2 } else { idler..idler + 1 };
             for drive in drives {
                 self.drives[drive].add(part, io.is_write);

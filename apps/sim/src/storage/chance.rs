@@ -33,14 +33,12 @@ fn change(dice: &mut Dice, disks: u64, spec: &SwarmSpec) -> Deed {
     }
     let more = dice.below(disks - u64::from(disk)) as u32;
     let min = if dice.percent(50) { 0 } else { dice.within(1, spec.min_iops.max(1)) };
-    let max = if dice.percent(50) { 0 } else { dice.within(min.max(100), 3 * spec.min_iops + 100) };
+    // A disk that has one request at a time and is let do hardly more than it is owed cannot
+    // make up for one that took long.
+    let max = if dice.percent(50) { 0 } else { min * 3 / 2 + dice.within(100, 3 * spec.min_iops) };
     let weight = Weight::new(dice.within(1, 1000) as u16).unwrap_or_default();
-    let limits = Limits {
-        min_iops: Iops::new(min),
-        max_iops: Iops::new(max),
-        weight,
-        ..Limits::default()
-    };
+    let limits =
+        Limits { min_iops: Iops::new(min), max_iops: Iops::new(max), weight, ..Limits::default() };
     Deed::Limit { disks: (disk..=disk + more).collect(), limits, may_be_refused: true }
 }
 

@@ -16,8 +16,12 @@ use crate::storage::facts::Fact;
 const CATCH_UP_NS: i128 = 20_000_000;
 /// A minimum is judged over so long.
 const JUDGED_NS: u64 = 5 * SECOND;
-/// From so long after a change or a fault on.
+/// From so long after a change on.
 const GRACE_NS: u64 = 2 * SECOND;
+/// From so long after a fault on. The policy holds nobody back for 30 s for a minimum which
+/// that did not help for a second, as it does not while the array stands still
+/// (`policy/storage_qos/src/scheduler.rs`).
+const RECOVERY_NS: u64 = 32 * SECOND;
 /// So much of a minimum is delivered at least, beside one request at either end.
 const MET_PERCENT: u64 = 98;
 /// The array is not left idle for longer while somebody waits for it.
@@ -187,6 +191,7 @@ impl Minimum {
                 continue;
             }
             let owed = u128::from(min(of)) * u128::from(length) / u128::from(SECOND);
+            complaints.judged += u64::from(owed > 0);
             let least = (owed * u128::from(MET_PERCENT) / 100) as u64;
             if delivered + 2 * of.largest < least {
                 let what = format!("disk {disk}: {delivered} operations where {owed} are owed");
@@ -211,7 +216,9 @@ impl Checker<Fact> for Minimum {
                 self.disks.entry(disk).or_default().wants = all;
                 self.quiet_since = self.quiet_since.max(now.as_ns());
             }
-            Fact::Disturbed { until_ns } => self.quiet_since = self.quiet_since.max(until_ns),
+            Fact::Disturbed { until_ns } => {
+                self.quiet_since = self.quiet_since.max(until_ns + RECOVERY_NS - GRACE_NS);
+            }
             Fact::Answered { disk, cost, .. } => {
                 let of = self.disks.entry(disk).or_default();
                 of.delivered += u64::from(cost);

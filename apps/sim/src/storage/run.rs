@@ -3,18 +3,20 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
-use suimon_storage_qos::{Capability, Change, Store, StoreScheduler, StoreSpec};
+use suimon_storage_qos::{
+    Capability, Change, Event, Holder, Store, StoreScheduler, StoreSpec, Unmet,
+};
 
 use crate::figure::Figure;
 use crate::kernel::{Checker, SECOND, Trace, Witness};
 use crate::outcome::Outcome;
+use crate::storage::chance;
 use crate::storage::checks::{Idle, Maximum, Minimum, Order};
 use crate::storage::facts::Fact;
 use crate::storage::ledger::{Ledger, SLICE_NS};
 use crate::storage::node::{Node, Scheduler};
 use crate::storage::spec::{Expect, StorageScenario};
 use crate::storage::world::{Deed, World, capability};
-use crate::storage::chance;
 
 /// How a scenario is run.
 #[derive(Clone, Copy, Debug)]
@@ -66,14 +68,18 @@ pub(crate) fn run_with(
         None if is_swarm => bail!("swarm: the scenario does not say what a swarm may do"),
         _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
     };
-    let nodes: Vec<Node> = scenario.node.iter().map(|node| {
-        let mut store = Store::default();
-        let mut scheduler = make(StoreSpec::default());
-        let ahead_ns = node.clock_ahead_s * SECOND;
-        let change: Change = store.set_capability(Capability::Measured(can));
-        scheduler.apply(Time::from_ns(ahead_ns), change);
-        Node::new(store, scheduler, ahead_ns)
-    }).collect();
+    let nodes: Vec<Node> = scenario
+        .node
+        .iter()
+        .map(|node| {
+            let mut store = Store::default();
+            let mut scheduler = make(StoreSpec::default());
+            let ahead_ns = node.clock_ahead_s * SECOND;
+            let change: Change = store.set_capability(Capability::Measured(can));
+            scheduler.apply(Time::from_ns(ahead_ns), change);
+            Node::new(store, scheduler, ahead_ns)
+        })
+        .collect();
     let mut checkers: Vec<Box<dyn Checker<Fact>>> =
         vec![Box::new(Maximum::default()), Box::new(Order::default())];
     // Nodes that know nothing of each other cannot promise a minimum.
@@ -97,6 +103,7 @@ pub(crate) fn run_with(
         lines: world.witness.trace.lines().to_owned(),
         complaints: world.witness.complaints.kept.clone(),
         complaints_count: world.witness.complaints.count,
+        judged: world.witness.complaints.judged,
         about: vec![format!("the array can do {can} operations of 8 KB a second, measured")],
         steps: if is_told { serde_json::to_value(sum.steps())? } else { serde_json::Value::Null },
         table: if is_told { sum.table() } else { Vec::new() },
@@ -175,9 +182,39 @@ impl Sum<'_> {
     fn told(&self) -> Vec<String> {
         let told = self.ledger.told.iter().map(|(at, node, event)| {
             let name = &self.scenario.node[*node as usize].name;
-            format!("{:.1} s, {name}: {event:?}", *at as f64 / SECOND as f64)
+            format!("{:.1} s, {name}: {}", *at as f64 / SECOND as f64, self.words(event))
         });
         told.collect()
+    }
+
+    fn words(&self, event: &Event) -> String {
+        let of = |holder: &Holder| match holder {
+            Holder::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
+            Holder::Policy(policy) => format!("policy {}", policy.0),
+        };
+        match event {
+            Event::MinimumUnmet(Unmet {
+                holder,
+                entitled_iops,
+                delivered_iops,
+                shortfall,
+                lasting,
+                ..
+            }) => {
+                let seconds = lasting.as_secs();
+                let holder = of(holder);
+                format!(
+                    "{holder} has {delivered_iops} of {entitled_iops} IOPS for {seconds} s: \
+                     {shortfall:?}"
+                )
+            }
+            Event::MinimumMet { holder, .. } => format!("{} has its minimum again", of(holder)),
+            Event::CapabilityLow(low) => format!(
+                "the store does {} IOPS and should do {}",
+                low.estimate_iops, low.needed_iops
+            ),
+            Event::CapabilityEnough { .. } => "the store does enough again".to_owned(),
+        }
     }
 
     fn figures(&self) -> Vec<Figure> {
