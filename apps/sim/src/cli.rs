@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
-use crate::outcome::Outcome;
+use crate::network;
+use crate::outcome::{Options, Outcome};
 use crate::scenario::{Refused, Scenario};
-use crate::storage::{self, Options};
+use crate::storage;
 use crate::swarm;
 
 /// From which commit the program was built.
@@ -128,6 +129,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 pub(crate) fn simulate(scenario: &Scenario, options: Options) -> Result<Outcome> {
     match scenario {
         Scenario::Storage(of) => storage::run(of, options),
+        Scenario::Network(of) => network::run(of, options),
     }
 }
 
@@ -179,7 +181,9 @@ impl RunFlags {
 
 impl CalibrateFlags {
     fn run(self) -> Result<bool> {
-        let Scenario::Storage(scenario) = read(&self.scenario)?;
+        let Scenario::Storage(scenario) = read(&self.scenario)? else {
+            bail!("calibrate: only scenarios of kind storage say what is to be calibrated")
+        };
         let found = storage::calibrate(&scenario, scenario.seed)?;
         if self.json {
             print(&format!("{:#}\n", serde_json::to_value(&found)?))?;

@@ -12,6 +12,7 @@ mod cli;
 mod figure;
 mod generate;
 mod kernel;
+mod network;
 mod outcome;
 mod scenario;
 mod storage;

@@ -8,8 +8,18 @@ use serde_json::Value;
 use crate::figure::Figure;
 use crate::kernel::Complaint;
 
+/// How a scenario is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub(crate) seed: u64,
+    /// Random changes and faults instead of the steps.
+    pub(crate) is_swarm: bool,
+    /// The trace's lines are kept.
+    pub(crate) keeps_lines: bool,
+}
+
 /// What came of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Outcome {
     /// Events that happened.
     pub(crate) events: u64,

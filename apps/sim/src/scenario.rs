@@ -8,6 +8,7 @@ use std::fmt;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::network::NetworkScenario;
 use crate::storage::StorageScenario;
 
 /// A scenario of any kind.
@@ -15,6 +16,8 @@ use crate::storage::StorageScenario;
 pub(crate) enum Scenario {
     /// Disks on an array.
     Storage(Box<StorageScenario>),
+    /// Processors, a team of NICs, and VMs.
+    Network(Box<NetworkScenario>),
 }
 
 /// A key whose value makes no sense.
@@ -39,7 +42,7 @@ pub(crate) enum Refused {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no such kind.
-    #[error("kind: there is no \"{0}\"; there is \"storage\"")]
+    #[error("kind: there is no \"{0}\"; there are \"storage\" and \"network\"")]
     Kind(String),
     /// Values that make no sense.
     #[error("{}", .0.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n"))]
@@ -66,6 +69,13 @@ impl Scenario {
                 wrong.done()?;
                 Ok(Self::Storage(Box::new(scenario)))
             }
+            "network" => {
+                let scenario: NetworkScenario = toml::from_str(text)?;
+                let mut wrong = Wrongs::default();
+                scenario.check(&mut wrong);
+                wrong.done()?;
+                Ok(Self::Network(Box::new(scenario)))
+            }
             _ => Err(Refused::Kind(kind)),
         }
     }
@@ -74,6 +84,7 @@ impl Scenario {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Storage(of) => &of.name,
+            Self::Network(of) => &of.name,
         }
     }
 
@@ -81,6 +92,7 @@ impl Scenario {
     pub(crate) fn seed(&self) -> u64 {
         match self {
             Self::Storage(of) => of.seed,
+            Self::Network(of) => of.seed,
         }
     }
 
@@ -88,6 +100,7 @@ impl Scenario {
     pub(crate) fn has_swarm(&self) -> bool {
         match self {
             Self::Storage(of) => of.swarm.is_some(),
+            Self::Network(of) => of.swarm.is_some(),
         }
     }
 }

@@ -11,8 +11,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::cli::{COMMIT, failure, print, read, simulate};
-use crate::outcome::Outcome;
-use crate::storage::Options;
+use crate::outcome::{Options, Outcome};
 
 /// Failures that are shown.
 const SHOWN_MAX: usize = 5;

@@ -74,10 +74,12 @@ fn completions_and_manual_pages_are_made() {
     assert!(folder.path().join("sim-swarm.1").exists());
 }
 
-/// The size of `make test`. A night's is 10 000.
+/// The size of `make test`. A night's is 10 000: `make swarm`.
 #[test]
-fn five_hundred_seeds_find_nothing() {
-    let output = sim(&["swarm", &scenario("qos-host.toml"), "--seeds", "500"]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+fn five_hundred_seeds_find_nothing_in_storage_and_fifty_in_the_network() {
+    for (name, seeds) in [("qos-host.toml", "500"), ("vmq-max-processors.toml", "50")] {
+        let output = sim(&["swarm", &scenario(name), "--seeds", seeds]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}");
+    }
 }

@@ -28,5 +28,5 @@ mod array_tests;
 mod run_tests;
 
 pub(crate) use calibrate::calibrate;
-pub(crate) use run::{Options, run};
+pub(crate) use run::run;
 pub(crate) use spec::StorageScenario;

@@ -9,7 +9,7 @@ use suimon_storage_qos::{
 
 use crate::figure::Figure;
 use crate::kernel::{Checker, SECOND, Trace, Witness};
-use crate::outcome::Outcome;
+use crate::outcome::{Options, Outcome};
 use crate::storage::chance;
 use crate::storage::checks::{Idle, Maximum, Minimum, Order};
 use crate::storage::facts::Fact;
@@ -17,16 +17,6 @@ use crate::storage::ledger::{Ledger, SLICE_NS};
 use crate::storage::node::{Node, Scheduler};
 use crate::storage::spec::{Expect, StorageScenario};
 use crate::storage::world::{Deed, World, capability};
-
-/// How a scenario is run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    pub(crate) seed: u64,
-    /// Random changes and faults instead of the steps.
-    pub(crate) is_swarm: bool,
-    /// The trace's lines are kept.
-    pub(crate) keeps_lines: bool,
-}
 
 /// What is told of a step.
 #[derive(Clone, Debug, Serialize)]

@@ -10,10 +10,10 @@ use suimon_storage_qos::{
 
 use crate::cli::failure;
 use crate::figure::Use;
-use crate::outcome::Outcome;
+use crate::outcome::{Options, Outcome};
 use crate::scenario::Scenario;
 use crate::storage::node::Scheduler;
-use crate::storage::run::{Options, run_with};
+use crate::storage::run::run_with;
 use crate::storage::{StorageScenario, calibrate, run};
 
 const HOST: &str = include_str!("../../scenarios/qos-host.toml");
