@@ -188,17 +188,7 @@ impl CalibrateFlags {
         if self.json {
             print(&format!("{:#}\n", serde_json::to_value(&found)?))?;
         } else {
-            print(&format!(
-                "{}: {} (the scenario has {}): {} operations of 8 KB a second where {} are wanted; \
-                 from {} to {} with what the manual allows\n",
-                found.parameter,
-                found.value,
-                found.is,
-                found.iops,
-                found.target_iops,
-                found.iops_low,
-                found.iops_high
-            ))?;
+            print(&format!("{found}\n"))?;
         }
         Ok(true)
     }
@@ -212,8 +202,16 @@ impl TablesFlags {
             let seed = scenario.seed();
             let options = Options { seed, is_swarm: false, keeps_lines: false };
             let outcome = simulate(&scenario, options)?;
+            let agree = outcome.figures.iter().filter(|figure| figure.agrees).count();
+            let (name, all) = (scenario.name(), outcome.figures.len());
             let table = outcome.markdown();
-            print(&format!("### `{}`, seed {seed}\n\n{table}\n", scenario.name()))?;
+            print(&format!("### `{name}`, seed {seed}: {agree} of {all} agree\n\n{table}\n"))?;
+            match &scenario {
+                Scenario::Storage(of) if of.calibrate.is_some() => {
+                    print(&format!("{}.\n\n", storage::calibrate(of, seed)?))?;
+                }
+                _ => {}
+            }
             all_held &= outcome.complaints_count == 0;
         }
         Ok(all_held)

@@ -34,7 +34,7 @@ const ON_WIRE: u64 = 38;
 const WINDOW: u32 = 2;
 
 /// Something is done to the run from outside.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Deed {
     /// A step begins.
     Step { number: usize, sessions: u32, max_processors: Option<u16> },
@@ -164,7 +164,7 @@ impl<'s> World<'s> {
                 Event::Served { at } => self.served(at),
                 Event::Measure => self.measure(),
                 Event::HandOver { vm, to } => self.hand_over(vm, to),
-                Event::Deed { number } => self.carry_out(self.deeds[number].clone())?,
+                Event::Deed { number } => self.carry_out(self.deeds[number])?,
             }
         }
         self.note_used();

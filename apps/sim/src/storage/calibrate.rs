@@ -1,5 +1,7 @@
 //! Finds the value of a parameter that nobody published.
 
+use std::fmt;
+
 use anyhow::{Result, bail};
 use serde::Serialize;
 
@@ -21,6 +23,17 @@ pub(crate) struct Calibrated {
     /// What comes out with the least and the most that the manual allows.
     pub(crate) iops_low: u64,
     pub(crate) iops_high: u64,
+}
+
+impl fmt::Display for Calibrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { parameter, value, is, iops, target_iops, iops_low, iops_high } = self;
+        write!(
+            f,
+            "{parameter}: {value} (the scenario has {is}): {iops} operations of 8 KB a second where \
+             {target_iops} are wanted; {iops_low} to {iops_high} with what the manual allows"
+        )
+    }
 }
 
 /// Looks for the value with which the array does what it is to do.

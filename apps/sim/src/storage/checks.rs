@@ -11,8 +11,8 @@ use suimon_storage_qos::Limits;
 use crate::kernel::{Checker, Complaints, SECOND};
 use crate::storage::facts::Fact;
 
-/// So much of a maximum may be made up for (SPECIFICATION.md, row 128: over any window the
-/// maximum over the window and 20 ms, and one request).
+/// So much of a maximum may be made up for: over any window a disk does what its maximum comes to
+/// in the window and 20 ms, and one request (as `policy/storage_qos` promises).
 const CATCH_UP_NS: i128 = 20_000_000;
 /// A minimum is judged over so long.
 const JUDGED_NS: u64 = 5 * SECOND;
