@@ -18,10 +18,6 @@ const CATCH_UP_NS: i128 = 20_000_000;
 const JUDGED_NS: u64 = 5 * SECOND;
 /// From so long after a change on.
 const GRACE_NS: u64 = 2 * SECOND;
-/// From so long after a fault on. The policy holds nobody back for 30 s for a minimum which
-/// that did not help for a second, as it does not while the array stands still
-/// (`policy/storage_qos/src/scheduler.rs`).
-const RECOVERY_NS: u64 = 32 * SECOND;
 /// So much of a minimum is delivered at least, beside one request at either end.
 const MET_PERCENT: u64 = 98;
 /// The array is not left idle for longer while somebody waits for it.
@@ -159,6 +155,8 @@ impl Checker<Fact> for Idle {
 pub(crate) struct Minimum {
     /// What may be promised, in normalised operations per second.
     promisable: u64,
+    /// From so long after a fault on it is judged.
+    recovery_ns: u64,
     disks: BTreeMap<u32, Owed>,
     window: u64,
     quiet_since: u64,
@@ -174,10 +172,11 @@ struct Owed {
 
 impl Minimum {
     /// Of an array that can do `capability` normalised operations per second: 90 % of that may
-    /// be promised.
-    pub(crate) fn new(capability: u64) -> Self {
+    /// be promised. After a fault nothing is judged for `recovery_s`.
+    pub(crate) fn new(capability: u64, recovery_s: u64) -> Self {
         let promisable = capability * 90 / 100;
-        Self { promisable, disks: BTreeMap::new(), window: 0, quiet_since: 0 }
+        let recovery_ns = recovery_s * SECOND;
+        Self { promisable, recovery_ns, disks: BTreeMap::new(), window: 0, quiet_since: 0 }
     }
 
     fn judge(&mut self, now: Time, complaints: &mut Complaints) {
@@ -217,7 +216,8 @@ impl Checker<Fact> for Minimum {
                 self.quiet_since = self.quiet_since.max(now.as_ns());
             }
             Fact::Disturbed { until_ns } => {
-                self.quiet_since = self.quiet_since.max(until_ns + RECOVERY_NS - GRACE_NS);
+                let quiet = (until_ns + self.recovery_ns).saturating_sub(GRACE_NS);
+                self.quiet_since = self.quiet_since.max(quiet);
             }
             Fact::Answered { disk, cost, .. } => {
                 let of = self.disks.entry(disk).or_default();

@@ -74,7 +74,8 @@ pub(crate) fn run_with(
         vec![Box::new(Maximum::default()), Box::new(Order::default())];
     // Nodes that know nothing of each other cannot promise a minimum.
     if nodes.len() == 1 {
-        checkers.push(Box::new(Minimum::new(can)));
+        let recovery_s = scenario.swarm.as_ref().map_or(0, |swarm| swarm.recovery_s);
+        checkers.push(Box::new(Minimum::new(can, recovery_s)));
         checkers.push(Box::new(Idle::default()));
     }
     let witness = Witness::new(Trace::new(keeps_lines), checkers);

@@ -91,8 +91,6 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
 struct Broken {
     of: StoreScheduler,
     how: How,
-    /// The last request that went.
-    last: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,7 +129,6 @@ impl Scheduler for Broken {
         bytes: u32,
         tag: u32,
     ) -> Result<Submitted, SubmitError> {
-        self.last = Some(tag);
         self.of.submit(now, slot, bytes, tag)
     }
 
@@ -157,7 +154,7 @@ impl Scheduler for Broken {
 
 fn broken(how: How) -> Outcome {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
-        Box::new(Broken { of: StoreScheduler::new(spec), how, last: None })
+        Box::new(Broken { of: StoreScheduler::new(spec), how })
     };
     run_with(&read(HOST), once(1, false), &make).unwrap()
 }
@@ -180,7 +177,7 @@ fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
 fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
     let scenario = read(HOST);
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
-        Box::new(Broken { of: StoreScheduler::new(spec), how: How::Generous, last: None })
+        Box::new(Broken { of: StoreScheduler::new(spec), how: How::Generous })
     };
     let (mut found, mut judged) = (0, 0);
     for seed in 1..=20 {

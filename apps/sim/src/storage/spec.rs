@@ -120,7 +120,7 @@ pub(crate) enum Expect {
     Above { step: String },
     /// Each has less than in that step.
     Below { step: String },
-    /// Each has so much from so many seconds after the step's begin on.
+    /// Each has 95 % of so much, in each two seconds from so many seconds after the step's begin on.
     ReachedWithin { iops: u64, seconds: u64 },
     /// An unmet minimum is told of each, so many seconds after that step's begin.
     ToldAfter { step: String, seconds: u64, within_s: u64 },
@@ -137,6 +137,8 @@ pub(crate) struct SwarmSpec {
     pub(crate) changes: u64,
     /// Minimums at most.
     pub(crate) min_iops: u64,
+    /// So long after a fault no minimum is judged.
+    pub(crate) recovery_s: u64,
 }
 
 /// A parameter that is not known, and what is to come out.
@@ -217,6 +219,8 @@ impl StorageScenario {
             wrong.within("swarm.seconds", swarm.seconds, 1, 86_400);
             wrong.within("swarm.faults", swarm.faults, 0, 1000);
             wrong.within("swarm.changes", swarm.changes, 0, 1000);
+            wrong.within("swarm.min_iops", swarm.min_iops, 1, 1_000_000);
+            wrong.within("swarm.recovery_s", swarm.recovery_s, 0, 3600);
         }
         if let Some(of) = &self.calibrate {
             if of.parameter != "array.drive.media_mb_s" {
