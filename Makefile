@@ -4,13 +4,14 @@
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
-.PHONY: help setup run test bench experiment fuzz docs clean
+.PHONY: help setup run test bench experiment swarm fuzz docs clean
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
 	@echo "make test    every check and every test; the last line has the totals"
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
 	@echo "make experiment  runs the plans of lab/ and records what happens"
+	@echo "make swarm   10 000 runs of the simulator with random faults"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
 	@echo "make docs    writes what is generated from the code"
 	@echo "make setup   installs what is missing"
@@ -38,6 +39,11 @@ experiment: setup
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
 	@$(CARGO) build --release --quiet -p suimon-vhost-user --example disk_speed
 	@exec $(BUILT)/experiment $(or $(PLAN),$(wildcard lab/*.toml))
+
+swarm: setup
+	@$(CARGO) build --release --quiet -p suimon-sim
+	@$(BUILT)/sim swarm apps/sim/scenarios/qos-host.toml --seeds 10000
+	@$(BUILT)/sim swarm apps/sim/scenarios/vmq-max-processors.toml --seeds 1000
 
 fuzz: setup
 	@./scripts/fuzz

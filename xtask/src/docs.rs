@@ -16,6 +16,10 @@ use crate::workspace;
 type Generated = BTreeMap<PathBuf, Vec<u8>>;
 
 const REFERENCE: &str = "docs/reference";
+/// A page with tables of the simulator's runs between two lines that say so.
+const SIMULATOR: &str = "docs/simulator.md";
+const SCENARIOS: &str = "apps/sim/scenarios";
+const TABLES: [&str; 2] = ["<!-- Written by `sim tables`. -->\n", "<!-- Up to here. -->\n"];
 
 /// Writes everything that is generated.
 pub(crate) fn write(root: &Path) -> Result<()> {
@@ -75,12 +79,33 @@ fn generate(root: &Path) -> Result<Generated> {
     fs::create_dir_all(&folder)?;
     let folder_text = folder.to_str().context("the workspace's path is not UTF-8")?;
     run("suimon", &["docs", "--dir", folder_text])?;
+    run("sim", &["docs", "--dir", folder_text])?;
     for entry in fs::read_dir(&folder)? {
         let entry = entry?;
         generated.insert(Path::new(REFERENCE).join(entry.file_name()), fs::read(entry.path())?);
     }
     ensure!(generated.len() > 1, "suimon docs wrote no page");
+    generated.insert(SIMULATOR.into(), simulator(root)?);
     Ok(generated)
+}
+
+/// The simulator's page with the tables that its scenarios give now.
+fn simulator(root: &Path) -> Result<Vec<u8>> {
+    let mut scenarios = Vec::new();
+    for entry in fs::read_dir(root.join(SCENARIOS)).context(SCENARIOS)? {
+        scenarios
+            .push(entry?.path().to_str().context("a scenario's path is not UTF-8")?.to_owned());
+    }
+    scenarios.sort();
+    let arguments: Vec<&str> =
+        std::iter::once("tables").chain(scenarios.iter().map(String::as_str)).collect();
+    let tables = String::from_utf8(run("sim", &arguments)?)?;
+    let page = fs::read_to_string(root.join(SIMULATOR)).context(SIMULATOR)?;
+    let [begin, end] = TABLES;
+    let parts =
+        page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
+    let (head, tail) = parts.with_context(|| format!("{SIMULATOR} has no place for tables"))?;
+    Ok(format!("{head}{begin}\n{tables}{end}{tail}").into_bytes())
 }
 
 /// Runs a program of the workspace and returns what it printed. `cargo run` would

@@ -1,0 +1,219 @@
+//! The command line.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
+use crate::network;
+use crate::outcome::{Options, Outcome};
+use crate::scenario::{Refused, Scenario};
+use crate::storage;
+use crate::swarm;
+
+/// From which commit the program was built.
+pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
+
+/// Runs the policies of Suimon in virtual time, on models of hosts.
+///
+/// Exit status: 0 if all held; 1 if a checker complained, or something else failed; 2 for a
+/// wrong command line; 3 if the scenario is refused.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "sim", version, bin_name = "sim")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Verb {
+    /// Run a scenario once
+    Run(RunFlags),
+    /// Run a scenario with random changes and faults, with many seeds
+    Swarm(swarm::Flags),
+    /// Find the value of the parameter that a scenario says is to be calibrated
+    Calibrate(CalibrateFlags),
+    /// Run scenarios and print their published figures and ours as Markdown
+    Tables(TablesFlags),
+    /// Print completions for a shell
+    Completions(CompletionsFlags),
+    /// Print the manual page, or write all
+    Man(ManFlags),
+    /// Write the reference page of this command line
+    #[command(hide = true)]
+    Docs(DocsFlags),
+}
+
+/// One run.
+#[derive(Clone, Debug, Args)]
+struct RunFlags {
+    /// The scenario (TOML).
+    scenario: PathBuf,
+    /// The seed; without it the scenario's own.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Random changes and faults instead of the scenario's steps, as `sim swarm` makes them.
+    #[arg(long)]
+    swarm: bool,
+    /// Write all that happened into this file, a line each: nanoseconds, word, figures.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+struct CalibrateFlags {
+    /// The scenario (TOML).
+    scenario: PathBuf,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+struct TablesFlags {
+    /// The scenarios (TOML).
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+}
+
+/// The definition, for pages that are made from it.
+pub(crate) fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Does what the command line says.
+pub(crate) fn run() -> ExitCode {
+    let done = match Arguments::parse().verb {
+        Verb::Run(flags) => flags.run(),
+        Verb::Swarm(flags) => flags.run(),
+        Verb::Calibrate(flags) => flags.run(),
+        Verb::Tables(flags) => flags.run(),
+        Verb::Completions(flags) => flags.run(),
+        Verb::Man(flags) => flags.run(),
+        Verb::Docs(flags) => flags.run(),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            let is_gone = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if is_gone == Some(io::ErrorKind::BrokenPipe) {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("sim: {error:#}");
+            ExitCode::from(if error.is::<Refused>() { 3 } else { 1 })
+        }
+    }
+}
+
+/// Reads a scenario's file.
+pub(crate) fn read(path: &Path) -> Result<Scenario> {
+    let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    let told = || format!("{} is refused", path.display());
+    Scenario::read(&text).with_context(told)
+}
+
+/// Writes to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    Ok(io::stdout().lock().write_all(text.as_bytes())?)
+}
+
+/// Runs a scenario of any kind.
+pub(crate) fn simulate(scenario: &Scenario, options: Options) -> Result<Outcome> {
+    match scenario {
+        Scenario::Storage(of) => storage::run(of, options),
+        Scenario::Network(of) => network::run(of, options),
+    }
+}
+
+/// What a failure of a run is told with: what did not hold, with which seed, of which commit, and
+/// how to see it again.
+pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for complaint in &outcome.complaints {
+        let seconds = complaint.at_ns as f64 / 1e9;
+        text.push_str(&format!("{}: at {seconds:.3} s: {}\n", complaint.checker, complaint.what));
+    }
+    let more = outcome.complaints_count - outcome.complaints.len() as u64;
+    if more > 0 {
+        text.push_str(&format!("and {more} more\n"));
+    }
+    let swarm = if is_swarm { " --swarm" } else { "" };
+    text.push_str(&format!(
+        "seed {seed}, commit {COMMIT}; again: sim run {} --seed {seed}{swarm}\n",
+        path.display()
+    ));
+    text
+}
+
+impl RunFlags {
+    fn run(self) -> Result<bool> {
+        let scenario = read(&self.scenario)?;
+        let seed = self.seed.unwrap_or(scenario.seed());
+        let keeps_lines = self.trace.is_some();
+        let options = Options { seed, is_swarm: self.swarm, keeps_lines };
+        let outcome = simulate(&scenario, options)?;
+        if let Some(path) = &self.trace {
+            fs::write(path, &outcome.lines).with_context(|| format!("{}", path.display()))?;
+        }
+        if self.json {
+            let mut value = serde_json::to_value(&outcome)?;
+            value["scenario"] = scenario.name().into();
+            value["seed"] = seed.into();
+            value["commit"] = COMMIT.into();
+            print(&format!("{value:#}\n"))?;
+        } else {
+            print(&outcome.text())?;
+        }
+        if outcome.complaints_count > 0 {
+            eprint!("{}", failure(&self.scenario, seed, self.swarm, &outcome));
+        }
+        Ok(outcome.complaints_count == 0)
+    }
+}
+
+impl CalibrateFlags {
+    fn run(self) -> Result<bool> {
+        let Scenario::Storage(scenario) = read(&self.scenario)? else {
+            bail!("calibrate: only scenarios of kind storage say what is to be calibrated")
+        };
+        let found = storage::calibrate(&scenario, scenario.seed)?;
+        if self.json {
+            print(&format!("{:#}\n", serde_json::to_value(&found)?))?;
+        } else {
+            print(&format!("{found}\n"))?;
+        }
+        Ok(true)
+    }
+}
+
+impl TablesFlags {
+    fn run(self) -> Result<bool> {
+        let mut all_held = true;
+        for path in &self.scenarios {
+            let scenario = read(path)?;
+            let seed = scenario.seed();
+            let options = Options { seed, is_swarm: false, keeps_lines: false };
+            let outcome = simulate(&scenario, options)?;
+            let agree = outcome.figures.iter().filter(|figure| figure.agrees).count();
+            let (name, all) = (scenario.name(), outcome.figures.len());
+            let table = outcome.markdown();
+            print(&format!("### `{name}`, seed {seed}: {agree} of {all} agree\n\n{table}\n"))?;
+            match &scenario {
+                Scenario::Storage(of) if of.calibrate.is_some() => {
+                    print(&format!("{}.\n\n", storage::calibrate(of, seed)?))?;
+                }
+                _ => {}
+            }
+            all_held &= outcome.complaints_count == 0;
+        }
+        Ok(all_held)
+    }
+}

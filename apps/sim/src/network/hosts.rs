@@ -1,0 +1,173 @@
+//! The processors of a host: what they work off, how long it takes, and who owns which queue.
+//!
+//! Equations
+//! - A processor has one thing to do at a time: the next train of the queues that it owns, one
+//!   queue after the other.
+//! - A train of f frames and b bytes takes Σ over stages (f · frame + b · byte), times
+//!   (1 + κ n), where n other processors work at that moment: they share caches, memory and
+//!   locks. This is the contention term of Gunther's universal scalability law ("A general theory
+//!   of computational scalability", arXiv:0808.1431); its coherency term is left out, because two
+//!   published figures determine two parameters.
+//! - If the core's other thread works, a thread is as quick as `sibling_percent` says.
+//!
+//! Parameters: the numbers of processors are the published host's. The stages' sum is calibrated
+//! by 10 Gbit/s on four processors, κ by 15 on eight. How the sum divides into stages is not
+//! published; nothing here depends on it. Two busy threads of a core being 0.65 times as quick
+//! each is Intel's "up to 30 %" for Hyper-Threading (Marr et al., Intel Technology Journal 6(1),
+//! 2002).
+
+use std::collections::VecDeque;
+
+use suimon_quantity::ProcessorId;
+use suimon_vmq::Processor;
+
+use crate::network::spec::HostSpec;
+
+/// What a sender sends of a session at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Train {
+    pub(crate) session: u32,
+    pub(crate) number: u64,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A VM's queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) owner: u16,
+    trains: VecDeque<Train>,
+    is_served: bool,
+    is_ready: bool,
+    /// Who is to own it when it is not served any more.
+    pub(crate) to: Option<u16>,
+    pub(crate) busy_ns: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Worker {
+    /// Queues with something to do, in turn.
+    ready: VecDeque<u32>,
+    serves: Option<(u32, Train, u64)>,
+    busy_ns: u64,
+}
+
+pub(crate) struct Host {
+    spec: HostSpec,
+    workers: Vec<Worker>,
+    pub(crate) queues: Vec<Queue>,
+    working: u64,
+}
+
+impl Host {
+    pub(crate) fn new(spec: &HostSpec, queues: u32) -> Self {
+        Self {
+            workers: vec![Worker::default(); usize::from(spec.logical_cpus)],
+            queues: vec![Queue::default(); queues as usize],
+            spec: spec.clone(),
+            working: 0,
+        }
+    }
+
+    /// The processors as the policy knows them: siblings are half of them apart, as Linux counts
+    /// threads.
+    pub(crate) fn processors(&self) -> Vec<Processor> {
+        let HostSpec { logical_cpus, numa_nodes, .. } = self.spec;
+        let of = |number| Processor {
+            number: ProcessorId(number),
+            core: self.core(number).into(),
+            numa_node: self.core(number) * numa_nodes / self.cores(),
+        };
+        (0..logical_cpus).map(of).collect()
+    }
+
+    fn cores(&self) -> u16 {
+        (self.spec.logical_cpus / self.spec.threads_per_core).max(1)
+    }
+
+    fn core(&self, number: u16) -> u16 {
+        number % self.cores()
+    }
+
+    /// A train has come into a VM's queue.
+    pub(crate) fn add(&mut self, vm: u32, train: Train) {
+        self.queues[vm as usize].trains.push_back(train);
+        self.make_ready(vm);
+    }
+
+    fn make_ready(&mut self, vm: u32) {
+        let queue = &mut self.queues[vm as usize];
+        if !queue.is_ready && !queue.is_served && !queue.trains.is_empty() {
+            queue.is_ready = true;
+            self.workers[usize::from(queue.owner)].ready.push_back(vm);
+        }
+    }
+
+    /// A processor begins what comes next, if it is free: how long that takes, in ns.
+    pub(crate) fn begin(&mut self, at: u16) -> Option<u64> {
+        let worker = &mut self.workers[usize::from(at)];
+        if worker.serves.is_some() {
+            return None;
+        }
+        let vm = worker.ready.pop_front()?;
+        let queue = &mut self.queues[vm as usize];
+        queue.is_ready = false;
+        let train = queue.trains.pop_front()?;
+        queue.is_served = true;
+        let ns = self.takes_ns(at, &train);
+        self.workers[usize::from(at)].serves = Some((vm, train, ns));
+        self.working += 1;
+        Some(ns)
+    }
+
+    fn takes_ns(&self, at: u16, train: &Train) -> u64 {
+        let of = |stage: &crate::network::spec::StageSpec| {
+            train.frames * stage.frame_ns + train.bytes * stage.byte_ps / 1000
+        };
+        let alone: u64 = self.spec.stage.iter().map(of).sum();
+        let contended = alone * (1000 + self.spec.contention_permille * self.working) / 1000;
+        let core = self.core(at);
+        let works = |other: &(u16, &Worker)| {
+            other.0 != at && self.core(other.0) == core && other.1.serves.is_some()
+        };
+        let has_sibling = (0..).zip(&self.workers).any(|other| works(&other));
+        let ns = if has_sibling { contended * 100 / self.spec.sibling_percent } else { contended };
+        ns.max(1)
+    }
+
+    /// A processor has done what it did: for which VM, and what.
+    pub(crate) fn end(&mut self, at: u16) -> Option<(u32, Train)> {
+        let worker = &mut self.workers[usize::from(at)];
+        let (vm, train, ns) = worker.serves.take()?;
+        worker.busy_ns += ns;
+        self.working -= 1;
+        let queue = &mut self.queues[vm as usize];
+        queue.is_served = false;
+        queue.busy_ns += ns;
+        self.make_ready(vm);
+        Some((vm, train))
+    }
+
+    /// Hands a queue over, or notes that it is to be when what is served of it is done: whether
+    /// it was.
+    pub(crate) fn hand_over(&mut self, vm: u32, to: u16) -> bool {
+        let queue = &mut self.queues[vm as usize];
+        if queue.is_served {
+            queue.to = Some(to);
+            return false;
+        }
+        queue.to = None;
+        if std::mem::take(&mut queue.is_ready) {
+            let from = usize::from(queue.owner);
+            self.workers[from].ready.retain(|other| *other != vm);
+        }
+        self.queues[vm as usize].owner = to;
+        self.make_ready(vm);
+        true
+    }
+
+    /// How busy each processor was since this was last asked, in ns.
+    pub(crate) fn take_busy(&mut self) -> Vec<u64> {
+        self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.busy_ns)).collect()
+    }
+}

@@ -1,0 +1,377 @@
+//! The run: senders, the team's links, processors and VMs, one event after the other.
+//!
+//! - A sender has up to two trains of each session on the way, each of as many frames as make 64 KB
+//!   of payload, and sends no more than `session_mbit_s`; the answer takes `round_trip_us`. So
+//!   TCP's windows are: what is on the way is bounded, and who is slow slows the sender.
+//! - A link carries one train after the other, with what Ethernet adds to each frame (38 bytes). A
+//!   link that is down loses what arrives on it; its sender sends again after 200 ms.
+//! - What the team does not take from a member is lost as well.
+//! - Every 250 ms it is measured what queues and processors cost, as `plane/node` does, and
+//!   placement is asked; a hand-over takes 20 µs, and waits for what is served of
+//!   the queue.
+
+use suimon_frame::Frame;
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_vmq::{Measurements, Move, NicSpec, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+
+use anyhow::Result;
+
+use crate::kernel::{Agenda, Dice, SECOND, Witness};
+use crate::network::facts::Fact;
+use crate::network::hosts::{Host, Train};
+use crate::network::spec::{Combination, NetworkScenario};
+use crate::network::upstream::{Upstream, acknowledgement};
+
+const PERIOD_NS: u64 = SECOND / 4;
+const HAND_OVER_NS: u64 = 20_000;
+const RESENT_NS: u64 = SECOND / 5;
+const TRAIN_BYTES: u64 = 64 << 10;
+/// TCP's and IP's headers in a frame, and what Ethernet adds to it on the wire: preamble, header,
+/// check sequence and gap.
+const HEADERS: u64 = 40;
+const ON_WIRE: u64 = 38;
+/// Trains of a session that are on the way at most.
+const WINDOW: u32 = 2;
+
+/// Something is done to the run from outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deed {
+    /// A step begins.
+    Step { number: usize, sessions: u32, max_processors: Option<u16> },
+    /// A VM has so many sessions.
+    Sessions { vm: u32, count: u32 },
+    /// So many processors may be used.
+    Limit { max_processors: u16 },
+    /// A link comes up or goes down.
+    Link { member: u32, is_up: bool },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Send { vm: u32, session: u32 },
+    Answered { vm: u32, session: u32 },
+    Arrive { vm: u32, member: u32, train: Train },
+    Served { at: u16 },
+    Measure,
+    HandOver { vm: u32, to: u16 },
+    Deed { number: usize },
+}
+
+struct Session {
+    number: u64,
+    out: u32,
+    next: Time,
+    is_planned: bool,
+    member: Option<u32>,
+    frame: Frame,
+}
+
+/// What a step brought.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum {
+    /// Payload that VMs received, without the time in which the step settled.
+    pub(crate) bytes: u64,
+    /// How busy each processor was meanwhile.
+    pub(crate) busy_ns: Vec<u64>,
+    /// Processors with queues, when the step ended.
+    pub(crate) used: Vec<u16>,
+}
+
+/// A run.
+pub(crate) struct World<'s> {
+    scenario: &'s NetworkScenario,
+    agenda: Agenda<Event>,
+    pub(crate) witness: Witness<Fact>,
+    upstream: Upstream,
+    links: Vec<Time>,
+    pub(crate) host: Host,
+    vmq: Vmq,
+    moving: u16,
+    sessions: Vec<Vec<Session>>,
+    active: Vec<u32>,
+    deeds: Vec<Deed>,
+    dice: Dice,
+    step: usize,
+    counts_from: Time,
+    pub(crate) sums: Vec<Sum>,
+}
+
+impl<'s> World<'s> {
+    /// Nothing has happened. `deeds` have the time at which they are done.
+    pub(crate) fn new(
+        scenario: &'s NetworkScenario,
+        combination: Combination,
+        seed: u64,
+        deeds: Vec<(u64, Deed)>,
+        witness: Witness<Fact>,
+    ) -> Result<Self> {
+        let vms = scenario.vms.count;
+        let host = Host::new(&scenario.host, vms);
+        let max_processors = scenario.host.max_processors;
+        let spec = VmqSpec { max_processors, ..VmqSpec::default() };
+        let mut agenda = Agenda::new(Time::ZERO);
+        let vmq = Vmq::new(spec, &host.processors(), Time::ZERO)?;
+        for (number, (at_ns, _)) in deeds.iter().enumerate() {
+            agenda.plan(Time::from_ns(*at_ns), Event::Deed { number });
+        }
+        agenda.plan(Time::from_ns(PERIOD_NS), Event::Measure);
+        let mut world = Self {
+            scenario,
+            agenda,
+            witness,
+            upstream: Upstream::new(combination, scenario.team.members, scenario.team.gbit_s, vms)?,
+            links: vec![Time::ZERO; scenario.team.members as usize],
+            host,
+            vmq,
+            moving: 0,
+            sessions: (0..vms).map(|_| Vec::new()).collect(),
+            active: vec![0; vms as usize],
+            deeds: deeds.into_iter().map(|(_, deed)| deed).collect(),
+            dice: Dice::new(seed, "sessions"),
+            step: 0,
+            counts_from: Time::ZERO,
+            sums: vec![Sum::default(); scenario.step.len().max(1)],
+        };
+        world.witness.tell(Time::ZERO, &Fact::Limit { max_processors });
+        for vm in 0..vms {
+            let moves = world.vmq.set_nic(PortId(vm), NicSpec::default(), 1, Time::ZERO)?;
+            world.order(moves);
+            let added = world.vmq.add_queue(queue(vm), Time::ZERO)?;
+            world.host.hand_over(vm, added.at.0);
+            world.order(added.moves);
+        }
+        Ok(world)
+    }
+
+    /// How many events have happened.
+    pub(crate) fn happened(&self) -> u64 {
+        self.agenda.happened()
+    }
+
+    /// Lets time pass until then.
+    ///
+    /// # Errors
+    /// What a policy refuses.
+    pub(crate) fn run(&mut self, until: Time) -> Result<()> {
+        while let Some(event) = self.agenda.next(until) {
+            match event {
+                Event::Send { vm, session } => {
+                    self.sessions[vm as usize][session as usize].is_planned = false;
+                    self.send(vm, session);
+                }
+                Event::Answered { vm, session } => self.answered(vm, session),
+                Event::Arrive { vm, member, train } => self.arrive(vm, member, train),
+                Event::Served { at } => self.served(at),
+                Event::Measure => self.measure(),
+                Event::HandOver { vm, to } => self.hand_over(vm, to),
+                Event::Deed { number } => self.carry_out(self.deeds[number])?,
+            }
+        }
+        self.note_used();
+        self.witness.end(until);
+        Ok(())
+    }
+
+    /// Sends what a session may send.
+    fn send(&mut self, vm: u32, session: u32) {
+        let now = self.agenda.now();
+        let vms = &self.scenario.vms;
+        let frames = TRAIN_BYTES / (vms.mtu - HEADERS);
+        let bytes = frames * (vms.mtu - HEADERS);
+        let usual_ns = bytes * 8000 / vms.session_mbit_s;
+        let on_wire = frames * (vms.mtu + ON_WIRE) * 8 / self.scenario.team.gbit_s;
+        let member = self.upstream.member_to(vm, session);
+        let of = &mut self.sessions[vm as usize][session as usize];
+        while session < self.active[vm as usize] && of.out < WINDOW {
+            if of.next > now {
+                if !of.is_planned {
+                    of.is_planned = true;
+                    self.agenda.plan(of.next, Event::Send { vm, session });
+                }
+                return;
+            }
+            // What goes another way would overtake.
+            let Some(member) = member.filter(|_| of.out == 0 || of.member == member) else {
+                return;
+            };
+            of.member = Some(member);
+            of.out += 1;
+            of.number += 1;
+            let train = Train { session, number: of.number, frames, bytes };
+            let ns = usual_ns * self.dice.within(90, 110) / 100;
+            of.next = Time::from_ns(of.next.max(now).as_ns() + ns);
+            let link = &mut self.links[member as usize];
+            *link = Time::from_ns((*link).max(now).as_ns() + on_wire);
+            self.agenda.plan(*link, Event::Arrive { vm, member, train });
+            self.witness.tell(now, &Fact::Sent { vm, session, number: train.number });
+        }
+    }
+
+    fn answered(&mut self, vm: u32, session: u32) {
+        let of = &mut self.sessions[vm as usize][session as usize];
+        of.out -= 1;
+        self.upstream.answer(vm, &of.frame);
+        self.send(vm, session);
+    }
+
+    fn arrive(&mut self, vm: u32, member: u32, train: Train) {
+        let now = self.agenda.now();
+        let is_up = self.upstream.is_up(member);
+        if !is_up || !self.upstream.takes(member, vm) {
+            let (session, number) = (train.session, train.number);
+            let fact = Fact::Lost { vm, session, number, link_was_down: !is_up };
+            self.witness.tell(now, &fact);
+            return self.agenda.plan_in(RESENT_NS, Event::Answered { vm, session });
+        }
+        self.host.add(vm, train);
+        self.begin(self.host.queues[vm as usize].owner);
+    }
+
+    fn begin(&mut self, at: u16) {
+        if let Some(ns) = self.host.begin(at) {
+            self.agenda.plan_in(ns, Event::Served { at });
+        }
+    }
+
+    fn served(&mut self, at: u16) {
+        let now = self.agenda.now();
+        if let Some((vm, train)) = self.host.end(at) {
+            let Train { session, number, bytes, .. } = train;
+            self.witness.tell(now, &Fact::Received { vm, session, number, bytes });
+            if now >= self.counts_from {
+                self.sums[self.step].bytes += bytes;
+            }
+            let round_trip_ns = self.scenario.vms.round_trip_us * 1000;
+            self.agenda.plan_in(round_trip_ns, Event::Answered { vm, session });
+            if let Some(to) = self.host.queues[vm as usize].to {
+                self.hand_over(vm, to);
+            }
+        }
+        self.begin(at);
+    }
+
+    fn measure(&mut self) {
+        let now = self.agenda.now();
+        let busy = self.host.take_busy();
+        if now.as_ns() >= self.counts_from.as_ns() + PERIOD_NS {
+            let sum = &mut self.sums[self.step].busy_ns;
+            sum.resize(busy.len(), 0);
+            sum.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
+        }
+        let queues = (0..).zip(&mut self.host.queues).map(|(vm, of)| QueueBusy {
+            queue: queue(vm),
+            busy_ns: std::mem::take(&mut of.busy_ns),
+        });
+        let processors = (0..)
+            .zip(busy)
+            .map(|(number, busy_ns)| ProcessorBusy { processor: ProcessorId(number), busy_ns });
+        let measurements = Measurements {
+            period: std::time::Duration::from_nanos(PERIOD_NS),
+            queues: queues.collect(),
+            processors: processors.collect(),
+        };
+        let observed = self.vmq.observe(&measurements, now);
+        self.order(observed.moves);
+        let used = used(&self.vmq);
+        let fact = Fact::Used { processors: used.len() as u16, moving: self.moving };
+        self.witness.tell(now, &fact);
+        self.agenda.plan_in(PERIOD_NS, Event::Measure);
+    }
+
+    /// Has moves carried out.
+    fn order(&mut self, moves: Vec<Move>) {
+        for of in moves {
+            self.moving += 1;
+            let (vm, to) = (of.queue.port.0, of.to.0);
+            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
+        }
+    }
+
+    fn hand_over(&mut self, vm: u32, to: u16) {
+        let now = self.agenda.now();
+        let from = self.host.queues[vm as usize].owner;
+        if !self.host.hand_over(vm, to) {
+            return;
+        }
+        self.moving -= 1;
+        self.witness.tell(now, &Fact::Moved { vm, from, to });
+        self.vmq.handle_moved(queue(vm), ProcessorId(to), now);
+        self.begin(to);
+    }
+
+    fn note_used(&mut self) {
+        self.sums[self.step].used = used(&self.vmq);
+    }
+
+    fn carry_out(&mut self, deed: Deed) -> Result<()> {
+        let now = self.agenda.now();
+        match deed {
+            Deed::Step { number, sessions, max_processors } => {
+                if number > 0 {
+                    self.note_used();
+                }
+                self.step = number;
+                self.counts_from = Time::from_ns(now.as_ns() + self.scenario.settle_s * SECOND);
+                if let Some(most) = max_processors {
+                    self.limit(most)?;
+                }
+                (0..self.scenario.vms.count).for_each(|vm| self.set_sessions(vm, sessions));
+            }
+            Deed::Sessions { vm, count } => self.set_sessions(vm, count),
+            Deed::Limit { max_processors } => self.limit(max_processors)?,
+            Deed::Link { member, is_up } => {
+                self.witness.tell(now, &Fact::Link { member, is_up });
+                self.upstream.link(member, is_up)?;
+                for vm in 0..self.scenario.vms.count {
+                    (0..self.active[vm as usize]).for_each(|session| self.send(vm, session));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn limit(&mut self, max_processors: u16) -> Result<()> {
+        let now = self.agenda.now();
+        let spec = VmqSpec { max_processors, ..self.vmq.spec().clone() };
+        let moves = self.vmq.set_spec(spec, now)?;
+        self.witness.tell(now, &Fact::Limit { max_processors });
+        self.order(moves);
+        Ok(())
+    }
+
+    fn set_sessions(&mut self, vm: u32, count: u32) {
+        let now = self.agenda.now();
+        let before = std::mem::replace(&mut self.active[vm as usize], count);
+        let sessions = &mut self.sessions[vm as usize];
+        for session in sessions.len() as u32..count {
+            let frame = acknowledgement(vm, session);
+            sessions.push(Session {
+                number: 0,
+                out: 0,
+                next: now,
+                is_planned: false,
+                member: None,
+                frame,
+            });
+        }
+        // They do not begin all at once.
+        let usual_ns = TRAIN_BYTES * 8000 / self.scenario.vms.session_mbit_s;
+        for session in before..count {
+            let of = &mut self.sessions[vm as usize][session as usize];
+            of.next = of.next.max(Time::from_ns(now.as_ns() + self.dice.below(usual_ns + 1)));
+            self.send(vm, session);
+        }
+    }
+}
+
+fn queue(vm: u32) -> QueueId {
+    QueueId { port: PortId(vm), direction: Direction::Egress, index: 0 }
+}
+
+/// Processors that have queues, ascending.
+fn used(vmq: &Vmq) -> Vec<u16> {
+    let mut used: Vec<u16> = vmq.placement().map(|(_, at)| at.0).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}

@@ -1,0 +1,53 @@
+//! What a swarm does to a run: limits that change, VMs that come and go, and faults.
+
+use suimon_quantity::Iops;
+use suimon_storage_qos::{Limits, Weight};
+
+use crate::kernel::{Dice, SECOND};
+use crate::storage::spec::{StorageScenario, SwarmSpec};
+use crate::storage::world::Deed;
+
+/// What is done in the run with that seed, and when.
+pub(crate) fn deeds(scenario: &StorageScenario, spec: &SwarmSpec, seed: u64) -> Vec<(u64, Deed)> {
+    let mut dice = Dice::new(seed, "swarm");
+    let disks = scenario.disks().len() as u64;
+    let end = spec.seconds * SECOND;
+    let mut deeds = Vec::new();
+    for _ in 0..dice.below(spec.changes + 1) {
+        let at = dice.below(end);
+        deeds.push((at, change(&mut dice, disks, spec)));
+    }
+    for _ in 0..dice.below(spec.faults + 1) {
+        let at = dice.below(end);
+        deeds.push((at, fault(&mut dice)));
+    }
+    // In order, so that what is refused does not depend on how it was drawn.
+    deeds.sort_by_key(|(at, _)| *at);
+    deeds
+}
+
+fn change(dice: &mut Dice, disks: u64, spec: &SwarmSpec) -> Deed {
+    let disk = dice.below(disks) as u32;
+    if dice.percent(25) {
+        return Deed::Want { disk, all: dice.percent(50) };
+    }
+    let more = dice.below(disks - u64::from(disk)) as u32;
+    let min = if dice.percent(50) { 0 } else { dice.within(1, spec.min_iops.max(1)) };
+    // A disk that has one request at a time and is let do hardly more than it is owed cannot
+    // make up for one that took long.
+    let max = if dice.percent(50) { 0 } else { min * 3 / 2 + dice.within(100, 3 * spec.min_iops) };
+    let weight = Weight::new(dice.within(1, 1000) as u16).unwrap_or_default();
+    let limits =
+        Limits { min_iops: Iops::new(min), max_iops: Iops::new(max), weight, ..Limits::default() };
+    Deed::Limit { disks: (disk..=disk + more).collect(), limits, may_be_refused: true }
+}
+
+fn fault(dice: &mut Dice) -> Deed {
+    let ns = dice.within(SECOND / 100, 10 * SECOND);
+    match dice.below(4) {
+        0 => Deed::Stall { ns: ns / 4 },
+        1 => Deed::Slow { ns, percent: dice.within(110, 800) as u32 },
+        2 => Deed::LateTimers { ns, late_ns: dice.within(100_000, SECOND / 2) },
+        _ => Deed::Foreign { ns, depth: dice.within(1, 16) as u32 },
+    }
+}

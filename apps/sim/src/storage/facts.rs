@@ -1,0 +1,68 @@
+//! What happens, as checkers and the trace hear it.
+
+use suimon_storage_qos::{Event, Limits};
+
+use crate::kernel::Note;
+
+/// Something happened to a disk or to all. Disks are numbered as the scenario has them.
+#[derive(Clone, Debug)]
+pub(crate) enum Fact {
+    /// A VM has asked for something.
+    Asked { disk: u32, tag: u32, cost: u32 },
+    /// A request was let go to the array.
+    LetGo { disk: u32, tag: u32, cost: u32 },
+    /// The array has answered.
+    Answered { disk: u32, tag: u32, cost: u32, latency_ns: u64 },
+    /// These limits are in effect.
+    Limits { disk: u32, limits: Limits },
+    /// A VM asks for all it can get from now on, or for nothing.
+    Wants { disk: u32, all: bool },
+    /// Until then nothing can be expected of the array, or of timers.
+    Disturbed { until_ns: u64 },
+    /// The scheduler asks to be woken at a time that has passed.
+    WokenInThePast { node: u32, by_ns: u64 },
+    /// A node's scheduler tells the operator something.
+    Told { node: u32, event: Event },
+}
+
+impl Note for Fact {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Asked { .. } => "asked",
+            Self::LetGo { .. } => "let-go",
+            Self::Answered { .. } => "answered",
+            Self::Limits { .. } => "limits",
+            Self::Wants { .. } => "wants",
+            Self::Disturbed { .. } => "disturbed",
+            Self::WokenInThePast { .. } => "woken-in-the-past",
+            Self::Told { event, .. } => match event {
+                Event::MinimumUnmet(_) => "told-minimum-unmet",
+                Event::MinimumMet { .. } => "told-minimum-met",
+                Event::CapabilityLow(_) => "told-capability-low",
+                Event::CapabilityEnough { .. } => "told-capability-enough",
+            },
+        }
+    }
+
+    fn figures(&self) -> Vec<u64> {
+        let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
+        match *self {
+            Self::Asked { disk, tag, cost } | Self::LetGo { disk, tag, cost } => {
+                vec![disk.into(), tag.into(), cost.into()]
+            }
+            Self::Answered { disk, tag, cost, latency_ns } => {
+                vec![disk.into(), tag.into(), cost.into(), latency_ns]
+            }
+            Self::Limits { disk, limits } => vec![
+                disk.into(),
+                rate(limits.min_iops),
+                rate(limits.max_iops),
+                limits.weight.number().into(),
+            ],
+            Self::Wants { disk, all } => vec![disk.into(), all.into()],
+            Self::Disturbed { until_ns } => vec![until_ns],
+            Self::WokenInThePast { node, by_ns } => vec![node.into(), by_ns],
+            Self::Told { node, .. } => vec![node.into()],
+        }
+    }
+}

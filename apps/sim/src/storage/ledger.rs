@@ -1,0 +1,75 @@
+//! What each disk got, and when.
+
+use suimon_storage_qos::{Event, Holder};
+
+use crate::kernel::SECOND;
+
+/// What was delivered is added up over this, in ns.
+pub(crate) const SLICE_NS: u64 = SECOND / 10;
+
+/// Of one disk.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    /// Normalised operations by [`SLICE_NS`].
+    operations: Vec<u64>,
+    requests: Vec<u64>,
+    latency_ns: Vec<u64>,
+}
+
+/// What is told of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    disks: Vec<Account>,
+    /// When what was told to the operator of which node.
+    pub(crate) told: Vec<(u64, u32, Event)>,
+}
+
+impl Ledger {
+    pub(crate) fn new(disks: usize) -> Self {
+        Self { disks: vec![Account::default(); disks], told: Vec::new() }
+    }
+
+    /// A request was answered.
+    pub(crate) fn handle_answered(&mut self, at_ns: u64, disk: u32, cost: u32, latency_ns: u64) {
+        let Some(account) = self.disks.get_mut(disk as usize) else { return };
+        let slice = (at_ns / SLICE_NS) as usize;
+        for of in [&mut account.operations, &mut account.requests, &mut account.latency_ns] {
+            if of.len() <= slice {
+                of.resize(slice + 1, 0);
+            }
+        }
+        account.operations[slice] += u64::from(cost);
+        account.requests[slice] += 1;
+        account.latency_ns[slice] += latency_ns;
+    }
+
+    /// Normalised operations per second in a window, whose ends are rounded to slices.
+    pub(crate) fn iops(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
+        let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
+        let seconds = (until_ns - from_ns) as f64 / SECOND as f64;
+        sum(&account.operations, from_ns, until_ns) as f64 / seconds
+    }
+
+    /// Mean latency of the array in a window, in ms.
+    pub(crate) fn latency_ms(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
+        let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
+        let requests = sum(&account.requests, from_ns, until_ns).max(1);
+        sum(&account.latency_ns, from_ns, until_ns) as f64 / requests as f64 / 1e6
+    }
+
+    /// When it was told that a disk's minimum is not met, at or after `from_ns`.
+    pub(crate) fn unmet_told(&self, disk: u32, from_ns: u64) -> Option<u64> {
+        let is_it = |event: &Event| {
+            matches!(event, Event::MinimumUnmet(unmet)
+                if matches!(unmet.holder, Holder::Disk(of) if of.0 == disk))
+        };
+        let told = self.told.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));
+        told.map(|(at, _, _)| *at)
+    }
+}
+
+fn sum(slices: &[u64], from_ns: u64, until_ns: u64) -> u64 {
+    let (from, until) = ((from_ns / SLICE_NS) as usize, (until_ns / SLICE_NS) as usize);
+    let until = until.min(slices.len());
+    slices.get(from.min(until)..until).unwrap_or_default().iter().sum()
+}

@@ -1,0 +1,302 @@
+//! Runs a scenario and sums up.
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use suimon_quantity::Time;
+use suimon_storage_qos::{
+    Capability, Change, Event, Holder, Store, StoreScheduler, StoreSpec, Unmet,
+};
+
+use crate::figure::Figure;
+use crate::kernel::{Checker, SECOND, Trace, Witness};
+use crate::outcome::{Options, Outcome};
+use crate::storage::chance;
+use crate::storage::checks::{Idle, Maximum, Minimum, Order};
+use crate::storage::facts::Fact;
+use crate::storage::ledger::{Ledger, SLICE_NS};
+use crate::storage::node::{Node, Scheduler};
+use crate::storage::spec::{Expect, StorageScenario};
+use crate::storage::world::{Deed, World, capability};
+
+/// What is told of a step.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StepReport {
+    pub(crate) name: String,
+    pub(crate) disks: Vec<DiskReport>,
+}
+
+/// What a disk got in a step, without the time in which it settled.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DiskReport {
+    pub(crate) disk: String,
+    /// Normalised operations per second.
+    pub(crate) iops: f64,
+    /// As the published experiments count: so many times 8 KB.
+    pub(crate) mb_s: f64,
+    /// Of the array, without waiting in the node.
+    pub(crate) latency_ms: f64,
+}
+
+/// Runs it with the scheduler of production.
+///
+/// # Errors
+/// A limit of the scenario that the store refuses.
+pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Outcome> {
+    run_with(scenario, options, &|spec| Box::new(StoreScheduler::new(spec)))
+}
+
+/// Runs it with another scheduler.
+pub(crate) fn run_with(
+    scenario: &StorageScenario,
+    options: Options,
+    make: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
+) -> Result<Outcome> {
+    let Options { seed, is_swarm, keeps_lines } = options;
+    let can = capability(scenario, seed);
+    let (deeds, seconds) = match &scenario.swarm {
+        Some(spec) if is_swarm => (chance::deeds(scenario, spec, seed), spec.seconds),
+        None if is_swarm => bail!("swarm: the scenario does not say what a swarm may do"),
+        _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
+    };
+    let nodes: Vec<Node> = scenario
+        .node
+        .iter()
+        .map(|node| {
+            let mut store = Store::default();
+            let mut scheduler = make(StoreSpec::default());
+            let ahead_ns = node.clock_ahead_s * SECOND;
+            let change: Change = store.set_capability(Capability::Measured(can));
+            scheduler.apply(Time::from_ns(ahead_ns), change);
+            Node::new(store, scheduler, ahead_ns)
+        })
+        .collect();
+    let mut checkers: Vec<Box<dyn Checker<Fact>>> =
+        vec![Box::new(Maximum::default()), Box::new(Order::default())];
+    // Nodes that know nothing of each other cannot promise a minimum.
+    if nodes.len() == 1 {
+        let recovery_s = scenario.swarm.as_ref().map_or(0, |swarm| swarm.recovery_s);
+        checkers.push(Box::new(Minimum::new(can, recovery_s)));
+        checkers.push(Box::new(Idle::default()));
+    }
+    let witness = Witness::new(Trace::new(keeps_lines), checkers);
+    let mut world = World::new(scenario, seed, nodes, deeds, witness);
+    world.run(Time::from_ns(seconds * SECOND));
+    if let Some(refusal) = &world.refused {
+        bail!("step: a limit is refused: {refusal}");
+    }
+    let is_told = !is_swarm;
+    let sum = Sum { scenario, ledger: &world.ledger };
+    Ok(Outcome {
+        events: world.happened(),
+        virtual_s: seconds,
+        facts: world.witness.trace.facts(),
+        trace: world.witness.trace.to_string(),
+        lines: world.witness.trace.lines().to_owned(),
+        complaints: world.witness.complaints.kept.clone(),
+        complaints_count: world.witness.complaints.count,
+        judged: world.witness.complaints.judged,
+        about: vec![format!("the array can do {can} operations of 8 KB a second, measured")],
+        steps: if is_told { serde_json::to_value(sum.steps())? } else { serde_json::Value::Null },
+        table: if is_told { sum.table() } else { Vec::new() },
+        figures: if is_told { sum.figures() } else { Vec::new() },
+        told: sum.told(),
+    })
+}
+
+fn steps(scenario: &StorageScenario) -> Vec<(u64, Deed)> {
+    let (mut at, mut deeds) = (0, Vec::new());
+    for step in &scenario.step {
+        for set in &step.set {
+            let (disks, limits) = (scenario.named(&set.disks), set.limits());
+            deeds.push((at, Deed::Limit { disks, limits, may_be_refused: false }));
+        }
+        at += step.seconds * SECOND;
+    }
+    deeds
+}
+
+/// A run of steps, to be summed up.
+struct Sum<'s> {
+    scenario: &'s StorageScenario,
+    ledger: &'s Ledger,
+}
+
+/// As the published experiments count: an operation is 8 KB.
+fn mb_s(iops: f64) -> f64 {
+    iops * 8.0 / 1000.0
+}
+
+impl Sum<'_> {
+    /// When a step begins and ends.
+    fn bounds(&self, step: usize) -> (u64, u64) {
+        let seconds = |until: usize| self.scenario.step[..until].iter().map(|of| of.seconds).sum();
+        let (from, until): (u64, u64) = (seconds(step), seconds(step + 1));
+        (from * SECOND, until * SECOND)
+    }
+
+    /// A disk's rate in a step.
+    fn mean(&self, step: usize, disk: u32) -> f64 {
+        let (from, until) = self.bounds(step);
+        self.ledger.iops(disk, from + self.scenario.settle_s * SECOND, until)
+    }
+
+    fn steps(&self) -> Vec<StepReport> {
+        let names = self.scenario.disks();
+        let of = |step: usize| {
+            let (from, until) = self.bounds(step);
+            let from = from + self.scenario.settle_s * SECOND;
+            let disks = (0..names.len() as u32).map(|disk| {
+                let iops = self.mean(step, disk);
+                let latency_ms = self.ledger.latency_ms(disk, from, until);
+                let name = names[disk as usize].name.to_owned();
+                DiskReport { disk: name, iops, mb_s: mb_s(iops), latency_ms }
+            });
+            StepReport { name: self.scenario.step[step].name.clone(), disks: disks.collect() }
+        };
+        (0..self.scenario.step.len()).map(of).collect()
+    }
+
+    /// Rows for people: a step each, and in it what each disk got, in MB/s.
+    fn table(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![vec!["MB/s".to_owned()]];
+        rows[0].extend(self.scenario.disks().iter().map(|disk| disk.name.to_owned()));
+        rows[0].push("sum".to_owned());
+        for step in self.steps() {
+            let mut row = vec![step.name];
+            row.extend(step.disks.iter().map(|disk| format!("{:.1}", disk.mb_s)));
+            row.push(format!("{:.1}", step.disks.iter().map(|disk| disk.mb_s).sum::<f64>()));
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn told(&self) -> Vec<String> {
+        let told = self.ledger.told.iter().map(|(at, node, event)| {
+            let name = &self.scenario.node[*node as usize].name;
+            format!("{:.1} s, {name}: {}", *at as f64 / SECOND as f64, self.words(event))
+        });
+        told.collect()
+    }
+
+    fn words(&self, event: &Event) -> String {
+        let of = |holder: &Holder| match holder {
+            Holder::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
+            Holder::Policy(policy) => format!("policy {}", policy.0),
+        };
+        match event {
+            Event::MinimumUnmet(Unmet {
+                holder,
+                entitled_iops,
+                delivered_iops,
+                shortfall,
+                lasting,
+                ..
+            }) => {
+                let seconds = lasting.as_secs();
+                let holder = of(holder);
+                format!(
+                    "{holder} has {delivered_iops} of {entitled_iops} IOPS for {seconds} s: \
+                     {shortfall:?}"
+                )
+            }
+            Event::MinimumMet { holder, .. } => format!("{} has its minimum again", of(holder)),
+            Event::CapabilityLow(low) => format!(
+                "the store does {} IOPS and should do {}",
+                low.estimate_iops, low.needed_iops
+            ),
+            Event::CapabilityEnough { .. } => "the store does enough again".to_owned(),
+        }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (number, step) in self.scenario.step.iter().enumerate() {
+            for of in &step.figure {
+                let disks = self.scenario.named(&of.disks);
+                let (ours, agrees) = self.hold(number, &disks, &of.expect);
+                figures.push(Figure {
+                    step: step.name.clone(),
+                    of: of.disks.clone(),
+                    published: of.published.clone(),
+                    ours,
+                    agrees,
+                    used: of.used,
+                });
+            }
+        }
+        figures
+    }
+
+    /// What came out, and whether it is what is expected.
+    fn hold(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
+        let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
+        let (least, most) = (fold(&means, f64::min), fold(&means, f64::max));
+        let each = format!("{:.1} to {:.1} MB/s each", mb_s(least), mb_s(most));
+        let other = |name: &str| {
+            let of = self.scenario.step.iter().position(|step| step.name == name);
+            of.unwrap_or_default()
+        };
+        let against = |name: &str| -> Vec<f64> {
+            disks.iter().map(|disk| self.mean(other(name), *disk)).collect()
+        };
+        match expect {
+            Expect::Each { iops, within_percent } => {
+                let (iops, within) = (*iops as f64, *within_percent as f64 / 100.0);
+                let agrees = means.iter().all(|mean| (mean / iops - 1.0).abs() <= within);
+                (each, agrees)
+            }
+            Expect::EachBelow { iops } => (each, most < *iops as f64),
+            Expect::SumBelow { iops } => {
+                let sum: f64 = means.iter().sum();
+                (format!("{:.1} MB/s in sum", mb_s(sum)), sum < *iops as f64)
+            }
+            Expect::Equal { within_percent } => {
+                (each, most - least <= most * *within_percent as f64 / 100.0)
+            }
+            Expect::Above { step } => {
+                let agrees = means.iter().zip(&against(step)).all(|(mean, other)| mean > other);
+                (each, agrees)
+            }
+            Expect::Below { step } => {
+                let agrees = means.iter().zip(&against(step)).all(|(mean, other)| mean < other);
+                (each, agrees)
+            }
+            Expect::ReachedWithin { iops, seconds } => self.reached(step, disks, *iops, *seconds),
+            Expect::ToldAfter { step, seconds, within_s } => {
+                let (from, _) = self.bounds(other(step));
+                let told = disks.iter().filter_map(|disk| self.ledger.unmet_told(*disk, from));
+                let Some(first) = told.min() else { return ("never".to_owned(), false) };
+                let after = (first - from) as f64 / SECOND as f64;
+                let agrees = (after - *seconds as f64).abs() <= *within_s as f64;
+                (format!("after {after:.1} s"), agrees)
+            }
+        }
+    }
+
+    /// After how long all disks had so much, in each window of two seconds from then on.
+    fn reached(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
+        const WINDOW_NS: u64 = 2 * SECOND;
+        let (from, until) = self.bounds(step);
+        let has = |at: u64| {
+            let rate = |disk: &u32| self.ledger.iops(*disk, at, at + WINDOW_NS);
+            disks.iter().all(|disk| rate(disk) >= iops as f64 * 0.95)
+        };
+        let mut first = until - WINDOW_NS;
+        while first >= from && has(first) {
+            first -= SLICE_NS;
+            if first < from || first < SLICE_NS {
+                break;
+            }
+        }
+        let after = (first + SLICE_NS).saturating_sub(from);
+        let ours = match has(until - WINDOW_NS) {
+            true => format!("from {:.1} s on", after as f64 / SECOND as f64),
+            false => "never".to_owned(),
+        };
+        (ours, has(until - WINDOW_NS) && after <= seconds * SECOND)
+    }
+}
+
+fn fold(of: &[f64], with: fn(f64, f64) -> f64) -> f64 {
+    of.iter().copied().reduce(with).unwrap_or_default()
+}

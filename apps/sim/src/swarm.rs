@@ -1,0 +1,98 @@
+//! Many runs of a scenario, each with random changes and faults of its own.
+//!
+//! Runs share nothing: each is one thread's from beginning to end, and gives what it would give
+//! alone. Only how long all take depends on how many are run at a time.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::cli::{COMMIT, failure, print, read, simulate};
+use crate::outcome::{Options, Outcome};
+
+/// Failures that are shown.
+const SHOWN_MAX: usize = 5;
+
+/// A swarm.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Flags {
+    /// The scenario (TOML); its `[swarm]` says what may happen.
+    scenario: PathBuf,
+    /// How many runs.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    seeds: u64,
+    /// The first seed; the others follow.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    first: u64,
+    /// Runs at a time; without it one for each CPU.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Flags {
+    pub(crate) fn run(self) -> Result<bool> {
+        let scenario = read(&self.scenario)?;
+        ensure!(scenario.has_swarm(), "swarm: the scenario does not say what a swarm may do");
+        let here = || thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.jobs.unwrap_or_else(here).max(1);
+        let next = AtomicU64::new(self.first);
+        let end = self.first.saturating_add(self.seeds);
+        let work = || {
+            let mut outcomes = Vec::new();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= end {
+                    return outcomes;
+                }
+                let options = Options { seed, is_swarm: true, keeps_lines: false };
+                outcomes.push((seed, simulate(&scenario, options)));
+            }
+        };
+        let mut outcomes: Vec<(u64, Result<Outcome>)> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+            let done = threads.into_iter().map(|thread| thread.join());
+            done.flat_map(|done| done.unwrap_or_else(|gone| std::panic::resume_unwind(gone)))
+                .collect()
+        });
+        outcomes.sort_by_key(|(seed, _)| *seed);
+        self.report(outcomes)
+    }
+
+    fn report(&self, outcomes: Vec<(u64, Result<Outcome>)>) -> Result<bool> {
+        let (mut events, mut seconds, mut judged, mut failed) = (0, 0, 0, Vec::new());
+        for (seed, outcome) in outcomes {
+            let outcome = outcome?;
+            events += outcome.events;
+            seconds += outcome.virtual_s;
+            judged += outcome.judged;
+            if outcome.complaints_count > 0 {
+                failed.push((seed, outcome));
+            }
+        }
+        for (seed, outcome) in failed.iter().take(SHOWN_MAX) {
+            eprint!("{}", failure(&self.scenario, *seed, true, outcome));
+        }
+        let (runs, count) = (self.seeds, failed.len());
+        if self.json {
+            let seeds: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
+            let value = serde_json::json!({
+                "runs": runs, "failed": seeds, "virtual_s": seconds, "events": events,
+                "judged": judged,
+                "commit": COMMIT,
+            });
+            print(&format!("{value:#}\n"))?;
+        } else {
+            print(&format!(
+                "{runs} runs of {seconds} s in all, {events} events, {judged} promises judged: {count} \
+                 failed\n"
+            ))?;
+        }
+        Ok(failed.is_empty())
+    }
+}

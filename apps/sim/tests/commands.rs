@@ -1,0 +1,85 @@
+//! The program as it is used.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sim")).args(arguments).output().unwrap()
+}
+
+fn scenario(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_is_told_as_text_and_as_json_and_its_trace_can_be_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let host = scenario("qos-host.toml");
+    let text = sim(&["run", &host, "--trace", trace.to_str().unwrap()]);
+    assert!(text.status.success(), "{text:?}");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("held to 8 MB/s each"));
+    let json = sim(&["run", &host, "--seed", "1", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["scenario"], "qos-host");
+    assert_eq!(value["figures"][0]["agrees"], true);
+    let lines = fs::read_to_string(trace).unwrap();
+    assert_eq!(value["facts"], lines.lines().count());
+}
+
+#[test]
+fn a_swarm_says_how_many_failed_however_many_jobs_it_has() {
+    let host = scenario("qos-host.toml");
+    let told = ["1", "2"].map(|jobs| {
+        let output =
+            sim(&["swarm", &host, "--seeds", "6", "--first", "40", "--jobs", jobs, "--json"]);
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    });
+    assert_eq!(told[0], told[1]);
+    let value: serde_json::Value = serde_json::from_slice(&told[0]).unwrap();
+    assert_eq!((&value["runs"], &value["failed"]), (&6.into(), &serde_json::json!([])));
+}
+
+#[test]
+fn what_is_wrong_has_its_exit_status_and_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.toml");
+    let text = fs::read_to_string(scenario("qos-host.toml")).unwrap();
+    fs::write(&bad, text.replace("pairs = 5", "pairs = 0")).unwrap();
+    let bad = bad.to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["run", bad], 3, "array.pairs: 0 is not from 1 to 1024"),
+        (&["run", "/no/such.toml"], 1, "/no/such.toml: No such file"),
+        (&["run"], 2, "<SCENARIO>"),
+        (&["swarm", &scenario("qos-cluster-max.toml")], 1, "what a swarm may do"),
+        (&["calibrate", &scenario("qos-cluster-max.toml")], 1, "what is to be calibrated"),
+    ];
+    for (arguments, code, words) in cases {
+        let output = sim(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(told.contains(words), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(sim(&["completions", "bash"]).stdout.starts_with(b"_sim()"));
+    assert!(sim(&["man"]).stdout.windows(6).any(|at| at == b"TH sim"));
+    assert!(sim(&["man", "--dir", folder.path().to_str().unwrap()]).status.success());
+    assert!(folder.path().join("sim-swarm.1").exists());
+}
+
+/// The size of `make test`. A night's is 10 000: `make swarm`.
+#[test]
+fn five_hundred_seeds_find_nothing_in_storage_and_fifty_in_the_network() {
+    for (name, seeds) in [("qos-host.toml", "500"), ("vmq-max-processors.toml", "50")] {
+        let output = sim(&["swarm", &scenario(name), "--seeds", seeds]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}");
+    }
+}
