@@ -65,14 +65,12 @@ command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check 
 "#;
 
 fn start(rig: &Rig, hosts_vms: bool) -> Result<IovMachine> {
-    let mut machine = IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms })?;
+    let mut machine = IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms, adapters: 1 })?;
     machine.start_daemon()?;
     machine.run("/usr/bin/ip netns add blue; /usr/bin/ip netns add red")?;
     machine.run("/usr/bin/ip link set eth0 up")?;
     let host = if hosts_vms { format!("{HOST}{VM}") } else { HOST.to_owned() };
-    for line in host.lines() {
-        machine.run(&format!("echo '{line}' >>/tmp/host.toml"))?;
-    }
+    machine.write("/tmp/host.toml", &host)?;
     machine.suimon_well("apply -f /tmp/host.toml")?;
     machine.run(&format!(
         "/usr/bin/ip -n blue addr add {LIGHT}/24 dev light0; /usr/bin/ip -n blue link set light0 up"
@@ -91,7 +89,7 @@ fn wait_path(machine: &mut IovMachine, path: &str, limit: Duration) -> Result<Va
         }
         if Instant::now() > until {
             let log =
-                machine.run("tail -5 /tmp/suimond.log; cat /run/suimon/vms/web/*.log | tail")?;
+                machine.run("tail -5 /tmp/suimon.log; cat /run/suimon/vms/web/*.log | tail")?;
             bail!("not on {path}: {}; {log}", nic["iov"]);
         }
         std::thread::sleep(Duration::from_secs(1));
