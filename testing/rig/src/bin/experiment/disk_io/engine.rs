@@ -1,14 +1,15 @@
 //! Disks without a daemon: a processor in this process serves a client beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
 use suimon_rig::{LoopDevice, fill_disk, serve_client};
 use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 
+use super::payload::Payload;
 use super::plan::{Pattern, Plan, Target};
 use super::scene::{SERVER_CPU, WARM_UP};
 
@@ -16,6 +17,7 @@ use super::scene::{SERVER_CPU, WARM_UP};
 /// none of his.
 pub(crate) struct EngineDisks {
     store: StoreFolder,
+    folder: PathBuf,
     loop_device: Option<LoopDevice>,
     disk_bytes: u64,
 }
@@ -28,7 +30,8 @@ impl EngineDisks {
         loop_device: Option<LoopDevice>,
     ) -> Result<Self> {
         let disk_bytes = plan.disk_mib << 20;
-        let disks = Self { store: StoreFolder::open(folder)?, loop_device, disk_bytes };
+        let (store, folder) = (StoreFolder::open(folder)?, folder.to_owned());
+        let disks = Self { store, folder, loop_device, disk_bytes };
         for target in &plan.targets {
             if *target != Target::PassThrough {
                 disks.store.make(&disk(*target, Some(disk_bytes)))?;
@@ -38,6 +41,15 @@ impl EngineDisks {
             })?;
         }
         Ok(disks)
+    }
+
+    /// What a disk holds.
+    pub(crate) fn payload(&self, target: Target) -> Result<Payload> {
+        match (disk(target, None).file, &self.loop_device) {
+            (Some(file), _) => Payload::find(&self.folder.join(file.to_string()), self.disk_bytes),
+            (None, Some(device)) => Ok(Payload::whole(Path::new(device.path()), self.disk_bytes)),
+            (None, None) => bail!("there is no loop device"),
+        }
     }
 
     /// Requests per second.

@@ -1,9 +1,11 @@
 //! Plans of kind `disk-io`: what disks do for what a file does natively.
 //!
-//! Native and Suimon take turns within each round, and which of them begins moves on from
-//! round to round, so that a machine that is busy at times is so to all.
+//! Each measurement of a disk stands beside a native one on the same blocks. Which of both
+//! comes first changes from round to round, and so does the disk that begins, so that a
+//! machine that is busy at times is so to all.
 
 mod engine;
+mod payload;
 mod plan;
 mod record;
 mod scene;
@@ -52,13 +54,17 @@ fn run_rounds(plan: &Plan, lab: &Lab, record: &mut Record) -> Result<()> {
                 for subject in subjects {
                     lab.check()?;
                     let at_s = began.elapsed().as_secs_f64();
+                    let is_native_first = round % 2 == 0;
+                    let (iops, native_iops) =
+                        scene.measure_beside(subject, pattern, *depth, is_native_first)?;
                     record.samples.push(Sample {
                         at_s,
                         round,
                         pattern: pattern.name.clone(),
                         depth: *depth,
                         subject: subject.text(),
-                        iops: scene.measure(subject, pattern, *depth)?,
+                        iops,
+                        native_iops,
                     });
                 }
             }

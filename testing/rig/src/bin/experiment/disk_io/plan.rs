@@ -134,16 +134,22 @@ impl Plan {
         Ok(())
     }
 
-    /// All that is measured: the native ones first.
+    /// All disks in all ways.
     pub(crate) fn subjects(&self) -> Vec<Subject> {
-        let mut subjects = vec![Subject::NativeFile];
-        if self.targets.contains(&Target::PassThrough) {
-            subjects.push(Subject::NativeLoop);
-        }
-        for way in &self.ways {
-            subjects.extend(self.targets.iter().map(|target| Subject::Disk(*target, *way)));
-        }
-        subjects
+        let of_way = |way: &Way| {
+            let way = *way;
+            self.targets.iter().map(move |target| Subject { target: *target, way })
+        };
+        self.ways.iter().flat_map(of_way).collect()
+    }
+
+    /// All that they are compared with.
+    pub(crate) fn references(&self) -> Vec<Reference> {
+        let all = [Reference::File, Reference::LoopDevice];
+        let has = |reference: &Reference| {
+            self.targets.iter().any(|target| target.reference() == *reference)
+        };
+        all.into_iter().filter(has).collect()
     }
 }
 
@@ -151,32 +157,37 @@ fn has_twins<T: PartialEq>(list: &[T]) -> bool {
     list.iter().enumerate().any(|(at, one)| list.iter().skip(at + 1).any(|other| one == other))
 }
 
-/// What is measured.
+/// A disk, reached in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
-    /// A file of the folder, by fio's io_uring engine past the page cache.
-    NativeFile,
-    /// The loop device, the same way.
-    NativeLoop,
-    Disk(Target, Way),
+pub(crate) struct Subject {
+    pub(crate) target: Target,
+    pub(crate) way: Way,
+}
+
+/// What disks are compared with: fio's io_uring engine past the page cache, on the blocks
+/// that the disk itself has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// In the disk's file.
+    File,
+    /// On the loop device that is the disk.
+    LoopDevice,
 }
 
 impl Subject {
-    /// What it is compared with; none for what others are compared with.
-    pub(crate) fn reference(self) -> Option<Self> {
-        match self {
-            Self::NativeFile | Self::NativeLoop => None,
-            Self::Disk(Target::PassThrough, _) => Some(Self::NativeLoop),
-            Self::Disk(..) => Some(Self::NativeFile),
+    pub(crate) fn text(self) -> String {
+        match self.way {
+            Way::Engine => format!("{}, engine alone", self.target.name()),
+            way => format!("{} over {}", self.target.name(), way.name()),
         }
     }
+}
 
-    pub(crate) fn text(self) -> String {
+impl Reference {
+    pub(crate) const fn text(self) -> &'static str {
         match self {
-            Self::NativeFile => "native file".to_owned(),
-            Self::NativeLoop => "native loop device".to_owned(),
-            Self::Disk(target, Way::Engine) => format!("{}, engine alone", target.name()),
-            Self::Disk(target, way) => format!("{} over {}", target.name(), way.name()),
+            Self::File => "native file",
+            Self::LoopDevice => "native loop device",
         }
     }
 }
@@ -213,6 +224,13 @@ impl Target {
             Self::VhdxFixed => "vhdx-fixed",
             Self::VhdxDynamic => "vhdx-dynamic",
             Self::PassThrough => "pass-through",
+        }
+    }
+
+    pub(crate) const fn reference(self) -> Reference {
+        match self {
+            Self::PassThrough => Reference::LoopDevice,
+            _ => Reference::File,
         }
     }
 

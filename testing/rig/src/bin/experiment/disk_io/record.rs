@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::plan::{Pattern, Plan, Published, Subject, Way};
+use super::plan::{Pattern, Plan, Published, Reference, Subject, Way};
 use crate::circumstances::Circumstances;
 use crate::spread::Spread;
 
@@ -33,9 +33,11 @@ pub(crate) struct Sample {
     pub(crate) subject: String,
     /// Reads and writes per second.
     pub(crate) iops: f64,
+    /// Natively on the same blocks, right before or after.
+    pub(crate) native_iops: f64,
 }
 
-/// A disk beside its native reference, over all rounds.
+/// A disk beside its native reference, over all rounds; or references of all disks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) pattern: String,
@@ -44,8 +46,7 @@ pub(crate) struct Comparison {
     /// How a disk was reached; none for references.
     pub(crate) way: Option<Way>,
     pub(crate) iops: Spread,
-    /// Of rounds: what it did for what its reference did in the same round. None for
-    /// references.
+    /// Of rounds: what it did for what was done natively beside it. None for references.
     pub(crate) ratio: Option<Spread>,
     /// What the published experiment saw at least, as a ratio.
     pub(crate) published: Option<f64>,
@@ -73,60 +74,72 @@ impl Record {
     pub(crate) fn compare(&mut self) {
         let mut comparisons = Vec::new();
         for pattern in &self.plan.patterns {
+            for reference in self.plan.references() {
+                let of_depth = |depth: &u64| self.reference(pattern, reference, *depth);
+                comparisons.extend(self.plan.depths.iter().filter_map(of_depth));
+            }
             for subject in self.plan.subjects() {
-                for depth in &self.plan.depths {
-                    comparisons.extend(self.comparison(pattern, subject, *depth));
-                }
+                let of_depth = |depth: &u64| self.comparison(pattern, subject, *depth);
+                comparisons.extend(self.plan.depths.iter().filter_map(of_depth));
             }
         }
         self.comparisons = comparisons;
     }
 
+    /// What was done natively beside all disks of a kind.
+    fn reference(&self, pattern: &Pattern, of: Reference, depth: u64) -> Option<Comparison> {
+        let subjects = self.plan.subjects();
+        let beside = subjects.into_iter().filter(|subject| subject.target.reference() == of);
+        let samples = beside.flat_map(|subject| self.samples_of(pattern, subject, depth));
+        Some(Comparison {
+            pattern: pattern.name.clone(),
+            depth,
+            subject: of.text().to_owned(),
+            way: None,
+            published: None,
+            iops: Spread::of(samples.map(|sample| sample.native_iops).collect())?,
+            ratio: None,
+            is_goal_met: None,
+        })
+    }
+
     fn comparison(&self, pattern: &Pattern, subject: Subject, depth: u64) -> Option<Comparison> {
-        let own = self.by_round(&pattern.name, subject, depth);
-        let ratio = subject.reference().and_then(|reference| {
-            let reference = self.by_round(&pattern.name, reference, depth);
-            let pairs = own.iter().filter_map(|(round, iops)| {
-                let (_, beside) = reference.iter().find(|(of, _)| of == round)?;
-                Some(iops / beside)
-            });
-            Spread::of(pairs.collect())
-        });
-        let (way, published) = match subject {
-            Subject::Disk(target, way) => {
-                let least = |of: &Published| of.least_percent(target, depth) as f64 / 100.0;
-                (Some(way), pattern.published.as_ref().map(least))
-            }
-            Subject::NativeFile | Subject::NativeLoop => (None, None),
-        };
+        let samples: Vec<_> = self.samples_of(pattern, subject, depth).collect();
+        let ratios = samples.iter().map(|sample| sample.iops / sample.native_iops);
+        let ratio = Spread::of(ratios.collect());
+        let least = |of: &Published| of.least_percent(subject.target, depth) as f64 / 100.0;
         Some(Comparison {
             pattern: pattern.name.clone(),
             depth,
             subject: subject.text(),
-            way,
-            published,
-            iops: Spread::of(own.iter().map(|(_, iops)| *iops).collect())?,
+            way: Some(subject.way),
+            published: pattern.published.as_ref().map(least),
+            iops: Spread::of(samples.iter().map(|sample| sample.iops).collect())?,
             ratio,
             is_goal_met: ratio.map(|ratio| ratio.median >= goal(depth)),
         })
     }
 
-    fn by_round(&self, pattern: &str, subject: Subject, depth: u64) -> Vec<(usize, f64)> {
-        let subject = subject.text();
-        let of = self.samples.iter().filter(|sample| {
+    fn samples_of(
+        &self,
+        pattern: &Pattern,
+        subject: Subject,
+        depth: u64,
+    ) -> impl Iterator<Item = &Sample> {
+        let (pattern, subject) = (pattern.name.clone(), subject.text());
+        self.samples.iter().filter(move |sample| {
             sample.pattern == pattern && sample.depth == depth && sample.subject == subject
-        });
-        of.map(|sample| (sample.round, sample.iops)).collect()
+        })
     }
 
     /// What was measured, one after the other, as CSV.
     pub(crate) fn series(&self) -> String {
-        let mut lines = "at_s,round,pattern,depth,subject,iops\n".to_owned();
-        for Sample { at_s, round, pattern, depth, subject, iops } in &self.samples {
+        let mut lines = "at_s,round,pattern,depth,subject,iops,native_iops\n".to_owned();
+        for Sample { at_s, round, pattern, depth, subject, iops, native_iops } in &self.samples {
             // Names have commas.
             let _ = writeln!(
                 lines,
-                "{at_s:.3},{round},\"{}\",{depth},\"{subject}\",{iops:.1}",
+                "{at_s:.3},{round},\"{}\",{depth},\"{subject}\",{iops:.1},{native_iops:.1}",
                 pattern.replace('"', "\"\"")
             );
         }

@@ -12,6 +12,7 @@ use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, LoopDevice, Rig, example, 
 use tempfile::TempDir;
 
 use super::engine::EngineDisks;
+use super::payload::Payload;
 use super::plan::{Pattern, Plan, Subject, Target, Way};
 
 /// fio with its libraries is 80 MB, and is in the guest's memory twice while it boots.
@@ -32,7 +33,10 @@ pub(crate) struct Scene<'a> {
     _daemon: Option<Daemon>,
     engine: Option<EngineDisks>,
     loop_device: Option<LoopDevice>,
-    native: String,
+    /// What disks of the daemon hold, in the order of the plan; empty without a daemon.
+    held_by_daemon: Vec<Payload>,
+    /// What those of the engine hold; empty without them.
+    held_by_engine: Vec<Payload>,
     socket: String,
     plan: &'a Plan,
     rig: &'a Rig,
@@ -46,15 +50,14 @@ impl<'a> Scene<'a> {
         let folder = folder.with_context(|| format!("folder {}", plan.folder))?;
         let root = folder.path().to_owned();
         let path = |name: &str| root.join(name).to_string_lossy().into_owned();
-        let native = path("native");
-        fill(rig, plan, FioTarget::File(&native))?;
         let loop_device = written_loop_device(rig, plan, &path("loop"))?;
         let mut scene = Self {
             guest: None,
             _daemon: None,
             engine: None,
             loop_device,
-            native,
+            held_by_daemon: Vec::new(),
+            held_by_engine: Vec::new(),
             socket: rig.path("nbd.sock"),
             plan,
             rig,
@@ -64,7 +67,10 @@ impl<'a> Scene<'a> {
             let own = PathBuf::from(path("engine"));
             fs::create_dir(&own)?;
             let device = written_loop_device(rig, plan, &path("engine-loop"))?;
-            scene.engine = Some(EngineDisks::make(plan, &own, device)?);
+            let engine = EngineDisks::make(plan, &own, device)?;
+            let held: Result<_> = plan.targets.iter().map(|of| engine.payload(*of)).collect();
+            scene.held_by_engine = held?;
+            scene.engine = Some(engine);
         }
         if plan.ways.iter().any(|way| way.has_daemon()) {
             scene.start_daemon(&root)?;
@@ -78,6 +84,13 @@ impl<'a> Scene<'a> {
         self._daemon = Some(Daemon::start(rig, &host(rig, plan, folder, device, &self.socket))?);
         for target in &plan.targets {
             fill(rig, plan, FioTarget::Nbd { socket: &self.socket, disk: target.name() })?;
+            let bytes = plan.disk_mib << 20;
+            self.held_by_daemon.push(match device {
+                Some(device) if *target == Target::PassThrough => {
+                    Payload::whole(Path::new(device), bytes)
+                }
+                _ => Payload::find(&folder.join(file_name(*target)), bytes)?,
+            });
         }
         if plan.ways.contains(&Way::Vm) {
             self.guest = Some(start_guest(rig, plan)?);
@@ -85,46 +98,64 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Requests per second.
-    pub(crate) fn measure(
+    /// Requests per second of a disk, and natively on its blocks.
+    pub(crate) fn measure_beside(
         &mut self,
         subject: Subject,
         pattern: &Pattern,
         depth: u64,
-    ) -> Result<f64> {
+        is_native_first: bool,
+    ) -> Result<(f64, f64)> {
+        if is_native_first {
+            let native = self.native(subject, pattern, depth)?;
+            return Ok((self.measure(subject, pattern, depth)?, native));
+        }
+        Ok((self.measure(subject, pattern, depth)?, self.native(subject, pattern, depth)?))
+    }
+
+    fn measure(&mut self, subject: Subject, pattern: &Pattern, depth: u64) -> Result<f64> {
         let plan = self.plan;
         let window = Duration::from_millis(plan.window_ms);
-        let iops = match subject {
-            Subject::NativeFile => self.native(&self.native, pattern, depth)?,
-            Subject::NativeLoop => {
-                let device = self.loop_device.as_ref().context("there is no loop device")?;
-                self.native(device.path(), pattern, depth)?
-            }
-            Subject::Disk(target, Way::Engine) => {
+        let Subject { target, way } = subject;
+        let iops = match way {
+            Way::Engine => {
                 let engine = self.engine.as_ref().context("there are no disks of the engine")?;
                 engine.measure(target, pattern, depth, window)?
             }
-            Subject::Disk(target, Way::VhostUser) => {
+            Way::VhostUser => {
                 by_front_end(&vm_socket(self.rig, target), plan, pattern, depth, &[])?
             }
-            Subject::Disk(target, Way::VhostUserWaiting) => {
+            Way::VhostUserWaiting => {
                 by_front_end(&vm_socket(self.rig, target), plan, pattern, depth, &["--wait"])?
             }
-            Subject::Disk(target, Way::Nbd) => {
-                let job = format!("{} --cpus_allowed={CLIENT_CPU}", job(plan, pattern, depth));
+            Way::Nbd => {
+                let size = format!("--size={}m --cpus_allowed={CLIENT_CPU}", plan.disk_mib);
+                let job = job(plan, pattern, depth, &size);
                 rate(fio::run(self.rig.folder(), &self.socket, target.name(), &job)?)?
             }
-            Subject::Disk(target, Way::Vm) => {
-                rate(self.in_guest(target, &job(plan, pattern, depth))?)?
+            Way::Vm => {
+                let size = format!("--size={}m", plan.disk_mib);
+                rate(self.in_guest(target, &job(plan, pattern, depth, &size))?)?
             }
         };
         ensure!(iops > 0.0, "{}, {}, depth {depth}: nothing", subject.text(), pattern.name);
         Ok(iops)
     }
 
-    fn native(&self, path: &str, pattern: &Pattern, depth: u64) -> Result<f64> {
-        let job = format!("{} --cpus_allowed={SERVER_CPU}", job(self.plan, pattern, depth));
-        rate(fio::run_on(self.rig.folder(), FioTarget::File(path), &job)?)
+    fn native(&self, subject: Subject, pattern: &Pattern, depth: u64) -> Result<f64> {
+        let held = match subject.way {
+            Way::Engine => &self.held_by_engine,
+            _ => &self.held_by_daemon,
+        };
+        let at = self.plan.targets.iter().position(|of| *of == subject.target);
+        let held = at.and_then(|at| held.get(at)).context("no such disk")?;
+        let place = format!("{} --cpus_allowed={SERVER_CPU}", held.words());
+        let (job, path) = (job(self.plan, pattern, depth, &place), held.path().to_string_lossy());
+        let told = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
+        held.put_back()?;
+        let iops = rate(told?)?;
+        ensure!(iops > 0.0, "{}, {}, depth {depth}: nothing", path, pattern.name);
+        Ok(iops)
     }
 
     fn in_guest(&mut self, target: Target, job: &str) -> Result<fio::FioResult> {
@@ -139,12 +170,11 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// fio's words for a measurement.
-fn job(plan: &Plan, pattern: &Pattern, depth: u64) -> String {
+/// fio's words for a measurement; `place` has those for where it is done.
+fn job(plan: &Plan, pattern: &Pattern, depth: u64, place: &str) -> String {
     format!(
-        "{} --iodepth={depth} --size={}m --time_based --runtime={}ms --ramp_time={}ms",
+        "{} --iodepth={depth} {place} --time_based --runtime={}ms --ramp_time={}ms",
         pattern.words(),
-        plan.disk_mib,
         plan.window_ms,
         WARM_UP.as_millis()
     )
@@ -198,6 +228,11 @@ fn start_guest(rig: &Rig, plan: &Plan) -> Result<Guest> {
         ..GuestSpec::default()
     };
     Guest::start(rig, &spec)
+}
+
+/// The file that the daemon makes for a disk.
+fn file_name(target: Target) -> String {
+    format!("{}.{}", target.name(), target.form().0)
 }
 
 fn vm_socket(rig: &Rig, target: Target) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::plan::{Pattern, Target};
+use super::plan::{Pattern, Subject, Target};
 use super::record::{Comparison, Record};
 
 /// For each pattern a table: what native ones do, what disks do of that, and what was
@@ -10,8 +10,8 @@ use super::record::{Comparison, Record};
 pub(crate) fn summary(record: &Record) -> String {
     let plan = &record.plan;
     let mut text = format!(
-        "{}: {}\n{} rounds of {} ms; native: MB/s; disks: percent of native in the same round; \
-         median (lowest–highest); + where the median is what is asked for: 97 % from depth 4, 90 % \
+        "{}: {}\n{} rounds of {} ms; native: MB/s; disks: percent of what was done natively on the same \
+         blocks beside it; median (lowest–highest); + where the median is what is asked for: 97 % from depth 4, 90 % \
          below",
         plan.name,
         record.circumstances.text(),
@@ -44,8 +44,8 @@ fn add_pattern(text: &mut String, record: &Record, pattern: &Pattern) {
     }
     text.push_str("\n|---|");
     text.push_str(&"---|".repeat(plan.depths.len()));
-    for subject in plan.subjects() {
-        let subject = subject.text();
+    let references = plan.references().into_iter().map(|of| of.text().to_owned());
+    for subject in references.chain(plan.subjects().into_iter().map(Subject::text)) {
         let _ = write!(text, "\n| {subject} |");
         let of = |of: &&Comparison| of.pattern == *name && of.subject == subject;
         for of in record.comparisons.iter().filter(of) {
