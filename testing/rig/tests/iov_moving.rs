@@ -231,6 +231,8 @@ fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() -> Result<()> {
     while !site.machine.run_any(&ping, Duration::from_secs(30))?.is_ok() {
         ensure!(Instant::now() < until, "the VM is not reached over its VF");
     }
+    // Blocks are so small that there are many in an interval, and buffers that what does not
+    // arrive is seen.
     site.machine.run(&format!(
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} --bidir -t 3600 -i 0.5 -b 500K -l 2K \
          -w 16K -J >/tmp/report 2>&1; echo done >/tmp/end) & sleep 3"

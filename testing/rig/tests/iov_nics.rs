@@ -148,7 +148,8 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     while !machine.run_any(&ping, Duration::from_secs(30))?.is_ok() {
         ensure!(Instant::now() < until, "the VM is not reached over its VF");
     }
-    // TCP goes on from path to path; a daemon that dies meanwhile does not matter.
+    // TCP goes on from path to path. How long it pauses is not seen here: iperf3 writes a block of
+    // 128 KiB in 2 s.
     machine.run(&format!(
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 40 -i 1 -b 500K -J >/tmp/report 2>&1; \
          echo done >/tmp/end) & sleep 5"
@@ -170,11 +171,7 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     wait_path(&mut machine, "vf", PLUG_LIMIT)?;
     machine.run_any("while [ ! -e /tmp/end ]; do sleep 1; done", Duration::from_secs(300))?;
     let report = suimon_rig::iperf::report(&machine.run("cat /tmp/report")?)?;
-    println!(
-        "longest pause {:?}, {:.0} kb/s",
-        report.longest_pause()?,
-        report.bits_per_second / 1e3
-    );
+    println!("{:.0} kb/s", report.bits_per_second / 1e3);
     println!("{}", machine.run("tail -12 /run/suimon/vms/web/console.log")?);
     let events = machine.suimon_well("event list")?;
     for part in [" 9008 info", " 9009 info"] {
