@@ -3,6 +3,7 @@
 //! It takes changes one at a time, hears the notices of devices and of the
 //! plane, and tries again what failed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -116,6 +117,8 @@ pub(crate) struct Controller {
     pub(crate) unfinished: UnfinishedWorks,
     /// Measurements of stores, each in a thread of its own.
     pub(crate) measurements: Vec<MeasurementUnderWay>,
+    /// NICs whose VMs other nodes run, as the switch was told last.
+    pub(crate) away: BTreeSet<Name>,
     /// The VM that comes from another node by the change under way.
     pub(crate) arriving: Option<Arc<ArrivalRequest>>,
 }
@@ -130,6 +133,7 @@ impl Controller {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
+            self.follow_moves();
             self.poll_plane();
             self.retry_due();
             if self.pfs_looked_at.elapsed() >= PF_LOOK {

@@ -17,17 +17,14 @@ mod place;
 mod status;
 mod texts;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use suimon_contract::{HostConfig, Name};
+use suimon_contract::Name;
 use suimon_ports::{VfChange, VfSettings};
 use suimon_quantity::PciAddress;
-use suimon_switch::Topology;
 
-use crate::PortKey;
 use crate::shared::Shared;
-use crate::topology::Ids;
 
 pub(crate) use self::desk::IovDesk;
 pub(crate) use self::place::{StoredVf, VfPlace, for_nic, for_nobody};
@@ -110,20 +107,9 @@ impl Iov {
         self.view().given.get(&vf).cloned()
     }
 
-    /// Has tables look for the addresses of NICs that are on VFs behind their uplinks.
-    pub(crate) fn lead(&self, tables: &mut Topology, config: &HostConfig, ids: &Ids) {
-        let view = self.view();
-        for nic in config.nics.iter().filter(|nic| view.paths.contains_key(&nic.name)) {
-            let switch = config.switches.iter().find(|switch| switch.name == nic.switch);
-            let uplink = switch.and_then(|switch| switch.uplink.clone());
-            let by = uplink.and_then(|uplink| ids.port(&PortKey::Uplink(uplink)));
-            let id = ids.port(&PortKey::Nic(nic.name.clone()));
-            let is_there = tables.ports.iter().any(|port| Some(port.spec.id) == by);
-            let port = tables.ports.iter_mut().find(|port| Some(port.spec.id) == id);
-            if let Some(port) = port.filter(|_| is_there) {
-                port.spec.reached_by = by;
-            }
-        }
+    /// NICs whose frames take a VF.
+    pub(crate) fn nics_on_vfs(&self) -> BTreeSet<Name> {
+        self.view().paths.keys().cloned().collect()
     }
 }
 

@@ -51,6 +51,7 @@ mod failing;
 mod far_node;
 mod iov;
 mod kernel_path;
+mod leading;
 mod moving;
 mod needed;
 mod node;

@@ -1,5 +1,6 @@
 //! From what the store says to a node at work.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -62,6 +63,7 @@ pub(crate) fn start_up(
         disk_jobs: Vec::new(),
         unfinished: UnfinishedWorks::new(),
         measurements: Vec::new(),
+        away: BTreeSet::new(),
         arriving: None,
     };
     if let Some(intent) = &intent {

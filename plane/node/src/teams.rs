@@ -84,13 +84,14 @@ impl Shared {
     /// refused, both are as before.
     pub(crate) fn publish_tables(&self, config: &HostConfig) -> Result<(), ApiError> {
         let internal = |text: String| ApiError::new(ErrorCode::Internal, text);
+        let away = self.nics_away(config);
         let ids = self.ids();
         let mut table = self.teams.table();
         let mut next = table.clone();
         next.follow(self.team_plans(config, &ids), self.plane.now())
             .map_err(|error| internal(format!("a team cannot be as configured: {error}")))?;
         let mut tables = topology(config, &ids, &|key| self.device_mtu(key), &next.distributions());
-        self.iov.lead(&mut tables, config, &ids);
+        self.lead(&mut tables, config, &ids, &away);
         self.plane
             .publish(tables)
             .map_err(|error| internal(format!("the switch refused its tables: {error}")))?;

@@ -137,9 +137,21 @@ pub fn wait_open(client: &Namespace, connections: usize) -> Result<()> {
 /// # Errors
 /// It reports an error, or is no report.
 pub fn report(text: &str) -> Result<Report> {
+    read(text, None)
+}
+
+/// The same of a client that was ended before its time by a signal.
+///
+/// # Errors
+/// It ended for another reason, or it is no report.
+pub fn report_until_ended(text: &str) -> Result<Report> {
+    read(text, Some("interrupt - the client has terminated"))
+}
+
+fn read(text: &str, expected: Option<&str>) -> Result<Report> {
     let json: Value = serde_json::from_str(text)
         .with_context(|| format!("iperf3 printed no JSON: {}", text.trim()))?;
-    if let Some(error) = json["error"].as_str() {
+    if let Some(error) = json["error"].as_str().filter(|error| Some(*error) != expected) {
         bail!("iperf3 says: {error}");
     }
     let end = &json["end"];

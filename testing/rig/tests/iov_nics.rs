@@ -65,14 +65,12 @@ command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check 
 "#;
 
 fn start(rig: &Rig, hosts_vms: bool) -> Result<IovMachine> {
-    let mut machine = IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms })?;
+    let mut machine = IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms, adapters: 1 })?;
     machine.start_daemon()?;
     machine.run("/usr/bin/ip netns add blue; /usr/bin/ip netns add red")?;
     machine.run("/usr/bin/ip link set eth0 up")?;
     let host = if hosts_vms { format!("{HOST}{VM}") } else { HOST.to_owned() };
-    for line in host.lines() {
-        machine.run(&format!("echo '{line}' >>/tmp/host.toml"))?;
-    }
+    machine.write("/tmp/host.toml", &host)?;
     machine.suimon_well("apply -f /tmp/host.toml")?;
     machine.run(&format!(
         "/usr/bin/ip -n blue addr add {LIGHT}/24 dev light0; /usr/bin/ip -n blue link set light0 up"
@@ -91,7 +89,7 @@ fn wait_path(machine: &mut IovMachine, path: &str, limit: Duration) -> Result<Va
         }
         if Instant::now() > until {
             let log =
-                machine.run("tail -5 /tmp/suimond.log; cat /run/suimon/vms/web/*.log | tail")?;
+                machine.run("tail -5 /tmp/suimon.log; cat /run/suimon/vms/web/*.log | tail")?;
             bail!("not on {path}: {}; {log}", nic["iov"]);
         }
         std::thread::sleep(Duration::from_secs(1));
@@ -150,7 +148,8 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     while !machine.run_any(&ping, Duration::from_secs(30))?.is_ok() {
         ensure!(Instant::now() < until, "the VM is not reached over its VF");
     }
-    // TCP goes on from path to path; a daemon that dies meanwhile does not matter.
+    // TCP goes on from path to path. How long it pauses is not seen here: iperf3 writes a block of
+    // 128 KiB in 2 s.
     machine.run(&format!(
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} -t 40 -i 1 -b 500K -J >/tmp/report 2>&1; \
          echo done >/tmp/end) & sleep 5"
@@ -172,11 +171,7 @@ fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() -> Result<()> {
     wait_path(&mut machine, "vf", PLUG_LIMIT)?;
     machine.run_any("while [ ! -e /tmp/end ]; do sleep 1; done", Duration::from_secs(300))?;
     let report = suimon_rig::iperf::report(&machine.run("cat /tmp/report")?)?;
-    println!(
-        "longest pause {:?}, {:.0} kb/s",
-        report.longest_pause()?,
-        report.bits_per_second / 1e3
-    );
+    println!("{:.0} kb/s", report.bits_per_second / 1e3);
     println!("{}", machine.run("tail -12 /run/suimon/vms/web/console.log")?);
     let events = machine.suimon_well("event list")?;
     for part in [" 9008 info", " 9009 info"] {

@@ -255,8 +255,9 @@ impl Controller {
 
     /// Tells adapters which addresses are behind them.
     fn lead_addresses(&mut self, config: &HostConfig, seen: &Seen) {
-        let paths = self.shared.iov.view().paths.clone();
-        let wanted = seen.addresses(config, |nic| paths.contains_key(&nic.name));
+        let mut elsewhere = self.shared.iov.nics_on_vfs();
+        elsewhere.extend(self.shared.nics_away(config));
+        let wanted = seen.addresses(config, |nic| elsewhere.contains(&nic.name));
         let gone: Vec<_> = self.iov.led.keys().filter(|of| !wanted.contains(of)).copied().collect();
         let host = self.shared.sriov.host.clone();
         for (adapter, mac) in gone {
@@ -358,7 +359,11 @@ impl Controller {
         if let Err(error) = self.shared.publish_tables(config) {
             tracing::error!(%error, "the switch does not know the paths of NICs");
         }
-        // The adapters' own switches are told as soon as they are looked at.
+        self.look_at_vfs_soon();
+    }
+
+    /// The adapters' own switches are told as soon as they are looked at.
+    pub(crate) fn look_at_vfs_soon(&mut self) {
         self.iov.looked_at = None;
     }
 }

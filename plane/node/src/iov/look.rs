@@ -65,14 +65,15 @@ impl Seen {
         pf.vfs.iter().find(|of| of.index == vf.index)
     }
 
-    /// Addresses that VFs are to find behind their adapter: those of NICs that are not on VFs.
+    /// Addresses that VFs are to find behind their adapter: those of NICs that are not elsewhere,
+    /// on VFs or on other nodes.
     pub(super) fn addresses(
         &self,
         config: &HostConfig,
-        is_on_vf: impl Fn(&NicConfig) -> bool,
+        is_elsewhere: impl Fn(&NicConfig) -> bool,
     ) -> BTreeSet<(PciAddress, MacAddr)> {
         let of = |nic: &NicConfig| Some((*self.by_switch.get(&nic.switch)?, nic.mac?));
-        config.nics.iter().filter(|nic| !is_on_vf(nic)).filter_map(of).collect()
+        config.nics.iter().filter(|nic| !is_elsewhere(nic)).filter_map(of).collect()
     }
 }
 

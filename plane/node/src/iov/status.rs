@@ -31,6 +31,10 @@ impl Shared {
         }
         let vm = desired.config.vm_of_nic(&nic.name);
         let entry = vm.and_then(|vm| self.vms.find(&vm.name));
+        if let Some(moving) = entry.as_ref().and_then(|entry| entry.view().moving.clone()) {
+            let way = if moving.leaves { "is being moved to" } else { "comes from" };
+            return format!("its VM {way} node {}", moving.node);
+        }
         let run = entry.as_ref().and_then(|entry| entry.view().running.clone());
         let Some(run) = run.filter(|run| run.nics.contains(&nic.name)) else {
             return "no VM that runs has it".to_owned();

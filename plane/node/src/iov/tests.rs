@@ -179,7 +179,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.vms.refuse_all("give_vf", VmErrorKind::Host, "vfio-pci is not loaded");
     bench.start("web");
     bench.wait_reason("web", "vfio-pci is not loaded");
-    assert_eq!(bench.harness.events(9010).len(), 1);
+    wait_until("it is told", || bench.harness.events(9010).len() == 1);
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
     // After the time for which what failed is left alone.
     bench.wait_path("web", IovPath::Vf);

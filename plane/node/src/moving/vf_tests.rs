@@ -52,6 +52,7 @@ struct Pair {
     here: Harness,
     there: Harness,
     adapter_here: FakeSriov,
+    adapter_there: FakeSriov,
 }
 
 fn there_has_vf() -> HostConfig {
@@ -73,11 +74,12 @@ impl Pair {
             harness
         };
         let adapter_here = FakeSriov::with_adapters(1);
-        let (here, there) = (new(&adapter_here), new(&FakeSriov::with_adapters(1)));
+        let adapter_there = FakeSriov::with_adapters(1);
+        let (here, there) = (new(&adapter_here), new(&adapter_there));
         far_nodes.connect("192.0.2.2:8443", &there.node);
         there.apply_well(of_there);
         here.apply_well(&host(&format!("{NODE}{VM}")));
-        let pair = Self { here, there, adapter_here };
+        let pair = Self { here, there, adapter_here, adapter_there };
         let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
         pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
         pair.wait_path(&pair.here, IovPath::Vf);
@@ -88,6 +90,10 @@ impl Pair {
         let is_on =
             || node.node.nic("web").is_ok_and(|nic| nic.iov.is_some_and(|of| of.path == path));
         wait_until(&format!("it is on {path:?}"), is_on);
+    }
+
+    fn reason(&self, node: &Harness) -> String {
+        node.node.nic("web").unwrap().iov.and_then(|iov| iov.reason).unwrap_or_default()
     }
 
     fn begin(&self) -> Operation {
@@ -139,7 +145,13 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     std::thread::sleep(std::time::Duration::from_millis(1500));
     pair.assert_nothing_sent();
     assert!(pair.there.vms.vfs().is_empty(), "a VM that is not there yet has a VF");
+    assert_eq!(pair.reason(&pair.there), "its VM comes from node test");
+    assert!(pair.adapter_there.led().is_empty(), "VFs there find it by the wire");
+    pair.here.vms.hold_memory(true);
     pair.here.vms.let_go_of_vf("web", "web");
+    pair.wait_path(&pair.here, IovPath::Synthetic);
+    assert_eq!(pair.reason(&pair.here), "its VM is being moved to node there");
+    pair.here.vms.hold_memory(false);
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.wait_path(&pair.there, IovPath::Vf);
@@ -226,7 +238,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
     wait_until("it is handed over", || is_handed_over(&pair.here));
-    let Pair { here, there, adapter_here } = pair;
+    let Pair { here, there, adapter_here, adapter_there } = pair;
     let (vms, far_nodes) = (here.vms.clone(), here.far_nodes.clone());
     vms.forget_observers();
     let left = here.kill();
@@ -238,7 +250,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     std::thread::sleep(std::time::Duration::from_millis(2500));
     assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
     far_nodes.obstruct(|_, _| None);
-    let pair = Pair { here, there, adapter_here };
+    let pair = Pair { here, there, adapter_here, adapter_there };
     pair.wait_path(&pair.there, IovPath::Vf);
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
 }

@@ -209,6 +209,7 @@ impl Driver {
         let Some(arriving) = self.arriving.take() else { return Err(self.not_there()) };
         self.moving = None;
         self.entry.view().moving = None;
+        self.tell_where();
         if !arriving.is_paused {
             self.try_it(&*vm, &VmCommand::Resume);
         }

@@ -121,7 +121,7 @@ impl Leaving {
         }
     }
 
-    fn view(&self) -> VmMigration {
+    pub(super) fn view(&self) -> VmMigration {
         VmMigration {
             id: self.leave.id.clone(),
             leaves: true,
@@ -240,8 +240,12 @@ impl Driver {
         match stepped {
             Ok(Some(wait)) => {
                 leaving.look_at = Instant::now() + wait;
+                let is_new = !is_handed_over && matches!(leaving.stage, Stage::HandedOver { .. });
                 self.leaving = Some(leaving);
                 self.show_leaving();
+                if is_new {
+                    self.tell_where();
+                }
             }
             Ok(None) => {}
             Err(error) => self.stay(leaving, error),

@@ -11,6 +11,7 @@ use super::entry::RunView;
 use super::records::{StoredMove, StoredRun};
 use super::work::VmWork;
 use crate::Edit;
+use crate::control::Command;
 use crate::shared::Shared;
 
 impl VmEntry {
@@ -82,6 +83,12 @@ impl Driver {
             }
         };
         Err(self.error(ErrorCode::Conflict, &text))
+    }
+
+    /// Whoever publishes the switch's tables looks at once whether the VM is here.
+    pub(super) fn tell_where(&self) {
+        // If there is no room it looks some time later.
+        let _ = self.control.try_send(Command::Look);
     }
 
     /// QEMU stops the CPUs of a VM at the end of its migration: that is none of the states that

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use suimon_contract::{ApiError, ErrorCode, Name, VmState};
+use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
 use suimon_ports::{SendPhase, VmCommand, VmRunState};
 
 use super::driver::{Driver, in_words};
@@ -20,6 +20,11 @@ impl Driver {
         drop(stage);
         self.take_back(&leave, handed);
         drop(marks);
+        // What is sent to it finds it before it goes on.
+        if let Some(moving) = &mut self.entry.view().moving {
+            moving.phase = MigrationPhase::Switching;
+        }
+        self.tell_where();
         self.go_on_here(leave.was_paused);
         self.save_moving(None);
         self.set_vfs_moving(false);
@@ -103,7 +108,11 @@ impl Driver {
                 self.leaving = Some(Leaving::new(leave, None, stage));
                 self.show_leaving();
             }
-            Some(StoredMove::Left(_)) => self.depart(None),
+            Some(StoredMove::Left(leave)) => {
+                let stage = Stage::HandedOver { is_told: true };
+                self.entry.view().moving = Some(Leaving::new(leave, None, stage).view());
+                self.depart(None);
+            }
             Some(StoredMove::Arriving { .. }) | None => {}
         }
     }

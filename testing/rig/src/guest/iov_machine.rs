@@ -18,7 +18,8 @@ use crate::wait::until_some;
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
 /// A command of ours starts within a second or two there.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-const SOCKET: &str = "/run/suimon.sock";
+/// The daemon of a machine that has one.
+const DAEMON: &str = "suimon";
 
 /// What kind of machine.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +30,12 @@ pub struct IovSpec {
     /// `/boot` whose `/nested` has 10.77.0.1 on its first NIC and serves iperf3. QEMU translates
     /// AMD's virtualization too (SVM), so that a VM in the machine is translated once.
     pub hosts_vms: bool,
+    /// How many adapters it has, `eth0` and so on, all on one network.
+    pub adapters: u8,
 }
 
-/// A machine whose `eth0` is Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions.
-/// Dropping it switches it off.
+/// A machine whose adapters are Intel's 82576, emulated by QEMU (`igb`), with 7 virtual functions
+/// each. Dropping it switches it off.
 #[derive(Debug)]
 pub struct IovMachine {
     shell: GuestShell,
@@ -95,9 +98,13 @@ impl IovMachine {
         add("-serial", "chardev:console");
         add("-chardev", &format!("socket,id=line,path={line},server=on,wait=on"));
         add("-serial", "chardev:line");
-        add("-device", "pcie-root-port,id=root-port,chassis=1,slot=1");
-        add("-netdev", "hubport,id=net0,hubid=0");
-        add("-device", "igb,netdev=net0,bus=root-port,mac=52:54:00:00:00:aa");
+        for at in 0..spec.adapters {
+            let chassis = at + 1;
+            add("-device", &format!("pcie-root-port,id=port{at},chassis={chassis},slot={chassis}"));
+            add("-netdev", &format!("hubport,id=net{at},hubid=0"));
+            let mac = format!("52:54:00:00:aa:{at:02x}");
+            add("-device", &format!("igb,netdev=net{at},bus=port{at},mac={mac}"));
+        }
         let mut process = Process::start(rig, "qemu-iov", &words)?;
         let channel = until_some("serial line of the machine", Duration::from_secs(20), || {
             process.check_running()?;
@@ -115,16 +122,37 @@ impl IovMachine {
         Ok(Self { shell, _process: process, console: console.into() })
     }
 
+    /// Writes a file inside, of text without apostrophes.
+    ///
+    /// # Errors
+    /// Its folder is not there.
+    pub fn write(&mut self, path: &str, text: &str) -> Result<()> {
+        // A command is one line.
+        let lines = text.lines().map(|line| format!(" '{line}'"));
+        self.run(&format!("printf '%s\\n'{} >{path}", lines.collect::<String>()))?;
+        Ok(())
+    }
+
     /// Starts the daemon inside, confined, and waits until it serves.
     ///
     /// # Errors
     /// It does not, with its words.
     pub fn start_daemon(&mut self) -> Result<()> {
+        self.start_daemon_of(DAEMON, "")
+    }
+
+    /// The same for one of several daemons, with more arguments.
+    ///
+    /// # Errors
+    /// It does not, with its words.
+    pub fn start_daemon_of(&mut self, node: &str, arguments: &str) -> Result<()> {
+        let socket = socket_of(node);
         let start = format!(
-            "rm -f {SOCKET}; (suimond --state-dir /var/lib/suimon --socket {SOCKET} \
-             >>/tmp/suimond.log 2>&1 & echo $! >/tmp/suimond.pid); \
-             for i in $(seq 300); do suimon --socket {SOCKET} host show >/tmp/host && break; \
-             usleep 100000; done; cat /tmp/host || cat /tmp/suimond.log"
+            "mkdir -p /run/{node}; rm -f {socket}; \
+             (suimond --state-dir /var/lib/{node} --socket {socket} \
+             {arguments} >>/tmp/{node}.log 2>&1 & echo $! >/tmp/{node}.pid); \
+             for i in $(seq 300); do suimon --socket {socket} host show >/tmp/host && break; \
+             usleep 100000; done; cat /tmp/host || cat /tmp/{node}.log"
         );
         let said = self.run_any(&start, COMMAND_LIMIT)?;
         if !said.stdout.contains("confined  full") {
@@ -138,7 +166,9 @@ impl IovMachine {
     /// # Errors
     /// It was not there.
     pub fn kill_daemon(&mut self) -> Result<()> {
-        self.run("p=$(cat /tmp/suimond.pid); kill -9 $p; while kill -0 $p; do usleep 50000; done")?;
+        self.run(&format!(
+            "p=$(cat /tmp/{DAEMON}.pid); kill -9 $p; while kill -0 $p; do usleep 50000; done"
+        ))?;
         Ok(())
     }
 
@@ -147,15 +177,32 @@ impl IovMachine {
     /// # Errors
     /// The machine is gone.
     pub fn suimon(&mut self, words: &str) -> Result<Output> {
-        self.run_any(&format!("suimon --socket {SOCKET} {words}"), COMMAND_LIMIT)
+        self.suimon_of(DAEMON, words)
     }
 
-    /// The same, which must end well.
+    /// The same, asked of one of several daemons.
+    ///
+    /// # Errors
+    /// The machine is gone.
+    pub fn suimon_of(&mut self, node: &str, words: &str) -> Result<Output> {
+        let socket = socket_of(node);
+        self.run_any(&format!("suimon --socket {socket} {words}"), COMMAND_LIMIT)
+    }
+
+    /// What `suimon` says to these words, which must end well.
     ///
     /// # Errors
     /// It did not, with its words.
     pub fn suimon_well(&mut self, words: &str) -> Result<String> {
-        let said = self.suimon(words)?;
+        self.suimon_well_of(DAEMON, words)
+    }
+
+    /// The same, asked of one of several daemons.
+    ///
+    /// # Errors
+    /// It did not, with its words.
+    pub fn suimon_well_of(&mut self, node: &str, words: &str) -> Result<String> {
+        let said = self.suimon_of(node, words)?;
         if !said.is_ok() {
             bail!("`suimon {words}` failed with {}: {}", said.code, said.stdout);
         }
@@ -166,4 +213,8 @@ impl IovMachine {
     pub fn console(&self) -> String {
         std::fs::read_to_string(&self.console).unwrap_or_default()
     }
+}
+
+fn socket_of(node: &str) -> String {
+    format!("/run/{node}/suimon.sock")
 }

@@ -54,7 +54,8 @@ struct Counters {
 impl Scene {
     /// Boots the machine, and has the guests reach their peer.
     pub(crate) fn set(rig: &Rig) -> Result<Self> {
-        let machine = IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms: false })?;
+        let machine =
+            IovMachine::start(rig, IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 })?;
         let mut scene = Self { machine };
         scene.machine.start_daemon()?;
         scene.machine.run("/usr/bin/ip link set eth0 up")?;

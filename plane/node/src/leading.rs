@@ -1,0 +1,86 @@
+//! NICs whose addresses are not found at their own ports: the switch looks for them by its way
+//! out.
+//!
+//! Such a NIC is on a virtual function, or its VM runs on another node: it comes from there and
+//! has not come yet, or was handed over. Whoever is on this switch reaches it there meanwhile, and
+//! it reaches them.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{HostConfig, MigrationPhase, Name, SwitchConfig, VmMigration};
+use suimon_quantity::PortId;
+use suimon_switch::Topology;
+
+use crate::PortKey;
+use crate::control::Controller;
+use crate::shared::Shared;
+use crate::topology::Ids;
+use crate::vms::VmEntry;
+
+impl VmEntry {
+    /// Whether another node runs the VM, as far as is known here.
+    fn is_away(&self) -> bool {
+        let view = self.view();
+        let is_theirs = |of: &VmMigration| !of.leaves || of.phase == MigrationPhase::HandedOver;
+        view.moving.as_ref().is_some_and(is_theirs)
+    }
+}
+
+impl Shared {
+    /// NICs of VMs that other nodes run.
+    pub(crate) fn nics_away(&self, config: &HostConfig) -> BTreeSet<Name> {
+        let is_away =
+            |name: &Name| self.vms.find(name).as_ref().is_some_and(|entry| entry.is_away());
+        let vms = config.vms.iter().filter(|vm| is_away(&vm.name));
+        vms.flat_map(|vm| vm.nics.iter().cloned()).collect()
+    }
+
+    /// Has tables look for the addresses of these NICs, and of those on virtual functions, by the
+    /// way out of their switches.
+    pub(crate) fn lead(
+        &self,
+        tables: &mut Topology,
+        config: &HostConfig,
+        ids: &Ids,
+        away: &BTreeSet<Name>,
+    ) {
+        let on_vfs = self.iov.nics_on_vfs();
+        let is_led = |nic: &Name| away.contains(nic) || on_vfs.contains(nic);
+        for nic in config.nics.iter().filter(|nic| is_led(&nic.name)) {
+            let switch = config.switches.iter().find(|switch| switch.name == nic.switch);
+            let by = switch.and_then(|switch| way_out(switch, tables, ids));
+            let id = ids.port(&PortKey::Nic(nic.name.clone()));
+            let port = tables.ports.iter_mut().find(|port| Some(port.spec.id) == id);
+            if let (Some(port), Some(by)) = (port, by) {
+                port.spec.reached_by = Some(by);
+            }
+        }
+    }
+}
+
+/// The port of a switch's uplink or team, if it is in the tables.
+fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &Ids) -> Option<PortId> {
+    let name = switch.uplink.as_ref()?;
+    let keys = [PortKey::Uplink(name.clone()), PortKey::Team(name.clone())];
+    let mut found = keys.iter().filter_map(|key| ids.port(key));
+    found.find(|id| tables.ports.iter().any(|port| port.spec.id == *id))
+}
+
+impl Controller {
+    /// Has the switch look for VMs where they are, as soon as one has come or gone.
+    pub(crate) fn follow_moves(&mut self) {
+        let desired = self.shared.desired();
+        let away = self.shared.nics_away(&desired.config);
+        if away == self.away {
+            return;
+        }
+        match self.shared.publish_tables(&desired.config) {
+            Ok(()) => self.away = away,
+            Err(error) => tracing::error!(%error, "the switch does not know where VMs are"),
+        }
+        self.look_at_vfs_soon();
+    }
+}
+
+#[cfg(test)]
+mod tests;

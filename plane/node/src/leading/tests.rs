@@ -1,0 +1,123 @@
+//! Two nodes on one network: who is on their switches finds a VM where it is, while it moves.
+
+use suimon_contract::{MigrateVmRequest, Operation, OperationState, VmState};
+use suimon_forwarding::PortRole;
+use suimon_frame::MacAddr;
+use suimon_quantity::PortId;
+
+use crate::testing::{
+    FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
+};
+use crate::{Edit, FarError, ResourceEdit, VmWork};
+
+const NODE: &str = r#"
+[[switch]]
+name = "lan"
+kind = "external"
+uplink = "out"
+[[node]]
+name = "there"
+address = "192.0.2.2:8443"
+authority = "/etc/suimon/there.pem"
+token_file = "/etc/suimon/there.token"
+"#;
+const UPLINK: &str = "[[uplink]]\nname = \"out\"\ndevice = \"wan0\"\n";
+const TEAM: &str = "[[uplink]]\nname = \"a\"\ndevice = \"wan0\"\n[[uplink]]\nname = \"b\"\n\
+                    device = \"wan1\"\n[[team]]\nname = \"out\"\n\
+                    mode = \"switch-independent\"\nmembers = [\"a\", \"b\"]\n";
+const VM: &str = r#"
+[[nic]]
+name = "web"
+switch = "lan"
+backend = "vhost-user"
+mac = "52:54:00:00:00:01"
+[[vm]]
+name = "web"
+memory_bytes = "1 GiB"
+nics = ["web"]
+"#;
+const WEB: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 1]);
+
+/// A node that has the VM, and one that it goes to.
+struct Pair {
+    here: Harness,
+    there: Harness,
+}
+
+impl Pair {
+    fn new(way_out: &str) -> Self {
+        let far_nodes = FakeFarNodes::default();
+        let new = || {
+            let left = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
+        };
+        let pair = Self { here: new(), there: new() };
+        far_nodes.connect("192.0.2.2:8443", &pair.there.node);
+        pair.there.apply_well(&host(&format!("{NODE}{way_out}")));
+        pair.here.apply_well(&host(&format!("{NODE}{way_out}{VM}")));
+        let started = pair.here.node.work_on_vm(&name("web"), VmWork::Start).unwrap();
+        pair.here.node.wait_operation(started.id, PATIENCE).unwrap();
+        pair
+    }
+
+    fn begin(&self) -> Operation {
+        let request = MigrateVmRequest {
+            to: name("there"),
+            downtime_ms: 300,
+            bandwidth: None,
+            with_files: false,
+        };
+        self.here.node.migrate_vm(&name("web"), request).unwrap()
+    }
+
+    fn end(&self, operation: &Operation) -> OperationState {
+        self.here.node.wait_operation(operation.id, PATIENCE).unwrap().state
+    }
+}
+
+/// By which port in place of its own a node's switch reaches the VM; `None` without the VM.
+fn reached_by(node: &Harness) -> Option<Option<PortId>> {
+    let topology = node.plane.topology();
+    let port = topology.ports.iter().find(|port| port.spec.mac == Some(WEB))?;
+    Some(port.spec.reached_by)
+}
+
+fn way_out(node: &Harness) -> PortId {
+    let topology = node.plane.topology();
+    topology.ports.iter().find(|port| port.spec.role == PortRole::Uplink).unwrap().spec.id
+}
+
+#[test]
+fn a_vm_that_comes_is_looked_for_outside_until_it_has_come() {
+    for out in [UPLINK, TEAM] {
+        let pair = Pair::new(out);
+        pair.here.vms.hold_memory(true);
+        let operation = pair.begin();
+        wait_until("memory is sent", || pair.here.vms.sends() == 1);
+        assert_eq!(reached_by(&pair.there), Some(Some(way_out(&pair.there))));
+        assert_eq!(reached_by(&pair.here), Some(None));
+        pair.here.vms.hold_memory(false);
+        assert_eq!(pair.end(&operation), OperationState::Succeeded);
+        wait_until("it is found there", || reached_by(&pair.there) == Some(None));
+    }
+}
+
+#[test]
+fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
+    let pair = Pair::new(UPLINK);
+    pair.here.far_nodes.obstruct(|_, asked| {
+        asked.starts_with("activate_arrival").then(|| FarError::Unreachable("no route".to_owned()))
+    });
+    let operation = pair.begin();
+    let is_handed_over = || {
+        let vm = pair.here.node.vm("web");
+        vm.is_ok_and(|vm| vm.state == VmState::HandedOver)
+    };
+    wait_until("it is handed over", is_handed_over);
+    let out = Some(way_out(&pair.here));
+    wait_until("it is looked for outside", || reached_by(&pair.here) == Some(out));
+    let delete = Edit::Node(ResourceEdit::Delete(name("there")));
+    assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
+    assert_eq!(pair.end(&operation), OperationState::Failed);
+    wait_until("it is found here", || reached_by(&pair.here) == Some(None));
+}

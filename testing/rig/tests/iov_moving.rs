@@ -1,0 +1,270 @@
+//! A VM that has a virtual function goes from one node to another and back while TCP goes on:
+//! two daemons in a machine with two adapters, on one network.
+//!
+//! The machine is translated by QEMU (TCG), and with it the virtualization that the VM in it runs
+//! by: what is measured here is that it works, not how fast.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use suimon_rig::{IovMachine, IovSpec, Rig, authority, iperf};
+
+const NODES: [&str; 2] = ["one", "two"];
+const LIGHT: &str = "10.77.0.3";
+const NESTED: &str = "10.77.0.1";
+/// A VM in it boots in half a minute if nothing else uses the CPUs, and has its VF then.
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(180);
+/// TCP gives a connection up after many minutes; a path that is not there is seen before that.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Of 500 kbit/s each way, while some tens of MiB are copied.
+const CARRIED_MIN: u64 = 50_000;
+
+/// A light guest on the first node's switch, and a VM.
+const GUESTS: &str = r#"
+[[nic]]
+name = "light"
+switch = "wan"
+backend = "tap"
+device = "light0"
+netns = "blue"
+mac = "52:54:00:00:00:03"
+[[nic]]
+name = "web"
+switch = "wan"
+backend = "vhost-user"
+mac = "52:54:00:00:00:01"
+iov_weight = 50
+[[vm]]
+name = "web"
+memory_bytes = "256 MiB"
+nics = ["web"]
+accelerator = "kvm"
+kernel = "/boot/vmlinuz"
+initrd = "/boot/initrd"
+command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check rdinit=/nested"
+"#;
+
+/// A node that the other one reaches, and a switch on its own adapter with `iov`.
+fn host(at: usize) -> String {
+    let (name, other) = (NODES[at], NODES[1 - at]);
+    let port = |at: usize| 8443 + at;
+    let (own_port, far_port) = (port(at), port(1 - at));
+    format!(
+        r#"
+[host]
+name = "{name}"
+vm_folder = "/run/{name}/vms"
+[api]
+listen = "127.0.0.1:{own_port}"
+tls_certificate = "/tmp/{name}/server-cert.pem"
+tls_key = "/tmp/{name}/server-key.pem"
+token_file = "/tmp/{name}/token"
+[[node]]
+name = "{other}"
+address = "127.0.0.1:{far_port}"
+server_name = "localhost"
+authority = "/tmp/{other}/ca-cert.pem"
+token_file = "/tmp/{other}/token"
+[[switch]]
+name = "wan"
+kind = "external"
+uplink = "up"
+iov = true
+[[uplink]]
+name = "up"
+device = "eth{at}"
+[[pf]]
+name = "wan"
+device = "eth{at}"
+vfs = 2
+"#
+    )
+}
+
+/// The machine, and on which of its nodes the VM is.
+struct Site {
+    machine: IovMachine,
+    at: usize,
+    rig: Rig,
+}
+
+impl Site {
+    fn new() -> Result<Self> {
+        let rig = Rig::new()?;
+        let spec = IovSpec { has_iommu: true, hosts_vms: true, adapters: 2 };
+        let machine = IovMachine::start(&rig, spec)?;
+        let mut site = Self { machine, at: 0, rig };
+        site.machine.run(
+            "/usr/bin/ip netns add blue; /usr/bin/ip netns add red; \
+             /usr/bin/ip link set eth0 up; /usr/bin/ip link set eth1 up",
+        )?;
+        for node in NODES {
+            site.write_secrets(node)?;
+        }
+        for (at, node) in NODES.iter().enumerate() {
+            let guests = if at == 0 { GUESTS } else { "" };
+            let file = format!("/tmp/{node}/host.toml");
+            site.machine.write(&file, &format!("{}{guests}", host(at)))?;
+            site.machine.start_daemon_of(node, &format!("--config {file}"))?;
+        }
+        site.machine.run(&format!(
+            "/usr/bin/ip -n blue addr add {LIGHT}/24 dev light0; \
+             /usr/bin/ip -n blue link set light0 up"
+        ))?;
+        // A number of functions resets the adapter; its link is away for some seconds then.
+        site.machine.run(
+            "for i in 0 1; do until [ \"$(cat /sys/class/net/eth$i/carrier)\" = 1 ]; do \
+             usleep 100000; done; done",
+        )?;
+        Ok(site)
+    }
+
+    /// Certificates and token of a node, where both daemons read them.
+    fn write_secrets(&mut self, node: &str) -> Result<()> {
+        self.machine.run(&format!("mkdir /tmp/{node}"))?;
+        let folder = authority(&self.rig.file(node));
+        for file in ["ca-cert.pem", "server-cert.pem", "server-key.pem"] {
+            let text = fs::read_to_string(folder.join(file))?;
+            self.machine.write(&format!("/tmp/{node}/{file}"), &text)?;
+        }
+        self.machine.write(&format!("/tmp/{node}/token"), &format!("a-token-of-node-{node}"))?;
+        self.machine.run(&format!("chmod 600 /tmp/{node}/token /tmp/{node}/server-key.pem"))?;
+        Ok(())
+    }
+
+    fn json(&mut self, at: usize, words: &str) -> Result<Value> {
+        let said = self.machine.suimon_well_of(NODES[at], &format!("{words} --json"))?;
+        serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+    }
+
+    /// Waits until the NIC's paths are so, where the VM is.
+    fn wait_iov(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let until = Instant::now() + limit;
+        loop {
+            let nic = self.json(self.at, "nic show web")?;
+            if is_so(&nic["iov"]) {
+                return Ok(nic["iov"].clone());
+            }
+            if Instant::now() > until {
+                let node = NODES[self.at];
+                let log = self.machine.run(&format!(
+                    "tail -5 /tmp/{node}.log; cat /run/{node}/vms/web/*.log | tail"
+                ))?;
+                bail!("not {what}: {}; {log}", nic["iov"]);
+            }
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    /// The VM is on a function of its node's adapter.
+    fn wait_vf(&mut self, limit: Duration) -> Result<()> {
+        let iov = self.wait_iov("on a VF", limit, |iov| iov["path"] == "vf")?;
+        let adapter = self.json(self.at, &format!("vf show eth{}", self.at))?;
+        assert_eq!(iov["adapter"], adapter["address"], "it is the node's own adapter");
+        println!("node {}: {iov}", NODES[self.at]);
+        Ok(())
+    }
+
+    /// Moves the VM to the other node. While its memory is copied the switch carries its frames
+    /// both ways.
+    fn move_it(&mut self) -> Result<()> {
+        let (from, to, began) = (NODES[self.at], NODES[1 - self.at], Instant::now());
+        self.machine.run(&format!(
+            "rm -f /tmp/moved; (suimon --socket /run/{from}/suimon.sock vm migrate web --to {to} \
+             >/tmp/moving 2>&1; echo $? >/tmp/moved) &"
+        ))?;
+        let mut carried: Vec<(u64, u64)> = Vec::new();
+        while !self.machine.run_any("cat /tmp/moved", PATIENCE)?.is_ok() {
+            ensure!(began.elapsed() < PATIENCE, "it does not move");
+            // It may be gone from here already.
+            let mut ask = |words: &str| -> Result<Value> {
+                let said = self.machine.suimon_of(from, words)?.stdout;
+                Ok(serde_json::from_str(&said).unwrap_or_default())
+            };
+            let nic = ask("nic show web --json")?;
+            let vm = ask("vm show web --json")?;
+            // The one was asked before the other.
+            if vm["migration"]["phase"] == "copying-memory" && nic["iov"]["path"] != "vf" {
+                let count = |of: &str| nic["counters"][of].as_u64().unwrap_or(0);
+                carried.push((count("rx_bytes"), count("tx_bytes")));
+                let why = nic["iov"]["reason"].as_str().unwrap_or_default();
+                ensure!(why.contains("is being moved to node"), "{why}");
+            }
+        }
+        let said = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
+        println!("to node {to} in {:?} {said}", began.elapsed());
+        let (first, last) = carried.first().zip(carried.last()).context("it was not seen")?;
+        let carried = (last.0 - first.0, last.1 - first.1);
+        println!("meanwhile the switch carried {} B from it and {} B to it", carried.0, carried.1);
+        ensure!(carried.0.min(carried.1) > CARRIED_MIN, "the synthetic path does not carry it");
+        self.at = 1 - self.at;
+        Ok(())
+    }
+
+    /// Nobody at a node has a function of its adapter.
+    fn wait_no_vf_used(&mut self, at: usize) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while self.json(at, &format!("vf show eth{at}"))?["vfs_in_use"] != 0 {
+            ensure!(Instant::now() < until, "the VF is not given back");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() -> Result<()> {
+    let mut site = Site::new()?;
+    site.machine.suimon_well_of("one", "vm start web")?;
+    site.wait_vf(BOOT_LIMIT)?;
+    let until = Instant::now() + PATIENCE;
+    let ping = format!("/usr/bin/ip netns exec blue ping -c 1 -W 5 {NESTED}");
+    while !site.machine.run_any(&ping, Duration::from_secs(30))?.is_ok() {
+        ensure!(Instant::now() < until, "the VM is not reached over its VF");
+    }
+    // Blocks are so small that there are many in an interval, and buffers that what does not
+    // arrive is seen.
+    site.machine.run(&format!(
+        "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} --bidir -t 3600 -i 0.5 -b 500K -l 2K \
+         -w 16K -J >/tmp/report 2>&1; echo done >/tmp/end) & sleep 3"
+    ))?;
+    site.move_it()?;
+    site.wait_vf(PATIENCE)?;
+    site.wait_no_vf_used(0)?;
+
+    // The first node's functions are somebody's by now.
+    let vf = site.json(0, "vf show eth0 0")?;
+    let device = vf["device"].as_str().context("the VF has no device")?.to_owned();
+    site.machine.run(&format!("/usr/bin/ip link set {device} netns red"))?;
+    site.machine.suimon_well_of("one", "vf set eth0 1 mac=52:54:00:00:00:09")?;
+    site.move_it()?;
+    site.wait_iov("without a VF", PATIENCE, |iov| {
+        let why = iov["reason"].as_str().unwrap_or_default();
+        iov["path"] == "synthetic" && why.contains("no VF that it could have is free")
+    })?;
+    site.wait_no_vf_used(1)?;
+    ensure!(!site.machine.run_any("cat /tmp/end", PATIENCE)?.is_ok(), "the connection was cut");
+    site.machine.run("killall iperf3; while [ ! -e /tmp/end ]; do usleep 100000; done")?;
+    let text = site.machine.run("cat /tmp/report")?;
+    let report = iperf::report_until_ended(&text)?;
+    let pause = report.longest_pause()?;
+    println!("longest pause {pause:?}");
+    ensure!(pause < PAUSE_MAX, "nothing arrived for {pause:?}");
+    // One that is nobody's any more it is given.
+    site.machine.run(&format!("/usr/bin/ip -n red link set {device} netns 1 name free0"))?;
+    site.wait_vf(PATIENCE)?;
+    for node in NODES {
+        let said = site.machine.suimon_well_of(node, "host show")?;
+        ensure!(!said.contains("refused system calls"), "{said}");
+    }
+    Ok(())
+}
