@@ -22,6 +22,9 @@ const UNIT: u64 = 4096;
 /// A format that has more among what its disk holds is none that is known here.
 const KEPT_MAX: usize = 1 << 16;
 
+/// A sector of a file, by its offset.
+type Sector = (u64, [u8; SECTOR]);
+
 /// What a disk holds, in its file or device.
 #[derive(Debug)]
 pub(crate) struct Payload {
@@ -29,7 +32,7 @@ pub(crate) struct Payload {
     offset: u64,
     len: u64,
     /// The format's sectors in between, as they are at rest.
-    kept: Vec<(u64, [u8; SECTOR])>,
+    kept: Vec<Sector>,
 }
 
 impl Payload {
@@ -46,7 +49,7 @@ impl Payload {
         // Later reads are past the page cache, and are to find nothing in it.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         let (offset, len) = region(&used, end, disk_bytes).with_context(of_file)?;
-        let is_within = |(at, _): &(u64, [u8; SECTOR])| (offset..offset + len).contains(at);
+        let is_within = |(at, _): &Sector| (offset..offset + len).contains(at);
         let kept = used.into_iter().filter(is_within).collect();
         Ok(Self { path: path.to_owned(), offset, len, kept })
     }
@@ -77,7 +80,7 @@ impl Payload {
 }
 
 /// Sectors that have more than zeros, by their offsets, and where the file ends.
-fn used_sectors(file: &File) -> Result<(Vec<(u64, [u8; SECTOR])>, u64)> {
+fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
     let (mut used, mut end) = (Vec::new(), 0);
     let mut chunk = Vec::with_capacity(CHUNK);
     loop {
@@ -99,7 +102,7 @@ fn used_sectors(file: &File) -> Result<(Vec<(u64, [u8; SECTOR])>, u64)> {
 }
 
 /// From the first long run of zeros on, as much as the disk has.
-fn region(used: &[(u64, [u8; SECTOR])], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
+fn region(used: &[Sector], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
     let sector = SECTOR as u64;
     let ends = used.iter().map(|(at, _)| *at).chain([end / sector * sector]);
     let begins = std::iter::once(0).chain(used.iter().map(|(at, _)| at + sector));
