@@ -2,8 +2,7 @@ use suimon_contract::{EventKind, HostConfig, OperationState, StorageState, VmSta
 
 use super::{VmWork, patch, state, well, work};
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
-    wait_until,
+    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, host, wait_until,
 };
 
 const STORE: &str = "/srv/fast";
