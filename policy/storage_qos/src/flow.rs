@@ -1,5 +1,7 @@
 //! What is scheduled: a disk with limits of its own, or all disks of a shared policy.
 
+use core::time::Duration;
+
 use suimon_quantity::Time;
 
 use crate::heap::Heap;
@@ -15,6 +17,13 @@ const SHARE_ONE: u64 = 1 << 24;
 /// By so many operations a disk may be ahead of its share because of its minimum: what
 /// it was owed is not held against it for longer.
 const AHEAD_MAX: u64 = 256;
+
+/// For so many seconds nobody is held back for a minimum which that did not help: at first, and
+/// at most when it did not help again and again. A device that was slow for a moment has its
+/// minimums back after about as long as that took; one that cannot do what was promised loses
+/// little by being asked.
+const FUTILE_S: u8 = 2;
+const FUTILE_S_MAX: u8 = 30;
 
 /// In which of the store's orders a flow is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +64,9 @@ pub(crate) struct Flow {
     pub(crate) member_time: u64,
     /// Since when it is behind although nobody else is served.
     pub(crate) behind_since: Option<Time>,
+    /// For so many seconds nobody was held back for it when that last did not help; 0: it was
+    /// not behind since.
+    pub(crate) futile_s: u8,
 
     /// Whether other disks may be in it.
     pub(crate) is_shared: bool,
@@ -82,7 +94,7 @@ impl Flow {
         self.reopen();
         if self.holder != Some(holder) || self.limits.min_iops != limits.min_iops {
             self.minimum = limits.min_iops.map(|rate| Minimum::new(rate, clock));
-            self.behind_since = None;
+            (self.behind_since, self.futile_s) = (None, 0);
             self.futile_until = Time::ZERO;
         }
         self.share = SHARE_ONE / u64::from(limits.weight.number());
@@ -162,6 +174,14 @@ impl Flow {
     #[inline]
     pub(crate) const fn is_busy(&self) -> bool {
         self.waiting > 0 || self.in_flight > 0
+    }
+
+    /// That nobody else was served did not help its minimum.
+    #[cold]
+    pub(crate) fn handle_futile(&mut self, now: Time) {
+        let seconds = self.futile_s.saturating_mul(2).clamp(FUTILE_S, FUTILE_S_MAX);
+        self.futile_until = now + Duration::from_secs(seconds.into());
+        (self.behind_since, self.futile_s) = (None, seconds);
     }
 
     /// Adds to what it is entitled to, up to now.

@@ -101,7 +101,7 @@ impl StoreScheduler {
             entitled_iops: rate(entitled, lasting),
             demanded_iops: rate(demanded, lasting),
             delivered_iops: rate(delivered, lasting),
-            shortfall: self.shortfall(now, of, foreign_iops),
+            shortfall: self.shortfall(of, foreign_iops),
             displaced_by,
             device_latency_ns: self.depth.latency_ns,
             foreign_iops,
@@ -127,7 +127,7 @@ impl StoreScheduler {
         (beside, total)
     }
 
-    fn shortfall(&self, now: Time, of: usize, foreign_iops: u64) -> Shortfall {
+    fn shortfall(&self, of: usize, foreign_iops: u64) -> Shortfall {
         let Some(flow) = self.flows.get(of) else { return Shortfall::ForeignLoad };
         let is_held = flow.held_by.is_some_and(|cause| {
             matches!(
@@ -137,7 +137,7 @@ impl StoreScheduler {
         });
         if is_held {
             Shortfall::OwnMaximum
-        } else if flow.waiting == 0 && (now < flow.futile_until || flow.behind_since.is_some()) {
+        } else if flow.waiting == 0 && (flow.futile_s > 0 || flow.behind_since.is_some()) {
             Shortfall::DeviceLatency
         } else if self.capability.is_some_and(|iops| foreign_iops > iops / 10) {
             Shortfall::ForeignLoad

@@ -21,9 +21,7 @@ use crate::{
     CapabilityEstimate, DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted, WaitCause,
 };
 
-/// For so long others are not held back for a minimum which that did not help.
-const FUTILE: Duration = Duration::from_secs(30);
-/// After so long it has not helped.
+/// After so long it has not helped a minimum that others are held back for it.
 const TRIED: Duration = Duration::from_secs(1);
 
 /// What is in the way of a request.
@@ -371,20 +369,23 @@ fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
     }
     let Some(minimum) = &mut flow.minimum else { return false };
     if minimum.due > clock {
-        flow.behind_since = None;
+        (flow.behind_since, flow.futile_s) = (None, 0);
         return false;
     }
     minimum.resume(clock, fine_ns(idle_ns));
-    if !minimum.is_behind(clock) || now < flow.futile_until {
+    let (is_behind, is_due) = (minimum.is_behind(clock), minimum.due <= clock);
+    if !is_behind || now < flow.futile_until {
         flow.behind_since = None;
-        return minimum.due <= clock;
+        if !is_behind {
+            flow.futile_s = 0;
+        }
+        return is_due;
     }
     spare.handle_behind();
     if spare.is_least() {
         let since = *flow.behind_since.get_or_insert(now);
         if now.since(since) >= TRIED {
-            flow.futile_until = now + FUTILE;
-            flow.behind_since = None;
+            flow.handle_futile(now);
         }
     } else {
         flow.behind_since = None;

@@ -204,3 +204,29 @@ fn a_shared_minimum_is_met_in_sum() {
     let from = rig.now - 8 * SECOND;
     is_about(rig.iops(0, from), 1200.0, 2.0);
 }
+
+/// Holding others back helps nothing while a device is slow; when it is well again, a minimum is
+/// back after about as long.
+#[test]
+fn a_minimum_is_back_soon_after_a_fault() {
+    let mut rig = Rig::new(Array { servers: 8, ..array() }, 8000);
+    rig.set(0, limits(700, 0, 100));
+    rig.set(1, Limits::default());
+    rig.load(0, Some(Load::full(4096, 1)));
+    rig.load(1, Some(Load::full(4096, 64)));
+    rig.run(Duration::from_secs(20));
+    let met = |rig: &Rig, from: u64| {
+        let got = rig.iops(0, from);
+        assert!(got > 0.97 * 700.0, "{got}");
+    };
+    met(&rig, rig.now - 10 * SECOND);
+    for fault in [1, 3, 10] {
+        rig.array.fixed_ns = 20_000_000;
+        rig.run(Duration::from_secs(fault));
+        rig.array.fixed_ns = 1_000_000;
+        rig.run(Duration::from_secs(fault.max(2) + 2));
+        let from = rig.now;
+        rig.run(Duration::from_secs(10));
+        met(&rig, from);
+    }
+}
