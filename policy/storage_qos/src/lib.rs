@@ -22,7 +22,8 @@
 //!   are, whatever it had or had not before. What its minimum brought it in excess of its
 //!   weight is held against it for some requests only.
 //! - A minimum whose requests are in the device for too long, because others' are there
-//!   too, holds the others back. mClock cannot help a disk at depth 1.
+//!   too, holds the others back. mClock cannot help a disk at depth 1. Where that does not
+//!   help within a second it is tried again after 2 s, then later and later, up to 30 s.
 //! - Where a store can do less than all minimums together, all are served in proportion.
 //!
 //! What it does not do: it moves no data, reads no clock, and keeps no latency
