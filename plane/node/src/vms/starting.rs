@@ -62,6 +62,7 @@ impl Driver {
         let _ = self.start_with_host();
     }
 
+    /// Starts it now or not at all, and tells why not.
     pub(super) fn start(&mut self) -> Result<(), ApiError> {
         let desired = self.shared.desired();
         let Some(vm) = desired.config.vm(self.entry.name.as_str()).cloned() else {
