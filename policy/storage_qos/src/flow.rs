@@ -88,9 +88,10 @@ impl Flow {
         });
         let peak = burst.map(|burst| burst.iops.per_second());
         let bandwidth = limits.max_bandwidth.map(|rate| rate.bytes_per_second());
-        self.maximum = metered(self.maximum, max, extra, now);
-        self.peak = metered(self.peak, peak, 0, now);
-        self.bandwidth = metered(self.bandwidth, bandwidth, 0, now);
+        let catch_up = limits.catch_up();
+        self.maximum = metered(self.maximum, max, extra, catch_up, now);
+        self.peak = metered(self.peak, peak, 0, catch_up, now);
+        self.bandwidth = metered(self.bandwidth, bandwidth, 0, catch_up, now);
         self.reopen();
         if self.holder != Some(holder) || self.limits.min_iops != limits.min_iops {
             self.minimum = limits.min_iops.map(|rate| Minimum::new(rate, clock));
@@ -194,10 +195,16 @@ impl Flow {
     }
 }
 
-fn metered(old: Option<Meter>, rate: Option<u64>, extra: u64, now: Time) -> Option<Meter> {
+fn metered(
+    old: Option<Meter>,
+    rate: Option<u64>,
+    extra: u64,
+    catch_up: Duration,
+    now: Time,
+) -> Option<Meter> {
     let rate = rate?;
     Some(match old {
-        Some(old) => old.retuned(rate, extra, now),
-        None => Meter::new(rate, extra),
+        Some(old) => old.retuned(rate, extra, catch_up, now),
+        None => Meter::new(rate, extra, catch_up),
     })
 }

@@ -82,7 +82,7 @@ pub use event::{CapabilityLow, DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD
 pub use exchange::{Completion, Grant, Lent, Report, Return, Want};
 pub use history::{Delivery, SAMPLE, Window};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
-pub use meter::CATCH_UP;
+pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
 pub use observe::DiskFlow;
 pub use policy::{Assignment, PolicyId, PolicyKind, PolicySpec};
 pub use scheduler::StoreScheduler;

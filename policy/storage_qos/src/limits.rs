@@ -110,12 +110,17 @@ impl Limits {
         Ok(())
     }
 
+    /// How long a maximum that was not used may be made up for.
+    pub const fn catch_up(&self) -> Duration {
+        if self.min_iops.is_some() { crate::CATCH_UP_WITH_MINIMUM } else { crate::CATCH_UP }
+    }
+
     /// The most operations that may be done in any window of `window`, beside what one
-    /// request counts as: its maximum over the window and [`crate::CATCH_UP`], and its
+    /// request counts as: its maximum over the window and [`Limits::catch_up`], and its
     /// burst. `None`: there is no maximum.
     pub fn operations_max(&self, window: Duration) -> Option<u64> {
         let max = u128::from(self.max_iops?.per_second());
-        let ns = (window + crate::CATCH_UP).as_nanos();
+        let ns = (window + self.catch_up()).as_nanos();
         let carried = |rate: u128| (rate * ns).div_ceil(1_000_000_000);
         let most = match self.burst {
             None => carried(max),

@@ -28,6 +28,8 @@ fn contradictions_are_refused() {
 fn the_bound_of_a_window_has_the_burst_once() {
     let limits = Limits { max_iops: iops(1000), ..Limits::default() };
     assert_eq!(limits.operations_max(Duration::from_secs(5)), Some(5020));
+    let owed = Limits { min_iops: iops(900), ..limits };
+    assert_eq!(owed.operations_max(Duration::from_secs(5)), Some(5080));
     let burst = Some(Burst { iops: Iops::new(3000).unwrap(), seconds: 2 });
     let limits = Limits { burst, ..limits };
     assert_eq!(limits.operations_max(Duration::from_secs(1)), Some(3060));

@@ -32,8 +32,9 @@ fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
     prop::collection::vec((min, max, 50u16..400, 1u32..32), 2..12)
 }
 
-fn slack_ns() -> u64 {
-    CATCH_UP.as_nanos() as u64
+/// What a maximum carries while it is made up for.
+fn slack(max: f64, catch_up: Duration) -> f64 {
+    max * catch_up.as_secs_f64()
 }
 
 proptest! {
@@ -80,7 +81,8 @@ proptest! {
             prop_assert!((got - share).abs() <= share * 0.02 + 3.0 * one, "disk {disk}: {got}, {share} is fair");
             if *max < f64::MAX {
                 let excess = rig.logs[&disk].excess(*max as u64, false);
-                let bound = max * slack_ns() as f64 / SECOND as f64 + cost as f64 + 1.0;
+                let catch_up = limits(*min as u64, *max as u64, 1).catch_up();
+                let bound = slack(*max, catch_up) + cost as f64 + 1.0;
                 prop_assert!(excess <= bound, "disk {disk}: {excess} above {bound}");
             }
         }
@@ -120,12 +122,12 @@ proptest! {
             let Some(log) = rig.logs.get(&disk) else { continue };
             let allowed = Limits { burst, ..limits(0, top, 100) }.operations_max(Duration::ZERO).unwrap();
             let credit = burst.map_or(0, |burst| (burst.iops.per_second() - top) * u64::from(burst.seconds));
-            prop_assert!(allowed <= credit + top * slack_ns() / SECOND + 1);
-            let bound = credit as f64 + (top * slack_ns() / SECOND) as f64;
+            let bound = credit as f64 + slack(top as f64, CATCH_UP);
+            prop_assert!(allowed as f64 <= bound + 1.0);
             let excess = log.excess(top, false);
             prop_assert!(excess <= bound + 135.0 + 1.0, "disk {disk}: {excess} above {bound}");
             let excess = log.excess(width, true);
-            let bound = (width * slack_ns() / SECOND) as f64;
+            let bound = slack(width as f64, CATCH_UP);
             prop_assert!(excess <= bound + 1_100_001.0, "disk {disk}: {excess} above {bound}");
         }
     }

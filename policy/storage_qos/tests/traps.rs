@@ -230,3 +230,29 @@ fn a_minimum_is_back_soon_after_a_fault() {
         met(&rig, from);
     }
 }
+
+/// A maximum hardly above the minimum leaves it what it takes to make up for slow requests, with
+/// one large request at a time.
+#[test]
+fn a_minimum_is_met_below_a_maximum_next_to_it() {
+    let array = Array { servers: 2, fixed_ns: 0, per_operation_ns: 114_000, noise_percent: 60 };
+    for (min, max) in [(2857, 2919), (2857, 3200), (2857, 2857), (1000, 1000)] {
+        let mut rig = Rig::new(array.clone(), 17_500);
+        rig.set(0, limits(min, max, 100));
+        for disk in 1..10 {
+            rig.set(disk, Limits::default());
+        }
+        for disk in 0..10 {
+            rig.load(disk, Some(Load::full(512 << 10, 1)));
+        }
+        rig.run(Duration::from_secs(3));
+        for _ in 0..6 {
+            let from = rig.now;
+            rig.run(Duration::from_secs(5));
+            let got = rig.iops(0, from);
+            let one = 64.0 / 5.0;
+            assert!(got > 0.98 * min as f64 - one, "{got} of {min}, maximum {max}");
+            assert!(got < 1.016 * max as f64 + 2.0 * one, "{got} above {max}");
+        }
+    }
+}

@@ -33,9 +33,12 @@ fn change(dice: &mut Dice, disks: u64, spec: &SwarmSpec) -> Deed {
     }
     let more = dice.below(disks - u64::from(disk)) as u32;
     let min = if dice.percent(50) { 0 } else { dice.within(1, spec.min_iops.max(1)) };
-    // A disk that has one request at a time and is let do hardly more than it is owed cannot
-    // make up for one that took long.
-    let max = if dice.percent(50) { 0 } else { min * 3 / 2 + dice.within(100, 3 * spec.min_iops) };
+    let max = match dice.below(4) {
+        0 | 1 => 0,
+        // Next to the minimum there is the least to make up for slow requests with.
+        2 => min + dice.within(0, min / 10),
+        _ => min + dice.within(100, 3 * spec.min_iops),
+    };
     let weight = Weight::new(dice.within(1, 1000) as u16).unwrap_or_default();
     let limits =
         Limits { min_iops: Iops::new(min), max_iops: Iops::new(max), weight, ..Limits::default() };

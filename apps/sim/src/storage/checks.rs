@@ -12,8 +12,10 @@ use crate::kernel::{Checker, Complaints, SECOND};
 use crate::storage::facts::Fact;
 
 /// So much of a maximum may be made up for: over any window a disk does what its maximum comes to
-/// in the window and 20 ms, and one request (as `policy/storage_qos` promises).
+/// in the window and 20 ms (80 ms beside a minimum), and one request (as `policy/storage_qos`
+/// promises).
 const CATCH_UP_NS: i128 = 20_000_000;
+const CATCH_UP_WITH_MINIMUM_NS: i128 = 80_000_000;
 /// A minimum is judged over so long.
 const JUDGED_NS: u64 = 5 * SECOND;
 /// From so long after a change on.
@@ -33,6 +35,7 @@ pub(crate) struct Maximum {
 struct Carried {
     /// Per second; 0: no maximum.
     max: i128,
+    catch_up_ns: i128,
     /// Operations that were let go, times 10⁹.
     sum: i128,
     /// The least of what was let go by then less what the maximum carried until then.
@@ -45,9 +48,10 @@ impl Checker<Fact> for Maximum {
         match *fact {
             Fact::Limits { disk, limits } => {
                 let max = limits.max_iops.map_or(0, |max| i128::from(max.per_second()));
+                let catch_up_ns = limits.min_iops.map_or(CATCH_UP_NS, |_| CATCH_UP_WITH_MINIMUM_NS);
                 let of = self.disks.entry(disk).or_default();
-                if of.max != max {
-                    *of = Carried { max, ..Carried::default() };
+                if (of.max, of.catch_up_ns) != (max, catch_up_ns) {
+                    *of = Carried { max, catch_up_ns, ..Carried::default() };
                 }
             }
             Fact::LetGo { disk, cost, .. } => {
@@ -60,7 +64,7 @@ impl Checker<Fact> for Maximum {
                 of.largest = of.largest.max(i128::from(cost) * second);
                 of.least = Some(least);
                 let above = of.sum - carried - least;
-                let allowed = of.max * CATCH_UP_NS + of.largest + second;
+                let allowed = of.max * of.catch_up_ns + of.largest + second;
                 if above > allowed {
                     let excess = (above - allowed) / second;
                     let what = format!("disk {disk}: {excess} operations above its {}", of.max);
