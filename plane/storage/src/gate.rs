@@ -17,7 +17,7 @@ use core::time::Duration;
 
 use suimon_ports::DiskOp;
 use suimon_quantity::Time;
-use suimon_storage_qos::{Next, Submitted};
+use suimon_storage_qos::{Next, Submitted, Together};
 
 use crate::disk::{Disk, Place};
 use crate::notices::StorageNotice;
@@ -37,6 +37,55 @@ fn tag_of(disk: usize, is_mirror: bool) -> u32 {
 }
 
 impl StorageWork {
+    /// Requests were taken from a queue at once: they begin, or wait for their store.
+    #[inline]
+    pub(crate) fn admit_arrived(&mut self) {
+        if self.arrived.is_empty() {
+            return;
+        }
+        let mut numbers = core::mem::take(&mut self.arrived);
+        match self.admit_together(&numbers) {
+            Some(of) => {
+                let begun = numbers.iter().take(of.dispatched);
+                // There are no others: nothing is taken from a queue for which its store has no
+                // room.
+                let others = numbers.iter().skip(of.dispatched + of.waiting);
+                begun.chain(others).for_each(|&number| self.begin(number));
+            }
+            None => numbers.iter().for_each(|&number| self.admit(number)),
+        }
+        numbers.clear();
+        self.arrived = numbers;
+    }
+
+    /// Asks the store for all at once. `None`: each is to be asked for by itself.
+    fn admit_together(&mut self, numbers: &[usize]) -> Option<Together> {
+        let first = self.requests.get(*numbers.first()?)?;
+        let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
+        let disk = self.disks.get_mut(disk_number)?;
+        let Place { store, slot } = disk.place_of(is_mirror)?;
+        let of = self.stores.get_mut(store)?;
+        self.sizes.clear();
+        for &number in numbers {
+            let request = self.requests.get_mut(number)?;
+            request.bytes = counted_bytes(disk, request);
+            self.sizes.push(request.bytes);
+        }
+        let tag = tag_of(disk_number, is_mirror);
+        let of = of.submit_together(self.now, slot, &self.sizes, tag)?;
+        for &number in numbers.iter().take(of.dispatched) {
+            if let Some(request) = self.requests.get_mut(number) {
+                request.is_charged = true;
+            }
+        }
+        disk.held_of(is_mirror).extend(numbers.iter().skip(of.dispatched).take(of.waiting));
+        self.held += of.waiting;
+        if let Some(queue) = self.queues.get_mut(queue) {
+            queue.held += u32::try_from(of.waiting).unwrap_or(u32::MAX);
+        }
+        Some(of)
+    }
+
     /// A request was taken: it begins, or waits for its store.
     #[inline]
     pub(crate) fn admit(&mut self, number: usize) {
@@ -81,6 +130,7 @@ impl StorageWork {
         of.exchange(now, self.processor, &mut self.outbox);
         while self.begun() < REQUESTS_MAX {
             let Some(of) = self.stores.get_mut(store).filter(|of| of.waiting > 0) else { break };
+            of.tell_ended(now);
             let Next::Dispatch { disk: slot, tag } = of.poll(now) else { break };
             any = true;
             if !of.handle_let_go(now, slot) {
@@ -213,6 +263,16 @@ impl StorageWork {
         let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
         let own = own.chain(self.respites_deadline());
         stores.filter_map(|of| of.next_deadline()).chain(own).min()
+    }
+
+    /// Stores hear of what else ended in this turn. Where requests wait that may go for that, the
+    /// next turn does it, at once.
+    pub(crate) fn tell_ended(&mut self) {
+        for number in self.stores.numbers() {
+            if let Some(of) = self.stores.get_mut(number).filter(|of| of.waiting == 0) {
+                of.tell_ended(self.now);
+            }
+        }
     }
 
     /// Looks at what was delivered, where it is time to.

@@ -63,6 +63,7 @@ mod dirty;
 #[cfg(test)]
 mod dirty_tests;
 mod disk;
+mod ended;
 mod exclusive;
 #[cfg(test)]
 mod fakes;

@@ -6,9 +6,10 @@ use core::time::Duration;
 use suimon_quantity::{ProcessorId, StoreId, Time};
 use suimon_storage_qos::{
     Borrower, CapabilityEstimate, Change, DiskFlow, DiskSlot, Event, Next, SAMPLE, StoreBudget,
-    StoreScheduler, StoreSpec, SubmitError, Submitted,
+    StoreScheduler, StoreSpec, SubmitError, Submitted, Together,
 };
 
+use crate::ended::Ended;
 use crate::mail::{Outbox, StorageMail};
 
 /// Requests of a queue that wait for their store at most, if all queues of the store can
@@ -81,6 +82,9 @@ pub(crate) struct StoreUse {
     pub(crate) waiting: u32,
     /// Requests that were let go and not answered.
     pub(crate) under_way: u32,
+    /// What the scheduler has yet to hear of, where this processor has the store to itself: it does
+    /// before it is asked what goes next.
+    ended: Ended,
     /// Bytes of requests that were let through out of turn, and are paid for when their
     /// turn comes; oldest first. As long as there are any, they are all that waits, or
     /// before all that waits, of the disk in this slot.
@@ -111,6 +115,7 @@ impl StoreUse {
             each: WAITING_PER_QUEUE_MAX,
             waiting: 0,
             under_way: 0,
+            ended: Ended::default(),
             owed: BTreeMap::new(),
             starved: VecDeque::new(),
             is_used: false,
@@ -145,6 +150,24 @@ impl StoreUse {
         submitted
     }
 
+    /// Requests of a disk came at once, of so many bytes each. `None`: each is to be submitted by
+    /// itself.
+    #[inline]
+    pub(crate) fn submit_together(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        sizes: &[u32],
+        tag: u32,
+    ) -> Option<Together> {
+        let Mode::Sole(scheduler) = &mut self.mode else { return None };
+        let of = scheduler.submit_together(now, slot, sizes, tag).ok()?;
+        self.is_used = true;
+        self.under_way += u32::try_from(of.dispatched).unwrap_or(u32::MAX);
+        self.waiting += u32::try_from(of.waiting).unwrap_or(u32::MAX);
+        Some(of)
+    }
+
     /// What goes next.
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
@@ -164,16 +187,21 @@ impl StoreUse {
         latency: Option<Duration>,
     ) {
         self.under_way = self.under_way.saturating_sub(1);
-        self.complete(now, slot, bytes, latency);
+        match &mut self.mode {
+            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, bytes, latency),
+            _ => self.complete(now, slot, bytes, latency),
+        }
     }
 
-    pub(crate) fn complete(
-        &mut self,
-        now: Time,
-        slot: DiskSlot,
-        bytes: u32,
-        latency: Option<Duration>,
-    ) {
+    /// The scheduler hears of all that ended.
+    #[inline]
+    pub(crate) fn tell_ended(&mut self, now: Time) {
+        if let Mode::Sole(scheduler) = &mut self.mode {
+            self.ended.tell(scheduler, now);
+        }
+    }
+
+    fn complete(&mut self, now: Time, slot: DiskSlot, bytes: u32, latency: Option<Duration>) {
         match (&mut self.mode, latency) {
             (Mode::Sole(scheduler), Some(latency)) => {
                 scheduler.handle_complete(now, slot, bytes, latency);
@@ -227,6 +255,8 @@ impl StoreUse {
     /// When something may go, or must be told, although nothing comes and nothing ends.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lets_go = match &self.mode {
+            // What waits may go for what ended.
+            Mode::Sole(_) if self.waiting > 0 && !self.ended.is_empty() => Some(Time::ZERO),
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
             Mode::Sole(_) | Mode::Between => None,
             Mode::Home { budget, own } => {
@@ -291,6 +321,7 @@ impl StoreUse {
     /// Carries out a step of a change. Whether requests of a slot that wait here will not
     /// be let go any more; they are not counted as waiting.
     pub(crate) fn apply(&mut self, now: Time, change: Change) -> bool {
+        self.tell_ended(now);
         match &mut self.mode {
             Mode::Sole(scheduler) => {
                 scheduler.apply(now, change);
@@ -383,6 +414,7 @@ impl StoreUse {
         outbox: &mut Outbox,
     ) {
         self.is_to_be_sole = role == StoreRole::Sole;
+        self.tell_ended(now);
         if role == StoreRole::Sole {
             if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
                 own.set_settling(true);

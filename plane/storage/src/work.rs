@@ -70,6 +70,9 @@ pub struct StorageWork {
     pub(crate) stalls_looked: Time,
     pub(crate) idle_look: IdleLook,
     taken: Vec<DiskRequest>,
+    /// Numbers of the requests that a queue brought at once, and their sizes.
+    pub(crate) arrived: Vec<usize>,
+    pub(crate) sizes: Vec<u32>,
     done: Vec<FileDone>,
     closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
     pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
@@ -104,6 +107,8 @@ impl StorageWork {
             stalls_looked: Time::ZERO,
             idle_look: IdleLook::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
+            arrived: Vec::with_capacity(REQUESTS_PER_TURN),
+            sizes: Vec::with_capacity(REQUESTS_PER_TURN),
             done: Vec::new(),
             closed_queues: Vec::new(),
             closed_disks: Vec::new(),
@@ -303,6 +308,7 @@ impl StorageWork {
         self.send_parts();
         self.read_waiting_metadata();
         self.run_waiting_commits();
+        self.tell_ended();
         self.show_answers();
         if let Err(error) = self.io.kick() {
             self.notices.push_io(now, &error);
@@ -380,7 +386,7 @@ impl StorageWork {
         of.handle_looked(self.now, taken.len(), taken.len() < room);
         // The queue answers some requests itself.
         self.mark_answered(number);
-        let any = !taken.is_empty();
+        let count = taken.len();
         for DiskRequest { tag, op, range } in taken.drain(..) {
             let request = self.requests.insert(Request {
                 disk,
@@ -397,14 +403,19 @@ impl StorageWork {
                 parts: 0,
                 outcome: DiskOutcome::Done,
             });
-            self.admit(request);
+            if count == 1 {
+                self.admit(request);
+            } else {
+                self.arrived.push(request);
+            }
         }
         self.taken = taken;
+        self.admit_arrived();
         if let Err(fault) = received {
             self.notices.push(StorageNotice::QueueFault { queue: number, fault });
             self.close_queue(number);
         }
-        any
+        count > 0
     }
 
     /// Whether a queue that brought something is left alone for a moment.

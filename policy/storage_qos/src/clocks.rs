@@ -6,6 +6,7 @@ use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::pace::{Fine, fine};
 use crate::records::Units;
+use crate::together::Run;
 
 /// Virtual times start again before they end.
 const VIRTUAL_MAX: u64 = 1 << 62;
@@ -29,6 +30,36 @@ impl Clocks {
     #[inline]
     pub(crate) const fn is_long(&self) -> bool {
         self.virtual_time > VIRTUAL_MAX
+    }
+
+    /// Accounts for requests that go to the device now, of a flow whose minimum is not due, unless
+    /// they use its maximums up: then nothing is accounted for, and each is to be looked at by itself.
+    #[inline]
+    pub(crate) fn start_run(
+        &mut self,
+        now: Time,
+        disk: &mut Disk,
+        flow: &mut Flow,
+        run: Run,
+    ) -> bool {
+        let clock = self.reservation(now);
+        if !flow.charge_maximums_if_open(now, run.units.cost, run.units.bytes) {
+            return false;
+        }
+        let demanded = u64::from(run.units.cost);
+        disk.totals.demanded = disk.totals.demanded.wrapping_add(demanded);
+        flow.totals.demanded = flow.totals.demanded.wrapping_add(demanded);
+        flow.cost_max = flow.cost_max.max(run.cost_max);
+        flow.served = flow.served.max(self.virtual_time);
+        flow.charge_share(run.units.cost - run.cost_last, self.virtual_time, false);
+        self.virtual_time = flow.served;
+        flow.charge_share(run.cost_last, self.virtual_time, false);
+        if let Some(minimum) = &mut flow.minimum {
+            minimum.charge_early(clock, run.cost_max, run.cost_last);
+        }
+        disk.in_flight += run.requests;
+        flow.in_flight += run.requests;
+        true
     }
 
     /// Accounts for a request that goes to the device now.

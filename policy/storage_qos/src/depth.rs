@@ -101,31 +101,47 @@ impl Depth {
         self.in_flight < self.limit()
     }
 
+    /// Requests that the device may have in addition.
+    #[inline]
+    pub(crate) fn room(&self) -> u32 {
+        self.limit().saturating_sub(self.in_flight)
+    }
+
     /// A request waits because the device has enough.
     #[inline]
     pub(crate) fn handle_full(&mut self) {
         self.was_full = true;
     }
 
-    /// A request has left the device. Whether the device may be judged by it: not while it
-    /// is probed, if it was there before.
+    /// Requests have left the device. By how many of them the device may be judged: not, while
+    /// it is probed, by those that were there before.
     #[inline]
-    pub(crate) fn handle_left(&mut self) -> bool {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        if let Some(probe) = &mut self.probe {
-            if probe.skip > 0 {
-                probe.skip -= 1;
-                return false;
-            }
-        }
-        true
+    pub(crate) fn handle_left(&mut self, requests: u32) -> u32 {
+        self.in_flight = self.in_flight.saturating_sub(requests);
+        let Some(probe) = &mut self.probe else { return requests };
+        let skipped = requests.min(probe.skip);
+        probe.skip -= skipped;
+        requests - skipped
     }
 
+    /// Requests that each count as `cost` have completed, after `latency_ns` all together.
     #[inline]
-    pub(crate) fn handle_complete(&mut self, now: Time, cost: u32, latency_ns: u64) {
-        if !self.handle_left() {
+    pub(crate) fn handle_completed(
+        &mut self,
+        now: Time,
+        cost: u32,
+        requests: u32,
+        latency_ns: u64,
+    ) {
+        let judged = self.handle_left(requests);
+        if judged == 0 {
             return;
         }
+        let latency_ns = if judged == requests {
+            latency_ns
+        } else {
+            latency_ns / u64::from(requests) * u64::from(judged)
+        };
         let class = match cost {
             0..=1 => 0,
             2..=8 => 1,
@@ -134,10 +150,12 @@ impl Depth {
         };
         if let Some(class) = self.classes.get_mut(class) {
             class.sum_ns = class.sum_ns.saturating_add(latency_ns);
-            class.count += 1;
+            class.count += judged;
         }
-        self.completed += 1;
-        if self.completed >= self.limit.clamp(JUDGED_BY, JUDGED_BY_MAX) || self.completed % FEW == 0
+        let before = self.completed;
+        self.completed += judged;
+        if self.completed >= self.limit.clamp(JUDGED_BY, JUDGED_BY_MAX)
+            || before / FEW != self.completed / FEW
         {
             self.look(now);
         }

@@ -9,7 +9,7 @@ fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, comple
         *now = *now + Duration::from_nanos((latency_ns / limit).max(1));
         depth.in_flight = depth.limit();
         depth.handle_full();
-        depth.handle_complete(*now, 1, latency_ns);
+        depth.handle_completed(*now, 1, 1, latency_ns);
     }
     depth.limit()
 }

@@ -42,13 +42,13 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// A request completed that counts as `cost`; `is_full`: until then the device had all
+    /// Requests completed that count as `cost` in all; `is_full`: until then the device had all
     /// it may have, and others waited.
     ///
     /// A device that was full at one completion gets one of those that waited, so it was full
     /// up to the next. What completes at the same time ended the same span.
     #[inline]
-    pub(crate) fn handle_complete(&mut self, now: Time, cost: u32, is_full: bool) {
+    pub(crate) fn handle_completed(&mut self, now: Time, cost: u64, requests: u32, is_full: bool) {
         if now > self.last {
             self.counts = self.was_full && is_full;
             if self.counts {
@@ -59,8 +59,8 @@ impl Estimate {
             self.last = now;
         }
         if self.counts {
-            self.operations = self.operations.saturating_add(cost.into());
-            self.requests = self.requests.saturating_add(1);
+            self.operations = self.operations.saturating_add(cost);
+            self.requests = self.requests.saturating_add(requests.into());
         }
     }
 

@@ -11,7 +11,7 @@ fn run(estimate: &mut Estimate, from: u64, every_ns: u64, seconds: u64) -> u64 {
     let (mut at, mut sampled) = (from, from);
     while at < until {
         at += every_ns;
-        estimate.handle_complete(Time::from_ns(at), 1, true);
+        estimate.handle_completed(Time::from_ns(at), 1, 1, true);
         if at >= sampled + SAMPLE.as_nanos() as u64 {
             sampled = at;
             estimate.sample(Time::from_ns(at), 32);
@@ -39,7 +39,7 @@ fn a_device_with_little_to_do_tells_nothing() {
     let mut estimate = Estimate::default();
     for step in 1..1000 {
         let now = Time::from_ns(step * 10_000_000);
-        estimate.handle_complete(now, 1, false);
+        estimate.handle_completed(now, 1, 1, false);
         assert!(!estimate.sample(now, 32));
     }
     assert_eq!(estimate.found(), None);
@@ -52,9 +52,9 @@ fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
     // Six tenths of each sample under load, then nothing.
     for _ in 0..20 {
         for step in 0..3000u64 {
-            estimate.handle_complete(Time::from_ns(at + step * 100_000), 1, true);
+            estimate.handle_completed(Time::from_ns(at + step * 100_000), 1, 1, true);
         }
-        estimate.handle_complete(Time::from_ns(at + 490_000_000), 1, false);
+        estimate.handle_completed(Time::from_ns(at + 490_000_000), 1, 1, false);
         at += 500_000_000;
         estimate.sample(Time::from_ns(at), 32);
     }
@@ -69,7 +69,7 @@ fn a_depth_that_is_still_being_found_out_tells_nothing() {
     for depth in [4, 6, 9, 13, 19, 28] {
         for _ in 0..500 {
             at += 1_000_000;
-            estimate.handle_complete(Time::from_ns(at), 1, true);
+            estimate.handle_completed(Time::from_ns(at), 1, 1, true);
         }
         assert!(!estimate.sample(Time::from_ns(at), depth), "{depth}");
     }
@@ -90,7 +90,7 @@ proptest! {
             while at < begun + SECOND / 2 {
                 at += every_ns;
                 operations += u64::from(cost);
-                estimate.handle_complete(Time::from_ns(at), cost, is_full);
+                estimate.handle_completed(Time::from_ns(at), cost.into(), 1, is_full);
             }
             let told = estimate.sample(Time::from_ns(at), 8);
             prop_assert!(is_full || !told);

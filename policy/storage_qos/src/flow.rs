@@ -138,6 +138,18 @@ impl Flow {
         self.opens = opens;
     }
 
+    /// Charges the maximums, if they let another request go after that. Whether they do.
+    #[inline]
+    pub(crate) fn charge_maximums_if_open(&mut self, now: Time, cost: u32, bytes: u32) -> bool {
+        let before = (self.maximum, self.peak, self.bandwidth, self.opens);
+        self.charge_maximums(now, cost, bytes);
+        let is_open = self.opens <= now;
+        if !is_open {
+            (self.maximum, self.peak, self.bandwidth, self.opens) = before;
+        }
+        is_open
+    }
+
     /// Finds out anew when its maximums let the next request go.
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();

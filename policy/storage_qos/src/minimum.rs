@@ -36,6 +36,14 @@ impl Minimum {
         self.last = cost;
     }
 
+    /// The same of several requests at once before the minimum is due, of which the largest counts
+    /// as `most`.
+    #[inline]
+    pub(crate) fn charge_early(&mut self, clock: Fine, most: u32, last: u32) {
+        self.due = self.due.max(clock.saturating_add(self.pace.span(most)));
+        self.last = last;
+    }
+
     /// Takes a charge back.
     pub(crate) fn refund(&mut self, cost: u32) {
         self.due = self.due.saturating_sub(self.pace.span(cost));

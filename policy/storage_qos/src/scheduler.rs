@@ -18,7 +18,8 @@ use crate::shortage::Shortage;
 use crate::spare::Spare;
 use crate::watch::Watch;
 use crate::{
-    CapabilityEstimate, DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted, WaitCause,
+    CapabilityEstimate, Completed, DiskSlot, Holder, Next, StoreSpec, SubmitError, Submitted,
+    WaitCause,
 };
 
 /// After so long it has not helped a minimum that others are held back for it.
@@ -26,14 +27,14 @@ const TRIED: Duration = Duration::from_secs(1);
 
 /// What is in the way of a request.
 #[derive(Clone, Copy)]
-struct Way {
-    of: u32,
+pub(crate) struct Way {
+    pub(crate) of: u32,
     /// None of its flow's requests waits.
-    is_first: bool,
+    pub(crate) is_first: bool,
     /// Its flow's minimum is due.
-    is_due: bool,
+    pub(crate) is_due: bool,
     /// Nothing is.
-    is_free: bool,
+    pub(crate) is_free: bool,
 }
 
 /// The one logical queue of a store.
@@ -156,7 +157,7 @@ impl StoreScheduler {
 
     /// Whether a request would go at once.
     #[inline]
-    fn way(&mut self, now: Time, slot: DiskSlot) -> Result<Way, SubmitError> {
+    pub(crate) fn way(&mut self, now: Time, slot: DiskSlot) -> Result<Way, SubmitError> {
         let clock = self.clock(now);
         let disk = self.disks.get(slot.0 as usize).filter(|disk| disk.id.is_some());
         let of = disk.ok_or(SubmitError::NoDisk(slot))?.flow;
@@ -173,7 +174,7 @@ impl StoreScheduler {
     }
 
     #[inline]
-    fn demand_and_start(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units) {
+    pub(crate) fn demand_and_start(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
@@ -185,7 +186,7 @@ impl StoreScheduler {
     }
 
     #[inline]
-    fn queue(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units, tag: u32) {
+    pub(crate) fn queue(&mut self, now: Time, slot: DiskSlot, way: Way, units: Units, tag: u32) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
@@ -264,34 +265,9 @@ impl StoreScheduler {
         bytes: u32,
         latency: Option<Duration>,
     ) {
-        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(disk.flow as usize) else { return };
-        // Requests in the device follow their disk to another flow.
-        if disk.in_flight == 0 {
-            return;
-        }
-        let cost = self.spec.normalization.cost(bytes);
-        let is_full = !self.depth.has_room() && !self.shares.is_empty() && !self.depth.is_probing();
-        self.estimate.handle_complete(now, cost, is_full);
-        disk.in_flight -= 1;
-        disk.totals.delivered = disk.totals.delivered.wrapping_add(cost.into());
-        flow.totals.delivered = flow.totals.delivered.wrapping_add(cost.into());
-        if flow.in_flight == 1 && flow.waiting == 0 {
-            flow.account_busy(now);
-            flow.idle_since = now;
-        }
-        flow.in_flight = flow.in_flight.saturating_sub(1);
-        match latency {
-            Some(latency) => {
-                let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-                self.depth.handle_complete(now, cost, latency_ns);
-            }
-            None => {
-                self.depth.handle_left();
-            }
-        }
-        let (in_flight, limit) = (self.depth.in_flight, self.depth.limit());
-        self.spare.handle_complete(now, in_flight, limit, self.depth.latency_ns);
+        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        let latency_ns = latency.map(ns);
+        self.handle_completed(now, slot, Completed { bytes, requests: 1, latency_ns });
     }
 
     /// Something that was dispatched was not done: `requests` of them, that were to count

@@ -28,6 +28,11 @@ impl Spare {
         in_flight < self.limit
     }
 
+    /// Requests that nobody is owed and that may go.
+    pub(crate) const fn room(&self, in_flight: u32) -> u32 {
+        self.limit.saturating_sub(in_flight)
+    }
+
     /// Whether nobody is served but who is owed, unless the device has nothing to do.
     pub(crate) const fn is_least(&self) -> bool {
         self.limit <= 1

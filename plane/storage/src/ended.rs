@@ -1,0 +1,142 @@
+//! Requests that ended in a turn and that their store has yet to hear of: those of one disk and size
+//! are told at once, because telling costs as much for many as for one.
+
+use core::time::Duration;
+
+use suimon_quantity::Time;
+use suimon_storage_qos::{Completed, DiskSlot, StoreScheduler};
+
+#[derive(Debug)]
+pub(crate) struct Ended {
+    slot: DiskSlot,
+    /// Of no requests: there are none.
+    completed: Completed,
+}
+
+impl Default for Ended {
+    fn default() -> Self {
+        let completed = Completed { bytes: 0, requests: 0, latency_ns: None };
+        Self { slot: DiskSlot(0), completed }
+    }
+}
+
+impl Ended {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.completed.requests == 0
+    }
+
+    /// One more. If it is unlike those before, the store hears of those.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        scheduler: &mut StoreScheduler,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        latency: Option<Duration>,
+    ) {
+        let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        let latency_ns = latency.map(ns);
+        let is_alike = self.slot == slot
+            && self.completed.bytes == bytes
+            && self.completed.latency_ns.is_some() == latency_ns.is_some();
+        if !is_alike {
+            self.tell(scheduler, now);
+            self.slot = slot;
+            self.completed = Completed { bytes, requests: 0, latency_ns: latency_ns.map(|_| 0) };
+        }
+        self.completed.requests += 1;
+        if let Some((sum, ns)) = self.completed.latency_ns.as_mut().zip(latency_ns) {
+            *sum = sum.saturating_add(ns);
+        }
+    }
+
+    /// The store hears of all.
+    #[inline]
+    pub(crate) fn tell(&mut self, scheduler: &mut StoreScheduler, now: Time) {
+        if !self.is_empty() {
+            scheduler.handle_completed(now, self.slot, self.completed);
+            self.completed.requests = 0;
+            self.completed.latency_ns = self.completed.latency_ns.map(|_| 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_quantity::{DiskId, StoreId};
+    use suimon_storage_qos::{
+        Assignment, Capability, Limits, Next, Proposal, Store, StoreSpec, Submitted,
+    };
+
+    use crate::StoreRole;
+    use crate::store::StoreUse;
+
+    use super::*;
+
+    /// A store that has one request at a time, and the slots of two disks on it.
+    fn store(now: Time) -> (StoreUse, [DiskSlot; 2]) {
+        let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
+        let mut of = StoreUse::new(StoreId(1), spec, StoreRole::Sole);
+        let mut store = Store::new(Capability::Declared(1000));
+        for disk in [DiskId(0), DiskId(1)] {
+            let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
+            for change in store.propose(&[proposal], false).unwrap() {
+                of.apply(now, change);
+            }
+        }
+        (of, [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap()))
+    }
+
+    /// What ends at the very end of a turn lets those that wait go in the next, which comes at once.
+    #[test]
+    fn who_waits_does_not_wait_for_being_told() {
+        let now = Time::from_ns(1 << 40);
+        let (mut of, [first, second]) = store(now);
+        assert_eq!(of.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
+        assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Waits));
+        assert_eq!(of.poll(now), Next::Idle);
+        of.handle_answered(now, first, 4096, Some(Duration::from_micros(80)));
+        assert_eq!(of.next_deadline(), Some(Time::ZERO));
+        of.tell_ended(now);
+        assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
+    }
+
+    /// What is unlike what ended before is not taken for it.
+    #[test]
+    fn each_is_told_as_what_it_was() {
+        let now = Time::from_ns(1 << 40);
+        let (of, [first, second]) = store(now);
+        let spec = StoreSpec { depth_min: 64, depth_max: 64, ..of.spec };
+        let mut scheduler = StoreScheduler::new(spec);
+        let mut store = Store::new(Capability::Declared(1000));
+        for disk in [DiskId(0), DiskId(1)] {
+            let proposal = Proposal::Disk(disk, Assignment::Own(Limits::default()));
+            for change in store.propose(&[proposal], false).unwrap() {
+                scheduler.apply(now, change);
+            }
+        }
+        scheduler.observe(now);
+        let all = [(first, 8192, 5), (first, 8192, 3), (first, 65_536, 2), (second, 65_536, 4)];
+        let mut ended = Ended::default();
+        for (slot, bytes, count) in all {
+            for _ in 0..count {
+                assert_eq!(scheduler.submit(now, slot, bytes, 0), Ok(Submitted::Dispatch));
+            }
+        }
+        for (at, (slot, bytes, count)) in all.into_iter().enumerate() {
+            let latency = (at != 1).then_some(Duration::from_micros(100));
+            for _ in 0..count {
+                ended.add(&mut scheduler, now, slot, bytes, latency);
+            }
+        }
+        assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");
+        ended.tell(&mut scheduler, now);
+        assert!(ended.is_empty());
+        assert_eq!(scheduler.in_flight(), 0);
+        let later = now + Duration::from_secs(1);
+        scheduler.observe(later);
+        let delivered = |slot| scheduler.view(later, slot).unwrap().short.delivered;
+        assert_eq!((delivered(first), delivered(second)), (8 + 2 * 8, 4 * 8));
+    }
+}

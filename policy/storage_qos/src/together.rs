@@ -1,0 +1,165 @@
+//! Several requests of a disk at once. What comes of them is what came of one after another, but
+//! what they have in common is looked up and reckoned once.
+
+use suimon_quantity::Time;
+
+use crate::records::Units;
+use crate::scheduler::Way;
+use crate::{DiskSlot, StoreScheduler, SubmitError};
+
+/// Requests of one disk and one size that completed at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// What each of them was submitted with.
+    pub bytes: u32,
+    /// How many.
+    pub requests: u32,
+    /// How long they were in the device, all together, in nanoseconds; `None` if that says
+    /// nothing about how busy the device is.
+    pub latency_ns: Option<u64>,
+}
+
+/// What became of requests that came at once, in their order. Those that are neither found no room
+/// ([`SubmitError::Full`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Together {
+    /// The first so many go to the device now.
+    pub dispatched: usize,
+    /// The next so many wait.
+    pub waiting: usize,
+}
+
+/// Requests that are charged at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) requests: u32,
+    /// In sum.
+    pub(crate) units: Units,
+    pub(crate) cost_max: u32,
+    pub(crate) cost_last: u32,
+}
+
+impl Run {
+    /// With one more; `None`: the sums would not fit.
+    fn with(self, units: Units) -> Option<Self> {
+        Some(Self {
+            requests: self.requests.checked_add(1)?,
+            units: Units {
+                cost: self.units.cost.checked_add(units.cost)?,
+                bytes: self.units.bytes.checked_add(units.bytes)?,
+            },
+            cost_max: self.cost_max.max(units.cost),
+            cost_last: units.cost,
+        })
+    }
+}
+
+impl StoreScheduler {
+    /// Requests of a disk came at once, of so many bytes each: as [`StoreScheduler::submit`] of one
+    /// after another with the same `tag`.
+    ///
+    /// # Errors
+    /// Why none was taken.
+    pub fn submit_together(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        sizes: &[u32],
+        tag: u32,
+    ) -> Result<Together, SubmitError> {
+        let mut of = Together::default();
+        while let Some(rest) = sizes.get(of.dispatched..).filter(|rest| !rest.is_empty()) {
+            let mut way = self.way(now, slot)?;
+            if way.is_free {
+                of.dispatched += self.start_first_of(now, slot, way, rest);
+                continue;
+            }
+            for &bytes in rest {
+                if !self.records.has_room() {
+                    break;
+                }
+                let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
+                self.queue(now, slot, way, units, tag);
+                way.is_first = false;
+                of.waiting += 1;
+            }
+            break;
+        }
+        Ok(of)
+    }
+
+    /// Sends the first of these, or several if nothing is against them. How many.
+    #[inline]
+    fn start_first_of(&mut self, now: Time, slot: DiskSlot, way: Way, sizes: &[u32]) -> usize {
+        let normalization = self.spec.normalization;
+        let mut units = sizes.iter().map(|&bytes| Units { cost: normalization.cost(bytes), bytes });
+        let Some(first) = units.next() else { return 0 };
+        // Of a minimum that is due each request moves when the next one is.
+        if !way.is_due {
+            let room = self.depth.room().min(self.spare.room(self.depth.in_flight));
+            let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(1);
+            let mut run = Run::default().with(first);
+            for units in units.take(room) {
+                run = run.and_then(|run| run.with(units));
+            }
+            if let Some(run) = run.filter(|run| run.requests > 1) {
+                if self.start_run(now, slot, way, run) {
+                    return run.requests as usize;
+                }
+            }
+        }
+        self.demand_and_start(now, slot, way, first);
+        1
+    }
+
+    /// Sends requests all at once, if the maximums are not used up by them. Whether they are sent.
+    #[inline]
+    fn start_run(&mut self, now: Time, slot: DiskSlot, way: Way, run: Run) -> bool {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
+        let Some(flow) = self.flows.get_mut(way.of as usize) else { return false };
+        if !self.clocks.start_run(now, disk, flow, run) {
+            return false;
+        }
+        self.depth.in_flight += run.requests;
+        if self.clocks.is_long() {
+            self.start_virtual_time_again(now);
+        }
+        true
+    }
+
+    /// Requests that went to the device completed.
+    #[inline]
+    pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
+        let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
+        let Some(flow) = self.flows.get_mut(disk.flow as usize) else { return };
+        // Requests in the device follow their disk to another flow.
+        let requests = of.requests.min(disk.in_flight);
+        if requests == 0 {
+            return;
+        }
+        let cost = self.spec.normalization.cost(of.bytes);
+        let all = u64::from(cost) * u64::from(requests);
+        let is_full = !self.depth.has_room() && !self.shares.is_empty() && !self.depth.is_probing();
+        self.estimate.handle_completed(now, all, requests, is_full);
+        disk.in_flight -= requests;
+        disk.totals.delivered = disk.totals.delivered.wrapping_add(all);
+        flow.totals.delivered = flow.totals.delivered.wrapping_add(all);
+        if flow.in_flight <= requests && flow.waiting == 0 {
+            flow.account_busy(now);
+            flow.idle_since = now;
+        }
+        flow.in_flight = flow.in_flight.saturating_sub(requests);
+        match of.latency_ns {
+            Some(latency_ns) => self.depth.handle_completed(now, cost, requests, latency_ns),
+            None => {
+                self.depth.handle_left(requests);
+            }
+        }
+        let (in_flight, limit) = (self.depth.in_flight, self.depth.limit());
+        self.spare.handle_complete(now, in_flight, limit, self.depth.latency_ns);
+    }
+}
+
+#[cfg(test)]
+#[path = "together_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+use suimon_quantity::{ByteRate, DiskId, Iops};
+
+use super::*;
+use crate::records::Records;
+use crate::{Assignment, Capability, Limits, Next, Proposal, Store, StoreSpec, Submitted, Weight};
+
+const DISKS: u32 = 3;
+
+/// One of a disk's requests that went, or waits.
+type Sent = (DiskSlot, u32);
+
+#[derive(Clone, Debug)]
+enum Deed {
+    /// Time goes on.
+    Wait(u64),
+    /// Requests of a disk come at once.
+    Come(u32, Vec<u32>),
+    /// So many of the requests that the device has end, of one disk and size.
+    End(usize, u32),
+}
+
+fn any_deed() -> impl Strategy<Value = Deed> {
+    let bytes = prop_oneof![Just(512u32), Just(8192), Just(70_000), 1u32..2_000_000];
+    prop_oneof![
+        2 => (0u64..30_000_000).prop_map(Deed::Wait),
+        1 => (0u64..100_000).prop_map(Deed::Wait),
+        4 => (0..DISKS, prop::collection::vec(bytes, 1..20)).prop_map(|(d, b)| Deed::Come(d, b)),
+        4 => (0usize..64, 1u32..20).prop_map(|(at, count)| Deed::End(at, count)),
+    ]
+}
+
+fn any_limits() -> impl Strategy<Value = Limits> {
+    let rate = || prop_oneof![1 => Just(0u64), 1 => 1u64..100, 2 => 100u64..100_000];
+    (rate(), rate(), rate(), 1u16..1000).prop_map(|(min, max, wide, weight)| Limits {
+        min_iops: Iops::new(min),
+        max_iops: Iops::new(if max == 0 { 0 } else { max.max(min) }),
+        max_bandwidth: ByteRate::new(wide * 4096),
+        weight: Weight::new(weight).unwrap(),
+        burst: None,
+    })
+}
+
+struct Side {
+    scheduler: StoreScheduler,
+    waiting: BTreeMap<DiskSlot, VecDeque<u32>>,
+    in_device: Vec<Sent>,
+}
+
+impl Side {
+    fn new(limits: &[Limits], spec: &StoreSpec, now: Time) -> Self {
+        let mut scheduler = StoreScheduler::new(spec.clone());
+        let mut store = Store::new(Capability::Declared(1_000_000));
+        for (disk, limits) in (0..).zip(limits) {
+            let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(*limits));
+            for change in store.propose(&[proposal], true).unwrap() {
+                scheduler.apply(now, change);
+            }
+        }
+        Self { scheduler, waiting: BTreeMap::new(), in_device: Vec::new() }
+    }
+
+    fn submit(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        match self.scheduler.submit(now, slot, bytes, slot.0) {
+            Ok(Submitted::Dispatch) => self.in_device.push((slot, bytes)),
+            Ok(Submitted::Waits) => self.waiting.entry(slot).or_default().push_back(bytes),
+            Err(error) => assert_eq!(error, SubmitError::Full),
+        }
+    }
+
+    fn submit_together(&mut self, now: Time, slot: DiskSlot, sizes: &[u32]) {
+        let of = self.scheduler.submit_together(now, slot, sizes, slot.0).unwrap();
+        let (gone, rest) = sizes.split_at(of.dispatched);
+        self.in_device.extend(gone.iter().map(|&bytes| (slot, bytes)));
+        self.waiting.entry(slot).or_default().extend(&rest[..of.waiting]);
+    }
+
+    fn poll(&mut self, now: Time) -> Next {
+        loop {
+            let next = self.scheduler.poll(now);
+            let Next::Dispatch { disk, tag } = next else { return next };
+            assert_eq!(tag, disk.0);
+            let bytes = self.waiting.get_mut(&disk).unwrap().pop_front().unwrap();
+            self.in_device.push((disk, bytes));
+        }
+    }
+
+    /// All that there is but for the records of what waits, which are many and mostly empty.
+    fn state(&self) -> String {
+        format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
+    }
+
+    /// Takes up to `count` requests like the one at `at` out of the device.
+    fn take(&mut self, at: usize, count: u32) -> Option<(Sent, u32)> {
+        let of = *self.in_device.get(at % self.in_device.len().max(1))?;
+        let mut taken = 0;
+        self.in_device.retain(|sent| {
+            let is_taken = *sent == of && taken < count;
+            taken += u32::from(is_taken);
+            !is_taken
+        });
+        Some((of, taken))
+    }
+}
+
+proptest! {
+    /// Requests that come at once are accounted for as those that come one after another, to the
+    /// last bit.
+    #[test]
+    fn coming_together_is_coming_one_by_one(
+        limits in prop::collection::vec(any_limits(), DISKS as usize),
+        depth in prop_oneof![Just((1u32, 2u32)), Just((4, 256)), Just((4096, 4096))],
+        deeds in prop::collection::vec(any_deed(), 1..120),
+    ) {
+        let mut now = Time::from_ns(1 << 44);
+        let (depth_min, depth_max) = depth;
+        let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
+        let (mut single, mut many) = (Side::new(&limits, &spec, now), Side::new(&limits, &spec, now));
+        for deed in deeds {
+            match deed {
+                Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Deed::Come(disk, sizes) => {
+                    sizes.iter().for_each(|&bytes| single.submit(now, DiskSlot(disk), bytes));
+                    many.submit_together(now, DiskSlot(disk), &sizes);
+                }
+                Deed::End(at, count) => {
+                    for side in [&mut single, &mut many] {
+                        let Some(((slot, bytes), requests)) = side.take(at, count) else { continue };
+                        let latency_ns = Some(100_000 * u64::from(requests));
+                        let of = Completed { bytes, requests, latency_ns };
+                        side.scheduler.handle_completed(now, slot, of);
+                    }
+                }
+            }
+            prop_assert_eq!(single.poll(now), many.poll(now));
+            prop_assert_eq!(&single.in_device, &many.in_device);
+            prop_assert_eq!(single.state(), many.state());
+        }
+    }
+
+    /// Requests that end together are accounted for as those that end one by one: what was
+    /// delivered, and what is in the device.
+    #[test]
+    fn ending_together_is_ending_one_by_one(
+        limits in any_limits(),
+        deeds in prop::collection::vec((any_deed(), any::<bool>()), 1..120),
+    ) {
+        let mut now = Time::from_ns(1 << 44);
+        // A depth that does not follow latency: how requests are grouped is not to change it.
+        let spec = StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() };
+        let limits = Limits { min_iops: None, ..limits };
+        let sides = || Side::new(&[limits; DISKS as usize], &spec, Time::from_ns(1 << 44));
+        let (mut single, mut many) = (sides(), sides());
+        for (deed, is_measured) in deeds {
+            match deed {
+                Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Deed::Come(disk, sizes) => {
+                    for side in [&mut single, &mut many] {
+                        sizes.iter().for_each(|&bytes| side.submit(now, DiskSlot(disk), bytes));
+                    }
+                }
+                Deed::End(at, count) => {
+                    let Some(((slot, bytes), requests)) = single.take(at, count) else { continue };
+                    many.take(at, count);
+                    let one = is_measured.then(|| Duration::from_micros(100));
+                    for _ in 0..requests {
+                        single.scheduler.complete(now, slot, bytes, one);
+                    }
+                    let latency_ns = one.map(|_| 100_000 * u64::from(requests));
+                    let of = Completed { bytes, requests, latency_ns };
+                    many.scheduler.handle_completed(now, slot, of);
+                    prop_assert_eq!(single.scheduler.in_flight(), many.scheduler.in_flight());
+                }
+            }
+            prop_assert_eq!(single.poll(now), many.poll(now));
+            prop_assert_eq!(&single.in_device, &many.in_device);
+        }
+        now = now + Duration::from_secs(1);
+        for disk in 0..DISKS {
+            single.scheduler.observe(now);
+            many.scheduler.observe(now);
+            let views = [&single, &many].map(|side| side.scheduler.view(now, DiskSlot(disk)));
+            prop_assert_eq!(format!("{:?}", views[0]), format!("{:?}", views[1]));
+        }
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_neither_sent_nor_kept() {
+    let now = Time::from_ns(1 << 44);
+    let spec = StoreSpec { depth_min: 2, depth_max: 2, waiting_max: 3, ..StoreSpec::default() };
+    let mut side = Side::new(&[Limits::default()], &spec, now);
+    let of = side.scheduler.submit_together(now, DiskSlot(0), &[4096; 9], 0);
+    assert_eq!(of, Ok(Together { dispatched: 2, waiting: 3 }));
+    let of = side.scheduler.submit_together(now, DiskSlot(0), &[4096], 0);
+    assert_eq!(of, Ok(Together::default()));
+    assert_eq!(
+        side.scheduler.submit_together(now, DiskSlot(7), &[1], 0),
+        Err(SubmitError::NoDisk(DiskSlot(7)))
+    );
+}
