@@ -8,6 +8,7 @@
 //! It stands outside the floors: it may use anything, nothing may use it.
 #![forbid(unsafe_code)]
 
+mod cpu_use;
 mod docs;
 mod floors;
 mod layers;

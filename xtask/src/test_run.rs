@@ -2,14 +2,15 @@
 //! at the end. Everything is compiled once; the test programs are then run one
 //! after the other, so that tests that load the machine do not disturb each other.
 
+use std::collections::BinaryHeap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::cpu_use::Moment;
 use crate::oldest_rust::{self, Checked};
 use crate::test_program::{Kind, TestProgram};
 use crate::{docs, layers, lengths, workspace};
@@ -48,45 +49,57 @@ struct Totals {
     failures: Vec<String>,
     /// What passed only when it was run again.
     second_runs: Vec<String>,
+    /// What was run, by seconds, with the words for it.
+    longest: BinaryHeap<(u64, String)>,
 }
 
+/// So many of the longest steps are told at the end.
+const LONGEST: usize = 12;
+
 impl Totals {
-    fn step(&mut self, name: &str, result: Result<()>, began: Instant) {
-        let seconds = began.elapsed().as_secs();
+    fn step(&mut self, name: &str, result: Result<()>, began: Moment) {
+        let took = self.took(name, began);
         match result {
             Ok(()) => {
                 self.passed += 1;
-                println!("==> {name}: passed ({seconds} s)");
+                println!("==> {name}: passed ({took})");
             }
             Err(error) => {
                 self.failed += 1;
                 self.failures.push(format!("{name}: {error:#}"));
-                println!("==> {name}: FAILED ({seconds} s): {error:#}");
+                println!("==> {name}: FAILED ({took}): {error:#}");
             }
         }
+    }
+
+    /// Keeps in mind how long something took, and says so.
+    fn took(&mut self, name: &str, began: Moment) -> String {
+        let took = began.told();
+        self.longest.push((began.seconds(), format!("{name} ({took})")));
+        took
     }
 }
 
 /// Runs all steps, even after one failed, and prints the totals last.
 pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     let mut totals = Totals::default();
-    let began = Instant::now();
+    let began = Moment::now();
     totals.step("format", cargo(root, &["fmt", "--all", "--check"]), began);
-    let began = Instant::now();
+    let began = Moment::now();
     totals.step("floors", layers::check(root), began);
     lengths::report(root)?;
-    let began = Instant::now();
+    let began = Moment::now();
     totals.step("clippy", clippy(root), began);
-    let began = Instant::now();
+    let began = Moment::now();
     let programs = test_programs(root);
     totals.step(
         "build",
         programs.as_ref().map(|_| ()).map_err(|e| anyhow::anyhow!("{e:#}")),
         began,
     );
-    let began = Instant::now();
+    let began = Moment::now();
     totals.step("generated documents", docs::check(root), began);
-    let began = Instant::now();
+    let began = Moment::now();
     let oldest = oldest_rust::check(root);
     let is_unchecked = matches!(oldest, Ok(Checked::NotHere));
     totals.step("the oldest Rust", oldest.map(drop), began);
@@ -96,9 +109,12 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
         }
         run_program(root, &program, &mut totals);
     }
-    let began = Instant::now();
+    let began = Moment::now();
     totals.step("doc tests", cargo(root, &["test", "--workspace", "--doc", "--quiet"]), began);
 
+    for (_, step) in (0..LONGEST).map_while(|_| totals.longest.pop()) {
+        println!("LONGEST {step}");
+    }
     for failure in &totals.failures {
         println!("FAILED {failure}");
     }
@@ -195,7 +211,7 @@ fn test_programs(root: &Path) -> Result<Vec<TestProgram>> {
 /// each alone, and are told whatever comes of it: decision 20.
 fn run_program(root: &Path, program: &TestProgram, totals: &mut Totals) {
     let title = program.title();
-    let began = Instant::now();
+    let began = Moment::now();
     let kind = kind_of(root, program);
     let first = program.run(kind, &[]);
     let mut counts = first.counts;
@@ -214,9 +230,9 @@ fn run_program(root: &Path, program: &TestProgram, totals: &mut Totals) {
     totals.passed += counts.passed;
     totals.failed += counts.failed;
     match failure {
-        None => println!("==> {title}: passed ({} s)", began.elapsed().as_secs()),
+        None => println!("==> {title}: passed ({})", totals.took(&title, began)),
         Some(error) => {
-            println!("==> {title}: FAILED: {error:#}");
+            println!("==> {title}: FAILED ({}): {error:#}", totals.took(&title, began));
             totals.failures.push(format!("{title}: {error:#}"));
         }
     }

@@ -1,7 +1,8 @@
 //! Random requests of 4 KB over NBD, by fio: a daemon with a raw disk in memory beside other
 //! servers. Which CPU a server and fio run on is left to the kernel, as it is in use. fio's
 //! client uses all of a CPU at depth 64, whoever answers; so it is also told how many requests
-//! a server answers for each second of CPU time that it used itself.
+//! a server answers for each second of CPU time that it used itself, and how many it has from a
+//! server that does nothing: more than that nobody can have.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use suimon_rig::{Daemon, Process, Rig, fio, system_program, until};
 
+use crate::c_program::{Needs, compile};
 use crate::disk_engine::IN_MEMORY;
 use crate::report::{Bar, Pair, Sample, Work};
 
@@ -28,22 +30,26 @@ struct Peer {
     name: &'static str,
     title: &'static str,
     program: &'static str,
-    /// Its words for a socket and a file.
+    /// Its words for a socket and a file; behind those of a program that is compiled from
+    /// `source` first, if there is one.
     command: fn(&str, &str) -> String,
+    source: Option<&'static str>,
 }
 
-const PEERS: [Peer; 3] = [
+const PEERS: [Peer; 4] = [
     Peer {
         name: "nbdkit-memory",
         title: "nbdkit, plugin memory, 4 threads",
         program: "nbdkit",
         command: |socket, _| format!("nbdkit --foreground --threads=4 -U {socket} memory {MIB}M"),
+        source: None,
     },
     Peer {
         name: "nbdkit-file",
         title: "nbdkit, plugin file, on a file in memory",
         program: "nbdkit",
         command: |socket, file| format!("nbdkit --foreground -U {socket} file {file}"),
+        source: None,
     },
     Peer {
         name: "qemu-nbd",
@@ -55,6 +61,14 @@ const PEERS: [Peer; 3] = [
                  --socket={socket} {file}"
             )
         },
+        source: None,
+    },
+    Peer {
+        name: "nothing",
+        title: "a program that only receives requests and answers them",
+        program: "gcc",
+        command: |socket, _| format!("{socket} {}", u64::from(MIB) << 20),
+        source: Some(include_str!("nbd_nothing.c")),
     },
 ];
 
@@ -121,7 +135,9 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
 }
 
 fn work(peer: &Peer, (rw, depth): (&str, u32), figure: Figure) -> Work {
-    let Peer { name, title, program, .. } = peer;
+    let Peer { name, title, program, source, .. } = peer;
+    // It is no server that anybody could use.
+    let has_bar = source.is_none();
     let way = rw.trim_start_matches("rand");
     let of = format!("4 KB random {way}s over NBD, a disk in memory, depth {depth}");
     let (kind, of, unit, bar) = match figure {
@@ -135,7 +151,7 @@ fn work(peer: &Peer, (rw, depth): (&str, u32), figure: Figure) -> Work {
     };
     let name = format!("disk-nbd{kind}-{rw}-{depth}-{name}");
     let mut work = Work::new(&name, &of, title, unit);
-    work.bar = bar;
+    work.bar = bar.filter(|_| has_bar);
     work.missing = ["fio", program]
         .iter()
         .find_map(|name| system_program(name).err())
@@ -148,7 +164,11 @@ impl Server {
         let rig = Rig::new_in(Path::new(IN_MEMORY))?;
         let (socket, file) = (rig.path("nbd.sock"), rig.path("disk.raw"));
         std::fs::File::create_new(&file)?.set_len(u64::from(MIB) << 20)?;
-        let command = (peer.command)(&socket, &file);
+        let mut command = (peer.command)(&socket, &file);
+        if let Some(source) = peer.source {
+            let program = compile(&rig, "nbd_nothing", source, Needs::Nothing)?;
+            command = format!("{program} {command}");
+        }
         let words: Vec<&str> = command.split_whitespace().collect();
         let mut server = Process::start(&rig, peer.name, &words)?;
         until(&format!("socket of {}", peer.name), START_LIMIT, || {

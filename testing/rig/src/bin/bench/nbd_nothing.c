@@ -1,0 +1,175 @@
+/* An NBD server without a disk: it receives requests and answers them, and nothing else. What a
+ * client gets of it is what the client leaves to any server.
+ *
+ * nbd_nothing SOCKET BYTES
+ *
+ * One client at a time, fixed newstyle, simple replies. It takes all that has come by one call and
+ * answers it by one, and looks for more for a moment before it sleeps. */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROOM (8u << 20)
+/* So much is taken at a time: it stays in a cache. */
+#define TAKEN (256u << 10)
+#define LOOKS_NS 50000
+#define OPTION_MAX 4096u
+#define PAYLOAD_MAX (1u << 20)
+
+struct option_head { uint64_t magic; uint32_t option, length; } __attribute__((packed));
+struct option_reply { uint64_t magic; uint32_t option, kind, length; } __attribute__((packed));
+struct request { uint32_t magic; uint16_t flags, kind; uint64_t cookie, offset; uint32_t length; }
+	__attribute__((packed));
+struct reply { uint32_t magic, error; uint64_t cookie; } __attribute__((packed));
+struct export_info { uint16_t kind; uint64_t bytes; uint16_t flags; } __attribute__((packed));
+
+static uint8_t in[ROOM], out[ROOM];
+
+static int take(int fd, void *to, size_t length)
+{
+	uint8_t *at = to;
+	while (length > 0) {
+		ssize_t got = recv(fd, at, length, 0);
+		if (got <= 0)
+			return 0;
+		at += got;
+		length -= (size_t)got;
+	}
+	return 1;
+}
+
+static int give(int fd, const void *from, size_t length)
+{
+	const uint8_t *at = from;
+	while (length > 0) {
+		ssize_t sent = send(fd, at, length, MSG_NOSIGNAL);
+		if (sent <= 0)
+			return 0;
+		at += sent;
+		length -= (size_t)sent;
+	}
+	return 1;
+}
+
+static int answer_option(int fd, uint32_t option, uint32_t kind, const void *data, uint32_t length)
+{
+	struct option_reply head = { htobe64(0x3e889045565a9ull), htobe32(option), htobe32(kind),
+				     htobe32(length) };
+	return give(fd, &head, sizeof head) && give(fd, data, length);
+}
+
+/* 1: requests follow. */
+static int negotiate(int fd, uint64_t bytes)
+{
+	static uint8_t data[OPTION_MAX];
+	struct { uint64_t magic, have_option; uint16_t flags; } __attribute__((packed))
+		hello = { htobe64(0x4e42444d41474943ull), htobe64(0x49484156454f5054ull), htobe16(3) };
+	uint32_t flags;
+	if (!give(fd, &hello, sizeof hello) || !take(fd, &flags, sizeof flags))
+		return 0;
+	for (;;) {
+		struct option_head head;
+		if (!take(fd, &head, sizeof head))
+			return 0;
+		uint32_t option = be32toh(head.option), length = be32toh(head.length);
+		if (length > OPTION_MAX || !take(fd, data, length))
+			return 0;
+		if (option == 6 || option == 7) {
+			/* Flags: there are flags, and flushes. */
+			struct export_info info = { 0, htobe64(bytes), htobe16(5) };
+			if (!answer_option(fd, option, 3, &info, sizeof info) ||
+			    !answer_option(fd, option, 1, NULL, 0))
+				return 0;
+			if (option == 7)
+				return 1;
+		} else if (option == 2) {
+			answer_option(fd, option, 1, NULL, 0);
+			return 0;
+		} else if (!answer_option(fd, option, 0x80000001u, NULL, 0)) {
+			return 0;
+		}
+	}
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+static ssize_t look_and_wait(int fd, void *to, size_t room)
+{
+	int64_t until = now_ns() + LOOKS_NS;
+	for (;;) {
+		ssize_t got = recv(fd, to, room, MSG_DONTWAIT);
+		if (got >= 0 || (errno != EAGAIN && errno != EINTR))
+			return got;
+		if (now_ns() >= until)
+			return recv(fd, to, room, 0);
+	}
+}
+
+static void serve(int fd)
+{
+	size_t have = 0;
+	for (;;) {
+		ssize_t got = look_and_wait(fd, in + have, ROOM - have < TAKEN ? ROOM - have : TAKEN);
+		if (got <= 0)
+			return;
+		have += (size_t)got;
+		size_t at = 0, answers = 0;
+		while (have - at >= sizeof(struct request)) {
+			struct request request;
+			memcpy(&request, in + at, sizeof request);
+			uint16_t kind = be16toh(request.kind);
+			uint32_t length = be32toh(request.length);
+			size_t comes = kind == 1 ? length : 0, goes = kind == 0 ? length : 0;
+			if (kind == 2 || length > PAYLOAD_MAX)
+				return;
+			if (have - at < sizeof request + comes ||
+			    ROOM - answers < sizeof(struct reply) + goes)
+				break;
+			struct reply reply = { htobe32(0x67446698), 0, request.cookie };
+			memcpy(out + answers, &reply, sizeof reply);
+			answers += sizeof reply + goes;
+			at += sizeof request + comes;
+		}
+		if (!give(fd, out, answers))
+			return;
+		memmove(in, in + at, have - at);
+		have -= at;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	if (argc != 3 || strlen(argv[1]) >= sizeof address.sun_path) {
+		fprintf(stderr, "nbd_nothing SOCKET BYTES\n");
+		return 1;
+	}
+	strcpy(address.sun_path, argv[1]);
+	int listening = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) < 0 ||
+	    listen(listening, 8) < 0) {
+		perror(argv[1]);
+		return 1;
+	}
+	for (;;) {
+		int fd = accept(listening, NULL, NULL);
+		if (fd < 0)
+			continue;
+		if (negotiate(fd, strtoull(argv[2], NULL, 10)))
+			serve(fd);
+		close(fd);
+	}
+}
