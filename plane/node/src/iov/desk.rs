@@ -260,7 +260,8 @@ impl Controller {
         let mut elsewhere = self.shared.iov.nics_on_vfs();
         elsewhere.extend(self.shared.nics_away(config));
         let wanted = seen.addresses(config, |nic| elsewhere.contains(&nic.name));
-        let gone: Vec<_> = self.iov.led.keys().filter(|of| !wanted.contains_key(of)).copied().collect();
+        let gone: Vec<_> =
+            self.iov.led.keys().filter(|of| !wanted.contains_key(of)).copied().collect();
         for of in gone {
             if self.iov.led.remove(&of) != Some(Led::Away) {
                 self.lead_away(of);
