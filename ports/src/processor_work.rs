@@ -45,8 +45,9 @@ impl<'a> Watches<'a> {
 /// each round, and the processor sleeps only when it says that everything waits.
 pub trait ProcessorWork: Send {
     /// Does what can be done without waiting; whether that was anything. Costs next to
-    /// nothing when there is nothing to do.
-    fn poll(&mut self, now: Time, watches: &mut Watches<'_>) -> bool;
+    /// nothing when there is nothing to do. `is_busy`: the processor's last round moved
+    /// something, so that what is polled in vain takes time from others.
+    fn poll(&mut self, now: Time, is_busy: bool, watches: &mut Watches<'_>) -> bool;
 
     /// A watched descriptor is readable.
     fn wake(&mut self, token: u32);
@@ -93,7 +94,7 @@ impl ProcessorWorks for NoOtherWork {
 }
 
 impl ProcessorWork for NoOtherWork {
-    fn poll(&mut self, _now: Time, _watches: &mut Watches<'_>) -> bool {
+    fn poll(&mut self, _now: Time, _is_busy: bool, _watches: &mut Watches<'_>) -> bool {
         false
     }
 

@@ -12,6 +12,7 @@
 //! ```
 
 mod desk;
+mod held;
 mod look;
 mod place;
 mod status;
@@ -34,8 +35,6 @@ pub(crate) use self::place::{StoredVf, VfPlace, for_nic, for_nobody};
 pub(crate) enum VfReport {
     /// The VM has it.
     Ready { nic: Name, vf: VfPlace },
-    /// The VM has had it since before this daemon.
-    Held { nic: Name, vf: VfPlace },
     /// It could not be plugged in, or is not there any more, and why.
     Failed { nic: Name, vf: VfPlace, reason: String },
     /// Nobody has it any more.

@@ -74,8 +74,6 @@ pub(crate) fn start_up(
         let text = format!("{error}; processors run where they can");
         controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
     }
-    controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
-    controller.start_power(&state.config)?;
     let disks = wanted_disks(&state.config);
     let sockets = wanted_sockets(&disks);
     controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
@@ -84,6 +82,11 @@ pub(crate) fn start_up(
     // Before uplinks, which may stand on the device of a virtual function.
     controller.look_at_pfs();
     let vms = controller.prepare_stored_vms(&state.config)?;
+    controller.hold_stored_vfs(&state.config, &vms);
+    // With what is recorded of VMs: their frames may come as soon as devices are open, and it may
+    // be long until a VM answers.
+    controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+    controller.start_power(&state.config)?;
     let ids = shared.ids();
     for (key, spec) in wanted.clone() {
         let Some(id) = ids.port(&key) else { continue };

@@ -45,7 +45,7 @@ use suimon_ports::VmHost;
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;
 pub(crate) use self::records::{StoredRun, has_arrived, load_boot};
-pub(crate) use self::steps::{disks_away, no_user_left};
+pub(crate) use self::steps::{LeftVm, disks_away, no_user_left};
 pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;
 

@@ -135,7 +135,7 @@ pub(crate) struct Queue {
     pub(crate) has_answers: bool,
     /// Whether its descriptor is waited for instead of it being polled.
     pub(crate) is_waiting: bool,
-    /// Polls in a row that brought nothing.
+    /// Polls in a row that brought nothing, while the processor did something for others.
     pub(crate) empty_polls: u32,
     /// Whether it is worth polling it for a moment before it is waited for.
     pub(crate) looking: Looking,
@@ -161,11 +161,17 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// It was looked at, and brought so many requests, which is all that was there or not.
-    pub(crate) fn handle_looked(&mut self, now: Time, requests: usize, is_all: bool) {
+    /// `is_busy`: others had something.
+    pub(crate) fn handle_looked(
+        &mut self,
+        now: Time,
+        (requests, is_all): (usize, bool),
+        is_busy: bool,
+    ) {
         let is_all_answered = self.under_way == 0;
         self.under_way += requests;
         if requests == 0 {
-            self.empty_polls = self.empty_polls.saturating_add(1);
+            self.empty_polls = self.empty_polls.saturating_add(u32::from(is_busy));
             self.respite.handle_nothing();
             return;
         }

@@ -77,7 +77,7 @@ impl Processors {
                     now = now + Duration::from_micros(20);
                     // As if whoever asks told it, each time.
                     (0..4).for_each(|queue| work.wake(queue));
-                    work.poll(now, &mut Watches::new(&mut wait));
+                    work.poll(now, false, &mut Watches::new(&mut wait));
                 }
             })
         });

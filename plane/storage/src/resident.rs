@@ -394,7 +394,7 @@ fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
 }
 
 impl ProcessorWork for Resident {
-    fn poll(&mut self, now: Time, watches: &mut Watches<'_>) -> bool {
+    fn poll(&mut self, now: Time, is_busy: bool, watches: &mut Watches<'_>) -> bool {
         self.now = now;
         // Before the engine may name one of them to be watched again.
         for queue in self.to_unwatch.drain(..) {
@@ -409,6 +409,7 @@ impl ProcessorWork for Resident {
         }
         has_worked |= self.exchange();
         let Some(work) = &mut self.work else { return has_worked };
+        work.note_busy(is_busy);
         has_worked |= work.poll(now);
         while let Some(queue) = self.work.as_mut().and_then(StorageWork::poll_watch) {
             self.watch(queue, watches);

@@ -27,7 +27,9 @@ pub const REQUESTS_MAX: usize = 4096;
 /// Requests taken from a queue before the next queue has its turn.
 const REQUESTS_PER_TURN: usize = 32;
 
-/// Empty polls in a row after which a queue is waited for.
+/// Empty polls in a row, each behind a round that moved something for others, after which a
+/// queue is waited for. A processor without work polls for as long as its patience lasts, and
+/// then lets all of its queues wait.
 const EMPTY_POLLS_MAX: u32 = 1024;
 
 /// Queues that are polled at most while one is looked at that costs a system call for it.
@@ -66,6 +68,8 @@ pub struct StorageWork {
     pub(crate) outbox: Outbox,
     pub(crate) inbox: VecDeque<(ProcessorId, StorageMail)>,
     pub(crate) now: Time,
+    /// Whether the processor's last round moved something.
+    is_busy: bool,
     /// When it was looked last which disks stall.
     pub(crate) stalls_looked: Time,
     pub(crate) idle_look: IdleLook,
@@ -104,6 +108,7 @@ impl StorageWork {
             outbox: Outbox::default(),
             inbox: VecDeque::new(),
             now: Time::ZERO,
+            is_busy: true,
             stalls_looked: Time::ZERO,
             idle_look: IdleLook::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
@@ -288,6 +293,12 @@ impl StorageWork {
         self.to_watch.pop()
     }
 
+    /// Whether the processor's last round moved something, frames included: while it does not,
+    /// queues are polled until [`StorageWork::arm`]. True until it is told.
+    pub fn note_busy(&mut self, is_busy: bool) {
+        self.is_busy = is_busy;
+    }
+
     /// Does what can be done without waiting; whether that was anything.
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
@@ -383,7 +394,7 @@ impl StorageWork {
         let mut taken = std::mem::take(&mut self.taken);
         let room = room.min(REQUESTS_PER_TURN);
         let received = of.queue.receive(room, &mut taken);
-        of.handle_looked(self.now, taken.len(), taken.len() < room);
+        of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);
         // The queue answers some requests itself.
         self.mark_answered(number);
         let count = taken.len();

@@ -427,6 +427,26 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     assert!(tally.latency_ns > 0);
 }
 
+/// However long that is: the processor's patience ends it, and not a number of polls.
+#[test]
+fn a_processor_without_work_polls_a_queue_until_it_sleeps() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    assert_eq!(bench.run(WRITE, range(0, 512), vec![1; 512]), DiskOutcome::Done);
+    bench.work.note_busy(false);
+    for _ in 0..5000 {
+        bench.poll();
+    }
+    assert!(bench.work.may_spin() && !bench.work.has_waiting());
+    assert!(bench.work.arm(), "it sleeps");
+    assert!(bench.work.has_waiting());
+    bench.work.wake_queue(bench.queue);
+    bench.work.note_busy(true);
+    for _ in 0..1100 {
+        bench.poll();
+    }
+    assert!(bench.work.has_waiting(), "others have the time that a queue without requests costs");
+}
+
 /// What some requests of the first sector are answered, in their order.
 fn answers(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
     let mut work = StorageWork::new(Box::new(FakeIo::new(1, 8)));

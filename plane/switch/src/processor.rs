@@ -154,7 +154,8 @@ impl Processor {
 
     /// Gives its other work a turn; whether there was any.
     fn poll_work(&mut self) -> bool {
-        let had_work = self.work.poll(self.now, &mut Watches::new(&mut *self.wait));
+        let watches = &mut Watches::new(&mut *self.wait);
+        let had_work = self.work.poll(self.now, self.has_moved, watches);
         if had_work {
             self.mark(Stage::Storage);
         }

@@ -17,6 +17,17 @@ use crate::vms::VfOrder;
 /// How often adapters are looked at while NICs have VFs or are to.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What an adapter was told of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Led {
+    /// It is behind the adapter.
+    Here,
+    /// The same, which the adapter's driver has refused.
+    Refused,
+    /// It is not.
+    Away,
+}
+
 /// What the control thread knows of NICs and VFs.
 #[derive(Debug)]
 pub(crate) struct IovDesk {
@@ -25,15 +36,15 @@ pub(crate) struct IovDesk {
     nics: BTreeMap<Name, PortId>,
     adapters: BTreeMap<PciAddress, AdapterId>,
     /// What the policy was told.
-    told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
-    told_vfs: BTreeMap<VfId, VfPlace>,
+    pub(super) told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
+    pub(super) told_vfs: BTreeMap<VfId, VfPlace>,
     unbound: BTreeSet<PciAddress>,
     /// Who leaves its VF as it was asked to, and why; frames take the VF until it is gone.
     leaving: BTreeMap<Name, Why>,
     /// Why VFs failed, in the words of who noticed.
     failures: BTreeMap<Name, String>,
-    /// Addresses that adapters were told of, and whether they took them.
-    led: BTreeMap<(PciAddress, MacAddr), bool>,
+    /// Addresses that adapters were told of.
+    led: BTreeMap<(PciAddress, MacAddr), Led>,
     looked_at: Option<Instant>,
 }
 
@@ -55,7 +66,7 @@ impl Default for IovDesk {
 }
 
 impl IovDesk {
-    fn nic(&mut self, name: &Name) -> PortId {
+    pub(super) fn nic(&mut self, name: &Name) -> PortId {
         let next = PortId(u32::try_from(self.nics.len()).unwrap_or(u32::MAX));
         *self.nics.entry(name.clone()).or_insert(next)
     }
@@ -69,7 +80,7 @@ impl IovDesk {
         *self.adapters.entry(address).or_insert(next)
     }
 
-    fn vf(&mut self, place: &VfPlace) -> VfId {
+    pub(super) fn vf(&mut self, place: &VfPlace) -> VfId {
         VfId { adapter: self.adapter(place.adapter), index: place.index }
     }
 }
@@ -99,7 +110,7 @@ impl Controller {
         self.take_iov_actions(config);
     }
 
-    fn tell_policy(&mut self, event: &Event) {
+    pub(super) fn tell_policy(&mut self, event: &Event) {
         let now = self.shared.plane.now();
         self.iov.policy.handle(now, event);
     }
@@ -109,16 +120,6 @@ impl Controller {
             VfReport::Ready { nic, vf } => {
                 let (nic, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
                 self.tell_policy(&Event::VfPathReady { nic, vf });
-            }
-            VfReport::Held { nic, vf } => {
-                let (id, vf_id) = (self.iov.nic(&nic), self.iov.vf(&vf));
-                self.shared.iov.view().given.insert(vf.address, nic.clone());
-                self.iov.told_vfs.insert(vf_id, vf);
-                let weight = config.nics.iter().find(|of| of.name == nic);
-                let iov_weight = weight.map_or(0, |of| of.iov_weight);
-                let adapters = vec![vf_id.adapter];
-                self.iov.told_nics.insert(nic, (iov_weight, adapters.clone()));
-                self.tell_policy(&Event::VfHeld { nic: id, iov_weight, adapters, vf: vf_id });
             }
             VfReport::Failed { nic, vf, reason } => {
                 let (id, vf) = (self.iov.nic(&nic), self.iov.vf(&vf));
@@ -253,33 +254,51 @@ impl Controller {
         }
     }
 
-    /// Tells adapters which addresses are behind them.
+    /// Tells adapters which addresses are behind them, and which are not, though the daemon before
+    /// may have told them so.
     fn lead_addresses(&mut self, config: &HostConfig, seen: &Seen) {
         let mut elsewhere = self.shared.iov.nics_on_vfs();
         elsewhere.extend(self.shared.nics_away(config));
         let wanted = seen.addresses(config, |nic| elsewhere.contains(&nic.name));
-        let gone: Vec<_> = self.iov.led.keys().filter(|of| !wanted.contains(of)).copied().collect();
-        let host = self.shared.sriov.host.clone();
-        for (adapter, mac) in gone {
-            if let Err(error) = host.lead_to_pf(adapter, mac, false) {
-                tracing::debug!(%adapter, %error, "an address that is not there any more stays");
+        let gone: Vec<_> =
+            self.iov.led.keys().filter(|of| !wanted.contains_key(of)).copied().collect();
+        for of in gone {
+            if self.iov.led.remove(&of) != Some(Led::Away) {
+                self.lead_away(of);
             }
-            self.iov.led.remove(&(adapter, mac));
         }
-        for (adapter, mac) in wanted {
-            let before = self.iov.led.get(&(adapter, mac)).copied();
-            if before == Some(true) {
-                continue;
-            }
-            let led = host.lead_to_pf(adapter, mac, true);
-            if let (Err(error), None) = (&led, before) {
-                tracing::warn!(%adapter, %error, "VFs reach no NIC on the switch by that address");
-            }
-            self.iov.led.insert((adapter, mac), led.is_ok());
+        for (of, is_here) in wanted {
+            let before = self.iov.led.get(&of).copied();
+            let led = match before {
+                Some(Led::Here) if is_here => continue,
+                Some(Led::Away) if !is_here => continue,
+                _ if is_here => self.lead_here(of, before),
+                _ => self.lead_away(of),
+            };
+            self.iov.led.insert(of, led);
         }
     }
 
-    fn take_iov_actions(&mut self, config: &HostConfig) {
+    fn lead_here(&self, (adapter, mac): (PciAddress, MacAddr), before: Option<Led>) -> Led {
+        match self.shared.sriov.host.lead_to_pf(adapter, mac, true) {
+            Ok(()) => Led::Here,
+            Err(error) => {
+                if before != Some(Led::Refused) {
+                    tracing::warn!(%adapter, %error, "VFs reach no NIC on the switch by that address");
+                }
+                Led::Refused
+            }
+        }
+    }
+
+    fn lead_away(&self, (adapter, mac): (PciAddress, MacAddr)) -> Led {
+        if let Err(error) = self.shared.sriov.host.lead_to_pf(adapter, mac, false) {
+            tracing::debug!(%adapter, %error, "an address that is not there any more stays");
+        }
+        Led::Away
+    }
+
+    pub(super) fn take_iov_actions(&mut self, config: &HostConfig) {
         while let Some(action) = self.iov.policy.poll_action() {
             let Some(name) = self.iov.name(action.nic()) else { continue };
             match action {
@@ -290,10 +309,13 @@ impl Controller {
                     self.iov.failures.remove(&name);
                     let mut view = self.shared.iov.view();
                     view.reasons.remove(&name);
-                    view.paths.insert(name.clone(), place.clone());
+                    let before = view.paths.insert(name.clone(), place.clone());
                     drop(view);
-                    self.drafts.push(texts::on_vf(&name, &place));
-                    self.publish_paths(config);
+                    // It may be known from the daemon before.
+                    if before.as_ref() != Some(&place) {
+                        self.drafts.push(texts::on_vf(&name, &place));
+                        self.publish_paths(config);
+                    }
                 }
                 Action::UseSynthetic { why, .. } if why.is_failure() => {
                     self.leave_path(config, &name);

@@ -65,15 +65,21 @@ impl Seen {
         pf.vfs.iter().find(|of| of.index == vf.index)
     }
 
-    /// Addresses that VFs are to find behind their adapter: those of NICs that are not elsewhere,
-    /// on VFs or on other nodes.
+    /// Addresses of NICs, and whether VFs are to find them behind their adapter: where the NIC is
+    /// not elsewhere, on a VF or on another node.
     pub(super) fn addresses(
         &self,
         config: &HostConfig,
         is_elsewhere: impl Fn(&NicConfig) -> bool,
-    ) -> BTreeSet<(PciAddress, MacAddr)> {
-        let of = |nic: &NicConfig| Some((*self.by_switch.get(&nic.switch)?, nic.mac?));
-        config.nics.iter().filter(|nic| !is_elsewhere(nic)).filter_map(of).collect()
+    ) -> BTreeMap<(PciAddress, MacAddr), bool> {
+        let mut found = BTreeMap::new();
+        for nic in &config.nics {
+            let (Some(adapter), Some(mac)) = (self.by_switch.get(&nic.switch), nic.mac) else {
+                continue;
+            };
+            *found.entry((*adapter, mac)).or_default() |= !is_elsewhere(nic);
+        }
+        found
     }
 }
 
@@ -88,15 +94,18 @@ fn adapter_of(config: &HostConfig, switch: &SwitchConfig, facts: &[PfFacts]) -> 
     is_described.then_some(pf.address)
 }
 
-/// NICs whose guests could be given VFs now.
+/// NICs whose guests could be given VFs now, and those that had them when their VMs were last heard
+/// of.
 pub(super) fn takers(shared: &Shared, config: &HostConfig) -> BTreeSet<Name> {
     let mut found = BTreeSet::new();
     for vm in &config.vms {
         let Some(entry) = shared.vms.find(&vm.name) else { continue };
-        let Some(run) = entry.view().running.clone() else { continue };
-        found.extend(
-            run.takers.intersection(&run.nics).filter(|nic| vm.nics.contains(nic)).cloned(),
-        );
+        let view = entry.view();
+        let takes: Vec<Name> = match &view.running {
+            Some(run) => run.takers.intersection(&run.nics).cloned().collect(),
+            None => view.vfs_left.iter().cloned().collect(),
+        };
+        found.extend(takes.into_iter().filter(|nic| vm.nics.contains(nic)));
     }
     found
 }

@@ -1,9 +1,13 @@
 use std::time::Duration;
 
-use suimon_contract::{HostConfig, IovPath, NicStatus, OperationState, parse_toml};
+use suimon_contract::{
+    HostConfig, IovPath, NicStatus, OperationState, VmState, VmStatus, parse_toml,
+};
 use suimon_forwarding::PortRole;
-use suimon_ports::{VmErrorKind, VmNotice};
+use suimon_frame::MacAddr;
+use suimon_ports::{SriovHost, VmErrorKind, VmNotice};
 use suimon_quantity::PortId;
+use suimon_switch::Topology;
 
 use crate::testing::{FakeSriov, FakeVms, Harness, MemoryStore, name, wait_until};
 use crate::vms::VmWork;
@@ -67,6 +71,22 @@ impl Bench {
         Self { harness, sriov, vms }
     }
 
+    /// The daemon is killed and started anew; meanwhile something happens to VMs.
+    fn die(self, meanwhile: impl FnOnce(&FakeVms)) -> Self {
+        let Self { harness, sriov, vms } = self;
+        // As the kernel shows them now.
+        sriov.change(0, |pf| {
+            pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("vfio-pci".to_owned()));
+        });
+        vms.forget_observers();
+        let (store, _) = harness.kill();
+        sriov.leads();
+        meanwhile(&vms);
+        let harness = Harness::with_iov(store, sriov.clone(), vms.clone());
+        harness.plane.run_clock();
+        Self { harness, sriov, vms }
+    }
+
     fn start(&self, vm: &str) {
         self.work(vm, VmWork::Start);
     }
@@ -79,6 +99,10 @@ impl Bench {
 
     fn nic(&self, nic: &str) -> NicStatus {
         self.harness.node.nic(nic).unwrap()
+    }
+
+    fn vm(&self, vm: &str) -> VmStatus {
+        self.harness.node.vm(vm).unwrap()
     }
 
     fn path(&self, nic: &str) -> IovPath {
@@ -96,15 +120,37 @@ impl Bench {
 
     /// By which port the switch reaches a NIC's address in place of its own.
     fn reached_by(&self, nic: &str) -> Option<PortId> {
-        let mac = self.harness.node.nic(nic).unwrap().config.mac;
-        let topology = self.harness.plane.topology();
-        topology.ports.iter().find(|port| port.spec.mac == mac).unwrap().spec.reached_by
+        reached_by(&self.harness.plane.topology(), self.mac(nic))
+    }
+
+    fn mac(&self, nic: &str) -> MacAddr {
+        self.nic(nic).config.mac.unwrap()
     }
 
     fn uplink(&self) -> PortId {
         let topology = self.harness.plane.topology();
         topology.ports.iter().find(|port| port.spec.role == PortRole::Uplink).unwrap().spec.id
     }
+
+    /// Since the daemon's start the switch has never looked for a NIC's address anywhere but behind
+    /// the uplink, and the adapter was never told otherwise.
+    fn assert_was_always_on_its_vf(&self, nic: &str) {
+        let (mac, uplink) = (self.mac(nic), Some(self.uplink()));
+        let published = self.harness.plane.published();
+        let led: Vec<_> = published.iter().map(|tables| reached_by(tables, mac)).collect();
+        assert!(!led.is_empty() && led.iter().all(|by| *by == uplink), "{led:?}");
+        let leads = self.sriov.leads();
+        assert!(leads.contains(&(mac, false)) && !leads.contains(&(mac, true)), "{leads:?}");
+    }
+
+    /// The adapter was looked at since the daemon's start.
+    fn wait_led(&self, number: usize) {
+        wait_until("addresses", || self.sriov.led().len() == number);
+    }
+}
+
+fn reached_by(tables: &Topology, mac: MacAddr) -> Option<PortId> {
+    tables.ports.iter().find(|port| port.spec.mac == Some(mac)).unwrap().spec.reached_by
 }
 
 fn config(host: &str) -> HostConfig {
@@ -230,16 +276,7 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.wait_path("web", IovPath::Vf);
     bench.wait_path("db", IovPath::Vf);
     let before = (bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db"));
-    let Bench { harness, sriov, vms } = bench;
-    // As the kernel shows them now.
-    sriov.change(0, |pf| {
-        pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("vfio-pci".to_owned()));
-    });
-    vms.forget_observers();
-    let (store, _) = harness.kill();
-    let harness = Harness::with_iov(store, sriov.clone(), vms.clone());
-    harness.plane.run_clock();
-    let bench = Bench { harness, sriov, vms };
+    let bench = bench.die(|_| {});
     bench.wait_path("web", IovPath::Vf);
     bench.wait_path("db", IovPath::Vf);
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
@@ -247,4 +284,67 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.work("db", VmWork::Kill);
     wait_until("one is free", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);
+}
+
+/// Frames of the VM come and go by its VF from the moment devices are open, which may be long
+/// before its QEMU answers.
+#[test]
+fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    // The daemon before may have died before it told the adapter that the address is the VF's.
+    let web = bench.mac("web");
+    let tell = |bench: &Bench| {
+        let pf = bench.sriov.facts(0).address;
+        SriovHost::lead_to_pf(&bench.sriov, pf, web, true).unwrap();
+    };
+    bench.wait_led(2);
+    tell(&bench);
+    let bench = bench.die(|_| {});
+    assert_eq!(bench.path("web"), IovPath::Vf);
+    bench.wait_led(2);
+    wait_until("it is found again", || bench.vm("web").state == VmState::Running);
+    bench.assert_was_always_on_its_vf("web");
+    assert!(bench.vms.told().iter().all(|told| !told.contains("unplug")));
+    // Whether or not it answers.
+    tell(&bench);
+    let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Silent, "it is silent"));
+    bench.wait_led(2);
+    wait_until("it is lost", || bench.vm("web").reason.is_some());
+    assert_eq!((bench.path("web"), bench.vm("web").state), (IovPath::Vf, VmState::Lost));
+    bench.assert_was_always_on_its_vf("web");
+    // It is asked for its VF when it answers, and nobody else has that before.
+    bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
+    bench.start("db");
+    bench.wait_reason("db", "no VF that it could have is free");
+    assert_eq!((bench.vms.vfs().len(), bench.reached_by("web")), (1, Some(bench.uplink())));
+    bench.vms.refuse_all("none", VmErrorKind::Host, "");
+    wait_until("the guest is asked", || {
+        bench.vms.told().iter().any(|told| told == "web unplug VF of nic/web")
+    });
+    bench.vms.let_go_of_vf("web", "web");
+    bench.wait_path("db", IovPath::Vf);
+}
+
+#[test]
+fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
+    let bench = Bench::new(&HOST.replace("vfs = 1", "vfs = 2"));
+    bench.start("web");
+    bench.start("db");
+    bench.wait_path("web", IovPath::Vf);
+    bench.wait_path("db", IovPath::Vf);
+    let bench = bench.die(|vms| {
+        vms.let_go_of_vf("web", "web");
+        vms.guest("db", VmNotice::Ended { is_orderly: false, reason: "it died".to_owned() });
+    });
+    bench.wait_reason("web", "it was unplugged while no daemon was there");
+    bench.wait_reason("db", "no VM that runs has it");
+    wait_until("both are released", || bench.vms.vfs().is_empty());
+    assert_eq!((bench.reached_by("web"), bench.reached_by("db")), (None, None));
+    bench.sriov.change(0, |pf| {
+        pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
+    });
+    // After the time for which what failed is left alone.
+    bench.wait_path("web", IovPath::Vf);
 }

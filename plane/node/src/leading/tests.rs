@@ -4,6 +4,7 @@ use suimon_contract::{MigrateVmRequest, Operation, OperationState, VmState};
 use suimon_forwarding::PortRole;
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
+use suimon_switch::Topology;
 
 use crate::testing::{
     FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
@@ -77,8 +78,11 @@ impl Pair {
 
 /// By which port in place of its own a node's switch reaches the VM; `None` without the VM.
 fn reached_by(node: &Harness) -> Option<Option<PortId>> {
-    let topology = node.plane.topology();
-    let port = topology.ports.iter().find(|port| port.spec.mac == Some(WEB))?;
+    reached_by_in(&node.plane.topology())
+}
+
+fn reached_by_in(tables: &Topology) -> Option<Option<PortId>> {
+    let port = tables.ports.iter().find(|port| port.spec.mac == Some(WEB))?;
     Some(port.spec.reached_by)
 }
 
@@ -120,4 +124,26 @@ fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation), OperationState::Failed);
     wait_until("it is found here", || reached_by(&pair.here) == Some(None));
+}
+
+/// What the next daemon knows of it from the record holds from its first tables on.
+#[test]
+fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
+    let pair = Pair::new(UPLINK);
+    pair.here.far_nodes.obstruct(|_, asked| {
+        asked.starts_with("activate_arrival").then(|| FarError::Unreachable("no route".to_owned()))
+    });
+    pair.begin();
+    let is_handed_over =
+        |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
+    wait_until("it is handed over", || is_handed_over(&pair.here));
+    let (vms, far_nodes) = (pair.here.vms.clone(), pair.here.far_nodes.clone());
+    vms.forget_observers();
+    let left = pair.here.kill();
+    vms.cut_lines();
+    let here = Harness::among_nodes(left, vms, far_nodes);
+    wait_until("it is handed over", || is_handed_over(&here));
+    let out = Some(way_out(&here));
+    let led: Vec<_> = here.plane.published().iter().map(reached_by_in).collect();
+    assert!(!led.is_empty() && led.iter().all(|by| *by == Some(out)), "{led:?}");
 }

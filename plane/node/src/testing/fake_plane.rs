@@ -25,6 +25,8 @@ pub(crate) struct FakePlane {
 #[derive(Default)]
 struct Inner {
     topology: Topology,
+    /// All tables that were ever published, oldest first.
+    published: Vec<Topology>,
     placements: Vec<Placement>,
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,
@@ -207,6 +209,11 @@ impl FakePlane {
         self.lock().topology.clone()
     }
 
+    /// All tables that were ever published, oldest first.
+    pub(crate) fn published(&self) -> Vec<Topology> {
+        self.lock().published.clone()
+    }
+
     pub(crate) fn patience(&self) -> Duration {
         self.lock().patience
     }
@@ -247,6 +254,7 @@ impl SwitchPlane for FakePlane {
             Some(n) => inner.publishes_until_failure = Some(n - 1),
             None => {}
         }
+        inner.published.push(topology.clone());
         inner.topology = topology;
         Ok(())
     }

@@ -22,6 +22,9 @@ struct World {
     told: Vec<String>,
     /// Addresses that adapters give their physical function.
     led: BTreeSet<(PciAddress, MacAddr)>,
+    /// Addresses that adapters were told of since that was asked last, and whether to their
+    /// physical function.
+    leads: Vec<(MacAddr, bool)>,
 }
 
 impl FakeSriov {
@@ -64,6 +67,12 @@ impl FakeSriov {
     /// The addresses that adapters give their physical function.
     pub(crate) fn led(&self) -> Vec<String> {
         self.world().led.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
+    }
+
+    /// Addresses that adapters were told of since this was asked last, and whether they are to give
+    /// them their physical function.
+    pub(crate) fn leads(&self) -> Vec<(MacAddr, bool)> {
+        std::mem::take(&mut self.world().leads)
     }
 
     /// What was told since this was asked last.
@@ -116,7 +125,9 @@ impl SriovHost for FakeSriov {
     }
 
     fn lead_to_pf(&self, pf: PciAddress, mac: MacAddr, is_there: bool) -> Result<(), DeviceError> {
-        let led = &mut self.world().led;
+        let mut world = self.world();
+        world.leads.push((mac, is_there));
+        let led = &mut world.led;
         if is_there {
             led.insert((pf, mac))
         } else {

@@ -19,7 +19,7 @@ use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
 use super::starting::Awaited;
 use super::stopping::Stopping;
 use super::texts;
-use super::vfs::RunVfs;
+use super::vfs::{RunVfs, VfOrder};
 use super::work::VmWork;
 use crate::control::Command;
 use crate::events::Draft;
@@ -37,6 +37,8 @@ pub(super) struct Driver {
     pub(super) run: Option<Run>,
     /// A VM that runs as far as is known, and has not answered yet.
     pub(super) lost: Option<Lost>,
+    /// What it is to be told of its VFs when it is found again.
+    pub(super) vf_orders: Vec<VfOrder>,
     /// Counts runs, so that news of one that has ended are not taken for its successor's.
     pub(super) runs: u64,
     pub(super) stopping: Option<Stopping>,
@@ -269,9 +271,11 @@ impl Driver {
         if let Some(run) = self.run.take() {
             self.release_all(&run.stored.vfs);
         }
+        self.vf_orders.clear();
         let mut view = self.entry.view();
         view.state = VmState::Stopped;
         view.running = None;
+        view.vfs_left.clear();
         view.reason = (!is_orderly).then(|| reason.to_owned());
         drop(view);
         self.save(None);
@@ -341,6 +345,7 @@ impl Driver {
         view.state = state;
         view.reason = None;
         view.running = running;
+        view.vfs_left.clear();
     }
 
     pub(super) fn append(&self, draft: Draft) {

@@ -27,6 +27,9 @@ pub(crate) struct VmView {
     pub(crate) state: VmState,
     pub(crate) reason: Option<String>,
     pub(crate) running: Option<RunView>,
+    /// NICs that were given VFs, of a VM that ran when the daemon before ended and has not been
+    /// found again.
+    pub(crate) vfs_left: BTreeSet<Name>,
     /// Whether it moves from one node to another; nothing else is changed of it meanwhile.
     pub(crate) moving: Option<VmMigration>,
 }
@@ -57,7 +60,13 @@ pub(crate) struct RunView {
 
 impl VmEntry {
     pub(crate) fn new(name: Name, uuid: [u8; 16], user: u32) -> Self {
-        let view = VmView { state: VmState::Stopped, reason: None, running: None, moving: None };
+        let view = VmView {
+            state: VmState::Stopped,
+            reason: None,
+            running: None,
+            vfs_left: BTreeSet::new(),
+            moving: None,
+        };
         Self {
             name,
             uuid,

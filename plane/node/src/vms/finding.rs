@@ -52,7 +52,10 @@ impl Driver {
                 self.release_all(&vfs);
                 self.has_ended(false, &error.text);
             }
-            Err(error) => self.lose(stored, error),
+            Err(error) => return self.lose(stored, error),
+        }
+        for order in std::mem::take(&mut self.vf_orders) {
+            self.handle_vf_order(order);
         }
     }
 

@@ -143,6 +143,16 @@ impl Leaving {
     }
 }
 
+/// What is shown of a VM that was handed over to another node before this daemon.
+pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
+    let (leave, is_told) = match moving {
+        StoredMove::HandedOver(leave) => (leave, false),
+        StoredMove::Left(leave) => (leave, true),
+        StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,
+    };
+    Some(Leaving::new(leave.clone(), None, Stage::HandedOver { is_told }).view())
+}
+
 impl Driver {
     /// Begins to move the VM.
     pub(super) fn begin_leaving(&mut self, request: &MigrateVmRequest, operation: OperationHandle) {

@@ -10,6 +10,7 @@ use super::VmEntry;
 use super::arriving::arriving_view;
 use super::driver::Driver;
 use super::inbox::Message;
+use super::leaving::handed_over_view;
 use super::records::{
     StoredMove, StoredRun, StoredVm, clear_vm, load_boot, load_vms, save_boot, save_vm,
 };
@@ -120,6 +121,7 @@ impl Controller {
             entry: entry.clone(),
             run: None,
             lost: None,
+            vf_orders: Vec::new(),
             runs: 0,
             stopping: None,
             awaited: None,
@@ -193,6 +195,12 @@ impl Controller {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
             }
             let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user));
+            let vfs = stored.run.iter().flat_map(|run| run.vfs.keys());
+            let mut view = entry.view();
+            view.vfs_left = vfs.cloned().collect();
+            // Known before anything is switched: its frames come from elsewhere.
+            view.moving = stored.moving.as_ref().and_then(handed_over_view);
+            drop(view);
             self.shared.vms.insert(entry.clone());
             left.push((entry, stored.run, stored.moving));
         }

@@ -44,9 +44,11 @@ impl VmEntry {
         self.inbox.put(Message::Vf(order));
     }
 
-    /// Whether the VM runs and has this NIC.
+    /// Whether the VM runs and has this NIC, or had it with a VF when it was last heard of.
     pub(crate) fn has_nic(&self, nic: &Name) -> bool {
-        self.view().running.as_ref().is_some_and(|run| run.nics.contains(nic))
+        let view = self.view();
+        let has = view.running.as_ref().is_some_and(|run| run.nics.contains(nic));
+        has || view.vfs_left.contains(nic)
     }
 }
 
@@ -59,6 +61,10 @@ impl Run {
 
 impl Driver {
     pub(super) fn handle_vf_order(&mut self, order: VfOrder) {
+        // It may still have its VFs, and cannot be told anything.
+        if self.lost.is_some() {
+            return self.vf_orders.push(order);
+        }
         match order {
             VfOrder::Give { nic, vf } => {
                 if let Err(reason) = self.give_vf(&nic, &vf) {
@@ -184,7 +190,8 @@ impl Driver {
         self.run.as_ref().is_some_and(|run| !run.stored.vfs.is_empty())
     }
 
-    /// Finds the VFs again that a VM was given before this daemon.
+    /// Looks whether a VM has the VFs that it was given before this daemon; the control thread
+    /// takes it that it does.
     pub(super) fn find_vfs(&mut self) {
         let Some(run) = &mut self.run else { return };
         let vm = run.vm.clone();
@@ -196,13 +203,12 @@ impl Driver {
             // One that does not answer has it: it is not given to somebody else.
             let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
             if !has_vf {
+                let reason = "it was unplugged while no daemon was there".to_owned();
+                self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
                 self.release(&nic);
-                continue;
+            } else if let Some(run) = &mut self.run {
+                run.vfs.takers.insert(nic);
             }
-            if let Some(run) = &mut self.run {
-                run.vfs.takers.insert(nic.clone());
-            }
-            self.report(VfReport::Held { nic, vf });
         }
     }
 

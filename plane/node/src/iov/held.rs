@@ -1,0 +1,37 @@
+//! The VFs that NICs had when the daemon before ended.
+
+use suimon_contract::{HostConfig, Name};
+use suimon_failover::Event;
+
+use super::VfPlace;
+use crate::control::Controller;
+use crate::vms::LeftVm;
+
+impl Controller {
+    /// NICs that were given VFs have them, and frames take these, before anything is published or
+    /// opened, and whether or not their VMs answer: the VMs go on meanwhile. A VM's driver that
+    /// finds it otherwise reports so.
+    pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, left: &[LeftVm]) {
+        for (nic, vf) in left.iter().filter_map(|(_, run, _)| run.as_ref()).flat_map(|run| &run.vfs)
+        {
+            if let Some(vf) = vf.place() {
+                self.hold_vf(config, nic, vf);
+            }
+        }
+    }
+
+    fn hold_vf(&mut self, config: &HostConfig, nic: &Name, vf: VfPlace) {
+        let (id, vf_id) = (self.iov.nic(nic), self.iov.vf(&vf));
+        let mut view = self.shared.iov.view();
+        view.given.insert(vf.address, nic.clone());
+        view.paths.insert(nic.clone(), vf.clone());
+        drop(view);
+        self.iov.told_vfs.insert(vf_id, vf);
+        let weight = config.nics.iter().find(|of| of.name == *nic);
+        let iov_weight = weight.map_or(0, |of| of.iov_weight);
+        let adapters = vec![vf_id.adapter];
+        self.iov.told_nics.insert(nic.clone(), (iov_weight, adapters.clone()));
+        self.tell_policy(&Event::VfHeld { nic: id, iov_weight, adapters, vf: vf_id });
+        self.take_iov_actions(config);
+    }
+}
