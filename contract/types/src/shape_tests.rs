@@ -3,9 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    ApiConfig, ClusterConfig, ClusterTls, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, HostSection, NicConfig, PowerConfig,
-    QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, parse_apply,
-    parse_resource, patch_resource,
+    ApiConfig, ClusterConfig, ClusterTls, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, HostSection,
+    NicConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    VmqConfig, parse_apply, parse_resource, patch_resource,
 };
 
 /// Values of every type, at the edges of what keys take.
