@@ -258,9 +258,9 @@ catalogue! {
     6215 SharedPromiseRefused "shared_promise_refused" Warning
         "A node asks for more minimums on a shared store than all nodes together may be promised; it keeps what it had.";
     6216 SharedLeaseHeld "shared_lease_held" Info
-        "This host was given a share of what is spare on a shared store.";
+        "This host has a share of what is spare on a shared store again, after none came in time.";
     6217 SharedLeaseLapsed "shared_lease_lapsed" Warning
-        "This host's share of what is spare on a shared store has ended, and no other came: it keeps to what is reserved for it.";
+        "This host's disks want more of a shared store than is reserved for them, and what was lent has ended without another grant: they keep to what is reserved.";
     6218 SharedClockSlow "shared_clock_slow" Warning
         "This host's clock is slower than that of a shared store's leader by more than may be; it uses no share of what is spare until both agree.";
     6219 SharedStoreWrong "shared_store_wrong" Error

@@ -8,13 +8,14 @@
 //!   etcd: what it hears is in the [`inbox`], what it wants done goes to the worker.
 //! - [`worker`]: the thread that calls the cluster's store, and waits for it. [`session`]: what it has there.
 //! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
-//! - [`shared_store`]: one store. [`loads`]: what its disks do.
+//! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
 //! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
 //!
 //! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
 //! before. Whatever the cluster's store does, a cap that was lent ends by the processors' own clock.
 
 mod driver;
+mod identity;
 mod inbox;
 mod keys;
 mod leaving;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::process::Process;
@@ -89,8 +89,7 @@ impl Etcd {
     /// It is not there.
     pub fn kill(&mut self, at: usize) -> Result<()> {
         let member = self.members.get_mut(at).and_then(Option::take);
-        ensure!(member.is_some(), "member {at} does not run");
-        drop(member);
+        member.context("it does not run")?.kill();
         Ok(())
     }
 }

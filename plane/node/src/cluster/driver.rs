@@ -11,18 +11,19 @@ use suimon_ports::{ClusterEntry, ClusterStore};
 use suimon_quantity::Time;
 use suimon_storage_qos as local;
 
+use super::identity::{self, Known};
 use super::inbox::{Heard, Mail};
 use super::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, REPORTS, Said, grant_of, report_of,
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, REPORTS, STORES, Said, grant_of, report_of,
 };
 use super::loads::LOOK;
 use super::records::{load_kept, save_kept};
 use super::session::{Ground, read, write};
 use super::shared_store::{SharedStore, Todo};
-use super::shared_stores;
 use super::status::Reach;
 use super::told;
 use super::worker::{self, Answer, Task, Tasks};
+use super::{cluster_prefix, shared_stores};
 use crate::disks::capability;
 use crate::events::Draft;
 use crate::shared::Shared;
@@ -31,6 +32,8 @@ use crate::shared::Shared;
 const RETRY: Duration = Duration::from_secs(1);
 /// Between two tries to be elected.
 const ELECT: Duration = Duration::from_millis(500);
+/// How often it is looked whether a store is the cluster's.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How often the lease is seen to.
 const TEND: Duration = Duration::from_secs(1);
 /// Without an answer for so long, the cluster's store is not reachable.
@@ -168,6 +171,7 @@ impl Driver {
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);
         }
+        self.look_at_identities(now);
         self.elect(now);
         self.carry_out();
         self.watch_reach();
@@ -243,9 +247,6 @@ impl Driver {
                 local::Capability::Measured(iops) => Some(Capability::Measured(iops)),
                 local::Capability::Unknown => None,
             };
-            store.wrong = store.capability.is_none().then(|| {
-                format!("nobody knows what it can do; `suimon store measure {name}` finds it out")
-            });
             store.follow_capability(now);
         }
         self.looked = None;
@@ -307,6 +308,7 @@ impl Driver {
                 self.link = Link::Trying { at: Some(now + RETRY) };
             }
             Answer::Left { failure } => self.end_leaving(failure),
+            Answer::Looked { store, wrong } => self.hear_identity(now, &store, wrong),
         }
     }
 
@@ -445,12 +447,77 @@ impl Driver {
         for (name, store) in &mut self.stores {
             let told = store.loads.look(now, (disks, &desired.config), (name, store.id), &views);
             store.names = told.names;
-            let gone = self.leaves || store.wrong.is_some();
-            let loads = if gone { Vec::new() } else { told.disks };
-            let event = MemberEvent::Loads { disks: loads, latency_ns: told.latency_ns };
-            store.hear_member(now, &event);
+            // Of another store nothing is said: what is reserved on the right one stays.
+            if self.leaves || store.takes_part() {
+                let loads = if self.leaves { Vec::new() } else { told.disks };
+                store.hear_loads(now, loads, told.latency_ns);
+            }
             // A store that came to the plane meanwhile is held to it, too.
             disks.parts.plane.set_cap(store.id, Some(store.cap()));
+        }
+    }
+
+    /// Has it found out whether stores are the cluster's, where it is time to. Their file systems may
+    /// not answer, so each has a thread for it.
+    fn look_at_identities(&mut self, now: Time) {
+        let (Link::Up { store: of }, Some(config)) = (&self.link, &self.config) else { return };
+        let desired = self.shared.desired();
+        let specs = shared_stores(&desired.config);
+        for (name, store) in &mut self.stores {
+            let Some(spec) = specs.get(name) else { continue };
+            if store.look_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            store.look_at = None;
+            let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
+            let known = Known { store: Arc::clone(of), key };
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
+            let look = move || {
+                let random = (shared.disks.parts.random)();
+                let inbox = Arc::clone(&shared.cluster.inbox);
+                let asked = shared.disks.ask_store(&path, move |files| {
+                    identity::check(&known, files, &cluster, random)
+                });
+                let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
+                inbox.answer(session, Answer::Looked { store: name, wrong });
+            };
+            let thread = Builder::new().name("suimon-identity".to_owned()).spawn(look);
+            if let Err(error) = thread {
+                tracing::warn!(%error, "it is not looked whether a store is the cluster's");
+                store.look_at = Some(now + LOOK_AGAIN);
+            }
+        }
+    }
+
+    fn hear_identity(&mut self, now: Time, name: &Name, wrong: Result<Option<String>, String>) {
+        let Some(store) = self.stores.get_mut(name) else { return };
+        store.look_at = Some(now + if store.is_known { LOOK_AGAIN } else { RETRY });
+        let wrong = match wrong {
+            Ok(wrong) => wrong,
+            Err(error) => {
+                tracing::warn!(store = %name, error, "it is not known whether it is the cluster's");
+                return;
+            }
+        };
+        let was = std::mem::replace(&mut store.wrong, wrong.clone());
+        store.is_known = true;
+        self.looked = None;
+        let subject = format!("store/{name}");
+        match (was, wrong) {
+            (None, Some(why)) => {
+                if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
+                    self.tell_lead_lost(name, "the store is another one");
+                }
+                let text = format!("This host takes no part in store {name}: {why}.");
+                let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
+                self.tell([draft.with("reason", why)]);
+            }
+            (Some(_), None) => {
+                let text = format!("Store {name} is the cluster's.");
+                self.tell([Draft::new(EventKind::SharedStoreRight, subject, text)]);
+            }
+            _ => {}
         }
     }
 
@@ -471,7 +538,7 @@ impl Driver {
                     let task = Task::Resign { store: name.clone(), term: *term };
                     self.tasks.push(self.session, task);
                 }
-            } else if store.wrong.is_none() {
+            } else if store.takes_part() {
                 store.is_candidate = true;
                 self.tasks.push(self.session, Task::Elect { store: name.clone() });
             }
@@ -511,8 +578,10 @@ impl Driver {
                         self.tasks.push(self.session, task);
                     }
                     Todo::TellMember(notice) => {
-                        let reserved = store.kept.store.reserved_iops;
-                        drafts.extend(told::of_member(name, notice, reserved));
+                        if store.is_news(notice) {
+                            let reserved = store.kept.store.reserved_iops;
+                            drafts.push(told::of_member(name, notice, reserved));
+                        }
                     }
                     Todo::Write { term, grants, forgotten } => {
                         let task = Task::Write { store: name.clone(), term, grants, forgotten };
@@ -523,7 +592,7 @@ impl Driver {
                         self.tasks.push(self.session, task);
                     }
                     Todo::TellLeader(notice) => {
-                        let known = Known { members: &self.members, shared: &self.shared };
+                        let known = Called { members: &self.members, shared: &self.shared };
                         drafts.extend(told::of_leader(name, &notice, &known));
                     }
                 }
@@ -578,7 +647,7 @@ impl Driver {
     }
 
     fn node_name(&self, node: NodeId) -> String {
-        Known { members: &self.members, shared: &self.shared }.name_of(node)
+        Called { members: &self.members, shared: &self.shared }.name_of(node)
     }
 
     /// What is to be given back is: says so, and is no node any more.
@@ -625,19 +694,19 @@ fn named<'a>(
 }
 
 /// What nodes and disks are called, as far as is known.
-struct Known<'a> {
+struct Called<'a> {
     members: &'a BTreeMap<String, MemberRecord>,
     shared: &'a Shared,
 }
 
-impl Known<'_> {
+impl Called<'_> {
     fn name_of(&self, node: NodeId) -> String {
         let found = self.members.iter().find(|(_, of)| of.id == node);
         found.map_or_else(|| format!("number {}", node.0), |(name, _)| name.clone())
     }
 }
 
-impl told::Names for Known<'_> {
+impl told::Names for Called<'_> {
     fn node(&self, node: NodeId) -> String {
         self.name_of(node)
     }

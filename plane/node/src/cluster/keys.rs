@@ -5,6 +5,7 @@
 //! | `next-node` | the number that the next new node gets | who joins |
 //! | `members/NAME` | [`MemberRecord`] | the node; removed by who leaves, or by who says that it is gone |
 //! | `alive/NAME` | who it is, while it lives (lease) | the node |
+//! | `stores/STORE` | what makes the store this one (`identity.rs`) | the first node that has it |
 //! | `leaders/STORE` | which node divides it (lease); its creation is the term | who is elected |
 //! | `reports/STORE/NUMBER` | [`Said`] | the node of that number |
 //! | `grants/NUMBER/STORE` | a grant to that node | the store's leader, fenced by its term |
@@ -18,6 +19,7 @@ pub(super) const ALIVE: &str = "alive/";
 pub(super) const LEADERS: &str = "leaders/";
 pub(super) const REPORTS: &str = "reports/";
 pub(super) const GRANTS: &str = "grants/";
+pub(super) const STORES: &str = "stores/";
 pub(super) const NEXT_NODE: &str = "next-node";
 
 /// A node, for as long as it is one.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Cap, Capability, DiskKey, Grant, Kept, Member,
-    MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, Cap, Capability, DiskKey, DiskLoad, Grant, Kept,
+    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term, Terms,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
@@ -56,8 +56,15 @@ pub(super) struct SharedStore {
     pub(super) is_candidate: bool,
     /// When it is tried again.
     pub(super) elect_at: Time,
-    /// Why it is not taken part in.
+    /// Whether it is known what it is, and why it is not taken part in.
+    pub(super) is_known: bool,
     pub(super) wrong: Option<String>,
+    /// When it is looked at again whether it is the cluster's; `None`: somebody looks.
+    pub(super) look_at: Option<Time>,
+    /// Its disks want more than what is reserved.
+    wants_more: bool,
+    /// Somebody was told that no lease came.
+    is_lapse_told: bool,
     /// What could not be done yet, before the rest.
     todo: VecDeque<Todo>,
 }
@@ -83,7 +90,11 @@ impl SharedStore {
             leader: None,
             is_candidate: false,
             elect_at: now,
+            is_known: false,
             wrong: None,
+            look_at: Some(now),
+            wants_more: false,
+            is_lapse_told: false,
             todo: VecDeque::new(),
         }
     }
@@ -96,6 +107,22 @@ impl SharedStore {
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
         self.told_elsewhere.clear();
         self.todo.clear();
+        (self.is_known, self.look_at) = (false, Some(now));
+    }
+
+    /// Why this host does not take part in it.
+    pub(super) fn why_not(&self) -> Option<String> {
+        let is_unmeasured = self.capability.is_none();
+        let unmeasured = || {
+            let name = &self.name;
+            format!("nobody knows what it can do; `suimon store measure {name}` finds it out")
+        };
+        self.wrong.clone().or_else(|| is_unmeasured.then(unmeasured))
+    }
+
+    /// Whether this host takes part in it.
+    pub(super) fn takes_part(&self) -> bool {
+        self.is_known && self.wrong.is_none() && self.capability.is_some()
     }
 
     /// What all its disks here may do.
@@ -119,6 +146,26 @@ impl SharedStore {
 
     pub(super) fn hear_member(&mut self, now: Time, event: &MemberEvent) {
         self.member.handle(now, event);
+    }
+
+    /// What its disks did lately.
+    pub(super) fn hear_loads(&mut self, now: Time, disks: Vec<DiskLoad>, latency_ns: u64) {
+        let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demanded_iops));
+        let waits = disks.iter().any(|disk| disk.waits_for_grant);
+        self.wants_more = waits || demanded > self.cap().reserved_iops;
+        self.member.handle(now, &MemberEvent::Loads { disks, latency_ns });
+    }
+
+    /// Whether something is to be told. A lease that ends while nobody wants it is no news.
+    pub(super) fn is_news(&mut self, notice: MemberNotice) -> bool {
+        match notice {
+            MemberNotice::Lapsed => {
+                self.is_lapse_told |= self.wants_more;
+                self.wants_more
+            }
+            MemberNotice::Leased => std::mem::take(&mut self.is_lapse_told),
+            MemberNotice::ClockSlow | MemberNotice::OtherVersion(_) => true,
+        }
     }
 
     pub(super) fn hear_allocator(&mut self, now: Time, event: &AllocatorEvent) {

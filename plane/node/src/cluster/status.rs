@@ -69,7 +69,7 @@ impl View {
             leader: store.leader.clone(),
             cap: store.cap(),
             limit_iops: store.limit_iops(),
-            wrong: store.wrong.clone(),
+            wrong: store.why_not(),
         };
         self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
         self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();

@@ -20,8 +20,10 @@ fn config(node: &str, min: u64) -> String {
     )
 }
 
+/// A node that sees the same directory as the others of its cluster.
 fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
-    let disks = FakeDisks::with_store(DISK_STORE);
+    let disks = FakeDisks::default();
+    disks.put_store(DISK_STORE, cluster.files());
     let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     harness.apply_well(&host(&config(node, min)));
     harness
@@ -113,7 +115,10 @@ fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
         now(&two) > 3500
     });
     there.set(Faults { is_unreachable: true, ..Faults::default() });
-    wait_until("it keeps to what is reserved", || now(&two) == 1064);
+    wait_until("it keeps to what is reserved", || {
+        load(&two, 4000);
+        now(&two) == 1064
+    });
     wait_until("that is told", || was_told(&two, EventKind::SharedLeaseLapsed));
     wait_until("and that etcd does not answer", || was_told(&two, EventKind::ClusterUnreachable));
     assert_eq!(two.node.cluster().condition.health, Health::Down);
@@ -253,4 +258,18 @@ fn another_cluster_or_name_needs_leaving_first_and_etcd_has_to_answer() {
     let wanted = Edit::Apply(Box::new(host(&config("n2", 2000))));
     assert!(two.node.submit(wanted).unwrap_err()[0].message.contains("nobody answers"));
     assert!(two.node.config().cluster.is_none());
+}
+
+#[test]
+fn another_directory_of_the_same_name_is_not_the_clusters() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    wait_until("it has its share", || now(&one) >= 2064);
+    let disks = FakeDisks::with_store(DISK_STORE);
+    let two = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
+    two.apply_well(&host(&config("n2", 2000)));
+    wait_until("that is told", || was_told(&two, EventKind::SharedStoreWrong));
+    assert_eq!(now(&two), 0, "it may do nothing");
+    let wrong = two.node.cluster().stores[0].wrong.clone();
+    assert!(wrong.unwrap().contains("mounted"));
 }

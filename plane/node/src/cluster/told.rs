@@ -16,12 +16,12 @@ fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> Draft {
 }
 
 /// Something about this host.
-pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) -> Option<Draft> {
+pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) -> Draft {
     let draft = match notice {
         MemberNotice::Leased => of_store(
             EventKind::SharedLeaseHeld,
             store,
-            "This host has a share of what is spare on the store.",
+            "This host has a share of what is spare on the store again.",
         ),
         MemberNotice::Lapsed => of_store(
             EventKind::SharedLeaseLapsed,
@@ -44,7 +44,7 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
             format!("The store's leader speaks version {version}; run the same on all nodes."),
         ),
     };
-    Some(draft.with("reserved_iops", reserved_iops))
+    draft.with("reserved_iops", reserved_iops)
 }
 
 /// Something that a store's leader found.

@@ -58,6 +58,11 @@ pub(super) enum Answer {
     Left {
         failure: Option<String>,
     },
+    /// A store is another one for this reason, or the cluster's; or it could not be found out.
+    Looked {
+        store: Name,
+        wrong: Result<Option<String>, String>,
+    },
 }
 
 /// What waits to be done.

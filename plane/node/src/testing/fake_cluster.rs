@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{
     ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterLease, ClusterLeaseId,
     ClusterObserver, ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView,
@@ -37,6 +38,7 @@ struct World {
     leases: i64,
     watches: BTreeMap<u64, (String, Arc<dyn ClusterObserver>, Arc<Mutex<Faults>>, bool)>,
     next_watch: u64,
+    files: MemoryFiles,
 }
 
 impl FakeCluster {
@@ -68,9 +70,9 @@ impl FakeCluster {
         world.entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 
-    /// How often something was written.
-    pub(crate) fn revision(&self) -> u64 {
-        lock(&self.world).revision
+    /// A directory that all nodes see.
+    pub(crate) fn files(&self) -> MemoryFiles {
+        lock(&self.world).files.clone()
     }
 
     fn ask(&self) -> Result<(), ClusterStoreError> {
