@@ -8,6 +8,7 @@ use suimon_client::{ChangeOptions, Client};
 use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 
 use crate::apply::{ApplyFlags, CheckFlags};
+use crate::cluster::ClusterVerb;
 use crate::disk::DiskVerb;
 use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
@@ -99,6 +100,9 @@ enum Noun {
     /// Other nodes, to which VMs can go.
     #[command(subcommand)]
     Node(Box<NodeVerb>),
+    /// The cluster whose nodes share stores, and what this host may do of them.
+    #[command(subcommand)]
+    Cluster(ClusterVerb),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -178,6 +182,7 @@ impl Cli {
             Noun::Pf(verb) => verb.run(context).await,
             Noun::Vf(verb) => verb.run(context).await,
             Noun::Node(verb) => verb.run(context).await,
+            Noun::Cluster(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

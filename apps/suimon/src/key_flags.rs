@@ -112,6 +112,7 @@ fn value_name(form: Form) -> &'static str {
         Form::SocketAddress => "ADDRESS",
         Form::HostAndPort => "HOST:PORT",
         Form::StationIps { .. } => "ADDRESS,…",
+        Form::Urls { .. } => "URL,…",
         Form::Networks { .. } => "NETWORK,…",
         Form::Accounts { .. } | Form::DnsNames { .. } => "NAME,…",
         Form::StationAddress => "MAC",
@@ -158,6 +159,7 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
         }
         Form::Names { .. }
         | Form::StationIps { .. }
+        | Form::Urls { .. }
         | Form::Accounts { .. }
         | Form::DnsNames { .. }
         | Form::Networks { .. } => text.split(',').map(|item| Value::from(item.trim())).collect(),

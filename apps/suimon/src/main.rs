@@ -12,6 +12,8 @@ mod apply;
 mod capture;
 mod choices;
 mod cli;
+mod cluster;
+mod cluster_tables;
 mod disk;
 mod disk_export;
 mod disk_snapshot;

@@ -37,6 +37,10 @@ pub(crate) struct FlowFlags {
     /// Disks; all of them if none is given.
     #[arg(value_name = "DISK")]
     disks: Vec<Name>,
+    /// Disks on shared stores of all nodes of the cluster, as far as nodes name them: those that get
+    /// most, and those that do not get their minimum, with who displaces them.
+    #[arg(long)]
+    cluster: bool,
     /// Only disks in this store.
     #[arg(long, value_name = "STORE")]
     store: Option<Name>,
@@ -66,9 +70,18 @@ impl QosVerb {
     }
 }
 
+/// A table in the place of the one before.
+fn show_again(table: &str) -> std::io::Result<()> {
+    // Home, and clear to the end; a file gets one table below the other.
+    let head = if is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    let tail = if is_terminal() { "" } else { "\n" };
+    print(&format!("{head}{table}{tail}"))
+}
+
 /// The flow of one disk, in detail.
 async fn show(context: &Context, disk: Name) -> Result<(), Failure> {
-    let flags = FlowFlags { disks: vec![disk], store: None, watch: false, interval: 1000 };
+    let flags =
+        FlowFlags { disks: vec![disk], cluster: false, store: None, watch: false, interval: 1000 };
     for flow in flags.flows(context).await? {
         context.show(&flow, details)?;
     }
@@ -77,6 +90,9 @@ async fn show(context: &Context, disk: Name) -> Result<(), Failure> {
 
 impl FlowFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.cluster {
+            return self.run_cluster(context).await;
+        }
         if !self.watch {
             let flows = self.flows(context).await?;
             return Ok(context.show(&flows, |flows| flow_table(flows).render())?);
@@ -87,10 +103,32 @@ impl FlowFlags {
             if context.json {
                 context.show_line(&flows, |_| String::new())?;
             } else {
-                // Home, and clear to the end; a file gets one table below the other.
-                let head = if is_terminal() { "\x1b[H\x1b[2J" } else { "" };
-                let tail = if is_terminal() { "" } else { "\n" };
-                print(&format!("{head}{}{tail}", flow_table(&flows).render()))?;
+                show_again(&flow_table(&flows).render())?;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
+                interrupt = tokio::signal::ctrl_c() => return Ok(interrupt?),
+            }
+        }
+    }
+
+    async fn run_cluster(self, context: &Context) -> Result<(), Failure> {
+        let interval = Duration::from_millis(self.interval.into());
+        loop {
+            let mut disks = context.client.cluster_flows().await?;
+            disks.retain(|of| {
+                let is_named = self.disks.iter().any(|name| name.as_str() == of.disk);
+                (self.disks.is_empty() || is_named)
+                    && self.store.as_ref().is_none_or(|store| of.store == store.as_str())
+            });
+            if !self.watch {
+                return Ok(context
+                    .show(&disks, |disks| crate::cluster_tables::flow_table(disks).render())?);
+            }
+            if context.json {
+                context.show_line(&disks, |_| String::new())?;
+            } else {
+                show_again(&crate::cluster_tables::flow_table(&disks).render())?;
             }
             tokio::select! {
                 () = tokio::time::sleep(interval) => {}

@@ -55,7 +55,9 @@ fn host_file() -> String {
          where the VM learns the value when it connects; *at start* waits until the daemon starts \
          next.\n\n",
     );
-    for kind in [Kind::Host, Kind::Api, Kind::Power].into_iter().chain(Kind::RESOURCES) {
+    for kind in
+        [Kind::Host, Kind::Api, Kind::Power, Kind::Cluster].into_iter().chain(Kind::RESOURCES)
+    {
         let header = match kind.is_resource() {
             true => format!("[[{}]]", kind.word()),
             false => format!("[{}]", kind.word()),
@@ -128,7 +130,7 @@ fn errors() -> String {
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-        "Numbers and names keep their meaning: 1xxx host and other nodes, 2xxx switch, 3xxx NIC, 4xxx uplink and \
+        "Numbers and names keep their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx uplink and \
          team, 5xxx processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
@@ -159,6 +161,8 @@ mod tests {
             Kind::Host,
             Kind::Api,
             Kind::Power,
+            Kind::Cluster,
+            Kind::ClusterTls,
             Kind::Offload,
             Kind::Vmq,
             Kind::DiskQos,
@@ -174,7 +178,7 @@ mod tests {
         }
         let tables = ["[uplink.offload]", "[nic.offload]", "[switch.host_offload]"];
         let of_disks = ["[disk.qos]", "[disk.vhost_user]", "[disk.nbd]", "[[pf.vf]]"];
-        let vmq = ["[uplink.vmq]", "[team.vmq]"];
+        let vmq = ["[uplink.vmq]", "[team.vmq]", "[cluster.tls]"];
         for header in tables.into_iter().chain(vmq).chain(of_disks) {
             assert_eq!(config.matches(&format!("\n## `{header}`\n")).count(), 1, "{header}");
         }

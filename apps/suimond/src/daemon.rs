@@ -24,6 +24,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::{self, ApiState, News, NewsSender};
 use crate::cli::Arguments;
+use crate::clusters::HostClusters;
 use crate::confinement;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
@@ -175,6 +176,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         power: Arc::new(power),
         sriov: Arc::new(sriov),
         far_nodes: Arc::new(HostFarNodes::default()),
+        clusters: Arc::new(HostClusters),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),

@@ -21,6 +21,7 @@
 
 pub mod api;
 pub mod cli;
+pub mod clusters;
 pub mod confinement;
 pub mod daemon;
 pub mod device_factory;

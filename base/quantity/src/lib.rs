@@ -9,11 +9,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod cap;
 mod id;
 mod pci;
 mod rate;
 mod time;
 
+pub use cap::Cap;
 pub use id::{Direction, DiskId, PortId, ProcessorId, QueueId, StoreId, SwitchId};
 pub use pci::{PciAddress, PciAddressError};
 pub use rate::{BitRate, ByteRate, Iops};

@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// A point in time, in nanoseconds since an origin that the owner of the clock
-/// chose (on a host: boot, `CLOCK_MONOTONIC`; in the simulator: zero).
+/// chose (on a host: boot, `CLOCK_BOOTTIME`; in the simulator: zero).
 ///
 /// Two times are comparable only if they come from the same clock.
 #[derive(

@@ -20,6 +20,7 @@
 mod arrivals;
 mod certificates;
 mod client;
+mod cluster;
 mod disks;
 mod error;
 mod power;

@@ -9,8 +9,8 @@ use suimon_frame::{MacAddr, VlanId};
 use utoipa::ToSchema;
 
 use crate::{
-    DiskConfig, Name, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, TeamConfig,
-    TrunkVlans, VmConfig, VmqConfig,
+    ClusterConfig, DiskConfig, Name, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig,
+    StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
 };
 
 /// Everything desired of one host: the host file as a value.
@@ -25,6 +25,9 @@ pub struct HostConfig {
     /// The host's power plan; absent means that CPUs are left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
+    /// The cluster that the host is a node of; absent means that it is by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterConfig>,
     /// Switches.
     #[serde(rename = "switch", skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchConfig>,

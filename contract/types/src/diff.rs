@@ -9,7 +9,7 @@
 //!    somebody else takes over.
 //! 3. Uplinks and stores are replaced.
 //! 4. Uplinks, teams, switches, stores and QoS policies are created.
-//! 5. Live changes: host, power, uplinks, teams, switches, NICs, stores, QoS policies, disks, VMs. A
+//! 5. Live changes: host, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies, disks, VMs. A
 //!    NIC may move here from a switch that is deleted in step 7 to one created in step 4,
 //!    and a disk from one policy to another.
 //! 6. NICs and disks are replaced and created, and VMs created. Disks are replaced with their
@@ -59,7 +59,7 @@ impl Plan {
 }
 
 /// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, power, uplinks, teams, switches, NICs, stores, QoS policies, disks,
+/// live changes are: host, API, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies, disks,
 /// VMs, adapters with SR-IOV, other nodes.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
@@ -74,6 +74,9 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     }
     if let Some(power) = &config.power {
         tables.insert((Kind::Power, String::new()), table(power));
+    }
+    if let Some(cluster) = &config.cluster {
+        tables.insert((Kind::Cluster, String::new()), table(cluster));
     }
     for switch in &config.switches {
         let table = table(&meant_switch(switch));

@@ -5,7 +5,7 @@ use crate::Severity;
 macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
         /// Every kind of event there is. Numbers and names keep their meaning for
-        /// ever: 1xxx host and other nodes, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
+        /// ever: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
         /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power,
         /// 9xxx SR-IOV.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +69,26 @@ catalogue! {
         "It was changed how another node is reached.";
     1103 NodeDeleted "node_deleted" Info
         "Another node is known no more.";
+    1201 ClusterJoined "cluster_joined" Info
+        "The host is a node of the cluster: its name there is its own, and etcd has its record.";
+    1202 ClusterLeft "cluster_left" Info
+        "The host is not a node of the cluster any more; the fields say whether what was reserved for it was given back.";
+    1203 ClusterUnreachable "cluster_unreachable" Warning
+        "The cluster's etcd does not answer. The host keeps to what is reserved for it once its leases have ended.";
+    1204 ClusterReachable "cluster_reachable" Info
+        "The cluster's etcd answers again.";
+    1205 ClusterRefused "cluster_refused" Error
+        "The host cannot be the node that it is to be: another host has that name, or etcd refuses it; it is tried again.";
+    1210 ClusterLeads "cluster_leads" Info
+        "This node was elected to divide a shared store among nodes.";
+    1211 ClusterLeadLost "cluster_lead_lost" Info
+        "This node does not divide a shared store among nodes any more.";
+    1212 NodeSilent "node_silent" Warning
+        "A node with disks on a shared store says nothing any more. What is reserved for it stays its own.";
+    1213 NodeOfOtherVersion "node_of_other_version" Warning
+        "A node speaks another version of the cluster's language, or counts operations otherwise. It is given nothing, and keeps what is reserved for it.";
+    1214 NodeUnaccounted "node_unaccounted" Warning
+        "A node has reserved what nobody knows to have given it. It is counted from now on.";
     2001 SwitchCreated "switch_created" Info
         "A switch was made.";
     2002 SwitchChanged "switch_changed" Info
@@ -227,6 +247,26 @@ catalogue! {
         "For 60 s a store did less by more than 5 %, while requests waited for it, than what is promised needs; not all minimums can be kept at once.";
     6208 CapabilityEnough "capability_enough" Info
         "A store that did too little for what is promised does enough again, or less is promised.";
+    6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
+        "A disk on a shared store has not got what its minimum entitles it to for a minute; the fields name who gets more than it is entitled to, on which node, and why.";
+    6212 SharedMinimumMet "shared_minimum_met" Info
+        "A minimum on a shared store that was not met is met again, or not asked for.";
+    6213 SharedForeignLoad "shared_foreign_load" Warning
+        "A shared store does less than it can: something loads it that the cluster does not know, or it has become slower. What is spare shrinks, what is reserved does not.";
+    6214 SharedForeignLoadGone "shared_foreign_load_gone" Info
+        "A shared store that did less than it can does it again.";
+    6215 SharedPromiseRefused "shared_promise_refused" Warning
+        "A node asks for more minimums on a shared store than all nodes together may be promised; it keeps what it had.";
+    6216 SharedLeaseHeld "shared_lease_held" Info
+        "This host has a share of what is spare on a shared store again, after none came in time.";
+    6217 SharedLeaseLapsed "shared_lease_lapsed" Warning
+        "This host's disks want more of a shared store than is reserved for them, and what was lent has ended without another grant: they keep to what is reserved.";
+    6218 SharedClockSlow "shared_clock_slow" Warning
+        "This host's clock is slower than that of a shared store's leader by more than may be; it uses no share of what is spare until both agree.";
+    6219 SharedStoreWrong "shared_store_wrong" Error
+        "A shared store is not the one that the cluster has by this name, or another cluster has it: this host takes no part in it and keeps to what was reserved for it.";
+    6220 SharedStoreRight "shared_store_right" Info
+        "A shared store that was not the cluster's is it again.";
     7001 VmCreated "vm_created" Info
         "A VM was made; it does not run yet.";
     7002 VmChanged "vm_changed" Info

@@ -60,6 +60,11 @@ pub enum Form {
     SocketAddress,
     /// IP address or name of a host, and a TCP port.
     HostAndPort,
+    /// URLs with a host and a port, each once, at least one.
+    Urls {
+        /// Most of them.
+        most: usize,
+    },
     /// IP addresses that one station can have, each once, at least one.
     StationIps {
         /// Most addresses.
@@ -163,6 +168,7 @@ impl Form {
             Self::FilePath => "an absolute path".into(),
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
             Self::HostAndPort => HOST_AND_PORT.into(),
+            Self::Urls { most } => describe_urls(most),
             Self::DnsName => "a DNS name, like node2.example.net".into(),
             Self::StationIps { most } => describe_stations(most),
             Self::Accounts { most } => {
@@ -231,6 +237,7 @@ impl Form {
             Self::SocketAddress => text.is_some_and(|text| text.parse::<SocketAddr>().is_ok()),
             Self::HostAndPort => text.is_some_and(is_host_and_port),
             Self::DnsName => text.is_some_and(is_dns_name),
+            Self::Urls { most } => is_list_of(value, most, is_url),
             Self::StationIps { most } => is_station_ip_list(value, most),
             Self::Accounts { most } => is_list_of(value, most, is_account),
             Self::DnsNames { most } => is_list_of(value, most, is_dns_name),
@@ -299,6 +306,7 @@ impl Form {
             Self::Vlans
             | Self::Cpus
             | Self::Names { .. }
+            | Self::Urls { .. }
             | Self::StationIps { .. }
             | Self::Accounts { .. }
             | Self::DnsNames { .. }
@@ -347,6 +355,12 @@ fn is_host_and_port(text: &str) -> bool {
         && port.bytes().all(|byte| byte.is_ascii_digit())
         && port.parse() != Ok(0_u16)
         && port.parse::<u16>().is_ok()
+}
+
+/// A scheme, a host and a port, and nothing behind them.
+fn is_url(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(is_host_and_port)
 }
 
 fn is_network(text: &str) -> bool {
@@ -410,6 +424,13 @@ fn describe_stations(most: usize) -> String {
     format!(
         "a list of 1 to {most} different IP addresses, each of one station, like \
          [\"192.0.2.7\", \"2001:db8::7\"]"
+    )
+}
+
+fn describe_urls(most: usize) -> String {
+    format!(
+        "a list of 1 to {most} different URLs, each http:// or https:// with a host and a port, \
+         like [\"https://192.0.2.10:2379\"]"
     )
 }
 

@@ -10,10 +10,11 @@ use crate::document::read_document;
 use crate::finding::Place;
 use crate::json_tree::JsonTree;
 use crate::{
-    ApiError, ApplyRequest, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind, Name, NicConfig,
-    NicStatus, NodeConfig, NodeStatus, PfConfig, PfStatus, PowerConfig, QosPolicyConfig,
-    QosPolicyStatus, StoreConfig, StoreStatus, SwitchConfig, SwitchStatus, TeamConfig, TeamStatus,
-    UplinkConfig, UplinkStatus, VmConfig, VmStatus, locate_errors, parse_toml, shape,
+    ApiError, ApplyRequest, ClusterConfig, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind,
+    Name, NicConfig, NicStatus, NodeConfig, NodeStatus, PfConfig, PfStatus, PowerConfig,
+    QosPolicyConfig, QosPolicyStatus, StoreConfig, StoreStatus, SwitchConfig, SwitchStatus,
+    TeamConfig, TeamStatus, UplinkConfig, UplinkStatus, VmConfig, VmStatus, locate_errors,
+    parse_toml, shape,
 };
 
 /// Largest body, in bytes.
@@ -121,7 +122,7 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
 /// # Errors
 /// All that is wrong with its keys; never empty.
 pub fn parse_power(body: &[u8]) -> Result<PowerConfig, Vec<ApiError>> {
-    read_power(object(body)?)
+    read_section(Kind::Power, object(body)?)
 }
 
 /// Applies a JSON merge patch (RFC 7386) to `[power]`, which may not be there yet.
@@ -132,17 +133,47 @@ pub fn patch_power(
     power: Option<&PowerConfig>,
     patch: &[u8],
 ) -> Result<PowerConfig, Vec<ApiError>> {
+    patch_section(Kind::Power, power, patch)
+}
+
+/// Reads the body of `PUT /1.0/cluster`.
+///
+/// # Errors
+/// All that is wrong with its keys; never empty.
+pub fn parse_cluster(body: &[u8]) -> Result<ClusterConfig, Vec<ApiError>> {
+    read_section(Kind::Cluster, object(body)?)
+}
+
+/// Applies a JSON merge patch (RFC 7386) to `[cluster]`, which may not be there yet.
+///
+/// # Errors
+/// All that is wrong with the result; never empty.
+pub fn patch_cluster(
+    cluster: Option<&ClusterConfig>,
+    patch: &[u8],
+) -> Result<ClusterConfig, Vec<ApiError>> {
+    patch_section(Kind::Cluster, cluster, patch)
+}
+
+fn patch_section<T: Serialize + DeserializeOwned>(
+    kind: Kind,
+    section: Option<&T>,
+    patch: &[u8],
+) -> Result<T, Vec<ApiError>> {
     let patch = object(patch)?;
-    let mut table = match power.map(serde_json::to_value) {
+    let mut table = match section.map(serde_json::to_value) {
         Some(Ok(Value::Object(table))) => table,
         _ => Map::new(),
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
-    read_power(table)
+    read_section(kind, table)
 }
 
-fn read_power(table: Map<String, Value>) -> Result<PowerConfig, Vec<ApiError>> {
-    shape::read(Place::new(Kind::Power, 0), table)
+fn read_section<T: DeserializeOwned>(
+    kind: Kind,
+    table: Map<String, Value>,
+) -> Result<T, Vec<ApiError>> {
+    shape::read(Place::new(kind, 0), table)
         .map_err(|findings| findings.into_iter().map(|found| found.into_error(None)).collect())
 }
 

@@ -5,10 +5,10 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 
 use crate::{
-    ApiConfig, ByteSize, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, Kind, NicConfig, NodeConfig, OffloadConfig, PfConfig, PowerConfig,
-    QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VfConfig, VmConfig,
-    VmqConfig,
+    ApiConfig, ByteSize, ClusterConfig, ClusterTls, DiskConfig, DiskNbd, DiskQos, DiskVhostUser,
+    Form, HostConfig, HostSection, Kind, NicConfig, NodeConfig, OffloadConfig, PfConfig,
+    PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VfConfig,
+    VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -19,6 +19,8 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::Host => HostSection::schema(),
         Kind::Api => ApiConfig::schema(),
         Kind::Power => PowerConfig::schema(),
+        Kind::Cluster => ClusterConfig::schema(),
+        Kind::ClusterTls => ClusterTls::schema(),
         Kind::Uplink => UplinkConfig::schema(),
         Kind::Team => TeamConfig::schema(),
         Kind::Switch => SwitchConfig::schema(),
@@ -79,6 +81,8 @@ mod tests {
             Kind::Host,
             Kind::Api,
             Kind::Power,
+            Kind::Cluster,
+            Kind::ClusterTls,
             Kind::Offload,
             Kind::Vmq,
             Kind::DiskQos,

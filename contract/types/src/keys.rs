@@ -2,6 +2,7 @@
 //! change of each does to traffic. One table that the parser, the validation,
 //! the plans, the command line and the reference pages read.
 
+use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
 use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
 use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
@@ -20,6 +21,8 @@ pub enum Kind {
     Api,
     /// `[power]`.
     Power,
+    /// `[cluster]`.
+    Cluster,
     /// `[[uplink]]`.
     Uplink,
     /// `[[team]]`.
@@ -50,6 +53,8 @@ pub enum Kind {
     DiskVhostUser,
     /// `[disk.nbd]`.
     DiskNbd,
+    /// `[cluster.tls]`.
+    ClusterTls,
     /// `[[pf.vf]]`.
     Vf,
 }
@@ -121,6 +126,7 @@ impl Kind {
             Self::Host => "host",
             Self::Api => "api",
             Self::Power => "power",
+            Self::Cluster => "cluster",
             Self::Switch => "switch",
             Self::Uplink => "uplink",
             Self::Team => "team",
@@ -137,6 +143,7 @@ impl Kind {
             Self::DiskQos => "qos",
             Self::DiskVhostUser => "vhost_user",
             Self::DiskNbd => "nbd",
+            Self::ClusterTls => "tls",
         }
     }
 
@@ -147,6 +154,7 @@ impl Kind {
             Self::Host => HOST,
             Self::Api => API,
             Self::Power => POWER,
+            Self::Cluster => CLUSTER,
             Self::Switch => SWITCH,
             Self::Uplink => UPLINK,
             Self::Team => TEAM,
@@ -163,6 +171,7 @@ impl Kind {
             Self::DiskQos => DISK_QOS,
             Self::DiskVhostUser => DISK_VHOST_USER,
             Self::DiskNbd => DISK_NBD,
+            Self::ClusterTls => CLUSTER_TLS,
         }
     }
 
@@ -191,6 +200,7 @@ const FILE: &[Key] = &[
     optional("host", Form::Table(Kind::Host), Effect::Live),
     optional("api", Form::Table(Kind::Api), Effect::NextStart),
     optional("power", Form::Table(Kind::Power), Effect::Live),
+    optional("cluster", Form::Table(Kind::Cluster), Effect::Live),
     optional("switch", Form::Tables(Kind::Switch), Effect::Live),
     optional("uplink", Form::Tables(Kind::Uplink), Effect::Live),
     optional("team", Form::Tables(Kind::Team), Effect::Live),

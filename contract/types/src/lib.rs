@@ -52,6 +52,8 @@
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
 //! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
 //! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/power` | [`PowerStatus`]; want a [`PowerConfig`], change it, want none |
+//! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/cluster` | [`ClusterStatus`]; be a node of a cluster as [`ClusterConfig`] says, change it, leave it |
+//! | `GET /1.0/cluster/flows` | list of [`ClusterDisk`]: disks on shared stores of all nodes, as their reports name them |
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | pcapng as it comes; `?snaplen=&max_frames=&max_bytes=`; the id of the operation that it is in `Suimon-Operation` |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
@@ -81,6 +83,10 @@ pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 mod byte_size;
 mod change_fits;
 mod claims;
+mod cluster_config;
+mod cluster_fits;
+mod cluster_keys;
+mod cluster_status;
 mod config;
 mod confinement;
 mod diff;
@@ -160,6 +166,11 @@ mod xdp_status;
 
 pub use byte_size::{ByteSize, ByteSizeError, ByteSizeText};
 pub use change_fits::validate_change;
+pub use cluster_config::{ClusterConfig, ClusterTls};
+pub use cluster_status::{
+    ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare, ClusterStatus,
+    ClusterStore,
+};
 pub use config::{
     ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
     SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
@@ -178,8 +189,8 @@ pub use event_kinds::EventKind;
 pub use form::Form;
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_power, parse_resource,
-    patch_power, patch_resource,
+    JSON_BYTES_MAX, Resource, locate_errors_of_apply, parse_apply, parse_cluster, parse_power,
+    parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};

@@ -24,6 +24,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     if let Some(power) = &config.power {
         write_table(&mut out, Kind::Power, "[power]", &object(power));
     }
+    if let Some(cluster) = &config.cluster {
+        write_table(&mut out, Kind::Cluster, "[cluster]", &object(cluster));
+    }
     for uplink in &config.uplinks {
         write_table(&mut out, Kind::Uplink, "[[uplink]]", &object(uplink));
     }
@@ -73,6 +76,8 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Node => r#"{"name":"a","address":"a:1","authority":"/a","token_file":"/a"}"#,
         Kind::DiskVhostUser => r#"{"socket":"/a"}"#,
         Kind::Power => r#"{"plan":"custom"}"#,
+        Kind::Cluster => r#"{"name":"a","node":"a","endpoints":["http://a:1"]}"#,
+        Kind::ClusterTls => r#"{"authority":"/a"}"#,
         Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
         Kind::File | Kind::Host | Kind::Api => return None,
     };
@@ -89,6 +94,8 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Disk => filled_in::<crate::DiskConfig>(minimal)?,
         Kind::Vm => filled_in::<crate::VmConfig>(minimal)?,
         Kind::Power => filled_in::<crate::PowerConfig>(minimal)?,
+        Kind::Cluster => filled_in::<crate::ClusterConfig>(minimal)?,
+        Kind::ClusterTls => filled_in::<crate::ClusterTls>(minimal)?,
         Kind::Pf => filled_in::<crate::PfConfig>(minimal)?,
         Kind::Vf => filled_in::<crate::VfConfig>(minimal)?,
         Kind::Node => filled_in::<crate::NodeConfig>(minimal)?,

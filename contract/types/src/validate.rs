@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::claims::{Claim, Claimed, claims};
+use crate::cluster_fits::cluster_fits;
 use crate::disk_fits::{
     disk_fits, limits_of_disk_fit, parents_are_not_written, pass_through_disks_stand_alone,
     store_fits,
@@ -123,6 +124,9 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     if let Some(power) = &config.power {
         findings.extend(shape_of(Place::new(Kind::Power, 0), power));
     }
+    if let Some(cluster) = &config.cluster {
+        findings.extend(shape_of(Place::new(Kind::Cluster, 0), cluster));
+    }
     findings.extend(shapes_of(Kind::Switch, &config.switches));
     findings.extend(shapes_of(Kind::Uplink, &config.uplinks));
     findings.extend(shapes_of(Kind::Team, &config.teams));
@@ -158,6 +162,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);
     power_fits(config, &mut findings);
+    cluster_fits(config, &mut findings);
     names_are_unique(config, &mut findings);
     references_exist(config, &mut findings);
     nothing_is_claimed_twice(config, &mut findings);

@@ -294,6 +294,7 @@ impl Controller {
         let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
         self.shared.set_desired(to.state);
         let after = self.shared.desired();
+        self.shared.follow_cluster();
         self.change_power(edit, &before.config, &after.config);
         self.delete_vms(&gone, &before.config);
         self.tell_vms();

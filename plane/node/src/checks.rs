@@ -43,6 +43,10 @@ impl Shared {
         let config = edit.candidate(&current.config)?;
         validate(&config)?;
         validate_change(&current.config, &config)?;
+        let errors = self.check_cluster(&current.config, &config, options.force);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         let forced = overcommitted(&current.config, &config, &self.disks.measured());
         if !forced.is_empty() && !options.force {
             return Err(forced);

@@ -40,6 +40,7 @@ use suimon_storage_qos::PolicyId;
 
 pub(crate) use self::capability::MeasuredStore;
 use self::capability::MeasuredStores;
+pub(crate) use self::capability::capability;
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
 pub(crate) use self::handing::DiskToHandOver;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, ArrivalRequest, DiskConfig, ErrorCode, HostConfig, Kind, Name, NicConfig, NodeConfig,
-    PfConfig, PowerConfig, QosPolicyConfig, Resource, StoreConfig, SwitchConfig, TeamConfig,
-    UplinkConfig, VmConfig, patch_power, patch_resource,
+    ApiError, ArrivalRequest, ClusterConfig, DiskConfig, ErrorCode, HostConfig, Kind, Name,
+    NicConfig, NodeConfig, PfConfig, PowerConfig, QosPolicyConfig, Resource, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_cluster, patch_power, patch_resource,
 };
 
 /// A change of desired state.
@@ -26,6 +26,8 @@ pub enum Edit {
     Reload,
     /// Change the power plan.
     Power(PowerEdit),
+    /// Change which cluster the host is a node of, and how that is reached.
+    Cluster(ClusterEdit),
     /// Change one switch.
     Switch(ResourceEdit<SwitchConfig>),
     /// Change one uplink.
@@ -72,6 +74,17 @@ pub enum PowerEdit {
     Delete,
 }
 
+/// A change of the cluster that the host is a node of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterEdit {
+    /// Be a node of this one.
+    Put(ClusterConfig),
+    /// Change its keys by this text of a JSON merge patch (RFC 7386).
+    Patch(Vec<u8>),
+    /// Be by itself.
+    Delete,
+}
+
 /// A change of one resource.
 #[derive(Clone, Debug)]
 pub enum ResourceEdit<T> {
@@ -94,6 +107,8 @@ impl Edit {
             Self::Reload => "reload".to_owned(),
             Self::Power(PowerEdit::Delete) => "power unset".to_owned(),
             Self::Power(_) => "power set".to_owned(),
+            Self::Cluster(ClusterEdit::Delete) => "cluster leave".to_owned(),
+            Self::Cluster(_) => "cluster set".to_owned(),
             Self::Switch(edit) => format!("switch {}", edit.verb()),
             Self::Uplink(edit) => format!("uplink {}", edit.verb()),
             Self::Team(edit) => format!("team {}", edit.verb()),
@@ -119,6 +134,7 @@ impl Edit {
         match self {
             Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload => "host".to_owned(),
             Self::Power(_) => "power".to_owned(),
+            Self::Cluster(_) => "cluster".to_owned(),
             Self::Switch(edit) => edit.subject(),
             Self::Uplink(edit) => edit.subject(),
             Self::Team(edit) => edit.subject(),
@@ -141,6 +157,7 @@ impl Edit {
             Self::Reload => {}
             Self::Apply(to) | Self::ApplyFile { config: to, .. } => config = (**to).clone(),
             Self::Power(edit) => config.power = edit.apply(config.power.as_ref())?,
+            Self::Cluster(edit) => config.cluster = edit.apply(config.cluster.as_ref())?,
             Self::Switch(edit) => edit.apply(&mut config)?,
             Self::Uplink(edit) => edit.apply(&mut config)?,
             Self::Team(edit) => edit.apply(&mut config)?,
@@ -198,6 +215,19 @@ impl PowerEdit {
         match self {
             Self::Put(to) => Ok(Some(to.clone())),
             Self::Patch(patch) => patch_power(power, patch).map(Some),
+            Self::Delete => Ok(None),
+        }
+    }
+}
+
+impl ClusterEdit {
+    fn apply(
+        &self,
+        cluster: Option<&ClusterConfig>,
+    ) -> Result<Option<ClusterConfig>, Vec<ApiError>> {
+        match self {
+            Self::Put(to) => Ok(Some(to.clone())),
+            Self::Patch(patch) => patch_cluster(cluster, patch).map(Some),
             Self::Delete => Ok(None),
         }
     }

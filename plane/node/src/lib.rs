@@ -18,6 +18,8 @@
 //!   waiting for the control thread (see `teams.rs`).
 //! - Other nodes are asked how they are when somebody wants to know, by a thread for each
 //!   question (see `node_status.rs`).
+//! - What nodes of a cluster may ask of stores that they share is settled by threads of its own (see
+//!   `cluster.rs`).
 //! - Adapters with SR-IOV are looked at by the control thread, which makes them as desired
 //!   again (see `sriov.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
@@ -40,6 +42,7 @@ mod apply;
 mod belongings;
 mod capture;
 mod checks;
+mod cluster;
 mod confinement;
 mod control;
 mod devices;
@@ -77,9 +80,10 @@ mod vms;
 mod wanted;
 
 pub use capture::{CAPTURES_MAX, Capture};
+pub use cluster::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
 pub use confinement::{ConfinementReader, RefusedCall};
 pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, RandomSource, ServedDisk};
-pub use edit::{ChangeOptions, Edit, PowerEdit, ResourceEdit};
+pub use edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
 pub use events::{EVENTS_MAX, EventPage};
 pub use far_node::{FarError, FarLine, FarNode, FarNodes};
 pub use node::{NoListener, Node, NodeListener, NodeParts, stored_host};

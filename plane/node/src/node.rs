@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use suimon_contract::{
-    AddressStatus, ApiError, DiskStatus, ErrorCode, HostConfig, HostSection, HostStatus,
-    MeasureStoreRequest, Name, NicStatus, NodeStatus, Operation, PfStatus, Plan, PowerStatus,
-    ProcessorStatus, QosFlowStatus, QosPolicyStatus, QueueStatus, Severity, SriovAdapter,
-    StoreStatus, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmGuest, VmStatus, VmqStatus,
-    WhatIfAnswer, WhatIfRequest, parse_toml,
+    AddressStatus, ApiError, ClusterDisk, ClusterStatus, DiskStatus, ErrorCode, HostConfig,
+    HostSection, HostStatus, MeasureStoreRequest, Name, NicStatus, NodeStatus, Operation, PfStatus,
+    Plan, PowerStatus, ProcessorStatus, QosFlowStatus, QosPolicyStatus, QueueStatus, Severity,
+    SriovAdapter, StoreStatus, SwitchStatus, TeamStatus, TopSnapshot, UplinkStatus, VmGuest,
+    VmStatus, VmqStatus, WhatIfAnswer, WhatIfRequest, parse_toml,
 };
 use suimon_ports::{
     CpuPlace, DeviceFactory, MemberDevices, PowerHost, SocketFiles, SriovHost, StateStore,
@@ -31,8 +31,8 @@ use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
 use crate::teams::Teams;
 use crate::{
-    ChangeOptions, DiskParts, DiskWork, Edit, FarNodes, PortKey, QueueSide, SwitchPlane, VmParts,
-    VmWork,
+    ChangeOptions, ClusterStores, DiskParts, DiskWork, Edit, FarNodes, PortKey, QueueSide,
+    SwitchPlane, VmParts, VmWork,
 };
 
 /// Notices and changes that wait for the control thread.
@@ -77,6 +77,8 @@ pub struct NodeParts {
     pub sriov: Arc<dyn SriovHost>,
     /// Knows how to reach other nodes.
     pub far_nodes: Arc<dyn FarNodes>,
+    /// Knows how to reach clusters' stores.
+    pub clusters: Arc<dyn ClusterStores>,
     /// Removes what sockets a killed process left behind.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switches frames.
@@ -130,6 +132,7 @@ impl Node {
             power: PowerTable::load(parts.power, parts.store.clone(), parts.retry_first)?,
             sriov: parts.sriov,
             far_nodes: parts.far_nodes,
+            clusters: parts.clusters,
             socket_files: parts.socket_files,
             events,
             store: parts.store.clone(),
@@ -145,6 +148,7 @@ impl Node {
         let (commands, receiver) = sync_channel(COMMANDS_WAITING);
         let controller =
             start_up(&shared, parts.store, commands.clone(), parts.retry_first, is_new)?;
+        shared.start_cluster().map_err(NodeError::Thread)?;
         let ends = EndTeller(shared.clone());
         let thread = std::thread::Builder::new()
             .name("suimon-node".to_owned())
@@ -185,7 +189,11 @@ impl Node {
         let plan = if self.shared.operations.is_busy() {
             None
         } else {
-            Some(self.shared.check(&edit, options)?.plan)
+            let candidate = self.shared.check(&edit, options)?;
+            let (from, to) = (self.shared.desired(), &candidate.state.config);
+            let prepared = self.shared.prepare_cluster(&from.config, to, options.force);
+            prepared.map_err(|error| vec![error])?;
+            Some(candidate.plan)
         };
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         let operation = operation.map_err(|error| vec![error])?;
@@ -479,6 +487,28 @@ impl Node {
         self.shared.node(name)
     }
 
+    /// The cluster that the host is a node of; asks it, and waits for a second or two where it does
+    /// not answer.
+    pub fn cluster(&self) -> ClusterStatus {
+        self.shared.cluster_status()
+    }
+
+    /// What disks of all nodes do on shared stores, as far as their nodes name them.
+    ///
+    /// # Errors
+    /// There is no cluster, or it does not answer.
+    pub fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
+        self.shared.cluster_flows()
+    }
+
+    /// Takes a node out of the cluster that is gone for good.
+    ///
+    /// # Errors
+    /// There is none of that name, it lives, or the cluster does not answer.
+    pub fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
+        self.shared.remove_cluster_node(node)
+    }
+
     /// All network adapters of the host that have SR-IOV.
     ///
     /// # Errors
@@ -626,6 +656,7 @@ impl Node {
         if thread.join().is_err() {
             tracing::error!("the control thread had died of a defect");
         }
+        self.shared.stop_cluster();
     }
 }
 

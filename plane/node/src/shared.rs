@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
 
 use crate::capture::Captures;
+use crate::cluster::Cluster;
 use crate::confinement::ConfinementReader;
 use crate::disks::{DiskParts, Disks};
 use crate::events::EventLog;
@@ -23,7 +24,7 @@ use crate::teams::Teams;
 use crate::topology::Ids;
 use crate::vmq::VmqTable;
 use crate::vms::{VmParts, Vms};
-use crate::{FarNodes, NodeListener, PortKey, SwitchPlane};
+use crate::{ClusterStores, FarNodes, NodeListener, PortKey, SwitchPlane};
 
 /// Milliseconds since 1970-01-01 UTC.
 pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
+    pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
     pub(crate) iov: Iov,
     pub(crate) far_nodes: Arc<dyn FarNodes>,
@@ -76,6 +78,7 @@ pub(crate) struct SharedParts {
     pub(crate) power: PowerTable,
     pub(crate) sriov: Arc<dyn SriovHost>,
     pub(crate) far_nodes: Arc<dyn FarNodes>,
+    pub(crate) clusters: Arc<dyn ClusterStores>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) store: Arc<dyn StateStore>,
@@ -104,6 +107,7 @@ impl Shared {
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
+            cluster: Cluster::new(parts.clusters),
             sriov: Sriov::new(parts.sriov),
             iov: Iov::default(),
             far_nodes: parts.far_nodes,

@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Leave(StoreId),
     /// Steps of a change of a store.
     Change(StoreId, Vec<Change>),
+    /// Everything before this is done.
+    Sync(Sender<()>),
     /// Who else there is.
     Peers(Peers),
     /// What is done, and of these disks of stores what they get.

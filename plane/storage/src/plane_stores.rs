@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use suimon_ports::Waker;
-use suimon_quantity::{ProcessorId, StoreId};
+use suimon_quantity::{Cap, ProcessorId, StoreId};
 use suimon_storage_qos::{
     Capability, Change, DiskSlot, Promises, Proposal, Refusal, Store, StoreSpec,
 };
@@ -52,6 +52,8 @@ impl Mailbox {
 pub(crate) struct PlaneStore {
     spec: StoreSpec,
     limits: Store,
+    /// What all its disks may do together.
+    cap: Option<Cap>,
     /// Who has the budget; nobody while no disk is in service.
     home: Option<ProcessorId>,
     /// Disks in service, by processor.
@@ -80,7 +82,7 @@ impl StoragePlane {
             return Ok(());
         }
         let limits = Store::new(Capability::Unknown);
-        let of = PlaneStore { spec, limits, home: None, disks: BTreeMap::new() };
+        let of = PlaneStore { spec, limits, cap: None, home: None, disks: BTreeMap::new() };
         stores.insert(store, of);
         Ok(())
     }
@@ -104,6 +106,22 @@ impl StoragePlane {
         let Some(of) = stores.get_mut(&store) else { return };
         let change = of.limits.set_capability(capability);
         self.tell_all(store, of, &[change]);
+    }
+
+    /// What all disks of a store may do together from now on, in normalised operations per second by
+    /// the processors' clock; `None`: what they can. It holds for disks that come later, too. It is in
+    /// effect when this returns.
+    pub fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
+        let mut stores = lock(&self.0.stores);
+        let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
+        of.cap = cap;
+        self.tell_all(store, of, &[Change::Cap(cap)]);
+        let ways: Vec<_> = of.disks.keys().filter_map(|processor| self.way(*processor)).collect();
+        drop(stores);
+        for way in ways {
+            // Who is gone dispatches nothing any more.
+            let _ = way.ask(Command::Sync);
+        }
     }
 
     /// Changes limits of a store's disks, all or none of these; in effect at once. `force`:
@@ -159,7 +177,8 @@ impl StoragePlane {
             }
         };
         let way = self.way(to).ok_or(PlaneError::NoProcessor)?;
-        let (spec, changes) = (of.spec.clone(), of.limits.changes());
+        let (spec, mut changes) = (of.spec.clone(), of.limits.changes());
+        changes.push(Change::Cap(of.cap));
         let _ = way.ask(|reply| Command::Join { store, spec, role, changes, reply });
         of.home.get_or_insert(to);
         of.disks.insert(to, 1);

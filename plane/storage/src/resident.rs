@@ -152,6 +152,7 @@ impl Resident {
                 }
                 drop(reply);
             }
+            Command::Sync(reply) => drop(reply),
             Command::Leave(store) => {
                 if let Some(work) = &mut self.work {
                     work.remove_store(store);

@@ -92,11 +92,12 @@ mod terms;
 mod watch;
 
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
-pub use grant::{Cap, Grant, PolicyShare, Share};
+pub use grant::{Grant, PolicyShare, Share};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{DiskLoad, NAMED_MAX, NamedDisk, NodeLoad, PolicyLoad, Report, UNBOUNDED, VERSION};
 pub use member::{Kept, KeptShare, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap};
 pub use notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Stranger, Unmet};
 pub use promises::{Capability, PROMISED_PERCENT_MAX, Promises};
+pub use suimon_quantity::Cap;
 pub use terms::{Terms, TermsError};
 pub use watch::TOLD_AFTER;

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::Time;
+use suimon_quantity::{Cap, Time};
 
 use crate::clock::ClockCheck;
-use crate::grant::{Cap, Grant, PolicyShare, Share};
+use crate::grant::{Grant, PolicyShare, Share};
 use crate::load::{self, DiskLoad, NamedDisk, NodeLoad, PolicyLoad, Report, VERSION};
 use crate::{GrantId, NodeId, PolicyKey, ReportId, Terms};
 

@@ -26,6 +26,7 @@ impl StoreScheduler {
             Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
             Change::RemoveFlow(flow) => self.remove_flow(flow),
             Change::Capability(iops) => self.capability = iops,
+            Change::Cap(cap) => self.gate.set(now, cap),
         }
         Vec::new()
     }

@@ -1,7 +1,7 @@
 //! What a store's scheduler is told to do differently from now on.
 
 use serde::{Deserialize, Serialize};
-use suimon_quantity::DiskId;
+use suimon_quantity::{Cap, DiskId};
 
 use crate::{Limits, PolicyId};
 
@@ -54,4 +54,7 @@ pub enum Change {
     RemoveFlow(FlowSlot),
     /// Normalised operations per second that the store can do; `None`: not known.
     Capability(Option<u64>),
+    /// What all disks together may do, in normalised operations per second; `None`: what they
+    /// can. Minimums come first inside it.
+    Cap(Option<Cap>),
 }

@@ -3,7 +3,7 @@
 use suimon_quantity::{DiskId, Time};
 
 use crate::WaitCause;
-use crate::history::Totals;
+use crate::history::{Done, Totals};
 use crate::records::Fifo;
 
 #[derive(Clone, Debug, Default)]
@@ -29,5 +29,13 @@ impl Disk {
             self.totals.waits.add(cause, self.waiting, ns);
         }
         self.waits_since = now;
+    }
+
+    /// What it did up to now; what waits does so because of `cause`.
+    pub(crate) fn done(&self, now: Time, cause: WaitCause) -> Done {
+        let mut waits = self.totals.waits;
+        let ns = now.as_ns().saturating_sub(self.waits_since.as_ns());
+        waits.add(cause, self.waiting, ns);
+        Done { demanded: self.totals.demanded, delivered: self.totals.delivered, waits }
     }
 }

@@ -47,6 +47,18 @@ impl FlowTotals {
     }
 }
 
+/// What a disk did since it is there, in normalised operations. All wrap; differences of two
+/// readings are right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// What was asked for.
+    pub demanded: u64,
+    /// What was completed.
+    pub delivered: u64,
+    /// Why requests waited.
+    pub waits: Waits,
+}
+
 /// Normalised operations in a window, and why requests waited in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {

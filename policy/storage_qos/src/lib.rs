@@ -6,6 +6,8 @@
 //! - [`StoreScheduler`] is the hot side, one logical queue: [`StoreScheduler::submit`]
 //!   and [`StoreScheduler::poll`] say what goes to the device now,
 //!   [`StoreScheduler::handle_complete`] hears what came back.
+//! - Where other nodes use the store, [`Change::Cap`] says what all its disks here may do together, as a
+//!   function of time.
 //! - [`StoreScheduler::observe`] reads what was delivered and tells of minimums that are
 //!   not met, and why; and of a store that does less than its minimums need, by what it did
 //!   while requests waited for it ([`StoreScheduler::estimate`]).
@@ -33,7 +35,8 @@
 //! - Over any window what a disk has dispatched counts as at most
 //!   [`Limits::operations_max`] and one request.
 //! - While fewer requests are in the device than [`StoreScheduler::depth`], no request
-//!   waits that is below its maximum, except for the sake of a minimum that is behind.
+//!   waits that is below its maximum, except for the sake of a minimum that is behind, or where the
+//!   store's cap lets nothing go.
 //! - A disk's requests stay in order. Nothing allocates per request; memory grows with
 //!   disks and is bounded.
 #![forbid(unsafe_code)]
@@ -52,6 +55,7 @@ mod estimate;
 mod event;
 mod exchange;
 mod flow;
+mod gate;
 mod heap;
 mod history;
 mod limits;
@@ -81,7 +85,7 @@ pub use cost::Normalization;
 pub use estimate::CapabilityEstimate;
 pub use event::{CapabilityLow, DISPLACERS_MAX, Displacer, Event, Shortfall, TOLD_AFTER, Unmet};
 pub use exchange::{Completion, Grant, Lent, Report, Return, Want};
-pub use history::{Delivery, SAMPLE, Window};
+pub use history::{Delivery, Done, SAMPLE, Window};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
 pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
 pub use observe::DiskFlow;

@@ -6,8 +6,8 @@ use suimon_quantity::{DiskId, Time};
 
 use crate::watch::{Finding, Watch};
 use crate::{
-    Delivery, DiskSlot, Displacer, Event, Holder, Limits, Shortfall, StoreScheduler, TOLD_AFTER,
-    Unmet, WaitCause, Window,
+    Delivery, DiskSlot, Displacer, Done, Event, Holder, Limits, Shortfall, StoreScheduler,
+    TOLD_AFTER, Unmet, WaitCause, Window,
 };
 
 /// What a disk gets, and what it is held to.
@@ -23,6 +23,8 @@ pub struct DiskFlow {
     pub waiting: u32,
     /// Requests that the device has.
     pub in_flight: u32,
+    /// Since it is there.
+    pub done: Done,
     /// Over five seconds.
     pub short: Delivery,
     /// Over five minutes.
@@ -80,6 +82,7 @@ impl StoreScheduler {
             limits: flow.limits,
             waiting: disk.waiting,
             in_flight: disk.in_flight,
+            done: disk.done(now, flow.held_by.unwrap_or(self.contention)),
             short: over(Window::Short),
             long: over(Window::Long),
         })

@@ -9,6 +9,7 @@ use crate::depth::Depth;
 use crate::disk::Disk;
 use crate::estimate::Estimate;
 use crate::flow::Flow;
+use crate::gate::Gate;
 use crate::heap::Places;
 use crate::history::History;
 use crate::pace::{Fine, fine_ns, not_before};
@@ -61,6 +62,7 @@ pub struct StoreScheduler {
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
     pub(crate) spare: Spare,
+    pub(crate) gate: Gate,
     /// What flows wait for that no maximum holds.
     pub(crate) contention: WaitCause,
     pub(crate) capability: Option<u64>,
@@ -86,6 +88,7 @@ impl StoreScheduler {
             member_places: Places::default(),
             clocks: Clocks::default(),
             spare: Spare::new(),
+            gate: Gate::default(),
             contention: WaitCause::DeviceDepth,
             capability: None,
             estimate: Estimate::default(),
@@ -169,7 +172,8 @@ impl StoreScheduler {
             && self.depth.has_room()
             && (is_due || self.spare.has_room(self.depth.in_flight))
             && self.held.first().is_none_or(|first| first.key > now.as_ns())
-            && flow.opens() <= now;
+            && flow.opens() <= now
+            && self.gate.is_open(now);
         Ok(Way { of, is_first, is_due, is_free })
     }
 
@@ -179,6 +183,7 @@ impl StoreScheduler {
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
         self.clocks.start(now, disk, flow, units, way.is_due);
+        self.gate.charge(units.cost);
         self.depth.in_flight += 1;
         if self.clocks.is_long() {
             self.start_virtual_time_again(now);
@@ -212,7 +217,15 @@ impl StoreScheduler {
                 return Next::Idle;
             }
             self.depth.handle_full();
+            self.gate.set_holds(false);
             return Next::Idle;
+        }
+        if !self.gate.is_open(now) {
+            if !self.shares.is_empty() {
+                self.gate.set_holds(true);
+                self.contention = WaitCause::StoreCap;
+            }
+            return self.next_deadline().map_or(Next::Idle, Next::WaitUntil);
         }
         let clock = self.clock(now);
         if let Some(first) = self.first_due(clock) {
@@ -223,7 +236,7 @@ impl StoreScheduler {
         }
         if let Some(first) = self.shares.first() {
             if self.spare.has_room(self.depth.in_flight) {
-                self.contention = WaitCause::DeviceDepth;
+                self.contention = self.gate.contention();
                 return self.dispatch(now, first.id, false);
             }
             self.contention = WaitCause::OthersMinimums;
@@ -240,6 +253,10 @@ impl StoreScheduler {
             return None;
         }
         let held = self.held.first().map(|first| Time::from_ns(first.key));
+        if let Some(opens) = self.gate.closed_until() {
+            let next = if self.shares.is_empty() { held?.max(opens) } else { opens };
+            return (next != Time::NEVER).then_some(next);
+        }
         let due = self.due.first().filter(|_| !self.shares.is_empty());
         let due = due.map(|first| not_before(fine_ns(first.key).saturating_add(self.clocks.lost)));
         held.into_iter().chain(due).min()
@@ -281,6 +298,7 @@ impl StoreScheduler {
         disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
         flow.totals.demanded = flow.totals.demanded.wrapping_sub(cost);
         flow.take_back(units);
+        self.gate.refund(units.cost);
         disk.in_flight -= requests;
         if requests > 0 && flow.in_flight <= requests && flow.waiting == 0 {
             flow.account_busy(now);
@@ -309,6 +327,7 @@ impl StoreScheduler {
             flow.members.set(&mut self.member_places, member.id, disk.served);
         }
         self.clocks.start(now, disk, flow, record.units, is_due);
+        self.gate.charge(cost);
         self.depth.in_flight += 1;
         if self.clocks.is_long() {
             self.start_virtual_time_again(now);

@@ -17,11 +17,13 @@ pub enum WaitCause {
     OthersMinimums,
     /// The device has as many requests as serve it.
     DeviceDepth,
+    /// All disks of the store here together may do no more, because other nodes use it.
+    StoreCap,
 }
 
 impl WaitCause {
     /// How many there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All, in the order in which waits are kept.
     pub const ALL: [Self; Self::COUNT] = [
         Self::OwnMaximum,
@@ -29,6 +31,7 @@ impl WaitCause {
         Self::SharedPolicy,
         Self::OthersMinimums,
         Self::DeviceDepth,
+        Self::StoreCap,
     ];
 }
 

@@ -7,11 +7,12 @@ use suimon_quantity::Time;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Now on `CLOCK_MONOTONIC`, nanoseconds since boot without time in suspend.
+/// Now on `CLOCK_BOOTTIME`, nanoseconds since boot with time in suspend: what was lent to this host
+/// for a while ends although it stood still.
 /// The vDSO answers; no system call is made.
 #[inline]
 pub(crate) fn now() -> Time {
-    let span = duration_of(clock_gettime(ClockId::Monotonic));
+    let span = duration_of(clock_gettime(ClockId::Boottime));
     Time::ZERO + span
 }
 

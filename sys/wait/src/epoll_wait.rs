@@ -92,7 +92,7 @@ impl EpollWait {
 
     fn use_timer(&mut self) -> io::Result<()> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
         epoll::add(&self.epoll, &timer, EventData::new_u64(TOKEN_TIMER), EventFlags::IN)?;
         self.deadlines = Deadlines::Timer(timer);
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Implements [`suimon_ports::ProcessorRuntime`], [`suimon_ports::Wait`] and
 //! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and
-//! `CLOCK_MONOTONIC`.
+//! `CLOCK_BOOTTIME`.
 //!
 //! What it does not do: it knows no queue and no frame, schedules nothing and
 //! keeps no list of the threads it started.

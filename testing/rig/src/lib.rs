@@ -33,6 +33,7 @@ mod command;
 mod cpu_distance;
 mod daemon;
 mod disk_load;
+mod etcd;
 pub mod fio;
 mod guest;
 mod hugepages;
@@ -65,6 +66,7 @@ pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
+pub use etcd::Etcd;
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
     GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,

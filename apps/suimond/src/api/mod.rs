@@ -7,6 +7,7 @@ mod arrivals;
 mod body;
 mod captures;
 mod changes;
+mod cluster;
 mod described;
 mod disk_jobs;
 mod events;
@@ -66,6 +67,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(vms::router())
         .merge(arrivals::router())
         .merge(power::router())
+        .merge(cluster::router())
         .merge(resources::router::<PfConfig>())
         .merge(sriov::router())
         .merge(resources::router::<NodeConfig>())

@@ -29,6 +29,7 @@ use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{ProcessorThreads, cpu_places};
 use suimond::api::{self, ApiState, News, NewsSender};
+use suimond::clusters::HostClusters;
 use suimond::disk_factory::host_disks;
 use suimond::far_nodes::HostFarNodes;
 use suimond::socket_files::HostSocketFiles;
@@ -68,6 +69,7 @@ impl Server {
             power: Arc::new(PowerFiles::new(directory.path())),
             sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),
             far_nodes: Arc::new(HostFarNodes::default()),
+            clusters: Arc::new(HostClusters),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),

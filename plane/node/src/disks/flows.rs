@@ -35,7 +35,7 @@ impl Disks {
     }
 
     /// What uses a store by this number: a disk, or a disk's being copied.
-    fn user_name(&self, number: DiskId) -> Option<String> {
+    pub(crate) fn user_name(&self, number: DiskId) -> Option<String> {
         match copied_disk(number) {
             None => Some(self.disk_name(number)?.to_string()),
             Some(disk) => Some(format!("copying {}", self.disk_name(disk)?)),
@@ -151,5 +151,6 @@ const fn word(cause: WaitCause) -> &'static str {
         WaitCause::SharedPolicy => "shared-policy",
         WaitCause::OthersMinimums => "others-minimums",
         WaitCause::DeviceDepth => "device-depth",
+        WaitCause::StoreCap => "store-cap",
     }
 }

@@ -6,7 +6,7 @@ use suimon_contract::{
     ApiError, ByteSize, DiskConfig, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
     QosPolicyKind, StoreCapability, StoreConfig, StorePromises,
 };
-use suimon_quantity::{ByteRate, DiskId, Iops, StoreId};
+use suimon_quantity::{ByteRate, Cap, DiskId, Iops, StoreId};
 use suimon_storage_qos::{
     Assignment, Burst, Capability, Limits, Normalization, PolicyId, PolicyKind, PolicySpec,
     Promises, Proposal, Refusal, Store, StoreSpec, Weight,
@@ -14,6 +14,7 @@ use suimon_storage_qos::{
 
 use super::Disks;
 use super::capability::{MeasuredStores, capability};
+use crate::cluster::shared_stores;
 
 /// Requests that may wait at a store at once.
 const WAITING_MAX: u32 = 16_384;
@@ -93,6 +94,10 @@ impl Disks {
             if told.spec != wanted.spec {
                 let spec = store_spec(store);
                 plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
+                if told.spec.is_none() && shared_stores(config).contains_key(&store.name) {
+                    // Nothing, until the cluster's thread says what.
+                    plane.set_cap(id, Some(Cap::default()));
+                }
                 told.spec = wanted.spec.clone();
             }
             if told.capability != wanted.capability {

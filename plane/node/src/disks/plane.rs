@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use suimon_ports::{DiskQueue, DiskQueueHost};
-use suimon_quantity::{DiskId, StoreId};
+use suimon_quantity::{Cap, DiskId, StoreId};
 use suimon_storage::{
     DirtyMap, DiskSpec, DiskView, NotResumed, PlaneError, PlaneNotice, StoragePlane, StoreView,
 };
@@ -37,6 +37,9 @@ pub trait DiskPlane: Send + Sync {
 
     /// What a store can do.
     fn set_capability(&self, store: StoreId, capability: Capability);
+
+    /// What all disks of a store may do together; `None`: what they can.
+    fn set_cap(&self, store: StoreId, cap: Option<Cap>);
 
     /// Changes limits.
     ///
@@ -127,6 +130,10 @@ impl DiskPlane for StoragePlane {
 
     fn set_capability(&self, store: StoreId, capability: Capability) {
         Self::set_capability(self, store, capability);
+    }
+
+    fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
+        Self::set_cap(self, store, cap);
     }
 
     fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use suimon_contract::ConfinementStatus;
 
 use super::{
-    FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms,
-    MemoryStore, cpu_places,
+    FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
+    FakeSriov, FakeVms, MemoryStore, cpu_places,
 };
 use crate::events::EventLog;
 use crate::power::PowerTable;
@@ -40,6 +40,7 @@ pub(crate) fn bare_node(
         )
         .unwrap(),
         sriov: Arc::new(FakeSriov::default()),
+        clusters: Arc::new(FakeCluster::default()),
         far_nodes: Arc::new(FakeFarNodes::default()),
         socket_files: Arc::new(devices.clone()),
         events,

@@ -12,7 +12,7 @@ use suimon_ports::{
     NbdServerSpec, StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec,
     VhostUserDiskStatus,
 };
-use suimon_quantity::{DiskId, ProcessorId, StoreId};
+use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId};
 use suimon_storage::{
     DirtyMap, DiskSpec, DiskTally, DiskView, NotResumed, PlaneError, PlaneNotice, STALLED_AFTER,
     StoreView,
@@ -42,6 +42,8 @@ struct World {
     /// Lengths that VMs were told.
     resized: Vec<u64>,
     limits: BTreeMap<StoreId, Store>,
+    /// What all disks of a store may do.
+    caps: BTreeMap<StoreId, Cap>,
     /// Whether disks that were suspended cannot go on.
     resume_refused: bool,
     /// Whether VMs are connected to disks.
@@ -96,6 +98,11 @@ impl FakeDisks {
     /// How these behave from now on.
     pub(crate) fn set_pace(&self, pace: Pace) {
         self.devices().set(pace);
+    }
+
+    /// What all disks of each store may do, where they may not do what they can.
+    pub(crate) fn caps(&self) -> Vec<Cap> {
+        self.lock().caps.values().copied().collect()
     }
 
     /// What the plane shows of stores.
@@ -349,6 +356,15 @@ impl DiskPlane for FakeDisks {
         if let Some(limits) = self.lock().limits.get_mut(&store) {
             limits.set_capability(capability);
         }
+    }
+
+    fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
+        let mut world = self.lock();
+        let Some(cap) = cap else {
+            world.caps.remove(&store);
+            return;
+        };
+        world.caps.insert(store, cap);
     }
 
     fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal> {

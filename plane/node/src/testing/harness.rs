@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{Event, HostConfig, Name, Operation, OperationState, Severity, parse_toml};
@@ -9,8 +10,8 @@ use suimon_ports::{CpuPlace, Placement, PortSpec};
 use suimon_quantity::PortId;
 
 use crate::testing::{
-    FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower, FakeSriov, FakeVms,
-    MemoryStore,
+    FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
+    FakeSriov, FakeVms, MemoryStore,
 };
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
@@ -27,6 +28,9 @@ struct Host {
     power: FakePower,
     sriov: FakeSriov,
     far_nodes: FakeFarNodes,
+    cluster: FakeCluster,
+    /// What it draws where that is to be random.
+    bits: Option<u8>,
 }
 
 pub(crate) struct Harness {
@@ -87,6 +91,16 @@ impl Harness {
         Self::with_all(store, devices, disks, vms, Host { sriov, ..Host::default() })
     }
 
+    /// A process on a host that a former one has left like this, with disks, which reaches a
+    /// cluster's store.
+    pub(crate) fn in_cluster(store: MemoryStore, disks: FakeDisks, cluster: FakeCluster) -> Self {
+        // Each new host draws other bits.
+        static HOSTS: AtomicU8 = AtomicU8::new(1);
+        let bits = HOSTS.fetch_add(1, Ordering::Relaxed);
+        let host = Host { cluster, bits: Some(bits), ..Host::default() };
+        Self::with_all(store, FakeDevices::default(), disks, FakeVms::default(), host)
+    }
+
     fn with_all(
         store: MemoryStore,
         devices: FakeDevices,
@@ -97,15 +111,21 @@ impl Harness {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
         let (plane, members) = (FakePlane::default(), FakeMembers::default());
+        let mut parts = disks.parts();
+        if let Some(bits) = host.bits {
+            plane.run_clock();
+            parts.random = Arc::new(move || [bits; 16]);
+        }
         let node = Node::open(NodeParts {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
             members: Arc::new(members.clone()),
-            disks: disks.parts(),
+            disks: parts,
             vms: vms.parts(),
             power: Arc::new(host.power),
             sriov: Arc::new(host.sriov),
             far_nodes: Arc::new(host.far_nodes.clone()),
+            clusters: Arc::new(host.cluster),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
@@ -157,6 +177,11 @@ impl Harness {
         let store = self.store.surviving();
         // The devices of a dead process are closed by the kernel.
         (store, FakeDevices::on_host(self.devices.host_left()))
+    }
+
+    /// Now, on the processors' clock.
+    pub(crate) fn plane_now(&self) -> suimon_quantity::Time {
+        crate::SwitchPlane::now(&self.plane)
     }
 
     /// Submits a change and waits for its end.

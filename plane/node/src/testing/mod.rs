@@ -1,6 +1,7 @@
 //! The world around a node, in memory, with failures on demand.
 
 mod bare_node;
+mod fake_cluster;
 mod fake_devices;
 mod fake_disks;
 mod fake_far_nodes;
@@ -14,6 +15,7 @@ mod hollow_disk;
 mod memory_store;
 
 pub(crate) use bare_node::bare_node;
+pub(crate) use fake_cluster::{FakeCluster, Faults};
 pub(crate) use fake_devices::{BoundSockets, FakeDevices, LINK, mac_of, refused};
 pub(crate) use fake_disks::FakeDisks;
 pub(crate) use fake_far_nodes::FakeFarNodes;

@@ -1,0 +1,158 @@
+//! The cluster as text.
+
+use suimon_contract::{
+    ClusterDisk, ClusterMember, ClusterShare, ClusterStatus, ClusterStore, Kind,
+};
+
+use crate::lines::{Lines, health};
+use crate::table::{Table, or_dash};
+use crate::units;
+
+/// All of it.
+pub(crate) fn details(cluster: &ClusterStatus) -> String {
+    let mut lines = Lines::default();
+    match &cluster.config {
+        Some(config) => lines.keys(Kind::Cluster, config),
+        None => lines.add("cluster", "none: the host is by itself"),
+    }
+    if cluster.config.is_none() {
+        return lines.text();
+    }
+    lines.add("health", health(&cluster.condition));
+    lines.add("heard", or_dash(cluster.age_ms.map(|ms| format!("{ms} ms ago"))));
+    lines.table(&members(&cluster.members));
+    if !cluster.stores.is_empty() {
+        lines.table(&stores(&cluster.stores));
+        lines.table(&shares(&cluster.stores));
+    }
+    lines.text()
+}
+
+fn members(all: &[ClusterMember]) -> Table {
+    let mut table = Table::new(&["NODE", ">NUMBER", "STATE"]);
+    for member in all {
+        let state = match (member.is_alive, member.is_this) {
+            (true, true) => "alive, this host",
+            (true, false) => "alive",
+            (false, _) => "silent",
+        };
+        table.row([member.name.clone(), member.id.to_string(), state.to_owned()]);
+    }
+    table
+}
+
+fn stores(all: &[ClusterStore]) -> Table {
+    let titles = [
+        "STORE",
+        "LEADER",
+        ">TERM",
+        ">CAN DO",
+        ">TO SHARE",
+        ">MAY HERE",
+        ">RESERVED",
+        ">LEASE",
+        "REMARK",
+    ];
+    let mut table = Table::new(&titles);
+    for store in all {
+        let foreign = store.has_foreign_load.then_some("foreign load");
+        table.row([
+            store.store.to_string(),
+            or_dash(store.leader.as_ref()),
+            or_dash(store.term),
+            or_dash(store.capability_iops.map(units::count)),
+            or_dash(store.limit_iops.map(units::count)),
+            units::count(store.cap.iops),
+            units::count(store.cap.reserved_iops),
+            or_dash(store.cap.lease_ms.map(|ms| format!("{ms} ms"))),
+            or_dash(store.wrong.as_deref().or(foreign)),
+        ]);
+    }
+    table
+}
+
+fn shares(all: &[ClusterStore]) -> Table {
+    let mut table = Table::new(&["STORE", "NODE", ">LEASED", ">RESERVED"]);
+    for store in all {
+        for ClusterShare { node, leased_iops, reserved_iops } in &store.shares {
+            table.row([
+                store.store.to_string(),
+                node.clone(),
+                units::count(*leased_iops),
+                units::count(*reserved_iops),
+            ]);
+        }
+    }
+    table
+}
+
+/// What disks of all nodes get, a line each. Rates are normalised operations per second.
+pub(crate) fn flow_table(disks: &[ClusterDisk]) -> Table {
+    let titles = ["NODE", "STORE", "DISK", ">ENTITLED", ">WANTED", ">GOT", "DISPLACED BY"];
+    let mut table = Table::new(&titles);
+    for disk in disks {
+        let aggressors = disk.aggressors.as_ref().map(|all| {
+            let of = |of: &suimon_contract::ClusterAggressor| {
+                format!("{} on {} {}", of.disk, of.node, units::count(of.delivered_iops))
+            };
+            all.iter().take(3).map(of).collect::<Vec<_>>().join(", ")
+        });
+        table.row([
+            disk.node.clone(),
+            disk.store.clone(),
+            disk.disk.clone(),
+            units::count(disk.entitled_iops),
+            units::count(disk.demanded_iops),
+            units::count(disk.delivered_iops),
+            or_dash(aggressors),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_shown_with_its_nodes_and_stores() {
+        let status: ClusterStatus = serde_json::from_value(json!({
+            "config": {"name": "lab", "node": "n1", "endpoints": ["http://192.0.2.10:2379"]},
+            "condition": {"health": "up"}, "age_ms": 12,
+            "members": [
+                {"name": "n1", "id": 1, "is_this": true, "is_alive": true},
+                {"name": "n2", "id": 2, "is_this": false, "is_alive": false},
+            ],
+            "stores": [{
+                "store": "san", "leader": "n1", "term": 17, "capability_iops": 17112,
+                "limit_iops": 15000, "has_foreign_load": true,
+                "cap": {"iops": 12000, "reserved_iops": 3064, "leased_iops": 12000, "lease_ms": 2400},
+                "shares": [
+                    {"node": "n1", "leased_iops": 12000, "reserved_iops": 3064},
+                    {"node": "n2", "leased_iops": 3000, "reserved_iops": 3000},
+                ],
+            }],
+        }))
+        .unwrap();
+        insta::assert_snapshot!(details(&status));
+        let none = ClusterStatus { config: None, ..status };
+        assert_eq!(details(&none).trim(), "cluster                 none: the host is by itself");
+        let disks: Vec<ClusterDisk> = serde_json::from_value(json!([
+            {
+                "node": "n1", "store": "san", "disk": "db", "entitled_iops": 2000,
+                "demanded_iops": 5000, "delivered_iops": 1500,
+                "aggressors": [
+                    {"node": "n2", "disk": "scan", "delivered_iops": 9000, "entitled_iops": 0},
+                ],
+            },
+            {
+                "node": "n2", "store": "san", "disk": "scan", "entitled_iops": 0,
+                "demanded_iops": 9000, "delivered_iops": 9000,
+            },
+        ]))
+        .unwrap();
+        insta::assert_snapshot!(flow_table(&disks).render());
+    }
+}

@@ -1,0 +1,93 @@
+//! Endpoints of the cluster that the host is a node of.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use suimon_contract::{
+    ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Operation, Plan, parse_cluster,
+};
+use suimon_node::{ClusterEdit, Edit};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::body::Body;
+use crate::api::changes::{ChangeParameters, change};
+use crate::api::failure::{Failure, Parameters};
+use crate::api::state::ApiState;
+
+/// The endpoints of the cluster.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(show, put, patch, delete))
+        .routes(routes!(flows))
+        .routes(routes!(remove))
+}
+
+/// The cluster: its nodes, who divides which store, and what this host may do of each.
+#[utoipa::path(get, path = "/1.0/cluster", tag = "cluster", operation_id = "show_cluster",
+    responses((status = OK, body = ClusterStatus)))]
+async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, Failure> {
+    state.read(|node| node.cluster()).await.map(Json)
+}
+
+/// Makes the host a node of a cluster. Its etcd has to answer, unless it is forced.
+#[utoipa::path(put, path = "/1.0/cluster", tag = "cluster", operation_id = "replace_cluster",
+    params(ChangeParameters), request_body = ClusterConfig,
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn put(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let cluster = parse_cluster(&body)?;
+    change(&state, Edit::Cluster(ClusterEdit::Put(cluster)), parameters).await
+}
+
+/// Changes how the cluster is reached by a JSON merge patch (RFC 7386).
+#[utoipa::path(patch, path = "/1.0/cluster", tag = "cluster", operation_id = "change_cluster",
+    params(ChangeParameters),
+    request_body(content = Object, content_type = "application/merge-patch+json"),
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn patch(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    change(&state, Edit::Cluster(ClusterEdit::Patch(body.to_vec())), parameters).await
+}
+
+/// Leaves the cluster: what is reserved for the host is given back before.
+#[utoipa::path(delete, path = "/1.0/cluster", tag = "cluster", operation_id = "leave_cluster",
+    params(ChangeParameters),
+    responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
+        (status = "4XX", body = ErrorBody)))]
+async fn delete(
+    State(state): State<ApiState>,
+    Parameters(parameters): Parameters<ChangeParameters>,
+) -> Result<Response, Failure> {
+    change(&state, Edit::Cluster(ClusterEdit::Delete), parameters).await
+}
+
+/// What disks on shared stores of all nodes are entitled to, want and get, as far as reports name
+/// them, and who displaces a minimum that is not met.
+#[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
+    responses((status = OK, body = Vec<ClusterDisk>), (status = "5XX", body = ErrorBody)))]
+async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
+    state.ask(|node| node.cluster_flows()).await.map(Json)
+}
+
+/// Takes a node out of the cluster that is gone for good. One that lives is not.
+#[utoipa::path(delete, path = "/1.0/cluster/members/{name}", tag = "cluster",
+    operation_id = "remove_cluster_node",
+    params(("name" = String, Path, description = "The node's name in the cluster.")),
+    responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
+async fn remove(
+    State(state): State<ApiState>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    state.ask(move |node| node.remove_cluster_node(&name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,119 @@
+//! Clusters, reached by their etcd.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
+use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
+use suimon_node::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
+use suimon_ports::{ClusterStore, ClusterStoreErrorKind as Kind};
+
+/// The largest password file, in bytes.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
+/// The etcd that the host file names. Calls block, and are not for threads of a runtime.
+pub struct HostClusters;
+
+impl ClusterStores for HostClusters {
+    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError> {
+        let store = EtcdStore::connect(spec(config)?).map_err(|error| {
+            let (code, field) = match error.kind {
+                Kind::NotAllowed => (ErrorCode::PermissionDenied, "user"),
+                Kind::Refused => (ErrorCode::Unsupported, "endpoints"),
+                _ => (ErrorCode::HostError, "endpoints"),
+            };
+            refused(code, field, error.to_string())
+        })?;
+        Ok(Arc::new(store))
+    }
+}
+
+fn spec(config: &ClusterConfig) -> Result<EtcdSpec, ApiError> {
+    let tls = config.tls.as_ref();
+    let tls = tls.map(|tls| {
+        let pair = tls.certificate.as_ref().zip(tls.key.as_ref());
+        let identity = pair.map(|(certificate, key)| {
+            Ok::<_, ApiError>((file("tls", certificate)?, secret("tls", key)?))
+        });
+        let authorities = file("tls", &tls.authority)?;
+        Ok::<_, ApiError>(EtcdTls { authorities, identity: identity.transpose()? })
+    });
+    let user = config.user.as_ref().zip(config.password_file.as_ref());
+    let user = user.map(|(user, file)| Ok::<_, ApiError>((user.clone(), password(file)?)));
+    Ok(EtcdSpec {
+        endpoints: config.endpoints.clone(),
+        tls: tls.transpose()?,
+        user: user.transpose()?,
+        prefix: cluster_prefix(&config.name),
+        patience: CLUSTER_PATIENCE,
+    })
+}
+
+fn file(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
+    std::fs::read(path).map_err(|error| {
+        refused(ErrorCode::HostError, field, format!("cannot read {}: {error}", path.display()))
+    })
+}
+
+/// A file that not everybody may read.
+fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
+    let unreadable = |error: std::io::Error| {
+        refused(ErrorCode::HostError, field, format!("cannot read {}: {error}", path.display()))
+    };
+    let opened = std::fs::File::open(path).map_err(unreadable)?;
+    let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        let text = format!("{0} can be read by everybody; do `chmod o= {0}`", path.display());
+        return Err(refused(ErrorCode::PermissionDenied, field, text));
+    }
+    let mut bytes = Vec::new();
+    opened.take(PASSWORD_BYTES_MAX * 16).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// The first line of a file.
+fn password(path: &Path) -> Result<String, ApiError> {
+    let bytes = secret("password_file", path)?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let line = std::str::from_utf8(line).ok().filter(|line| !line.is_empty());
+    line.map(str::to_owned).ok_or_else(|| {
+        let text = format!("the first line of {} is no password", path.display());
+        refused(ErrorCode::InvalidValue, "password_file", text)
+    })
+}
+
+fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
+    ApiError::new(code, text).about("cluster").field(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        let config = |path: &Path| -> ClusterConfig {
+            serde_json::from_value(serde_json::json!({
+                "name": "lab", "node": "n1", "endpoints": ["http://127.0.0.1:1"],
+                "user": "suimon", "password_file": path,
+            }))
+            .unwrap()
+        };
+        let told = |path: &Path| spec(&config(path)).unwrap_err();
+        assert!(told(&path).message.contains("cannot read"));
+        std::fs::write(&path, "wonder\nrest").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(told(&path).message.contains("chmod"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let spec = spec(&config(&path)).unwrap();
+        assert_eq!(spec.user, Some(("suimon".to_owned(), "wonder".to_owned())));
+        assert_eq!(spec.prefix, "/suimon/lab/");
+        // Nobody is there: whoever asks is told in time.
+        let Err(error) = HostClusters.connect(&config(&path)) else { panic!("nobody is there") };
+        assert_eq!(error.field.as_deref(), Some("endpoints"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether `[cluster]` makes sense by itself, and with the stores that nodes share.
+
+use crate::finding::{Finding, Place};
+use crate::{ErrorCode, HostConfig, Kind};
+
+/// What is wrong between the keys of `[cluster]`.
+pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
+    let Some(cluster) = &config.cluster else { return };
+    let place = Place::new(Kind::Cluster, 0);
+    let mut wrong = |code, field: &str, text: &str| findings.push(place.finding(code, field, text));
+    let is_https = |url: &String| url.starts_with("https://");
+    let secure = cluster.endpoints.iter().filter(|url| is_https(url)).count();
+    if secure > 0 && secure < cluster.endpoints.len() {
+        let text = "some are http and some https; etcd's members are reached in one way";
+        wrong(ErrorCode::InvalidValue, "endpoints", text);
+    }
+    match &cluster.tls {
+        None if secure > 0 => {
+            let text = "missing; `https` needs `tls.authority`, the certificates that have signed \
+                        those of etcd's members";
+            wrong(ErrorCode::MissingKey, "tls", text);
+        }
+        Some(_) if secure == 0 => {
+            let text = "only `https` has it; give https:// endpoints or remove it";
+            wrong(ErrorCode::KeyNotApplicable, "tls", text);
+        }
+        Some(tls) if tls.certificate.is_some() != tls.key.is_some() => {
+            let text = "`certificate` and `key` belong together; give both or none";
+            wrong(ErrorCode::InvalidValue, "tls", text);
+        }
+        _ => {}
+    }
+    if cluster.user.is_some() != cluster.password_file.is_some() {
+        let text = "`user` and `password_file` belong together; give both or none";
+        wrong(ErrorCode::InvalidValue, "user", text);
+    }
+    for (index, store) in config.stores.iter().enumerate() {
+        if store.shared && store.capability_iops.is_none() {
+            let place = Place::new(Kind::Store, index);
+            let text = "missing; nodes of a cluster share a store by what it can do: a number, the \
+                        same on all nodes, or `measure`";
+            findings.push(place.finding(ErrorCode::MissingKey, "capability_iops", text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Kind, Plan, parse_toml, to_toml};
+
+    const GOOD: &str = "[cluster]\nname = \"lab\"\nnode = \"n1\"\n\
+        endpoints = [\"https://192.0.2.10:2379\", \"https://etcd2.example.net:2379\"]\n\
+        user = \"suimon\"\npassword_file = \"/etc/suimon/etcd.password\"\n\n\
+        [cluster.tls]\nauthority = \"/etc/suimon/etcd.pem\"\n\
+        certificate = \"/etc/suimon/n1.pem\"\nkey = \"/etc/suimon/n1.key\"\n";
+
+    #[test]
+    fn a_cluster_is_written_as_it_is_read_and_changes_live() {
+        let config = parse_toml(GOOD, None).unwrap();
+        assert_eq!(to_toml(&config), GOOD);
+        let other = parse_toml(&GOOD.replace("n1.pem", "n2.pem"), None).unwrap();
+        let plan = Plan::between(&config, &other);
+        let steps: Vec<_> = plan.steps.iter().map(ToString::to_string).collect();
+        let change = "tls.certificate /etc/suimon/n1.pem → /etc/suimon/n2.pem";
+        assert_eq!(steps, [format!("~ cluster change live: {change}")]);
+        let none = parse_toml("", None).unwrap();
+        assert_eq!(Plan::between(&none, &config).steps[0].to_string(), "+ cluster create");
+        assert_eq!(Plan::between(&config, &none).steps[0].to_string(), "- cluster delete");
+        assert!(Kind::Cluster.key("name").is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_key_and_line() {
+        let store = "[[store]]\nname = \"san\"\npath = \"/srv/san\"\nshared = true\n";
+        for (from, to, field, part) in [
+            ("https://192.0.2.10:2379", "192.0.2.10:2379", "endpoints", "http://"),
+            ("https://192.0.2.10:2379", "http://192.0.2.10:2379", "endpoints", "in one way"),
+            ("https://192.0.2.10:2379", "https://192.0.2.10", "endpoints", "http://"),
+            ("key = \"/etc/suimon/n1.key\"\n", "", "tls", "belong together"),
+            ("user = \"suimon\"\n", "", "user", "belong together"),
+            ("node = \"n1\"\n", "", "node", "missing"),
+            ("\"/etc/suimon/etcd.pem\"", "\"etcd.pem\"", "authority", "an absolute path"),
+        ] {
+            let errors = parse_toml(&GOOD.replacen(from, to, 1), None).unwrap_err();
+            let found = errors.iter().any(|error| {
+                let field_fits = error.field.as_deref().is_some_and(|of| of.ends_with(field));
+                field_fits && error.message.contains(part) && error.line.is_some()
+            });
+            assert!(found, "{to}: {errors:?}");
+        }
+        let plain = GOOD.replace("https://", "http://");
+        let errors = parse_toml(&plain, None).unwrap_err();
+        assert!(errors[0].message.contains("only `https`"), "{errors:?}");
+        let errors = parse_toml(&format!("{GOOD}{store}"), None).unwrap_err();
+        assert_eq!(errors[0].resource.as_deref(), Some("store/san"));
+        assert!(errors[0].message.contains("same on all nodes"), "{errors:?}");
+        parse_toml(store, None).unwrap();
+        parse_toml(&format!("{GOOD}{store}capability_iops = 5000\n"), None).unwrap();
+    }
+}

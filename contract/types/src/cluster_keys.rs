@@ -1,0 +1,23 @@
+//! The keys of `[cluster]`.
+
+use crate::keys::{optional, required};
+use crate::{Effect, Form, Key, Kind};
+
+/// As many members as an etcd has at most (etcd's documentation advises 7), twice.
+const ENDPOINTS_MAX: usize = 16;
+const USER_BYTES_MAX: usize = 255;
+
+pub(crate) const CLUSTER: &[Key] = &[
+    required("name", Form::Name, Effect::Live),
+    required("node", Form::Name, Effect::Live),
+    required("endpoints", Form::Urls { most: ENDPOINTS_MAX }, Effect::Live),
+    optional("tls", Form::Table(Kind::ClusterTls), Effect::Live),
+    optional("user", Form::Line { most: USER_BYTES_MAX }, Effect::Live),
+    optional("password_file", Form::FilePath, Effect::Live),
+];
+
+pub(crate) const CLUSTER_TLS: &[Key] = &[
+    required("authority", Form::FilePath, Effect::Live),
+    optional("certificate", Form::FilePath, Effect::Live),
+    optional("key", Form::FilePath, Effect::Live),
+];

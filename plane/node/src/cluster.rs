@@ -1,0 +1,116 @@
+//! The cluster: what this host may ask of stores that other nodes use, too.
+//!
+//! How a store is divided is `suimon-cluster-qos`'s. Here it is carried out, by two threads that the
+//! control thread and processors never wait for:
+//!
+//! - [`driver`]: the thread that drives a [`Member`](suimon_cluster_qos::Member) for each shared store and,
+//!   where this node was elected, its [`Allocator`](suimon_cluster_qos::Allocator). It never waits for
+//!   etcd: what it hears is in the [`inbox`], what it wants done goes to the worker.
+//! - [`worker`]: the thread that calls the cluster's store, and waits for it. [`session`]: what it has there.
+//! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
+//! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
+//! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
+//!
+//! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
+//! before. Whatever the cluster's store does, a cap that was lent ends by the processors' own clock.
+
+mod driver;
+mod identity;
+mod inbox;
+mod keys;
+mod leaving;
+mod loads;
+mod records;
+mod session;
+mod shared_store;
+mod status;
+mod told;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use suimon_contract::{ApiError, ClusterConfig, HostConfig, Name, StoreConfig};
+use suimon_ports::ClusterStore;
+
+use self::inbox::Inbox;
+use self::status::View;
+use crate::shared::Shared;
+
+/// How long a call of the cluster's store may wait at most. Shorter than a lease, so that one that
+/// hangs does not cost two.
+pub const CLUSTER_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// What all keys of a cluster begin with.
+#[must_use]
+pub fn cluster_prefix(cluster: &Name) -> String {
+    format!("/suimon/{cluster}/")
+}
+
+/// Knows how to reach clusters' stores.
+pub trait ClusterStores: Send + Sync {
+    /// Connects to that of a cluster: calls wait [`CLUSTER_PATIENCE`] at most, all keys begin with
+    /// [`cluster_prefix`]. Waits until it has answered once.
+    ///
+    /// # Errors
+    /// It does not answer, or lets nobody in.
+    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError>;
+}
+
+/// The cluster as the node sees it.
+pub(crate) struct Cluster {
+    stores: Arc<dyn ClusterStores>,
+    inbox: Arc<Inbox>,
+    view: Mutex<View>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Cluster {
+    pub(crate) fn new(stores: Arc<dyn ClusterStores>) -> Self {
+        let (inbox, view) = (Arc::default(), Mutex::default());
+        Self { stores, inbox, view, threads: Mutex::default() }
+    }
+
+    fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Starts the cluster's threads.
+    pub(crate) fn start_cluster(self: &Arc<Self>) -> std::io::Result<()> {
+        let (driver, worker) = driver::start(self)?;
+        self.cluster.threads().extend([driver, worker]);
+        Ok(())
+    }
+
+    /// Desired state is another one.
+    pub(crate) fn follow_cluster(&self) {
+        self.cluster.inbox.look();
+    }
+
+    /// Ends the cluster's threads. What is lent to this host ends with their lease.
+    pub(crate) fn stop_cluster(&self) {
+        self.cluster.inbox.stop();
+        for thread in std::mem::take(&mut *self.cluster.threads()) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the cluster had died of a defect");
+            }
+        }
+    }
+}
+
+/// The stores that nodes share, by name; none without a cluster.
+pub(crate) fn shared_stores(config: &HostConfig) -> BTreeMap<&Name, &StoreConfig> {
+    let is_shared = |store: &&StoreConfig| config.cluster.is_some() && store.shared;
+    config.stores.iter().filter(is_shared).map(|store| (&store.name, store)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! What the driver is told: by watches, by the worker, and by whoever changes desired state.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
+
+use super::worker::Answer;
+
+/// Where what is told waits for the driver. It does not grow with how much is told: of each key the
+/// last is there.
+#[derive(Default)]
+pub(super) struct Inbox {
+    held: Mutex<Held>,
+    grown: Condvar,
+}
+
+#[derive(Default)]
+struct Held {
+    /// Which connection the rest is of.
+    session: u64,
+    heard: BTreeMap<String, Heard>,
+    answers: VecDeque<(u64, Answer)>,
+    is_changed: bool,
+    leaves: Option<bool>,
+    stops: bool,
+}
+
+/// What is at a key, as of a revision of the cluster's store.
+pub(super) struct Heard {
+    pub(super) revision: u64,
+    pub(super) entry: Option<ClusterEntry>,
+}
+
+/// All that has come.
+#[derive(Default)]
+pub(super) struct Mail {
+    pub(super) heard: BTreeMap<String, Heard>,
+    pub(super) answers: Vec<Answer>,
+    /// Desired state may be another one.
+    pub(super) is_changed: bool,
+    /// What is reserved is to be given back, or not any more.
+    pub(super) leaves: Option<bool>,
+    pub(super) stops: bool,
+}
+
+impl Inbox {
+    /// Waits until something is there, for so long at most.
+    pub(super) fn wait(&self, patience: Duration) -> Mail {
+        let held = self.held();
+        let is_empty = |held: &mut Held| {
+            held.heard.is_empty()
+                && held.answers.is_empty()
+                && !held.is_changed
+                && held.leaves.is_none()
+                && !held.stops
+        };
+        let waited = self.grown.wait_timeout_while(held, patience, is_empty);
+        let (mut held, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let session = held.session;
+        let answers = std::mem::take(&mut held.answers).into_iter();
+        Mail {
+            heard: std::mem::take(&mut held.heard),
+            answers: answers.filter(|(of, _)| *of == session).map(|(_, answer)| answer).collect(),
+            is_changed: std::mem::take(&mut held.is_changed),
+            leaves: held.leaves.take(),
+            stops: held.stops,
+        }
+    }
+
+    /// From now on only what is of this connection counts.
+    pub(super) fn begin_session(&self, session: u64) {
+        let mut held = self.held();
+        held.session = session;
+        held.heard.clear();
+        held.answers.clear();
+    }
+
+    pub(super) fn answer(&self, session: u64, answer: Answer) {
+        self.change(|held| held.answers.push_back((session, answer)));
+    }
+
+    pub(super) fn look(&self) {
+        self.change(|held| held.is_changed = true);
+    }
+
+    pub(super) fn leave(&self) {
+        self.change(|held| held.leaves = Some(true));
+    }
+
+    pub(super) fn stay(&self) {
+        self.change(|held| held.leaves = Some(false));
+    }
+
+    pub(super) fn stop(&self) {
+        self.change(|held| held.stops = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Held)) {
+        change(&mut self.held());
+        self.grown.notify_all();
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hears of all keys with a prefix for an inbox.
+pub(super) struct Ear {
+    inbox: Arc<Inbox>,
+    session: u64,
+    /// What all keys of the cluster begin with; the inbox does not have it.
+    root: String,
+    /// Keys that were heard of and are there.
+    known: Mutex<BTreeSet<String>>,
+}
+
+impl Ear {
+    pub(super) fn new(inbox: &Arc<Inbox>, session: u64, root: &str) -> Arc<Self> {
+        let (inbox, root) = (Arc::clone(inbox), root.to_owned());
+        Arc::new(Self { inbox, session, root, known: Mutex::default() })
+    }
+
+    fn hear(
+        &self,
+        revision: u64,
+        changes: impl IntoIterator<Item = (String, Option<ClusterEntry>)>,
+    ) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inbox.change(|held| {
+            for (key, entry) in changes {
+                let is_there = entry.is_some();
+                let _ = if is_there { known.insert(key.clone()) } else { known.remove(&key) };
+                if let Some(short) =
+                    key.strip_prefix(&self.root).filter(|_| held.session == self.session)
+                {
+                    held.heard.insert(short.to_owned(), Heard { revision, entry });
+                }
+            }
+        });
+    }
+}
+
+impl ClusterObserver for Ear {
+    fn snapshot(&self, view: ClusterView) {
+        let gone: Vec<String> = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_gone = |key: &&String| view.entries.iter().all(|entry| entry.key != **key);
+            known.iter().filter(is_gone).cloned().collect()
+        };
+        let gone = gone.into_iter().map(|key| (key, None));
+        let there = view.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
+        self.hear(view.revision, gone.chain(there));
+    }
+
+    fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
+        self.hear(revision, changes);
+    }
+
+    fn interrupted(&self, error: &ClusterStoreError) {
+        tracing::debug!(%error, "nothing is heard of the cluster for now");
+    }
+}

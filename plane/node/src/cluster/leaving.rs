@@ -1,0 +1,147 @@
+//! Giving back what is reserved, and what is done before a node becomes one of a cluster.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition};
+
+use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
+use super::session::read;
+use super::{cluster_prefix, shared_stores};
+use crate::shared::Shared;
+
+/// How long whoever leaves waits until what is reserved was given back.
+const GIVING_BACK: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(50);
+
+fn about(code: ErrorCode, text: impl Into<String>) -> ApiError {
+    ApiError::new(code, text).about("cluster")
+}
+
+impl Shared {
+    /// What stands against a change of the cluster that the host is a node of, as far as can be
+    /// known at once.
+    pub(crate) fn check_cluster(
+        &self,
+        from: &HostConfig,
+        to: &HostConfig,
+        force: bool,
+    ) -> Vec<ApiError> {
+        let Some(before) = &from.cluster else { return Vec::new() };
+        let Some(after) = &to.cluster else {
+            let stores = shared_stores(from);
+            let used = from.disks.iter().filter(|disk| stores.contains_key(&disk.store));
+            let used: Vec<String> = used.map(|disk| format!("disk/{}", disk.name)).collect();
+            if used.is_empty() || force {
+                return Vec::new();
+            }
+            let text = format!(
+                "{} would load a store that the cluster's nodes share, without limit; move or delete \
+                 them first, or leave with --force",
+                used.join(", ")
+            );
+            return vec![about(ErrorCode::InUse, text)];
+        };
+        let mut errors = Vec::new();
+        let mut refuse = |field, had: &Name, has: &Name| {
+            if had != has {
+                let text = format!(
+                    "is `{had}`; leave that cluster first (`suimon cluster leave`), so that what is \
+                     reserved for this host is given back"
+                );
+                errors.push(about(ErrorCode::InUse, text).field(field));
+            }
+        };
+        refuse("name", &before.name, &after.name);
+        refuse("node", &before.node, &after.node);
+        errors
+    }
+
+    /// Waits until a change of the cluster can be made: where the host is to be a node, that its etcd
+    /// answers; where it is to be none any more, that what is reserved for it was given back.
+    ///
+    /// # Errors
+    /// It does not come to that; `force` makes the change all the same.
+    pub(crate) fn prepare_cluster(
+        &self,
+        from: &HostConfig,
+        to: &HostConfig,
+        force: bool,
+    ) -> Result<(), ApiError> {
+        match (&from.cluster, &to.cluster) {
+            (Some(_), None) => {
+                self.give_back().or_else(|error| if force { Ok(()) } else { Err(error) })
+            }
+            (before, Some(after)) if before.as_ref() != Some(after) && !force => {
+                self.cluster.stores.connect(after).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn give_back(&self) -> Result<(), ApiError> {
+        self.cluster.view().has_left = false;
+        self.cluster.inbox.leave();
+        let deadline = Instant::now() + GIVING_BACK;
+        while Instant::now() < deadline {
+            if self.cluster.view().has_left {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.cluster.inbox.stay();
+        let text = "what is reserved for this host could not be given back, because the cluster does \
+                    not answer; try again when it does (`suimon cluster status`), or leave with --force \
+                    and then say `suimon cluster remove` on another node";
+        Err(about(ErrorCode::HostError, text))
+    }
+
+    /// Takes a node out of the cluster that is gone for good: what is reserved for it is free.
+    ///
+    /// # Errors
+    /// There is none of that name, it lives, or the cluster does not answer.
+    pub(crate) fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
+        let refused = |text: String| about(ErrorCode::HostError, text);
+        let desired = self.desired();
+        let cluster = desired.config.cluster.as_ref();
+        let cluster = cluster.ok_or_else(|| refused("no cluster is configured".to_owned()))?;
+        let store = self.cluster.view().store.clone();
+        let store = store.ok_or_else(|| {
+            refused("the cluster does not answer; see `suimon cluster status`".to_owned())
+        })?;
+        let root = cluster_prefix(&cluster.name);
+        let failed = |error: suimon_ports::ClusterStoreError| refused(error.to_string());
+        let key = format!("{root}{MEMBERS}{node}");
+        let found = store.read(&key).map_err(failed)?;
+        let found = found.entries.into_iter().find(|entry| entry.key == key);
+        let Some(found) = found else {
+            let text = format!("there is no node `{node}`; `suimon cluster status` shows them");
+            return Err(about(ErrorCode::NotFound, text));
+        };
+        let alive = format!("{root}{ALIVE}{node}");
+        let conditions = [
+            ClusterCondition::Unmodified(key.clone(), found.modified),
+            ClusterCondition::Absent(alive),
+        ];
+        let mut changes = vec![ClusterChange::Remove(key)];
+        if let Some(member) = read::<MemberRecord>(&found) {
+            let reports = store.read(&format!("{root}{REPORTS}")).map_err(failed)?.entries;
+            let of_it = reports.into_iter().filter(|entry| {
+                let short = entry.key.strip_prefix(&root).and_then(report_of);
+                short.is_some_and(|(_, of)| of == member.id)
+            });
+            changes.extend(of_it.map(|entry| ClusterChange::Remove(entry.key)));
+            changes.truncate(store.changes_max() - conditions.len());
+        }
+        match store.commit(&conditions, &changes).map_err(failed)? {
+            ClusterCommit::Made(_) => Ok(()),
+            ClusterCommit::ConditionFailed => {
+                let text = format!(
+                    "node `{node}` lives; have it leave (`suimon cluster leave` there), or turn it \
+                     off first"
+                );
+                Err(about(ErrorCode::InUse, text))
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the disks of a store do, as a node tells of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use suimon_cluster_qos::{DiskKey, DiskLoad};
+use suimon_contract::{HostConfig, Name, QosPolicyKind};
+use suimon_quantity::{DiskId, StoreId, Time};
+use suimon_storage::StoreView;
+use suimon_storage_qos::{DiskFlow, Done, WaitCause};
+
+use super::keys::disk_key;
+use crate::disks::Disks;
+
+/// Disks are looked at so often.
+pub(super) const LOOK: Duration = Duration::from_millis(500);
+/// What they do is told over so many looks.
+const LOOKS: usize = 2;
+/// Of the time in which a request waited at each moment, so much is not told: one in so many.
+const WAITS_ONE_IN: u64 = 20;
+const NS_PER_SECOND: u128 = 1_000_000_000;
+
+/// What was seen of a store's disks lately.
+#[derive(Default)]
+pub(super) struct Loads {
+    looks: VecDeque<(Time, BTreeMap<DiskId, Done>)>,
+}
+
+/// What a store's disks do.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) disks: Vec<DiskLoad>,
+    /// What they are called.
+    pub(super) names: BTreeMap<DiskKey, String>,
+    pub(super) latency_ns: u64,
+}
+
+impl Loads {
+    /// Looks at all disks of a store: those that are desired, and those that are copied.
+    pub(super) fn look(
+        &mut self,
+        now: Time,
+        (disks, config): (&Disks, &HostConfig),
+        (store, id): (&Name, StoreId),
+        views: &[StoreView],
+    ) -> Told {
+        let of_store = || views.iter().filter(move |view| view.store == id);
+        let flows: BTreeMap<DiskId, &DiskFlow> =
+            of_store().flat_map(|view| &view.flows).map(|flow| (flow.disk, flow)).collect();
+        let latency_ns = of_store().map(|view| view.status.latency_ns).max().unwrap_or_default();
+        let since = self.looks.front().cloned();
+        let done = flows.iter().map(|(disk, flow)| (*disk, flow.done)).collect();
+        self.looks.push_back((now, done));
+        if self.looks.len() > LOOKS {
+            self.looks.pop_front();
+        }
+        let mut told = Told { latency_ns, ..Told::default() };
+        for (disk, name, min_iops, max_iops, weight) in limits(disks, config, store, &flows) {
+            let key = disk_key(store, &name);
+            let mut load = DiskLoad {
+                disk: key,
+                policy: None,
+                min_iops,
+                max_iops,
+                fallback_iops: None,
+                weight,
+                demanded_iops: 0,
+                delivered_iops: 0,
+                waits_for_grant: false,
+                waits_for_store: false,
+            };
+            let before = since.as_ref().and_then(|(at, done)| Some((*at, *done.get(&disk)?)));
+            if let (Some((at, before)), Some(flow)) = (before, flows.get(&disk)) {
+                did(&mut load, now.since(at), &before, &flow.done);
+            }
+            told.names.insert(key, name);
+            told.disks.push(load);
+        }
+        told
+    }
+}
+
+/// What a disk did in a time.
+fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
+    let ns = span.as_nanos().max(1);
+    let rate = |from: u64, to: u64| {
+        let operations = u128::from(to.wrapping_sub(from));
+        u64::try_from(operations * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
+    };
+    load.demanded_iops = rate(before.demanded, after.demanded);
+    load.delivered_iops = rate(before.delivered, after.delivered);
+    let waited = |cause| after.waits.ns(cause).wrapping_sub(before.waits.ns(cause));
+    let waits = |cause| u128::from(waited(cause)) * u128::from(WAITS_ONE_IN) > ns;
+    load.waits_for_grant = waits(WaitCause::StoreCap);
+    load.waits_for_store = waits(WaitCause::DeviceDepth) && !load.waits_for_grant;
+}
+
+/// All that use a store here, with the name, minimum, maximum and weight of each. An aggregated
+/// policy's minimum is divided equally among its disks on the store.
+fn limits(
+    disks: &Disks,
+    config: &HostConfig,
+    store: &Name,
+    flows: &BTreeMap<DiskId, &DiskFlow>,
+) -> Vec<(DiskId, String, u64, Option<u64>, u32)> {
+    let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
+    let mut all: Vec<_> = on_it()
+        .map(|disk| {
+            let policy = disk.qos_policy.as_ref();
+            let policy =
+                policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
+            let limits = policy.map_or_else(|| disk.qos, |policy| policy.limits());
+            let mut min = limits.min_iops.unwrap_or_default();
+            let mut max = limits.max_iops;
+            if let Some(policy) = policy.filter(|of| of.kind == QosPolicyKind::Aggregated) {
+                let with_it = || on_it().filter(|of| of.qos_policy.as_ref() == Some(&policy.name));
+                let count = u64::try_from(with_it().count()).unwrap_or(u64::MAX).max(1);
+                let is_first = with_it().next().is_some_and(|first| first.name == disk.name);
+                min = min / count + if is_first { min % count } else { 0 };
+                max = None;
+            }
+            let id = disks.disk_id(&disk.name);
+            (id, disk.name.to_string(), min, max, u32::from(limits.weight))
+        })
+        .collect();
+    let copied = flows.values().filter(|flow| suimon_storage::copied_disk(flow.disk).is_some());
+    all.extend(copied.filter_map(|flow| {
+        let weight = u32::from(flow.limits.weight.number());
+        Some((flow.disk, disks.user_name(flow.disk)?, 0, None, weight))
+    }));
+    all
+}

@@ -1,0 +1,316 @@
+//! What the worker has in the cluster's store: a number, a lease, watches, elections.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_contract::{ClusterConfig, Name};
+use suimon_ports::{
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
+    ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
+};
+
+use super::inbox::{Ear, Inbox};
+use super::keys::{
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, REPORTS, grant_key, grant_of,
+    grants_of, report_key,
+};
+use super::records::next_start;
+use super::{ClusterStores, cluster_prefix};
+use crate::disks::RandomSource;
+
+/// A node that is dead is known to be after so long, and so is a leader.
+const LEASE: Duration = Duration::from_secs(5);
+/// How often it is tried to write what somebody else wrote meanwhile.
+const TRIES: usize = 5;
+
+/// What a session is made with.
+pub(super) struct Ground {
+    pub(super) stores: Arc<dyn ClusterStores>,
+    pub(super) state: Arc<dyn StateStore>,
+    pub(super) random: RandomSource,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) version: String,
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub(super) struct NotBegun {
+    /// Somebody says no; waiting does not help by itself.
+    pub(super) is_refused: bool,
+    pub(super) detail: String,
+}
+
+impl From<ClusterStoreError> for NotBegun {
+    fn from(error: ClusterStoreError) -> Self {
+        let is_refused = matches!(error.kind, Kind::NotAllowed | Kind::Refused);
+        Self { is_refused, detail: error.detail }
+    }
+}
+
+pub(super) struct Session {
+    number: u64,
+    pub(super) store: Arc<dyn ClusterStore>,
+    root: String,
+    node: Name,
+    pub(super) member: MemberRecord,
+    /// The revision of the member's record, by which its writes are fenced.
+    written: u64,
+    lease: Box<dyn ClusterLease>,
+    inbox: Arc<Inbox>,
+    _watches: Vec<Box<dyn ClusterWatch>>,
+    /// Stores that this node divides, and the ears for their reports.
+    led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
+}
+
+impl Session {
+    /// Connects and takes the node's name.
+    pub(super) fn begin(
+        ground: &Ground,
+        number: u64,
+        config: &ClusterConfig,
+    ) -> Result<Self, NotBegun> {
+        let refused = |detail: String| NotBegun { is_refused: true, detail };
+        let store = ground.stores.connect(config).map_err(|error| NotBegun {
+            is_refused: error.code != suimon_contract::ErrorCode::HostError,
+            detail: error.message,
+        })?;
+        let root = cluster_prefix(&config.name);
+        let (member, written) = register(ground, store.as_ref(), &root, &config.node)?;
+        let lease = store.lease(LEASE)?;
+        let inbox = &ground.inbox;
+        let mut watches = Vec::new();
+        for prefix in [MEMBERS, ALIVE, LEADERS, &grants_of(member.id)] {
+            let ear = Ear::new(inbox, number, &root);
+            watches.push(store.watch(&format!("{root}{prefix}"), ear)?);
+        }
+        let session = Self {
+            number,
+            store,
+            root,
+            node: config.node.clone(),
+            member,
+            written,
+            lease,
+            inbox: Arc::clone(inbox),
+            _watches: watches,
+            led: BTreeMap::new(),
+        };
+        if session.take_name()? {
+            return Ok(session);
+        }
+        Err(refused(format!("another host lives as node `{}`; give one another name", config.node)))
+    }
+
+    fn key(&self, short: &str) -> String {
+        format!("{}{short}", self.root)
+    }
+
+    /// Which start of which host it is.
+    fn who(&self) -> String {
+        format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
+    }
+
+    /// Says that the node lives; whether no other host says so of its name.
+    fn take_name(&self) -> Result<bool, ClusterStoreError> {
+        let key = self.key(&format!("{ALIVE}{}", self.node));
+        match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
+            ClusterElection::Elected(_) => Ok(true),
+            ClusterElection::Other(who, created) if self.is_an_earlier_self(&who) => {
+                // It is dead: its state directory is ours.
+                let is_it = [ClusterCondition::Created(key.clone(), created)];
+                self.store.commit(&is_it, &[ClusterChange::Remove(key.clone())])?;
+                let taken = self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())?;
+                Ok(matches!(taken, ClusterElection::Elected(_)))
+            }
+            ClusterElection::Other(..) => Ok(false),
+        }
+    }
+
+    fn is_an_earlier_self(&self, who: &[u8]) -> bool {
+        let prefix = format!("{} {} ", self.node, self.member.host);
+        who.starts_with(prefix.as_bytes())
+    }
+
+    /// Writes what the node says of a store. `false`: it is not a member any more.
+    pub(super) fn report(&self, store: &Name, said: Vec<u8>) -> Result<bool, ClusterStoreError> {
+        let key = self.key(&report_key(store, self.member.id));
+        let put = ClusterChange::Put(key, said, None);
+        let commit = self.store.commit(&[self.is_member()], &[put])?;
+        Ok(matches!(commit, ClusterCommit::Made(_)))
+    }
+
+    fn is_member(&self) -> ClusterCondition {
+        ClusterCondition::Unmodified(self.key(&format!("{MEMBERS}{}", self.node)), self.written)
+    }
+
+    /// Tries to be elected to divide a store; the term, and the grants that were given before.
+    pub(super) fn elect(
+        &mut self,
+        store: &Name,
+    ) -> Result<Option<(Term, Vec<(NodeId, Grant)>)>, ClusterStoreError> {
+        let key = self.key(&format!("{LEADERS}{store}"));
+        let term = match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
+            ClusterElection::Elected(term) => Term(term),
+            ClusterElection::Other(who, created) if self.is_an_earlier_self(&who) => {
+                let is_it = [ClusterCondition::Created(key.clone(), created)];
+                self.store.commit(&is_it, &[ClusterChange::Remove(key)])?;
+                return Ok(None);
+            }
+            ClusterElection::Other(..) => return Ok(None),
+        };
+        let view = self.store.read(&self.key(GRANTS))?;
+        let records = view.entries.iter().filter_map(|entry| {
+            let (node, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
+            let grant = (of == store.as_str()).then(|| read::<Grant>(entry)).flatten()?;
+            Some((node, grant))
+        });
+        let records = records.collect();
+        let ear = Ear::new(&self.inbox, self.number, &self.root);
+        let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), ear)?;
+        self.led.insert(store.clone(), (term, watch));
+        Ok(Some((term, records)))
+    }
+
+    /// Writes grants of a term. `false`: the term is over.
+    pub(super) fn write(
+        &self,
+        store: &Name,
+        term: Term,
+        grants: &[(NodeId, Grant)],
+        forgotten: &[NodeId],
+    ) -> Result<bool, ClusterStoreError> {
+        let fence = [ClusterCondition::Created(self.key(&format!("{LEADERS}{store}")), term.0)];
+        let puts = grants.iter().map(|(node, grant)| {
+            ClusterChange::Put(self.key(&grant_key(*node, store)), write(grant), None)
+        });
+        let removes =
+            forgotten.iter().map(|node| ClusterChange::Remove(self.key(&grant_key(*node, store))));
+        let changes: Vec<ClusterChange> = puts.chain(removes).collect();
+        for some in changes.chunks(self.store.changes_max().saturating_sub(1).max(1)) {
+            if self.store.commit(&fence, some)? == ClusterCommit::ConditionFailed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Divides a store no more.
+    pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
+        self.led.remove(store);
+        let key = self.key(&format!("{LEADERS}{store}"));
+        let is_ours = [ClusterCondition::Created(key.clone(), term.0)];
+        self.store.commit(&is_ours, &[ClusterChange::Remove(key)]).map(|_| ())
+    }
+
+    /// Looks whether the lease still holds, and takes another.
+    pub(super) fn tend(&mut self) -> Result<bool, ClusterStoreError> {
+        if self.lease.holds_for() == Duration::ZERO {
+            self.led.clear();
+            self.lease = self.store.lease(LEASE)?;
+        }
+        self.take_name()
+    }
+
+    /// Is a node no more: what was reserved for it was given back before.
+    pub(super) fn leave(&mut self, stores: &[Name]) -> Result<(), ClusterStoreError> {
+        let member = self.key(&format!("{MEMBERS}{}", self.node));
+        let mut changes = vec![ClusterChange::Remove(member)];
+        changes.extend(
+            stores
+                .iter()
+                .map(|store| ClusterChange::Remove(self.key(&report_key(store, self.member.id)))),
+        );
+        self.store.commit(&[], &changes)?;
+        self.end();
+        Ok(())
+    }
+
+    /// Others need not wait for the lease's end.
+    pub(super) fn end(&mut self) {
+        for (store, (term, _)) in std::mem::take(&mut self.led) {
+            if let Err(error) = self.resign(&store, term) {
+                tracing::debug!(%error, "the next leader waits for the lease");
+                return;
+            }
+        }
+        let alive = self.key(&format!("{ALIVE}{}", self.node));
+        let _ = self.store.commit(&[], &[ClusterChange::Remove(alive)]);
+    }
+}
+
+/// Has a record in the cluster, with a higher start than before, and its revision.
+fn register(
+    ground: &Ground,
+    store: &dyn ClusterStore,
+    root: &str,
+    node: &Name,
+) -> Result<(MemberRecord, u64), NotBegun> {
+    let failed = |error: suimon_ports::StoreError| NotBegun {
+        is_refused: true,
+        detail: format!("this host's state store: {error}"),
+    };
+    let refused = |detail| NotBegun { is_refused: true, detail };
+    let key = format!("{root}{MEMBERS}{node}");
+    let next_key = format!("{root}{NEXT_NODE}");
+    let mut at_least = 0;
+    for _ in 0..TRIES {
+        let random = || (ground.random)();
+        let host = next_start(ground.state.as_ref(), at_least, random).map_err(failed)?;
+        let found = store.read(&key)?.entries.into_iter().find(|entry| entry.key == key);
+        let mut conditions = Vec::new();
+        let mut changes = Vec::new();
+        let id = match &found {
+            Some(entry) => {
+                let known: MemberRecord = read(entry)
+                    .ok_or_else(|| refused(format!("what etcd has at {key} cannot be read")))?;
+                if known.host != host.host {
+                    return Err(refused(format!(
+                        "node `{node}` is another host; give this one another name, or, if that \
+                         host is gone for good, `suimon cluster remove {node}` on a node"
+                    )));
+                }
+                if known.incarnation >= host.incarnation {
+                    at_least = known.incarnation;
+                    continue;
+                }
+                conditions.push(ClusterCondition::Unmodified(key.clone(), entry.modified));
+                known.id
+            }
+            None => {
+                let next = store.read(&next_key)?;
+                let next = next.entries.into_iter().find(|entry| entry.key == next_key);
+                conditions.push(ClusterCondition::Absent(key.clone()));
+                conditions.push(match &next {
+                    Some(entry) => ClusterCondition::Unmodified(next_key.clone(), entry.modified),
+                    None => ClusterCondition::Absent(next_key.clone()),
+                });
+                let id = next.as_ref().and_then(read::<u32>).unwrap_or(1);
+                changes.push(ClusterChange::Put(next_key.clone(), write(&(id + 1)), None));
+                NodeId(id)
+            }
+        };
+        let (host, incarnation) = (host.host, host.incarnation);
+        let record = MemberRecord { id, host, incarnation, version: ground.version.clone() };
+        changes.push(ClusterChange::Put(key.clone(), write(&record), None));
+        if let ClusterCommit::Made(revision) = store.commit(&conditions, &changes)? {
+            return Ok((record, revision));
+        }
+    }
+    Err(refused(format!("somebody else writes {key} again and again")))
+}
+
+/// What is at a key, if it can be read.
+pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
+    serde_json::from_slice(&entry.value)
+        .inspect_err(|error| tracing::warn!(key = entry.key, %error, "cannot be read"))
+        .ok()
+}
+
+/// As it is kept there. Plain values cannot fail.
+pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}

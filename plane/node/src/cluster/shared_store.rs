@@ -1,0 +1,276 @@
+//! One store that nodes share: what this host may do of it, and, where it leads, who may do what.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Cap, Capability, DiskKey, DiskLoad, Grant, Kept,
+    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term, Terms,
+};
+use suimon_contract::Name;
+use suimon_quantity::{StoreId, Time};
+
+use super::keys::Said;
+use super::loads::Loads;
+
+/// What is to be done for a store.
+pub(super) enum Todo {
+    /// Hold its disks to this.
+    Apply(Cap),
+    /// Have it be there after a restart.
+    Keep(Kept),
+    /// Tell its leader.
+    Send(Report),
+    TellMember(MemberNotice),
+    Write {
+        term: Term,
+        grants: Vec<(NodeId, Grant)>,
+        forgotten: Vec<NodeId>,
+    },
+    Resign(Term),
+    TellLeader(Notice),
+}
+
+/// See the module.
+pub(super) struct SharedStore {
+    pub(super) name: Name,
+    pub(super) id: StoreId,
+    terms: Terms,
+    member: Member,
+    allocator: Allocator,
+    /// What the host does without a lease, as it is kept.
+    pub(super) kept: Kept,
+    pub(super) loads: Loads,
+    pub(super) names: BTreeMap<DiskKey, String>,
+    /// What this host was told that the store can do; `None`: nobody knows.
+    pub(super) capability: Option<Capability>,
+    pub(super) normalization_bytes: u64,
+    /// What others were told, by node.
+    told_elsewhere: BTreeMap<NodeId, u64>,
+    /// Of the leader's terms.
+    capability_in_force: Option<Capability>,
+    /// Nodes that count otherwise, and were told of.
+    odd: BTreeMap<NodeId, u64>,
+    /// Who divides it, as far as is known: its name, and its term. `None`: nobody.
+    pub(super) leader: Option<(String, Term)>,
+    /// Somebody was asked to elect this node.
+    pub(super) is_candidate: bool,
+    /// When it is tried again.
+    pub(super) elect_at: Time,
+    /// Whether it is known what it is, and why it is not taken part in.
+    pub(super) is_known: bool,
+    pub(super) wrong: Option<String>,
+    /// When it is looked at again whether it is the cluster's; `None`: somebody looks.
+    pub(super) look_at: Option<Time>,
+    /// Its disks want more than what is reserved.
+    wants_more: bool,
+    /// Somebody was told that no lease came.
+    is_lapse_told: bool,
+    /// What could not be done yet, before the rest.
+    todo: VecDeque<Todo>,
+}
+
+impl SharedStore {
+    /// A store of which this was kept. Nothing is known of the cluster yet.
+    pub(super) fn new(now: Time, name: Name, id: StoreId, kept: Kept) -> Self {
+        let terms = Terms::default();
+        Self {
+            name,
+            id,
+            terms,
+            member: Member::new(terms, now, NodeId(0), 0, kept.clone()),
+            allocator: Allocator::new(terms),
+            kept,
+            loads: Loads::default(),
+            names: BTreeMap::new(),
+            capability: None,
+            normalization_bytes: 0,
+            told_elsewhere: BTreeMap::new(),
+            capability_in_force: None,
+            odd: BTreeMap::new(),
+            leader: None,
+            is_candidate: false,
+            elect_at: now,
+            is_known: false,
+            wrong: None,
+            look_at: Some(now),
+            wants_more: false,
+            is_lapse_told: false,
+            todo: VecDeque::new(),
+        }
+    }
+
+    /// The host is a node of this number from now on. What was lent to it as another is not its any
+    /// more, what is reserved is.
+    pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
+        self.member = Member::new(self.terms, now, node, incarnation, self.kept.clone());
+        self.allocator = Allocator::new(self.terms);
+        (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
+        self.told_elsewhere.clear();
+        self.todo.clear();
+        (self.is_known, self.look_at) = (false, Some(now));
+    }
+
+    /// Why this host does not take part in it.
+    pub(super) fn why_not(&self) -> Option<String> {
+        let is_unmeasured = self.capability.is_none();
+        let unmeasured = || {
+            let name = &self.name;
+            format!("nobody knows what it can do; `suimon store measure {name}` finds it out")
+        };
+        self.wrong.clone().or_else(|| is_unmeasured.then(unmeasured))
+    }
+
+    /// Whether this host takes part in it.
+    pub(super) fn takes_part(&self) -> bool {
+        self.is_known && self.wrong.is_none() && self.capability.is_some()
+    }
+
+    /// What all its disks here may do.
+    pub(super) fn cap(&self) -> Cap {
+        self.member.cap()
+    }
+
+    pub(super) fn leads(&self) -> Option<Term> {
+        self.allocator.term()
+    }
+
+    /// What all nodes together may do, if this one leads.
+    pub(super) fn limit_iops(&self) -> Option<u64> {
+        self.allocator.limit_iops()
+    }
+
+    /// Whether nothing is reserved for this host any more, and its disks keep to that.
+    pub(super) fn is_given_back(&self) -> bool {
+        self.kept == Kept::default() && self.todo.is_empty()
+    }
+
+    pub(super) fn hear_member(&mut self, now: Time, event: &MemberEvent) {
+        self.member.handle(now, event);
+    }
+
+    /// What its disks did lately.
+    pub(super) fn hear_loads(&mut self, now: Time, disks: Vec<DiskLoad>, latency_ns: u64) {
+        let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demanded_iops));
+        let waits = disks.iter().any(|disk| disk.waits_for_grant);
+        self.wants_more = waits || demanded > self.cap().reserved_iops;
+        self.member.handle(now, &MemberEvent::Loads { disks, latency_ns });
+    }
+
+    /// Whether something is to be told. A lease that ends while nobody wants it is no news.
+    pub(super) fn is_news(&mut self, notice: MemberNotice) -> bool {
+        match notice {
+            MemberNotice::Lapsed => {
+                self.is_lapse_told |= self.wants_more;
+                self.wants_more
+            }
+            MemberNotice::Leased => std::mem::take(&mut self.is_lapse_told),
+            MemberNotice::ClockSlow | MemberNotice::OtherVersion(_) => true,
+        }
+    }
+
+    pub(super) fn hear_allocator(&mut self, now: Time, event: &AllocatorEvent) {
+        self.allocator.handle(now, event);
+    }
+
+    /// This node was elected.
+    pub(super) fn lead(&mut self, now: Time, term: Term, records: Vec<(NodeId, Grant)>) -> bool {
+        let Some(capability) = self.capability else { return false };
+        self.told_elsewhere.clear();
+        self.odd.clear();
+        self.capability_in_force = Some(capability);
+        let event = AllocatorEvent::Elected { term, capability, records, policies: Vec::new() };
+        self.allocator.handle(now, &event);
+        self.allocator.term() == Some(term)
+    }
+
+    /// This node does not divide the store any more; whether it did.
+    pub(super) fn depose(&mut self, now: Time) -> bool {
+        let led = self.allocator.term().is_some();
+        self.allocator.handle(now, &AllocatorEvent::Deposed);
+        led
+    }
+
+    /// A node's report came to the leader. One that counts operations otherwise is not heard: what it
+    /// counts as, if that is new.
+    pub(super) fn hear_report(&mut self, now: Time, said: Said) -> Option<(NodeId, u64)> {
+        let node = said.report.node;
+        if said.normalization_bytes != self.normalization_bytes {
+            let known = self.odd.insert(node, said.normalization_bytes);
+            let is_new = known != Some(said.normalization_bytes);
+            return is_new.then_some((node, said.normalization_bytes));
+        }
+        self.odd.remove(&node);
+        self.told_elsewhere.insert(node, said.capability_iops);
+        self.follow_capability(now);
+        self.allocator.handle(now, &AllocatorEvent::Reported { report: said.report });
+        None
+    }
+
+    /// The least that any node was told counts.
+    pub(super) fn follow_capability(&mut self, now: Time) {
+        let Some(own) = self.capability.filter(|_| self.allocator.term().is_some()) else { return };
+        let least = self.told_elsewhere.values().copied().fold(own.iops(), u64::min);
+        let capability = match own {
+            Capability::Declared(_) => Capability::Declared(least),
+            Capability::Measured(_) => Capability::Measured(least),
+        };
+        if self.capability_in_force != Some(capability) {
+            self.capability_in_force = Some(capability);
+            self.allocator.handle(now, &AllocatorEvent::CapabilitySet { capability });
+        }
+    }
+
+    /// A node is not one any more.
+    pub(super) fn forget(&mut self, now: Time, node: NodeId) {
+        self.told_elsewhere.remove(&node);
+        self.odd.remove(&node);
+        if self.allocator.term().is_some() {
+            self.allocator.handle(now, &AllocatorEvent::NodeGone { node });
+        }
+    }
+
+    /// When something is to be done although nothing is heard.
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        let both = [self.member.next_deadline(), self.allocator.next_deadline()];
+        both.into_iter().flatten().min()
+    }
+
+    pub(super) fn handle_deadlines(&mut self, now: Time) {
+        if self.member.next_deadline().is_some_and(|at| at <= now) {
+            self.member.handle_deadline(now);
+        }
+        if self.allocator.next_deadline().is_some_and(|at| at <= now) {
+            self.allocator.handle_deadline(now);
+        }
+    }
+
+    /// The next that is to be done.
+    pub(super) fn poll(&mut self) -> Option<Todo> {
+        self.todo.extend(core::iter::from_fn(|| self.member.poll_action()).map(of_member));
+        if let Some(todo) = self.todo.pop_front() {
+            return Some(todo);
+        }
+        Some(match self.allocator.poll_action()? {
+            AllocatorAction::Write { term, grants, forgotten } => {
+                Todo::Write { term, grants, forgotten }
+            }
+            AllocatorAction::Resign { term } => Todo::Resign(term),
+            AllocatorAction::Tell { notice } => Todo::TellLeader(notice),
+        })
+    }
+
+    /// It could not be done: it is tried again before what comes after it.
+    pub(super) fn put_back(&mut self, todo: Todo) {
+        self.todo.push_front(todo);
+    }
+}
+
+fn of_member(action: MemberAction) -> Todo {
+    match action {
+        // No policies of a cluster are configured.
+        MemberAction::Apply { store, policies: _ } => Todo::Apply(store),
+        MemberAction::Keep { kept } => Todo::Keep(kept),
+        MemberAction::Send { report } => Todo::Send(report),
+        MemberAction::Tell { notice } => Todo::TellMember(notice),
+    }
+}

@@ -1,0 +1,273 @@
+//! How the cluster stands, for whoever asks. Who asks waits for the cluster's store, and nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use suimon_cluster_qos::{Cap, DiskKey, Grant, NamedDisk, NodeId, Term};
+use suimon_contract::{
+    ApiError, ClusterAggressor, ClusterCap, ClusterDisk, ClusterMember, ClusterShare,
+    ClusterStatus, ClusterStore as StoreShown, Condition, ErrorCode, Health, Name, StoreConfig,
+};
+use suimon_ports::{ClusterEntry, ClusterStore};
+use suimon_quantity::Time;
+
+use super::keys::{GRANTS, MemberRecord, REPORTS, Said, grant_of, report_of};
+use super::session::read;
+use super::shared_store::SharedStore;
+use super::{cluster_prefix, shared_stores};
+use crate::disks::capability;
+use crate::shared::Shared;
+
+/// So many disks of other nodes are remembered by name.
+const NAMES_MAX: usize = 8192;
+/// So many disks are named that displaced another.
+const AGGRESSORS_MAX: usize = 8;
+
+/// Whether the cluster can be talked to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// There is none.
+    #[default]
+    None,
+    Up,
+    Unreachable(String),
+    Refused(String),
+}
+
+/// What the driver shows.
+#[derive(Default)]
+pub(crate) struct View {
+    pub(super) reach: Reach,
+    pub(super) store: Option<Arc<dyn ClusterStore>>,
+    pub(super) names: BTreeMap<(NodeId, DiskKey), String>,
+    /// The host was asked to give back what is reserved, and has.
+    pub(super) has_left: bool,
+    now: Time,
+    stores: BTreeMap<Name, Seen>,
+    members: BTreeMap<String, NodeId>,
+    alive: BTreeSet<String>,
+}
+
+/// What it knows of a store.
+struct Seen {
+    leader: Option<(String, Term)>,
+    cap: Cap,
+    limit_iops: Option<u64>,
+    wrong: Option<String>,
+}
+
+impl View {
+    pub(super) fn show(
+        &mut self,
+        now: Time,
+        stores: &BTreeMap<Name, SharedStore>,
+        members: &BTreeMap<String, MemberRecord>,
+        alive: &BTreeSet<String>,
+    ) {
+        self.now = now;
+        let seen = |store: &SharedStore| Seen {
+            leader: store.leader.clone(),
+            cap: store.cap(),
+            limit_iops: store.limit_iops(),
+            wrong: store.why_not(),
+        };
+        self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
+        self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();
+        self.alive.clone_from(alive);
+    }
+
+    /// Remembers what a disk on a node is called.
+    pub(super) fn call(&mut self, node: NodeId, disk: DiskKey, name: &str) {
+        if self.names.len() >= NAMES_MAX {
+            self.names.clear();
+        }
+        self.names.insert((node, disk), name.to_owned());
+    }
+
+    fn name_of(&self, node: NodeId) -> String {
+        let found = self.members.iter().find(|(_, id)| **id == node);
+        found.map_or_else(|| format!("number {}", node.0), |(name, _)| name.clone())
+    }
+}
+
+/// What a node's report on a store says.
+struct Reported {
+    store: String,
+    node: NodeId,
+    said: Said,
+}
+
+impl Shared {
+    /// How the cluster stands.
+    pub(crate) fn cluster_status(&self) -> ClusterStatus {
+        let desired = self.desired();
+        let config = desired.config.cluster.clone();
+        let Some(cluster) = &config else {
+            let reason = "no cluster is configured; the host is by itself".to_owned();
+            let condition = Condition { health: Health::Down, reason: Some(reason) };
+            let (members, stores) = (Vec::new(), Vec::new());
+            return ClusterStatus { config, condition, age_ms: None, members, stores };
+        };
+        let grants = self.read_cluster(&cluster.name, GRANTS).unwrap_or_default();
+        let view = self.cluster.view();
+        let condition = match &view.reach {
+            Reach::Up => Condition { health: Health::Up, reason: None },
+            Reach::None => down("the host is becoming a node of the cluster"),
+            Reach::Unreachable(reason) => down(reason),
+            Reach::Refused(reason) => {
+                Condition { health: Health::Failed, reason: Some(reason.clone()) }
+            }
+        };
+        let member = |(name, id): (&String, &NodeId)| ClusterMember {
+            name: name.clone(),
+            id: id.0,
+            is_this: *name == cluster.node.as_str(),
+            is_alive: view.alive.contains(name),
+        };
+        let stores = shared_stores(&desired.config);
+        let in_order = desired.config.stores.iter().filter(|of| stores.contains_key(&of.name));
+        ClusterStatus {
+            condition,
+            age_ms: view.store.as_ref().and_then(|store| store.age()).map(milliseconds),
+            members: view.members.iter().map(member).collect(),
+            stores: in_order.map(|store| self.shared_store(&view, store, &grants)).collect(),
+            config,
+        }
+    }
+
+    fn shared_store(
+        &self,
+        view: &View,
+        store: &StoreConfig,
+        grants: &[(String, ClusterEntry)],
+    ) -> StoreShown {
+        let of_it = grants.iter().filter_map(|(key, entry)| {
+            let (node, of) = grant_of(key)?;
+            let grant = (of == store.name.as_str()).then(|| read::<Grant>(entry)).flatten()?;
+            Some((node, grant))
+        });
+        let of_it: Vec<(NodeId, Grant)> = of_it.collect();
+        let last = of_it.iter().max_by_key(|(_, grant)| grant.id);
+        let seen = view.stores.get(&store.name);
+        let leader = seen.and_then(|seen| seen.leader.clone());
+        let limit_iops = seen.and_then(|seen| seen.limit_iops);
+        let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.limit_iops));
+        let capability_iops = capability(store, &self.disks.measured()).iops();
+        let is_less = |limit: u64| capability_iops.is_some_and(|iops| limit < iops);
+        let share = |(node, grant): &(NodeId, Grant)| ClusterShare {
+            node: view.name_of(*node),
+            leased_iops: grant.store.leased_iops,
+            reserved_iops: grant.store.reserved_iops,
+        };
+        let cap = seen.map(|seen| shown(&seen.cap, self.plane.now())).unwrap_or_default();
+        StoreShown {
+            store: store.name.clone(),
+            term: leader.as_ref().map(|(_, term)| term.0),
+            leader: leader.map(|(node, _)| node),
+            capability_iops,
+            limit_iops,
+            has_foreign_load: limit_iops.is_some_and(is_less),
+            cap,
+            shares: of_it.iter().map(share).collect(),
+            wrong: seen.and_then(|seen| seen.wrong.clone()),
+        }
+    }
+
+    /// What disks of all nodes do on shared stores, as far as their nodes name them.
+    ///
+    /// # Errors
+    /// There is no cluster, or it does not answer.
+    pub(crate) fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
+        let desired = self.desired();
+        let refused = |text: &str| ApiError::new(ErrorCode::HostError, text).about("cluster");
+        let Some(cluster) = &desired.config.cluster else {
+            return Err(refused("no cluster is configured; `suimon cluster join` makes one"));
+        };
+        let reports = self
+            .read_cluster(&cluster.name, REPORTS)
+            .ok_or_else(|| refused("the cluster does not answer; see `suimon cluster status`"))?;
+        let view = self.cluster.view();
+        let lives = |node: NodeId| view.alive.contains(&view.name_of(node));
+        let reports: Vec<Reported> = reports
+            .iter()
+            .filter_map(|(key, entry)| {
+                let (store, node) = report_of(key).filter(|(_, node)| lives(*node))?;
+                Some(Reported { store: store.to_owned(), node, said: read(entry)? })
+            })
+            .collect();
+        let mut disks: Vec<ClusterDisk> =
+            reports.iter().flat_map(|of| of.disks(&view, &reports)).collect();
+        disks.sort_by(|a, b| (&a.store, &a.node, &a.disk).cmp(&(&b.store, &b.node, &b.disk)));
+        Ok(disks)
+    }
+
+    /// All that is there below a prefix, without what all keys begin with.
+    fn read_cluster(&self, cluster: &Name, prefix: &str) -> Option<Vec<(String, ClusterEntry)>> {
+        let store = self.cluster.view().store.clone()?;
+        let root = cluster_prefix(cluster);
+        let read = store.read(&format!("{root}{prefix}"));
+        let view = read.inspect_err(|error| tracing::debug!(%error, "not read")).ok()?;
+        let short = |entry: ClusterEntry| Some((entry.key.strip_prefix(&root)?.to_owned(), entry));
+        Some(view.entries.into_iter().filter_map(short).collect())
+    }
+}
+
+impl Reported {
+    fn disks(&self, view: &View, all: &[Self]) -> Vec<ClusterDisk> {
+        let report = &self.said.report;
+        let mut named: BTreeMap<DiskKey, (&NamedDisk, bool)> = BTreeMap::new();
+        named.extend(report.largest.iter().map(|of| (of.disk, (of, false))));
+        named.extend(report.unmet.iter().map(|of| (of.disk, (of, true))));
+        let shown = |(of, is_unmet): (&NamedDisk, bool)| ClusterDisk {
+            node: view.name_of(self.node),
+            store: self.store.clone(),
+            disk: self.disk_name(of.disk),
+            entitled_iops: of.entitled_iops,
+            demanded_iops: of.demanded_iops,
+            delivered_iops: of.delivered_iops,
+            aggressors: is_unmet.then(|| aggressors(view, &self.store, all)),
+        };
+        named.into_values().map(shown).collect()
+    }
+
+    fn disk_name(&self, disk: DiskKey) -> String {
+        let found = self.said.names.iter().find(|(key, _)| *key == disk);
+        found.map_or_else(|| format!("{:016x}", disk.0), |(_, name)| name.clone())
+    }
+}
+
+/// Who gets more than it is entitled to of a store, most beyond it first.
+fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggressor> {
+    let of_store = all.iter().filter(|of| of.store == store);
+    let mut found: Vec<ClusterAggressor> = of_store
+        .flat_map(|of| of.said.report.largest.iter().map(move |disk| (of, disk)))
+        .map(|(of, disk)| ClusterAggressor {
+            node: view.name_of(of.node),
+            disk: of.disk_name(disk.disk),
+            delivered_iops: disk.delivered_iops,
+            entitled_iops: disk.entitled_iops,
+        })
+        .collect();
+    let beyond = |of: &ClusterAggressor| of.delivered_iops.saturating_sub(of.entitled_iops);
+    found.sort_by_key(|of| std::cmp::Reverse(beyond(of)));
+    found.truncate(AGGRESSORS_MAX);
+    found
+}
+
+fn shown(cap: &Cap, now: Time) -> ClusterCap {
+    let lease = cap.leased.filter(|(_, until)| *until > now);
+    ClusterCap {
+        iops: cap.iops_at(now),
+        reserved_iops: cap.reserved_iops,
+        leased_iops: lease.map(|(iops, _)| iops),
+        lease_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
+    }
+}
+
+fn milliseconds(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn down(reason: impl Into<String>) -> Condition {
+    Condition { health: Health::Down, reason: Some(reason.into()) }
+}

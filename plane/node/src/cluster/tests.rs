@@ -1,0 +1,275 @@
+//! Nodes of a cluster with a store in memory, and what goes wrong between them.
+
+use suimon_contract::{EventKind, Health, OperationState};
+use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId, Time};
+use suimon_storage::{StoreRole, StoreStatus, StoreView};
+use suimon_storage_qos::{Delivery, DiskFlow, Done, Holder, Limits};
+
+use crate::testing::{
+    DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, wait_until,
+};
+use crate::{ChangeOptions, ClusterEdit, Edit};
+
+fn config(node: &str, min: u64) -> String {
+    format!(
+        "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = [\"http://etcd:2379\"]\n\
+         [[store]]\nname = \"san\"\npath = \"{DISK_STORE}\"\nshared = true\n\
+         capability_iops = 10000\n\
+         [[disk]]\nname = \"d-{node}\"\nstore = \"san\"\nformat = \"raw\"\nsize_bytes = \"1 MiB\"\n\
+         qos = {{ min_iops = {min} }}\n"
+    )
+}
+
+/// A node that sees the same directory as the others of its cluster.
+fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
+    let disks = FakeDisks::default();
+    disks.put_store(DISK_STORE, cluster.files());
+    let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
+    harness.apply_well(&host(&config(node, min)));
+    harness
+}
+
+/// The cap of the one store.
+fn cap(of: &Harness) -> Cap {
+    of.disks.caps().first().copied().unwrap_or_default()
+}
+
+fn now(of: &Harness) -> u64 {
+    cap(of).iops_at(of.plane_now())
+}
+
+/// As if the one disk asked for all there is and got so much per second since.
+fn load(of: &Harness, iops: u64) {
+    let seconds = of.plane_now().as_ns() / 1_000_000;
+    let done = iops * seconds / 1000;
+    let flow = DiskFlow {
+        disk: DiskId(0),
+        holder: Holder::Disk(DiskId(0)),
+        limits: Limits::default(),
+        waiting: 32,
+        in_flight: 1,
+        done: Done { demanded: done, delivered: done, waits: Done::default().waits },
+        short: Delivery::default(),
+        long: Delivery::default(),
+    };
+    let status = StoreStatus {
+        role: StoreRole::Sole,
+        waiting: 32,
+        under_way: 1,
+        in_flight: 1,
+        depth: 8,
+        latency_ns: 100_000,
+        estimate: None,
+    };
+    let view = StoreView {
+        store: StoreId(0),
+        processor: ProcessorId(0),
+        status,
+        at: Time::ZERO,
+        flows: vec![flow],
+    };
+    of.disks.set_views(vec![view]);
+}
+
+fn was_told(of: &Harness, kind: EventKind) -> bool {
+    !of.events(kind.id()).is_empty()
+}
+
+#[test]
+fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
+    let cluster = FakeCluster::default();
+    let (one, two) = (node(&cluster, "n1", 2000), node(&cluster.other(), "n2", 3000));
+    wait_until("both have what is reserved", || {
+        cap(&one).reserved_iops == 2064 && cap(&two).reserved_iops == 3064
+    });
+    assert!(was_told(&one, EventKind::ClusterJoined) && was_told(&two, EventKind::ClusterJoined));
+    let leads = |of: &Harness| was_told(of, EventKind::ClusterLeads);
+    assert!(leads(&one) != leads(&two), "one of them leads");
+    // One wants more, and the other does not.
+    wait_until("what is spare goes to who wants it", || {
+        load(&one, 4000);
+        now(&one) > 4500
+    });
+    assert!(now(&one) + now(&two) <= 10_000);
+    let status = two.node.cluster();
+    assert_eq!(status.condition.health, Health::Up, "{status:?}");
+    let members: Vec<_> =
+        status.members.iter().map(|of| (of.name.as_str(), of.id, of.is_alive)).collect();
+    assert_eq!(members, [("n1", 1, true), ("n2", 2, true)]);
+    let store = &status.stores[0];
+    assert_eq!(store.shares.len(), 2, "{store:?}");
+    assert!(store.leader.is_some() && store.limit_iops == Some(10_000), "{store:?}");
+    let flows = two.node.cluster_flows().unwrap();
+    let of_one = flows.iter().find(|flow| flow.node == "n1").unwrap();
+    assert_eq!(of_one.disk, "d-n1");
+    assert!(of_one.delivered_iops > 3000, "{of_one:?}");
+}
+
+#[test]
+fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
+    let cluster = FakeCluster::default();
+    let (one, there) = (node(&cluster, "n1", 2000), cluster.other());
+    let two = node(&there, "n2", 1000);
+    wait_until("it has a lease", || {
+        load(&two, 4000);
+        now(&two) > 3500
+    });
+    there.set(Faults { is_unreachable: true, ..Faults::default() });
+    wait_until("it keeps to what is reserved", || {
+        load(&two, 4000);
+        now(&two) == 1064
+    });
+    wait_until("that is told", || was_told(&two, EventKind::SharedLeaseLapsed));
+    wait_until("and that etcd does not answer", || was_told(&two, EventKind::ClusterUnreachable));
+    assert_eq!(two.node.cluster().condition.health, Health::Down);
+    assert!(now(&one) + now(&two) <= 10_000);
+    // Whatever goes on here does not hold up the node.
+    two.apply_well(&host(&config("n2", 900)));
+    there.set(Faults::default());
+    wait_until("it has a lease again", || {
+        load(&two, 4000);
+        now(&two) > 3500
+    });
+    assert!(was_told(&two, EventKind::ClusterReachable));
+}
+
+#[test]
+fn a_leader_that_does_not_know_what_was_written_resigns_and_another_goes_on() {
+    let cluster = FakeCluster::default();
+    let there = cluster.other();
+    let one = node(&cluster, "n1", 2000);
+    wait_until("it leads", || was_told(&one, EventKind::ClusterLeads));
+    let two = node(&there, "n2", 1000);
+    wait_until("both have theirs", || now(&one) >= 2064 && now(&two) >= 1064);
+    cluster.set(Faults { loses_answers: true, ..Faults::default() });
+    wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
+    assert!(was_told(&one, EventKind::ClusterLeadLost));
+    cluster.set(Faults::default());
+    wait_until("both go on", || {
+        load(&one, 5000);
+        now(&one) > 5500
+    });
+    assert!(now(&one) + now(&two) <= 10_000);
+}
+
+#[test]
+fn leases_of_the_cluster_that_end_are_taken_again() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    wait_until("it leads", || was_told(&one, EventKind::ClusterLeads));
+    cluster.end_leases();
+    wait_until("it leads again", || one.events(EventKind::ClusterLeads.id()).len() == 2);
+    wait_until("and lives", || cluster.keys("/suimon/lab/alive/").len() == 1);
+    wait_until("and has a cap", || now(&one) >= 2064);
+}
+
+#[test]
+fn what_is_reserved_outlives_the_daemon() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    wait_until("it is kept", || cap(&one).reserved_iops == 2064);
+    let disks = one.disks.host_left();
+    let (store, _) = one.kill();
+    let away = cluster.other();
+    away.set(Faults { is_unreachable: true, ..Faults::default() });
+    let one = Harness::in_cluster(store, disks, away.clone());
+    wait_until("it is in force", || now(&one) == 2064);
+    wait_until("nobody answers", || was_told(&one, EventKind::ClusterUnreachable));
+    away.set(Faults::default());
+    wait_until("it leads", || was_told(&one, EventKind::ClusterLeads));
+    wait_until("it has the same number", || {
+        let members = one.node.cluster().members;
+        members.len() == 1 && members[0].id == 1
+    });
+}
+
+#[test]
+fn more_than_the_store_can_keep_is_refused_and_told() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 6000);
+    wait_until("it has it", || cap(&one).reserved_iops == 6064);
+    let two = node(&cluster.other(), "n2", 4000);
+    wait_until("it is refused", || was_told(&one, EventKind::SharedPromiseRefused));
+    assert!(now(&one) + now(&two) <= 10_000);
+    two.apply_well(&host(&config("n2", 2000)));
+    wait_until("less is not", || cap(&two).reserved_iops == 2064);
+}
+
+#[test]
+fn a_name_is_one_hosts() {
+    let cluster = FakeCluster::default();
+    let _one = node(&cluster, "n1", 2000);
+    wait_until("it lives", || cluster.keys("/suimon/lab/alive/").len() == 1);
+    let disks = FakeDisks::with_store(DISK_STORE);
+    let impostor = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
+    impostor.apply_well(&host(&config("n1", 2000)));
+    wait_until("it is refused", || was_told(&impostor, EventKind::ClusterRefused));
+    assert_eq!(now(&impostor), 0, "it may do nothing");
+    let status = impostor.node.cluster();
+    assert_eq!(status.condition.health, Health::Failed);
+    assert!(status.condition.reason.unwrap().contains("another"));
+}
+
+#[test]
+fn who_leaves_gives_back_what_is_reserved() {
+    let cluster = FakeCluster::default();
+    let (one, two) = (node(&cluster, "n1", 6000), node(&cluster.other(), "n2", 2000));
+    wait_until("both have theirs", || now(&one) >= 6064 && now(&two) >= 2064);
+    let leave = Edit::Cluster(ClusterEdit::Delete);
+    let errors = one.node.submit(leave.clone()).unwrap_err();
+    assert!(errors[0].message.contains("disk/d-n1"), "{errors:?}");
+    let force = ChangeOptions { force: true, ..ChangeOptions::default() };
+    let operation = one.node.submit_with(leave, force).unwrap();
+    let operation = one.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    wait_until("nothing holds it any more", || one.disks.caps().is_empty());
+    wait_until("its record is gone", || cluster.keys("/suimon/lab/members/").len() == 1);
+    two.apply_well(&host(&config("n2", 8000)));
+    wait_until("the other has it", || cap(&two).reserved_iops == 8064);
+}
+
+#[test]
+fn a_node_that_is_gone_for_good_is_taken_out() {
+    let cluster = FakeCluster::default();
+    let there = cluster.other();
+    let (one, two) = (node(&cluster, "n1", 2000), node(&there, "n2", 6000));
+    wait_until("both have theirs", || now(&one) >= 2064 && now(&two) >= 6064);
+    let error = one.node.remove_cluster_node("n2").unwrap_err();
+    assert!(error.message.contains("lives"), "{error}");
+    assert!(one.node.remove_cluster_node("n3").is_err());
+    drop(two);
+    wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
+    one.node.remove_cluster_node("n2").unwrap();
+    one.apply_well(&host(&config("n1", 8000)));
+    wait_until("the other has it", || cap(&one).reserved_iops == 8064);
+    wait_until("its grants are gone", || cluster.keys("/suimon/lab/grants/").len() == 1);
+}
+
+#[test]
+fn another_cluster_or_name_needs_leaving_first_and_etcd_has_to_answer() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    let errors = one.node.submit(Edit::Apply(Box::new(host(&config("n9", 2000))))).unwrap_err();
+    assert_eq!(errors[0].field.as_deref(), Some("node"));
+    let away = cluster.other();
+    away.set(Faults { is_unreachable: true, ..Faults::default() });
+    let disks = FakeDisks::with_store(DISK_STORE);
+    let two = Harness::in_cluster(MemoryStore::default(), disks, away);
+    let wanted = Edit::Apply(Box::new(host(&config("n2", 2000))));
+    assert!(two.node.submit(wanted).unwrap_err()[0].message.contains("nobody answers"));
+    assert!(two.node.config().cluster.is_none());
+}
+
+#[test]
+fn another_directory_of_the_same_name_is_not_the_clusters() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    wait_until("it has its share", || now(&one) >= 2064);
+    let disks = FakeDisks::with_store(DISK_STORE);
+    let two = Harness::in_cluster(MemoryStore::default(), disks, cluster.other());
+    two.apply_well(&host(&config("n2", 2000)));
+    wait_until("that is told", || was_told(&two, EventKind::SharedStoreWrong));
+    assert_eq!(now(&two), 0, "it may do nothing");
+    let wrong = two.node.cluster().stores[0].wrong.clone();
+    assert!(wrong.unwrap().contains("mounted"));
+}

@@ -1,0 +1,211 @@
+//! The thread that waits for the cluster's store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_contract::{ClusterConfig, Name};
+use suimon_ports::ClusterStore;
+
+use super::keys::MemberRecord;
+use super::session::{Ground, Session};
+
+/// What is to be done in the cluster's store.
+pub(super) enum Task {
+    /// Be a node of this cluster, and of none before.
+    Begin(Box<ClusterConfig>),
+    /// Tell a store's leader.
+    Report { store: Name, said: Vec<u8> },
+    /// Try to be a store's leader.
+    Elect { store: Name },
+    /// Write grants.
+    Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
+    /// Be a store's leader no more.
+    Resign { store: Name, term: Term },
+    /// See to the lease.
+    Tend,
+    /// Be no node any more.
+    Leave { stores: Vec<Name> },
+    /// Let go of everything.
+    End,
+}
+
+/// What became of it.
+pub(super) enum Answer {
+    Begun {
+        store: Arc<dyn ClusterStore>,
+        member: MemberRecord,
+    },
+    NotBegun {
+        is_refused: bool,
+        detail: String,
+    },
+    Elected {
+        store: Name,
+        term: Term,
+        records: Vec<(NodeId, Grant)>,
+    },
+    NotElected {
+        store: Name,
+    },
+    Written {
+        store: Name,
+        term: Term,
+        is_written: bool,
+    },
+    /// Its name, or its record, is not its own any more.
+    Expelled,
+    Left {
+        failure: Option<String>,
+    },
+    /// A store is another one for this reason, or the cluster's; or it could not be found out.
+    Looked {
+        store: Name,
+        wrong: Result<Option<String>, String>,
+    },
+}
+
+/// What waits to be done.
+#[derive(Default)]
+pub(super) struct Tasks {
+    queue: Mutex<Queue>,
+    grown: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<(u64, Task)>,
+    stops: bool,
+}
+
+impl Tasks {
+    /// Has something done after all that waits. A report takes the place of an earlier one of its store
+    /// that nobody has begun to write.
+    pub(super) fn push(&self, session: u64, task: Task) {
+        let mut queue = self.queue();
+        if let Task::Report { store, said } = &task {
+            let waiting = queue.tasks.iter_mut().find_map(|(of, task)| match task {
+                Task::Report { store: other, said } if *of == session && other == store => {
+                    Some(said)
+                }
+                _ => None,
+            });
+            if let Some(waiting) = waiting {
+                waiting.clone_from(said);
+                return;
+            }
+        }
+        if matches!(task, Task::Tend)
+            && queue.tasks.iter().any(|(_, task)| matches!(task, Task::Tend))
+        {
+            return;
+        }
+        queue.tasks.push_back((session, task));
+        self.grown.notify_all();
+    }
+
+    pub(super) fn stop(&self) {
+        self.queue().stops = true;
+        self.grown.notify_all();
+    }
+
+    fn next(&self) -> Option<(u64, Task)> {
+        let is_empty = |queue: &mut Queue| queue.tasks.is_empty() && !queue.stops;
+        let queue = self.grown.wait_while(self.queue(), is_empty);
+        let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        if queue.stops { None } else { queue.tasks.pop_front() }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Works off tasks until it is stopped.
+pub(super) fn run(ground: &Ground, tasks: &Tasks) {
+    let mut current: Option<(u64, Session)> = None;
+    while let Some((number, task)) = tasks.next() {
+        let answer = match task {
+            Task::Begin(config) => {
+                end(&mut current);
+                match Session::begin(ground, number, &config) {
+                    Ok(session) => {
+                        let (store, member) = (Arc::clone(&session.store), session.member.clone());
+                        current = Some((number, session));
+                        Some(Answer::Begun { store, member })
+                    }
+                    Err(error) => Some(Answer::NotBegun {
+                        is_refused: error.is_refused,
+                        detail: error.detail,
+                    }),
+                }
+            }
+            Task::End => {
+                end(&mut current);
+                None
+            }
+            task => match &mut current {
+                Some((of, session)) if *of == number => work(session, task),
+                _ => None,
+            },
+        };
+        if let Some(answer) = answer {
+            ground.inbox.answer(number, answer);
+        }
+    }
+    end(&mut current);
+}
+
+fn end(current: &mut Option<(u64, Session)>) {
+    if let Some((_, mut session)) = current.take() {
+        session.end();
+    }
+}
+
+fn work(session: &mut Session, task: Task) -> Option<Answer> {
+    match task {
+        Task::Report { store, said } => match session.report(&store, said) {
+            Ok(true) => None,
+            Ok(false) => Some(Answer::Expelled),
+            Err(error) => {
+                tracing::debug!(%store, %error, "a report was not written; the next one may be");
+                None
+            }
+        },
+        Task::Elect { store } => match session.elect(&store) {
+            Ok(Some((term, records))) => Some(Answer::Elected { store, term, records }),
+            Ok(None) => Some(Answer::NotElected { store }),
+            Err(error) => {
+                tracing::debug!(%store, %error, "nobody knows who is elected");
+                Some(Answer::NotElected { store })
+            }
+        },
+        Task::Write { store, term, grants, forgotten } => {
+            let written = session.write(&store, term, &grants, &forgotten);
+            if let Err(error) = &written {
+                tracing::debug!(%store, %error, "grants were not written, as far as is known");
+            }
+            let is_written = written.unwrap_or(false);
+            Some(Answer::Written { store, term, is_written })
+        }
+        Task::Resign { store, term } => {
+            if let Err(error) = session.resign(&store, term) {
+                tracing::debug!(%store, %error, "the election's key is there until the lease ends");
+            }
+            None
+        }
+        Task::Tend => match session.tend() {
+            Ok(true) => None,
+            Ok(false) => Some(Answer::Expelled),
+            Err(error) => {
+                tracing::debug!(%error, "the lease is not seen to");
+                None
+            }
+        },
+        Task::Leave { stores } => {
+            let failure = session.leave(&stores).err().map(|error| error.to_string());
+            Some(Answer::Left { failure })
+        }
+        Task::Begin(_) | Task::End => None,
+    }
+}

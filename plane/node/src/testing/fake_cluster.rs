@@ -1,0 +1,264 @@
+//! A cluster's store in memory, with all that can be wrong with one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
+use suimon_ports::{
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterLease, ClusterLeaseId,
+    ClusterObserver, ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView,
+    ClusterWatch,
+};
+
+use crate::ClusterStores;
+
+/// What is wrong with it, for one of those who talk to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    /// Nobody answers, and nothing is heard.
+    pub(crate) is_unreachable: bool,
+    /// Transactions are made, and their answers are lost.
+    pub(crate) loses_answers: bool,
+}
+
+/// One who talks to it; clones are the same one.
+#[derive(Clone, Default)]
+pub(crate) struct FakeCluster {
+    world: Arc<Mutex<World>>,
+    faults: Arc<Mutex<Faults>>,
+    answered: Arc<Mutex<Option<Instant>>>,
+}
+
+#[derive(Default)]
+struct World {
+    revision: u64,
+    entries: BTreeMap<String, (ClusterEntry, Option<i64>)>,
+    leases: i64,
+    watches: BTreeMap<u64, (String, Arc<dyn ClusterObserver>, Arc<Mutex<Faults>>, bool)>,
+    next_watch: u64,
+    files: MemoryFiles,
+}
+
+impl FakeCluster {
+    /// Another one who talks to the same store.
+    pub(crate) fn other(&self) -> Self {
+        Self { world: Arc::clone(&self.world), ..Self::default() }
+    }
+
+    /// From now on this is wrong. What was missed is told when nothing is any more.
+    pub(crate) fn set(&self, faults: Faults) {
+        *lock(&self.faults) = faults;
+        if !faults.is_unreachable {
+            lock(&self.world).catch_up();
+        }
+    }
+
+    /// All leases end, as if nobody had kept them alive.
+    pub(crate) fn end_leases(&self) {
+        let mut world = lock(&self.world);
+        let leased = world.entries.iter().filter(|(_, (_, lease))| lease.is_some());
+        let changes: Vec<ClusterChange> =
+            leased.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
+        world.make(&changes);
+    }
+
+    /// Keys that are there and begin so.
+    pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
+        let world = lock(&self.world);
+        world.entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+    }
+
+    /// A directory that all nodes see.
+    pub(crate) fn files(&self) -> MemoryFiles {
+        lock(&self.world).files.clone()
+    }
+
+    fn ask(&self) -> Result<(), ClusterStoreError> {
+        if lock(&self.faults).is_unreachable {
+            std::thread::sleep(Duration::from_millis(20));
+            let detail = "nobody answers".to_owned();
+            return Err(ClusterStoreError { kind: Kind::Unreachable, detail });
+        }
+        *lock(&self.answered) = Some(Instant::now());
+        Ok(())
+    }
+}
+
+impl ClusterStores for FakeCluster {
+    fn connect(&self, _config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError> {
+        self.ask().map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl World {
+    fn holds(&self, condition: &ClusterCondition) -> bool {
+        match condition {
+            ClusterCondition::Absent(key) => !self.entries.contains_key(key),
+            ClusterCondition::Created(key, at) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.created == *at)
+            }
+            ClusterCondition::Unmodified(key, at) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *at)
+            }
+        }
+    }
+
+    fn make(&mut self, changes: &[ClusterChange]) -> u64 {
+        self.revision += 1;
+        let at = self.revision;
+        let mut told = Vec::new();
+        for change in changes {
+            match change {
+                ClusterChange::Put(key, value, lease) => {
+                    let created = self.entries.get(key).map_or(at, |(entry, _)| entry.created);
+                    let (key, value) = (key.clone(), value.clone());
+                    let entry = ClusterEntry { key: key.clone(), value, created, modified: at };
+                    self.entries.insert(key.clone(), (entry.clone(), lease.map(|of| of.0)));
+                    told.push((key, Some(entry)));
+                }
+                ClusterChange::Remove(key) => {
+                    if self.entries.remove(key).is_some() {
+                        told.push((key.clone(), None));
+                    }
+                }
+            }
+        }
+        for (prefix, observer, faults, is_behind) in self.watches.values_mut() {
+            if lock(faults).is_unreachable {
+                *is_behind = true;
+                continue;
+            }
+            let of_it = told.iter().filter(|(key, _)| key.starts_with(prefix.as_str()));
+            let of_it: Vec<_> = of_it.cloned().collect();
+            if !of_it.is_empty() {
+                observer.changed(at, of_it);
+            }
+        }
+        at
+    }
+
+    fn view(&self, prefix: &str) -> ClusterView {
+        let of_it = self.entries.iter().filter(|(key, _)| key.starts_with(prefix));
+        let entries = of_it.map(|(_, (entry, _))| entry.clone()).collect();
+        ClusterView { revision: self.revision, entries }
+    }
+
+    fn catch_up(&mut self) {
+        let mut watches = std::mem::take(&mut self.watches);
+        for (prefix, observer, faults, is_behind) in watches.values_mut() {
+            if *is_behind && !lock(faults).is_unreachable {
+                *is_behind = false;
+                observer.snapshot(self.view(prefix));
+            }
+        }
+        self.watches = watches;
+    }
+}
+
+impl ClusterStore for FakeCluster {
+    fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
+        self.ask()?;
+        Ok(lock(&self.world).view(prefix))
+    }
+
+    fn commit(
+        &self,
+        conditions: &[ClusterCondition],
+        changes: &[ClusterChange],
+    ) -> Result<ClusterCommit, ClusterStoreError> {
+        self.ask()?;
+        let mut world = lock(&self.world);
+        let is_made = conditions.iter().all(|condition| world.holds(condition));
+        let revision = is_made.then(|| world.make(changes));
+        drop(world);
+        if lock(&self.faults).loses_answers {
+            let detail = "the answer was lost".to_owned();
+            return Err(ClusterStoreError { kind: Kind::OutcomeUnknown, detail });
+        }
+        Ok(revision.map_or(ClusterCommit::ConditionFailed, ClusterCommit::Made))
+    }
+
+    fn changes_max(&self) -> usize {
+        4
+    }
+
+    fn watch(
+        &self,
+        prefix: &str,
+        observer: Arc<dyn ClusterObserver>,
+    ) -> Result<Box<dyn ClusterWatch>, ClusterStoreError> {
+        self.ask()?;
+        let mut world = lock(&self.world);
+        observer.snapshot(world.view(prefix));
+        world.next_watch += 1;
+        let number = world.next_watch;
+        let watch = (prefix.to_owned(), observer, Arc::clone(&self.faults), false);
+        world.watches.insert(number, watch);
+        Ok(Box::new(Watch { world: Arc::clone(&self.world), number }))
+    }
+
+    fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
+        self.ask()?;
+        let mut world = lock(&self.world);
+        world.leases += 1;
+        let (id, world) = (world.leases, Arc::clone(&self.world));
+        Ok(Box::new(Lease { world, id, span, faults: Arc::clone(&self.faults) }))
+    }
+
+    fn age(&self) -> Option<Duration> {
+        if !lock(&self.faults).is_unreachable {
+            return Some(Duration::ZERO);
+        }
+        lock(&self.answered).map(|at| at.elapsed())
+    }
+}
+
+struct Watch {
+    world: Arc<Mutex<World>>,
+    number: u64,
+}
+
+impl ClusterWatch for Watch {}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        lock(&self.world).watches.remove(&self.number);
+    }
+}
+
+struct Lease {
+    world: Arc<Mutex<World>>,
+    id: i64,
+    span: Duration,
+    faults: Arc<Mutex<Faults>>,
+}
+
+impl ClusterLease for Lease {
+    fn id(&self) -> ClusterLeaseId {
+        ClusterLeaseId(self.id)
+    }
+
+    fn holds_for(&self) -> Duration {
+        if lock(&self.faults).is_unreachable { Duration::ZERO } else { self.span }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut world = lock(&self.world);
+        let is_its = |lease: &Option<i64>| *lease == Some(self.id);
+        let of_it = world.entries.iter().filter(|(_, (_, lease))| is_its(lease));
+        let changes: Vec<ClusterChange> =
+            of_it.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
+        if !changes.is_empty() {
+            world.make(&changes);
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

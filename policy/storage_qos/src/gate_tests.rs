@@ -1,0 +1,140 @@
+use core::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::CATCH_UP;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn at(ns: u64) -> Time {
+    Time::from_ns(ns)
+}
+
+/// Dispatches as much as goes until then; when each went.
+fn run(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
+    let (mut now, mut went) = (from, Vec::new());
+    while now < until {
+        if gate.is_open(at(now)) {
+            gate.charge(cost);
+            went.push(now);
+        } else {
+            let next = gate.closed_until().unwrap();
+            assert!(next.as_ns() > now, "it would be looked at again at once");
+            now = next.as_ns();
+        }
+    }
+    went
+}
+
+#[test]
+fn a_lease_ends_by_itself_and_what_is_reserved_stays() {
+    let cap = Cap { leased: Some((5000, at(SECOND))), reserved_iops: 1000, late: None };
+    let mut gate = Gate::default();
+    assert!(gate.is_open(at(0)));
+    gate.set(at(0), Some(cap));
+    let went = run(&mut gate, 0, 3 * SECOND, 1);
+    let early = went.iter().filter(|at| **at < SECOND).count();
+    let late = went.len() - early;
+    assert!((4990..=5001).contains(&early), "{early}");
+    assert!((1990..=2021).contains(&late), "{late}");
+}
+
+#[test]
+fn nothing_goes_where_nothing_may_and_the_late_share_comes_by_itself() {
+    let late = Some((500, at(2 * SECOND)));
+    let mut gate = Gate::default();
+    gate.set(at(0), Some(Cap { late, ..Cap::default() }));
+    assert!(!gate.is_open(at(SECOND)));
+    assert_eq!(gate.closed_until(), Some(at(2 * SECOND)));
+    let went = run(&mut gate, SECOND, 3 * SECOND, 1);
+    assert!(went.iter().all(|of| *of >= 2 * SECOND));
+    assert!((490..=511).contains(&went.len()), "{}", went.len());
+    gate.set(at(3 * SECOND), Some(Cap::default()));
+    assert!(!gate.is_open(at(4 * SECOND)));
+    assert_eq!(gate.closed_until(), Some(Time::NEVER));
+    gate.set(at(4 * SECOND), None);
+    assert!(gate.is_open(at(4 * SECOND)));
+}
+
+#[test]
+fn who_stood_still_does_not_go_on_by_a_lease_that_has_ended() {
+    let cap = Cap { leased: Some((100_000, at(SECOND))), reserved_iops: 10, late: None };
+    let mut gate = Gate::default();
+    gate.set(at(0), Some(cap));
+    let went = run(&mut gate, 30 * SECOND, 31 * SECOND, 1);
+    assert!(went.len() <= 11, "{}", went.len());
+}
+
+#[test]
+fn what_was_charged_and_not_done_may_be_done() {
+    let mut gate = Gate::default();
+    gate.set(at(0), Some(Cap { reserved_iops: 100, ..Cap::default() }));
+    assert!(gate.is_open(at(0)));
+    gate.charge(50);
+    assert_eq!(gate.closed_until(), Some(at(SECOND / 2)));
+    gate.refund(50);
+    assert!(gate.is_open(at(0)));
+    let went = run(&mut gate, 0, SECOND, 1).len();
+    assert!((99..=101).contains(&went), "{went}");
+}
+
+proptest! {
+    /// Caps come and go at any time: in no window goes more than they allowed.
+    #[test]
+    fn never_more_than_the_caps_allowed(
+        caps in prop::collection::vec(
+            (1_u64..SECOND, 0_u64..20_000, 0_u64..2_000, 1_u64..SECOND), 1..8),
+        cost in 1_u32..8,
+    ) {
+        let mut gate = Gate::default();
+        let (mut now, mut went) = (0, Vec::new());
+        // What was allowed, by when it began.
+        let mut allowed: Vec<(u64, u64)> = Vec::new();
+        for (span, leased, reserved, lease) in &caps {
+            let until = now + lease;
+            let cap =
+                Cap { leased: Some((*leased, at(until))), reserved_iops: *reserved, late: None };
+            gate.set(at(now), Some(cap));
+            allowed.push((now, (*leased).max(*reserved)));
+            if until < now + span {
+                allowed.push((until, *reserved));
+            }
+            went.extend(run_bounded(&mut gate, now, now + span, cost));
+            now += span;
+        }
+        let most = allowed.iter().map(|(_, rate)| *rate).max().unwrap_or_default();
+        let carried = |from: u64, until: u64| {
+            let mut sum = 0_u128;
+            for (index, (begin, rate)) in allowed.iter().enumerate() {
+                let end = allowed.get(index + 1).map_or(now, |next| next.0);
+                let (begin, end) = ((*begin).max(from), end.min(until));
+                sum += u128::from(end.saturating_sub(begin)) * u128::from(*rate);
+            }
+            sum / u128::from(SECOND)
+        };
+        let slack = u128::from(most) * CATCH_UP.as_nanos() / u128::from(SECOND)
+            + u128::from(cost) + 1;
+        for (first, from) in went.iter().enumerate().step_by(7) {
+            for (last, until) in went.iter().enumerate().skip(first).step_by(5) {
+                let done = (last - first + 1) as u128 * u128::from(cost);
+                prop_assert!(done <= carried(*from, *until) + slack, "{done} from {from} to {until}");
+            }
+        }
+    }
+}
+
+/// As [`run`], where nothing may ever go, too.
+fn run_bounded(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
+    let (mut now, mut went) = (from, Vec::new());
+    while now < until {
+        if gate.is_open(at(now)) {
+            gate.charge(cost);
+            went.push(now);
+            now += u64::try_from(Duration::from_micros(20).as_nanos()).unwrap();
+        } else {
+            now = gate.closed_until().map_or(until, |next| next.as_ns().max(now + 1));
+        }
+    }
+    went
+}

@@ -1,0 +1,237 @@
+//! Two daemons with one directory, an etcd of three members, and fio on their disks over NBD: what
+//! nodes may do of a store that they share. The store's declared capability is far below what the
+//! device does, so that whatever holds it is ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use suimon_rig::{Daemon, Etcd, Rig, fio, until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What the store is said to be able to do, in operations of 8 KiB a second.
+const CAPABILITY: u64 = 4000;
+const MINIMUM: u64 = 2000;
+const MAXIMUM: u64 = 600;
+/// So long a change may take until it is in effect.
+const SETTLES_MS: u64 = 5000;
+const WINDOW_MS: u64 = 5000;
+const OPERATION: f64 = 8192.0;
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(since.as_millis()).unwrap()
+}
+
+/// A host with these disks, each with its own keys of `qos`.
+fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
+    let store = rig.path("san");
+    fs::create_dir_all(&store).unwrap();
+    let mut text = format!(
+        "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {}\n\
+         [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
+         capability_iops = {CAPABILITY}\n",
+        etcd.endpoints()
+    );
+    for (name, qos) in disks {
+        text += &format!(
+            "[[disk]]\nname = \"{name}\"\nstore = \"san\"\nformat = \"raw\"\n\
+             size_bytes = \"64 MiB\"\nqos = {{ {qos} }}\n[disk.nbd]\nsocket = \"{}\"\n",
+            socket(rig, node)
+        );
+    }
+    text
+}
+
+fn socket(rig: &Rig, node: &str) -> String {
+    rig.path(&format!("{node}.nbd"))
+}
+
+/// fio on disks of a node, for so many seconds.
+struct Load {
+    fio: Child,
+    folder: PathBuf,
+    disks: usize,
+}
+
+impl Load {
+    fn begin(rig: &Rig, node: &str, disks: &[&str], depth: u32, seconds: u32) -> Self {
+        let folder = PathBuf::from(rig.path(&rig.unique("load")));
+        fs::create_dir_all(&folder).unwrap();
+        let socket = socket(rig, node);
+        let targets: Vec<_> =
+            disks.iter().map(|disk| fio::FioTarget::Nbd { socket: &socket, disk }).collect();
+        let job = format!(
+            "rw=randread bs=8k iodepth={depth} size=64m time_based runtime={seconds} randrepeat=0"
+        );
+        fs::write(folder.join("job"), fio::job_file(&targets, &job)).unwrap();
+        let fio = Command::new("fio")
+            .arg("job")
+            .current_dir(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { fio, folder, disks: disks.len() }
+    }
+
+    /// What each disk got, when it has ended.
+    fn end(mut self) -> Vec<Got> {
+        self.fio.wait().unwrap();
+        (0..self.disks).map(|at| Got::read(&self.folder, at)).collect()
+    }
+}
+
+/// Operations that a disk got, by when.
+#[derive(Clone)]
+struct Got(Vec<(f64, f64)>);
+
+impl Got {
+    fn read(folder: &Path, at: usize) -> Self {
+        let mut sum = 0.0;
+        let mut points = Vec::new();
+        let mut before = None;
+        for (end, bytes) in fio::seconds(folder, at).unwrap_or_default() {
+            #[allow(clippy::cast_precision_loss, reason = "milliseconds and bytes are small")]
+            let (end, rate) = (end as f64, bytes as f64 / OPERATION);
+            let begin = before.unwrap_or(end - 1000.0);
+            points.extend(points.is_empty().then_some((begin, 0.0)));
+            sum += rate * (end - begin) / 1000.0;
+            points.push((end, sum));
+            before = Some(end);
+        }
+        Self(points)
+    }
+
+    /// All of it up to then.
+    fn until(&self, at: f64) -> f64 {
+        let after = self.0.partition_point(|point| point.0 < at);
+        match (after.checked_sub(1).map(|index| self.0[index]), self.0.get(after)) {
+            (Some((t0, s0)), Some((t1, s1))) => s0 + (s1 - s0) * (at - t0) / (t1 - t0).max(1e-9),
+            (Some((_, sum)), None) => sum,
+            (None, _) => 0.0,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
+    fn rate(&self, from: u64, until: u64) -> f64 {
+        (self.until(until as f64) - self.until(from as f64)) * 1000.0 / (until - from) as f64
+    }
+}
+
+/// In no window of 5 s all disks of both nodes together get more than the store can do.
+fn assert_within(got: &[Got], from: u64, until: u64) {
+    let most = CAPABILITY as f64 * 1.02;
+    let mut highest = 0.0_f64;
+    for begin in (from..until.saturating_sub(WINDOW_MS)).step_by(250) {
+        let sum: f64 = got.iter().map(|of| of.rate(begin, begin + WINDOW_MS)).sum();
+        highest = highest.max(sum);
+        assert!(sum <= most, "{sum} at {} ms", begin - from);
+    }
+    eprintln!("  at most {highest:.0} of {CAPABILITY} in 5 s");
+}
+
+fn cluster(daemon: &Daemon) -> Value {
+    daemon.json(&["cluster", "status"]).unwrap()
+}
+
+fn leader(daemon: &Daemon) -> Option<String> {
+    Some(cluster(daemon)["stores"][0]["leader"].as_str()?.to_owned())
+}
+
+fn reserved(daemon: &Daemon) -> u64 {
+    cluster(daemon)["stores"][0]["cap"]["reserved_iops"].as_u64().unwrap_or_default()
+}
+
+#[test]
+fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
+    let rig = Rig::new().unwrap();
+    let mut etcd = Etcd::start(&rig).unwrap();
+    let one = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
+    let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
+    let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
+    let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
+    until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two)))
+        .unwrap();
+    let members = cluster(&one)["members"].as_array().unwrap().len();
+    assert_eq!(members, 2);
+
+    // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
+    eprintln!("minimum:");
+    let began = now_ms();
+    let gold = Load::begin(&rig, "n1", &["gold"], 4, 34);
+    let other = Load::begin(&rig, "n2", &["bulk-a", "bulk-b"], 16, 34);
+    std::thread::sleep(Duration::from_secs(11));
+    let set = now_ms();
+    one.ok(&["qos", "set", "gold", "min_iops=2000"]).unwrap();
+    std::thread::sleep(Duration::from_secs(12));
+    let flows = one.json(&["qos", "flows", "--cluster"]).unwrap();
+    let killed = now_ms();
+    etcd.kill(etcd.leader().unwrap()).unwrap();
+    let (gold, other) = (gold.end(), other.end());
+    let end = began + 33_000;
+    let all = [gold.clone(), other].concat();
+    assert_within(&all, began, end);
+    let sum = |from, until| all.iter().map(|of| of.rate(from, until)).sum::<f64>();
+    let (unlimited, with_minimum) = (sum(began + SETTLES_MS, set), sum(set + SETTLES_MS, killed));
+    eprintln!("  used {unlimited:.0} before the minimum, {with_minimum:.0} with it");
+    assert!(unlimited >= CAPABILITY as f64 * 0.95, "{unlimited}");
+    assert!(with_minimum >= CAPABILITY as f64 * 0.95, "{with_minimum}");
+    let before = gold[0].rate(began + SETTLES_MS, set);
+    let after = gold[0].rate(set + SETTLES_MS, killed);
+    let without = gold[0].rate(killed, end);
+    eprintln!("  gold: {before:.0}, {after:.0} with a minimum, {without:.0} as etcd's leader died");
+    assert!(before < MINIMUM as f64, "the store would do without a minimum: {before}");
+    assert!(after >= MINIMUM as f64 * 0.98, "{after}");
+    assert!(without >= MINIMUM as f64 * 0.98, "{without}");
+    let named: Vec<_> = flows.as_array().unwrap().iter().map(|of| of["disk"].clone()).collect();
+    for disk in ["gold", "bulk-a", "bulk-b"] {
+        assert!(named.contains(&disk.into()), "{flows}");
+    }
+
+    // The other node's disks have a maximum; then its daemon dies, leader or not.
+    eprintln!("maximum:");
+    let began = now_ms();
+    let gold = Load::begin(&rig, "n1", &["gold"], 16, 30);
+    let other = Load::begin(&rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
+    for disk in ["bulk-a", "bulk-b"] {
+        two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
+    }
+    let other = other.end();
+    let died = now_ms();
+    two.kill();
+    std::thread::sleep(Duration::from_secs(10));
+    two.restart(&rig).unwrap();
+    let gold = gold.end();
+    let end = began + 29_000;
+    assert_within(&[gold.clone(), other.clone()].concat(), began, end);
+    for (of, disk) in other.iter().zip(["bulk-a", "bulk-b"]) {
+        let rate = of.rate(began + SETTLES_MS, began + 11_000);
+        eprintln!("  {disk}: {rate:.0}");
+        assert!(rate <= MAXIMUM as f64 * 1.02 && rate >= MAXIMUM as f64 * 0.95, "{disk}: {rate}");
+    }
+    let beside = gold[0].rate(began + SETTLES_MS, died);
+    let least = (died..end - WINDOW_MS)
+        .step_by(250)
+        .map(|at| gold[0].rate(at, at + WINDOW_MS))
+        .fold(f64::MAX, f64::min);
+    eprintln!("  gold: {beside:.0} beside that, {least:.0} at least in 5 s while a daemon died");
+    let spare = (CAPABILITY - 2 * MAXIMUM) as f64;
+    assert!(beside >= spare * 0.95, "{beside}");
+    assert!(least >= MINIMUM as f64 * 0.98, "{least}");
+    until("somebody to lead", PATIENCE, || Ok(leader(&one).is_some())).unwrap();
+    until("the node that died to be back", PATIENCE, || {
+        let members = cluster(&one)["members"].clone();
+        Ok(members.as_array().unwrap().iter().all(|of| of["is_alive"] == true))
+    })
+    .unwrap();
+
+    // Who leaves gives back what is reserved.
+    let said = two.cli(&["cluster", "leave"]).unwrap();
+    assert!(!said.is_ok() && said.stderr.contains("bulk-a"), "{said:?}");
+    two.ok(&["cluster", "leave", "--force"]).unwrap();
+    until("it to be out", PATIENCE, || Ok(cluster(&one)["members"].as_array().unwrap().len() == 1))
+        .unwrap();
+}
