@@ -46,6 +46,12 @@ impl Gate {
         });
     }
 
+    /// Whether there is a cap at all.
+    #[inline]
+    pub(crate) const fn is_capped(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// Whether something may go now.
     #[inline]
     pub(crate) fn is_open(&mut self, now: Time) -> bool {

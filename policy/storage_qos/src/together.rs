@@ -94,8 +94,9 @@ impl StoreScheduler {
         let normalization = self.spec.normalization;
         let mut units = sizes.iter().map(|&bytes| Units { cost: normalization.cost(bytes), bytes });
         let Some(first) = units.next() else { return 0 };
-        // Of a minimum that is due each request moves when the next one is.
-        if !way.is_due {
+        // Of a minimum that is due each request moves when the next one is, and below a cap each may
+        // be the last.
+        if !way.is_due && !self.gate.is_capped() {
             let room = self.depth.room().min(self.spare.room(self.depth.in_flight));
             let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(1);
             let mut run = Run::default().with(first);

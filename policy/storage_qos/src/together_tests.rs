@@ -2,11 +2,13 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use suimon_quantity::{ByteRate, DiskId, Iops};
+use suimon_quantity::{ByteRate, Cap, DiskId, Iops};
 
 use super::*;
 use crate::records::Records;
-use crate::{Assignment, Capability, Limits, Next, Proposal, Store, StoreSpec, Submitted, Weight};
+use crate::{
+    Assignment, Capability, Change, Limits, Next, Proposal, Store, StoreSpec, Submitted, Weight,
+};
 
 const DISKS: u32 = 3;
 
@@ -21,6 +23,8 @@ enum Deed {
     Come(u32, Vec<u32>),
     /// So many of the requests that the device has end, of one disk and size.
     End(usize, u32),
+    /// All disks together may do so much.
+    Cap(Option<u64>),
 }
 
 fn any_deed() -> impl Strategy<Value = Deed> {
@@ -29,6 +33,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         2 => (0u64..30_000_000).prop_map(Deed::Wait),
         1 => (0u64..100_000).prop_map(Deed::Wait),
         4 => (0..DISKS, prop::collection::vec(bytes, 1..20)).prop_map(|(d, b)| Deed::Come(d, b)),
+        1 => prop::option::of(0u64..100_000).prop_map(Deed::Cap),
         4 => (0usize..64, 1u32..20).prop_map(|(at, count)| Deed::End(at, count)),
     ]
 }
@@ -61,6 +66,11 @@ impl Side {
             }
         }
         Self { scheduler, waiting: BTreeMap::new(), in_device: Vec::new() }
+    }
+
+    fn cap(&mut self, now: Time, iops: Option<u64>) {
+        let cap = iops.map(|reserved_iops| Cap { reserved_iops, ..Cap::default() });
+        self.scheduler.apply(now, Change::Cap(cap));
     }
 
     fn submit(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
@@ -122,6 +132,9 @@ proptest! {
         for deed in deeds {
             match deed {
                 Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Deed::Cap(iops) => {
+                    [&mut single, &mut many].into_iter().for_each(|side| side.cap(now, iops));
+                }
                 Deed::Come(disk, sizes) => {
                     sizes.iter().for_each(|&bytes| single.submit(now, DiskSlot(disk), bytes));
                     many.submit_together(now, DiskSlot(disk), &sizes);
@@ -157,6 +170,9 @@ proptest! {
         for (deed, is_measured) in deeds {
             match deed {
                 Deed::Wait(ns) => now = now + Duration::from_nanos(ns),
+                Deed::Cap(iops) => {
+                    [&mut single, &mut many].into_iter().for_each(|side| side.cap(now, iops));
+                }
                 Deed::Come(disk, sizes) => {
                     for side in [&mut single, &mut many] {
                         sizes.iter().for_each(|&bytes| side.submit(now, DiskSlot(disk), bytes));
