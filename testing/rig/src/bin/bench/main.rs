@@ -5,7 +5,8 @@
 //! `target/bench/`, the table to `docs/benchmarks.md`. A peer that is not
 //! installed is reported as not measured.
 //!
-//! `BENCH_PAIRS` sets the number of pairs (5).
+//! The first argument names a group, `network` or `disks`, whose section of that page is written anew,
+//! or one part, which is printed only. `BENCH_PAIRS` sets the number of pairs (5).
 #![forbid(unsafe_code)]
 
 mod bond;
@@ -29,6 +30,7 @@ mod latency;
 mod machine;
 mod network_tcp;
 mod outward;
+mod page;
 mod report;
 mod segmentation;
 mod team;
@@ -42,30 +44,31 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::page::Group;
 use crate::report::Work;
 
 /// Measures so many pairs of one or more works.
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
-/// All there is; the first argument may name one.
-const PARTS: [(&str, Measure); 17] = [
-    ("vhost-user", vhost_user::measure),
-    ("large-frames", large_frames::measure),
-    ("idle", idle::measure),
-    ("tcp", network_tcp::measure),
-    ("latency", latency::measure),
-    ("checksum", checksum::measure),
-    ("segmentation", segmentation::measure),
-    ("engine", engine_cost::measure),
-    ("team", team::measure),
-    ("bond", bond::measure),
-    ("vmq", vmq::measure),
-    ("disk-vhost-user", disk_vhost_user::measure),
-    ("disk-nbd", disk_nbd::measure),
-    ("disk-file", disk_file::measure),
-    ("disk-formats", disk_formats::measure),
-    ("disk-qos", disk_qos::measure),
-    ("disks-many", disks_many::measure),
+/// All there is.
+const PARTS: [(Group, &str, Measure); 17] = [
+    (Group::Network, "vhost-user", vhost_user::measure),
+    (Group::Network, "large-frames", large_frames::measure),
+    (Group::Network, "idle", idle::measure),
+    (Group::Network, "tcp", network_tcp::measure),
+    (Group::Network, "latency", latency::measure),
+    (Group::Network, "checksum", checksum::measure),
+    (Group::Network, "segmentation", segmentation::measure),
+    (Group::Network, "engine", engine_cost::measure),
+    (Group::Network, "team", team::measure),
+    (Group::Network, "bond", bond::measure),
+    (Group::Network, "vmq", vmq::measure),
+    (Group::Disks, "disk-vhost-user", disk_vhost_user::measure),
+    (Group::Disks, "disk-nbd", disk_nbd::measure),
+    (Group::Disks, "disk-file", disk_file::measure),
+    (Group::Disks, "disk-formats", disk_formats::measure),
+    (Group::Disks, "disk-qos", disk_qos::measure),
+    (Group::Disks, "disks-many", disks_many::measure),
 ];
 
 fn main() -> Result<()> {
@@ -74,19 +77,35 @@ fn main() -> Result<()> {
         Err(_) => 5,
     };
     let only = env::args().nth(1);
-    let mut works: Vec<Work> = Vec::new();
-    for (name, measure) in PARTS {
-        if only.as_deref().is_none_or(|only| only == name) {
+    let only = only.as_deref();
+    let names = || Group::ALL.map(Group::word).into_iter().chain(PARTS.map(|(_, name, _)| name));
+    ensure!(
+        only.is_none_or(|only| names().any(|name| name == only)),
+        "choose one of {:?}",
+        names().collect::<Vec<_>>()
+    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut sections = Vec::new();
+    for group in Group::ALL {
+        let is_whole = only.is_none_or(|only| only == group.word());
+        let parts =
+            PARTS.iter().filter(|(of, name, _)| *of == group && (is_whole || only == Some(name)));
+        let mut works: Vec<Work> = Vec::new();
+        for (_, _, measure) in parts {
             works.extend(measure(pairs)?);
         }
+        if works.is_empty() {
+            continue;
+        }
+        report::write_samples(&root.join("target/bench"), &works)?;
+        let table = report::render(&works, &machine::describe());
+        println!("{table}");
+        sections.extend(is_whole.then_some((group, table)));
     }
-    ensure!(!works.is_empty(), "choose from {:?}", PARTS.map(|(name, _)| name));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    report::write_samples(&root.join("target/bench"), &works)?;
-    let table = report::render(&works, &machine::describe());
-    if only.is_none() {
-        std::fs::write(root.join("docs/benchmarks.md"), &table)?;
+    if !sections.is_empty() {
+        let file = root.join("docs/benchmarks.md");
+        let page = std::fs::read_to_string(&file).unwrap_or_default();
+        std::fs::write(&file, page::with_sections(&page, &sections))?;
     }
-    println!("{table}");
     Ok(())
 }

@@ -212,19 +212,9 @@ pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
     Ok(())
 }
 
-/// The page.
+/// The works' table, and what they were measured on.
 pub(crate) fn render(works: &[Work], machine: &[String]) -> String {
-    let mut page = String::from(
-        "# Benchmarks\n\nWritten by `make bench`. Peer and Suimon do the same work on the same \
-         machine, alternately, in pairs.\nThe ratio is the median of the pairs' ratios (above 1 \
-         Suimon is better), with the lowest and the highest pair beside it.\n\nA virtual machine's \
-         CPUs may share a cache now and not a minute later. Before and after each measurement the \
-         time\nis taken that one cache line needs from CPU to CPU: `near` pairs had less than 80 ns \
-         in all four, `far` pairs more.\nThe first line of a work has all its pairs, also those \
-         whose two halves are not alike.\nThe bar is the ratio \
-         that is asked for, or how much more than the peer's figure it may be.\nThe samples are in \
-         `target/bench/` after a run.\n\n",
-    );
+    let mut page = String::new();
     page.push_str(
         "| work | peer | CPUs | peer's median | Suimon's median | ratio | lowest – highest | bar | \
          pairs |\n",
