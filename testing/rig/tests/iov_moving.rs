@@ -43,7 +43,6 @@ name = "web"
 memory_bytes = "256 MiB"
 nics = ["web"]
 accelerator = "kvm"
-huge_pages = true
 kernel = "/boot/vmlinuz"
 initrd = "/boot/initrd"
 command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check rdinit=/nested"

@@ -18,10 +18,6 @@ use crate::wait::until_some;
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
 /// A command of ours starts within a second or two there.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// Huge pages of 2 MiB for two VMs of 256 MiB, and some to spare. `igb` of QEMU 10.0 drops what it is
-/// to send for a function if one buffer of it lies in pages that are not side by side in the
-/// machine's memory (`net_tx_pkt_add_raw_fragment_pci`): TCP sends the same buffer again and again.
-const HUGE_PAGES: u32 = 264;
 /// The daemon of a machine that has one.
 const DAEMON: &str = "suimon";
 
@@ -32,8 +28,7 @@ pub struct IovSpec {
     pub has_iommu: bool,
     /// Whether it has what takes VMs in it: QEMU, KVM, memory, and a kernel and initramfs in
     /// `/boot` whose `/nested` has 10.77.0.1 on its first NIC and serves iperf3. QEMU translates
-    /// AMD's virtualization too (SVM), so that a VM in the machine is translated once. It has huge
-    /// pages for two VMs of 256 MiB; one that sends by a function needs them.
+    /// AMD's virtualization too (SVM), so that a VM in the machine is translated once.
     pub hosts_vms: bool,
     /// How many adapters it has, `eth0` and so on, all on one network.
     pub adapters: u8,
@@ -123,8 +118,6 @@ impl IovMachine {
         if spec.hosts_vms {
             // As udev leaves it: whoever is in its group may use KVM.
             shell.run("chgrp 36 /dev/kvm && chmod 660 /dev/kvm")?;
-            let set_aside = format!("echo {HUGE_PAGES} >/proc/sys/vm/nr_hugepages");
-            shell.run(&format!("{set_aside}; grep -w {HUGE_PAGES} /proc/sys/vm/nr_hugepages"))?;
         }
         Ok(Self { shell, _process: process, console: console.into() })
     }
