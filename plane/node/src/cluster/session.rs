@@ -27,6 +27,9 @@ const LEASE: Duration = Duration::from_secs(5);
 /// How often it is tried to write what somebody else wrote meanwhile.
 const TRIES: usize = 5;
 
+/// The term, and the grants that were given before it.
+pub(super) type Elected = (Term, Vec<(NodeId, Grant)>);
+
 /// What a session is made with.
 pub(super) struct Ground {
     pub(super) stores: Arc<dyn ClusterStores>,
@@ -151,7 +154,7 @@ impl Session {
     pub(super) fn elect(
         &mut self,
         store: &Name,
-    ) -> Result<Option<(Term, Vec<(NodeId, Grant)>)>, ClusterStoreError> {
+    ) -> Result<Option<Elected>, ClusterStoreError> {
         let key = self.key(&format!("{LEADERS}{store}"));
         let term = match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(term) => Term(term),
