@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod cluster;
 mod figure;
 mod generate;
 mod kernel;
