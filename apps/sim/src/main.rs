@@ -11,6 +11,7 @@
 mod cli;
 mod cluster;
 mod figure;
+mod fleet;
 mod generate;
 mod kernel;
 mod network;

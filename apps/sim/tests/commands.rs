@@ -80,6 +80,7 @@ fn five_hundred_seeds_find_nothing_in_storage_and_clusters_and_fifty_in_the_netw
     let runs = [
         ("qos-host.toml", "500"),
         ("qos-cluster-min.toml", "500"),
+        ("cluster-faults.toml", "500"),
         ("vmq-max-processors.toml", "50"),
     ];
     for (name, seeds) in runs {

@@ -42,6 +42,8 @@ pub(crate) enum ControlEvent {
     EtcdElects,
     /// What was wrong with etcd's members is over.
     EtcdWell { member: Option<u32> },
+    /// It is not slow any more.
+    EtcdQuick,
 }
 
 /// Which of a node's two machines of a store.
@@ -217,6 +219,11 @@ impl Control {
             ControlEvent::LeaseEnds { lease } => self.end_lease(now, lease),
             ControlEvent::EtcdElects => self.elect_in_etcd(now),
             ControlEvent::EtcdWell { member } => self.heal_etcd(now, member),
+            ControlEvent::EtcdQuick => {
+                for done in self.etcd.speed_up(now) {
+                    self.planned.push((done, ControlEvent::Done));
+                }
+            }
         }
     }
 

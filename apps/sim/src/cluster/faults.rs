@@ -65,7 +65,10 @@ impl Control {
                 self.plan(until, ControlEvent::EtcdWell { member: None });
                 self.look_after_etcd(now);
             }
-            Fault::EtcdSlow { percent } => self.etcd.slow_down(until, *percent),
+            Fault::EtcdSlow { percent } => {
+                self.etcd.slow_down(until, *percent);
+                self.plan(until, ControlEvent::EtcdQuick);
+            }
             Fault::Cut { nodes, members, ways } => {
                 for node in nodes {
                     for member in members {

@@ -165,7 +165,7 @@ impl Control {
         self.keep_session(now, node, plant);
         for seat in 0..self.host(node).seats.len() as u32 {
             self.sample(now, (node, seat), plant);
-            self.pursue_office(now, (node, seat));
+            self.look_after_office(now, (node, seat), plant);
         }
     }
 

@@ -22,6 +22,25 @@ use crate::cluster::seat::{At, Office};
 const CHANGES_MAX: usize = 127;
 
 impl Control {
+    /// Whoever holds the key and is not in office takes it up, or gives the key up: as long as its lease is kept
+    /// alive nobody else could lead.
+    pub(crate) fn look_after_office(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
+        let host = &self.hosts[at.0 as usize];
+        let me = (at.0, u64::from(host.epoch) + 1);
+        let has_session = host.has_session(now);
+        let seat = self.seat(at);
+        let mine = seat.leader.filter(|(node, start, _)| (*node, *start) == me);
+        let is_idle = seat.office == Office::None && seat.leaves.is_none() && has_session;
+        if let Some((_, _, term)) = mine.filter(|_| is_idle) {
+            if term > seat.served {
+                self.note_leader(now, at, mine, plant);
+            } else {
+                seat.leaves = Some((term, false));
+            }
+        }
+        self.pursue_office(now, at);
+    }
+
     /// Tries to lead a store that nobody leads, and to give up what it does not lead any more.
     pub(crate) fn pursue_office(&mut self, now: Time, at: At) {
         let node = at.0;
@@ -36,7 +55,11 @@ impl Control {
         let host = &self.hosts[node as usize];
         let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
         let seat = self.seat(at);
-        if seat.has_leader || seat.office != Office::None || !has_session || seat.leaves.is_some() {
+        if seat.leader.is_some()
+            || seat.office != Office::None
+            || !has_session
+            || seat.leaves.is_some()
+        {
             return;
         }
         seat.office = Office::Campaigns;
@@ -78,7 +101,7 @@ impl Control {
         let me = (at.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
         let seat = self.seat(at);
-        seat.has_leader = leader.is_some();
+        seat.leader = leader;
         let mine = leader.filter(|(node, start, _)| (*node, *start) == me).map(|of| of.2);
         if let Office::Reads(term) | Office::Leads(term) = seat.office {
             if mine != Some(term) {

@@ -21,6 +21,8 @@ const USED_PERCENT: u64 = 95;
 /// So long after a store was slow all of it is used again: what is spare is lowered for ten seconds and
 /// climbs by a 32nd of what the store can do in each second.
 const CLIMB_NS: u64 = 45 * SECOND;
+/// Of so many disks one that wants something else makes no difference.
+const MANY: u32 = 50;
 /// For so much of a window somebody has to wait, in percent.
 const WAITED_PERCENT: u64 = 95;
 
@@ -78,6 +80,8 @@ pub(crate) struct Minimums {
     disks: Vec<Owed>,
     /// What may be promised beside what is reserved for nodes, and what is.
     room: Vec<(u64, u64)>,
+    /// Disks on each store of which too much was asked for.
+    refused: Vec<u32>,
     /// Per node.
     still_until: BTreeMap<u32, u64>,
     stores_until: u64,
@@ -93,6 +97,7 @@ impl Minimums {
         };
         Self {
             disks: vec![Owed::default(); place.disks.len()],
+            refused: vec![0; place.capabilities.len()],
             room: place.capabilities.iter().zip(&place.nodes).map(room).collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
@@ -117,6 +122,7 @@ impl Minimums {
         let then = promised - owed + min;
         if min > owed && then > most {
             of.from = u64::MAX;
+            self.refused[store as usize] += 1;
             self.room[store as usize].1 -= owed;
             // What a node asks for is admitted together or not at all.
             for (other, place) in self.disks.iter_mut().zip(&self.place.disks) {
@@ -136,6 +142,9 @@ impl Minimums {
 
     /// What was too much may fit now.
     fn reconsider(&mut self, store: u32, from: u64) {
+        if self.refused[store as usize] == 0 {
+            return;
+        }
         let (most, promised) = self.room[store as usize];
         let all = self.disks.iter_mut().zip(&self.place.disks);
         let mut waiting: Vec<&mut Owed> = all
@@ -143,7 +152,8 @@ impl Minimums {
             .map(|(of, _)| of)
             .collect();
         let asked: u64 = waiting.iter().map(|of| of.min).sum();
-        if !waiting.is_empty() && promised + asked <= most {
+        if promised + asked <= most {
+            self.refused[store as usize] = 0;
             waiting.iter_mut().for_each(|of| of.from = from);
             self.room[store as usize].1 += asked;
         }
@@ -224,6 +234,7 @@ struct Usage {
     waited: u64,
     /// Nothing is judged before.
     quiet_from: u64,
+    disks: u32,
 }
 
 impl Usage {
@@ -233,7 +244,8 @@ impl Usage {
 }
 
 /// While somebody waits for its node's cap, 95 % of what the store can do is done, but for what is reserved for others
-/// and idles: that cannot be lent to other nodes.
+/// and idles, which cannot be lent to other nodes, and for an eighth beside what nodes do that wait for
+/// nothing: they may have that, because what they ask for tells nothing of the next second.
 pub(crate) struct Spare {
     place: Place,
     floor: u64,
@@ -248,6 +260,7 @@ impl Spare {
         let mut stores = vec![usage; place.capabilities.len()];
         for (node, store) in &place.disks {
             stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
+            stores[*store as usize].disks += 1;
         }
         Self {
             floor: terms.floor_iops,
@@ -268,9 +281,12 @@ impl Spare {
             of.since = now;
             let waited = std::mem::take(&mut of.waited);
             let (mut used, mut idle) = (0, 0);
-            for (reserved, done) in of.nodes.values_mut() {
+            for (node, (reserved, done)) in &mut of.nodes {
                 let done = std::mem::take(done);
                 used += done;
+                if !of.waiting.contains_key(node) {
+                    idle += done / 8;
+                }
                 let reserved = (*reserved).max(self.floor) * (length / 1_000_000) / 1000;
                 idle += reserved.saturating_sub(done);
             }
@@ -283,7 +299,7 @@ impl Spare {
             if used < least {
                 let what = format!(
                     "store {store}: {used} operations while somebody waited, where {can} can be and \
-                     {idle} are reserved and idle"
+                     {idle} may idle"
                 );
                 complaints.add(Time::from_ns(now), "spare", what);
             }
@@ -312,8 +328,10 @@ impl<F: OfDisks> Checker<F> for Spare {
                 of.disturb(now + JUDGED_NS);
             }
             Some(OfDisk::Wants { disk, .. }) => {
-                let store = self.place.disks[disk as usize].1 as usize;
-                self.stores[store].disturb(now + JUDGED_NS);
+                let of = &mut self.stores[self.place.disks[disk as usize].1 as usize];
+                if of.disks < MANY {
+                    of.disturb(now + JUDGED_NS);
+                }
             }
             Some(OfDisk::Done { disk, operations }) => {
                 let (node, store) = self.place.disks[disk as usize];

@@ -31,7 +31,8 @@ pub(crate) struct Seat {
     pub(crate) kept: Kept,
     /// When each of them wants to be called.
     due: [Option<Time>; 2],
-    pub(crate) has_leader: bool,
+    /// Who leads, by which start of its daemon and since which revision, as far as is known.
+    pub(crate) leader: Option<(u32, u64, u64)>,
     pub(crate) office: Office,
     /// The highest term in which it was in office.
     pub(crate) served: u64,
@@ -57,7 +58,8 @@ impl Seat {
             allocator,
             kept: Kept::default(),
             due: [None; 2],
-            has_leader: true,
+            // Somebody may: it asks first.
+            leader: Some((u32::MAX, 0, 0)),
             office: Office::None,
             served: 0,
             leaves: None,
