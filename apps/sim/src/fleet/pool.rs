@@ -118,13 +118,13 @@ impl Pool {
             let hungry = |disk: &&mut FluidDisk| disk.rate < disk.want();
             let weights: u64 =
                 self.disks.iter_mut().filter(hungry).map(|disk| u64::from(disk.weight)).sum();
-            if weights == 0 || left < weights {
+            if weights == 0 || left == 0 {
                 return;
             }
-            let per_weight = left / weights;
+            let all = left;
             for disk in self.disks.iter_mut().filter(hungry) {
                 let lacks = disk.want() - disk.rate;
-                let more = (per_weight * u64::from(disk.weight)).min(lacks);
+                let more = (all * u64::from(disk.weight) / weights).min(lacks);
                 disk.rate += more;
                 left -= more;
             }
@@ -179,7 +179,7 @@ mod tests {
         let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
         let mut pool = Pool::new(disks);
         pool.hold(0, held(850, 10, 364));
-        assert_eq!([0, 1, 2].map(|at| pool.disks[at].rate), [412, 337, 50]);
+        assert_eq!([0, 1, 2].map(|at| pool.disks[at].rate), [425, 375, 50]);
         let mut loads = Vec::new();
         let mut all = 0;
         pool.loads(20 * SECOND, 7, &mut loads, |_, operations| all += operations);

@@ -43,13 +43,13 @@ fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
 #[test]
 fn a_node_costs_etcd_the_same_whatever_the_size() {
     let per_node = |nodes, stores| {
-        let mut scenario = read(nodes, stores, 60);
-        scenario.faults.count = 0;
+        let mut scenario = read(nodes, stores, 30);
+        (scenario.faults.count, scenario.disks.limit_changes) = (0, 0);
         let outcome = run(&scenario, once(1)).unwrap();
         let requests = outcome.steps["etcd_requests"].as_u64().unwrap();
-        requests as f64 / f64::from(nodes) / 60.0
+        requests as f64 / f64::from(nodes) / 30.0
     };
-    let (few, many) = (per_node(40, 4), per_node(400, 40));
+    let (few, many) = (per_node(100, 10), per_node(1000, 100));
     assert!((few / many - 1.0).abs() < 0.1, "{few} and {many} a second and node");
 }
 
