@@ -43,6 +43,8 @@ experiment: setup
 swarm: setup
 	@$(CARGO) build --release --quiet -p suimon-sim
 	@$(BUILT)/sim swarm apps/sim/scenarios/qos-host.toml --seeds 10000
+	@$(BUILT)/sim swarm apps/sim/scenarios/qos-cluster-min.toml --seeds 10000
+	@$(BUILT)/sim swarm apps/sim/scenarios/cluster-faults.toml --seeds 10000
 	@$(BUILT)/sim swarm apps/sim/scenarios/vmq-max-processors.toml --seeds 1000
 
 fuzz: setup

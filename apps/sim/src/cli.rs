@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::fleet;
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
 use crate::network;
 use crate::outcome::{Options, Outcome};
@@ -130,6 +131,7 @@ pub(crate) fn simulate(scenario: &Scenario, options: Options) -> Result<Outcome>
     match scenario {
         Scenario::Storage(of) => storage::run(of, options),
         Scenario::Network(of) => network::run(of, options),
+        Scenario::Fleet(of) => fleet::run(of, options),
     }
 }
 
@@ -199,6 +201,10 @@ impl TablesFlags {
         let mut all_held = true;
         for path in &self.scenarios {
             let scenario = read(path)?;
+            // Nothing is published of them.
+            if matches!(scenario, Scenario::Fleet(_)) {
+                continue;
+            }
             let seed = scenario.seed();
             let options = Options { seed, is_swarm: false, keeps_lines: false };
             let outcome = simulate(&scenario, options)?;

@@ -9,7 +9,9 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod cluster;
 mod figure;
+mod fleet;
 mod generate;
 mod kernel;
 mod network;

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::fleet::FleetScenario;
 use crate::network::NetworkScenario;
 use crate::storage::StorageScenario;
 
@@ -18,6 +19,8 @@ pub(crate) enum Scenario {
     Storage(Box<StorageScenario>),
     /// Processors, a team of NICs, and VMs.
     Network(Box<NetworkScenario>),
+    /// Many nodes that share many stores.
+    Fleet(Box<FleetScenario>),
 }
 
 /// A key whose value makes no sense.
@@ -42,7 +45,7 @@ pub(crate) enum Refused {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no such kind.
-    #[error("kind: there is no \"{0}\"; there are \"storage\" and \"network\"")]
+    #[error("kind: there is no \"{0}\"; there are \"storage\", \"network\" and \"fleet\"")]
     Kind(String),
     /// Values that make no sense.
     #[error("{}", .0.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n"))]
@@ -76,6 +79,13 @@ impl Scenario {
                 wrong.done()?;
                 Ok(Self::Network(Box::new(scenario)))
             }
+            "fleet" => {
+                let scenario: FleetScenario = toml::from_str(text)?;
+                let mut wrong = Wrongs::default();
+                scenario.check(&mut wrong);
+                wrong.done()?;
+                Ok(Self::Fleet(Box::new(scenario)))
+            }
             _ => Err(Refused::Kind(kind)),
         }
     }
@@ -85,6 +95,7 @@ impl Scenario {
         match self {
             Self::Storage(of) => &of.name,
             Self::Network(of) => &of.name,
+            Self::Fleet(of) => &of.name,
         }
     }
 
@@ -93,6 +104,7 @@ impl Scenario {
         match self {
             Self::Storage(of) => of.seed,
             Self::Network(of) => of.seed,
+            Self::Fleet(of) => of.seed,
         }
     }
 
@@ -101,6 +113,7 @@ impl Scenario {
         match self {
             Self::Storage(of) => of.swarm.is_some(),
             Self::Network(of) => of.swarm.is_some(),
+            Self::Fleet(_) => true,
         }
     }
 }

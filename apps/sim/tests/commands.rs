@@ -76,8 +76,14 @@ fn completions_and_manual_pages_are_made() {
 
 /// The size of `make test`. A night's is 10 000: `make swarm`.
 #[test]
-fn five_hundred_seeds_find_nothing_in_storage_and_fifty_in_the_network() {
-    for (name, seeds) in [("qos-host.toml", "500"), ("vmq-max-processors.toml", "50")] {
+fn five_hundred_seeds_find_nothing_in_storage_and_clusters_and_fifty_in_the_network() {
+    let runs = [
+        ("qos-host.toml", "500"),
+        ("qos-cluster-min.toml", "500"),
+        ("cluster-faults.toml", "500"),
+        ("vmq-max-processors.toml", "50"),
+    ];
+    for (name, seeds) in runs {
         let output = sim(&["swarm", &scenario(name), "--seeds", seeds]);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{told}");

@@ -5,8 +5,8 @@ use std::fmt;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
+use crate::storage::measure::capability;
 use crate::storage::spec::StorageScenario;
-use crate::storage::world::capability;
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]

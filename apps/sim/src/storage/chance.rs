@@ -1,14 +1,24 @@
 //! What a swarm does to a run: limits that change, VMs that come and go, and faults.
 
+use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
 use suimon_quantity::Iops;
 use suimon_storage_qos::{Limits, Weight};
 
+use crate::cluster::draw;
 use crate::kernel::{Dice, SECOND};
+use crate::storage::deed::Deed;
 use crate::storage::spec::{StorageScenario, SwarmSpec};
-use crate::storage::world::Deed;
 
 /// What is done in the run with that seed, and when.
-pub(crate) fn deeds(scenario: &StorageScenario, spec: &SwarmSpec, seed: u64) -> Vec<(u64, Deed)> {
+///
+/// In a cluster, whose store can do so much, no more minimums are asked for than may be promised: what
+/// is refused then depends on who is heard first. Who asks for too much is told, but checkers do not know whom.
+pub(crate) fn deeds(
+    scenario: &StorageScenario,
+    spec: &SwarmSpec,
+    seed: u64,
+    can: u64,
+) -> Vec<(u64, Deed)> {
     let mut dice = Dice::new(seed, "swarm");
     let disks = scenario.disks().len() as u64;
     let end = spec.seconds * SECOND;
@@ -21,9 +31,37 @@ pub(crate) fn deeds(scenario: &StorageScenario, spec: &SwarmSpec, seed: u64) -> 
         let at = dice.below(end);
         deeds.push((at, fault(&mut dice)));
     }
+    for _ in 0..dice.below(spec.cluster_faults + 1) {
+        let at = dice.below(end);
+        let nodes = scenario.node.len() as u32;
+        let members = scenario.cluster.as_ref().map_or(1, |cluster| cluster.etcd.members);
+        let (fault, ns) = draw(&mut dice, nodes, 1, members);
+        deeds.push((at, Deed::Cluster { fault, ns }));
+    }
     // In order, so that what is refused does not depend on how it was drawn.
     deeds.sort_by_key(|(at, _)| *at);
+    if let Some(cluster) = &scenario.cluster {
+        let promisable = can * cluster.declared_percent / 100 * PROMISED_PERCENT_MAX / 100;
+        let floors = Terms::default().floor_iops * scenario.node.len() as u64;
+        fit(&mut deeds, disks as usize, promisable.saturating_sub(floors));
+    }
     deeds
+}
+
+/// Leaves out minimums that come to more than may be promised with those before.
+fn fit(deeds: &mut Vec<(u64, Deed)>, disks: usize, most: u64) {
+    let mut minimums = vec![0; disks];
+    deeds.retain(|(_, deed)| {
+        let Deed::Limit { disks, limits, .. } = deed else { return true };
+        let mut then = minimums.clone();
+        let min = limits.min_iops.map_or(0, |min| min.per_second());
+        disks.iter().for_each(|disk| then[*disk as usize] = min);
+        let fits = then.iter().sum::<u64>() <= most;
+        if fits {
+            minimums = then;
+        }
+        fits
+    });
 }
 
 fn change(dice: &mut Dice, disks: u64, spec: &SwarmSpec) -> Deed {

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use suimon_quantity::Time;
 use suimon_storage_qos::Limits;
 
+use crate::cluster::{Clock, ClusterFact, HeldTo, Place};
 use crate::kernel::{Checker, Complaints, SECOND};
 use crate::storage::facts::Fact;
+use crate::storage::shared::{KEPT_NS, OWED_NS};
 
 /// So much of a maximum may be made up for: over any window a disk does what its maximum comes to
 /// in the window and 20 ms (80 ms beside a minimum), and one request (as `policy/storage_qos`
@@ -25,10 +27,17 @@ const MET_PERCENT: u64 = 98;
 /// The array is not left idle for longer while somebody waits for it.
 const IDLE_NS: u64 = SECOND / 10;
 
-/// Over any window no disk is let do more than its maximum.
-#[derive(Default)]
+/// Over any window no disk is let do more than its maximum, as its node's clock counts.
 pub(crate) struct Maximum {
     disks: BTreeMap<u32, Carried>,
+    /// The clock of each disk's node.
+    clocks: Vec<Clock>,
+}
+
+impl Maximum {
+    pub(crate) const fn new(clocks: Vec<Clock>) -> Self {
+        Self { disks: BTreeMap::new(), clocks }
+    }
 }
 
 #[derive(Default)]
@@ -56,7 +65,8 @@ impl Checker<Fact> for Maximum {
             }
             Fact::LetGo { disk, cost, .. } => {
                 let Some(of) = self.disks.get_mut(&disk).filter(|of| of.max > 0) else { return };
-                let carried = of.max * i128::from(now.as_ns());
+                let clock = self.clocks.get(disk as usize).copied().unwrap_or_default();
+                let carried = of.max * i128::from(clock.at(now).as_ns());
                 let before = of.sum - carried;
                 let least = of.least.unwrap_or(before).min(before);
                 let second = i128::from(SECOND);
@@ -70,6 +80,72 @@ impl Checker<Fact> for Maximum {
                     let what = format!("disk {disk}: {excess} operations above its {}", of.max);
                     complaints.add(now, "maximum", what);
                     of.least = None;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Over any window a node lets go no more than it is held to, beside what it may keep for 20 ms, what late minimums
+/// may make up for, 50 ms, and a request of each disk.
+pub(crate) struct Within {
+    disks: Vec<u32>,
+    /// What may be beyond.
+    allowed: i128,
+    nodes: BTreeMap<u32, HeldNode>,
+}
+
+#[derive(Default)]
+struct HeldNode {
+    to: HeldTo,
+    at: u64,
+    carried: i128,
+    sum: i128,
+    least: i128,
+}
+
+impl HeldNode {
+    /// Adds up what may be let go by now.
+    fn pass(&mut self, now: u64) {
+        while self.at < now {
+            let until = self.to.changes_after(self.at).map_or(now, |at| at.min(now));
+            self.carried += i128::from(self.to.iops_at(self.at)) * i128::from(until - self.at);
+            self.at = until;
+        }
+    }
+}
+
+impl Within {
+    pub(crate) fn new(place: &Place) -> Self {
+        let most = i128::from(place.capabilities.iter().copied().max().unwrap_or_default());
+        let requests = i128::from(place.largest) * place.disks.len() as i128 * i128::from(SECOND);
+        let disks = place.disks.iter().map(|(node, _)| *node).collect();
+        let made_up = KEPT_NS + i128::from(OWED_NS);
+        Self { disks, allowed: most * made_up + requests, nodes: BTreeMap::new() }
+    }
+}
+
+impl Checker<Fact> for Within {
+    fn hear(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        match *fact {
+            Fact::Cluster(ClusterFact::Held { node, to, .. }) => {
+                let of = self.nodes.entry(node).or_default();
+                of.pass(now.as_ns());
+                of.to = to;
+            }
+            Fact::LetGo { disk, cost, .. } => {
+                let node = self.disks[disk as usize];
+                let of = self.nodes.entry(node).or_default();
+                of.pass(now.as_ns());
+                of.least = of.least.min(of.sum - of.carried);
+                of.sum += i128::from(cost) * i128::from(SECOND);
+                let above = of.sum - of.carried - of.least;
+                if above > self.allowed {
+                    let excess = (above - self.allowed) / i128::from(SECOND);
+                    let what = format!("node {node}: {excess} operations above what it is held to");
+                    complaints.add(now, "within", what);
+                    of.least = of.sum - of.carried;
                 }
             }
             _ => {}

@@ -2,6 +2,7 @@
 
 use suimon_storage_qos::{Event, Limits};
 
+use crate::cluster::{ClusterFact, OfCluster, OfDisk, OfDisks};
 use crate::kernel::Note;
 
 /// Something happened to a disk or to all. Disks are numbered as the scenario has them.
@@ -23,6 +24,37 @@ pub(crate) enum Fact {
     WokenInThePast { node: u32, by_ns: u64 },
     /// A node's scheduler tells the operator something.
     Told { node: u32, event: Event },
+    /// Requests wait for what their node is held to, or none does any more.
+    Waits { node: u32, is_so: bool },
+    /// Something happened in the cluster.
+    Cluster(ClusterFact),
+}
+
+impl OfCluster for Fact {
+    fn cluster(&self) -> Option<&ClusterFact> {
+        match self {
+            Self::Cluster(fact) => Some(fact),
+            _ => None,
+        }
+    }
+}
+
+impl OfDisks for Fact {
+    fn of_disk(&self) -> Option<OfDisk> {
+        let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
+        Some(match *self {
+            Self::Limits { disk, limits } => {
+                OfDisk::Limits { disk, min_iops: rate(limits.min_iops) }
+            }
+            Self::Wants { disk, all } => {
+                OfDisk::Wants { disk, iops: if all { u64::MAX } else { 0 } }
+            }
+            Self::Answered { disk, cost, .. } => OfDisk::Done { disk, operations: u64::from(cost) },
+            Self::Waits { node, is_so } => OfDisk::Waits { node, store: 0, is_so },
+            Self::Disturbed { until_ns } => OfDisk::StoresDisturbed { until_ns },
+            _ => return None,
+        })
+    }
 }
 
 impl Note for Fact {
@@ -35,6 +67,8 @@ impl Note for Fact {
             Self::Wants { .. } => "wants",
             Self::Disturbed { .. } => "disturbed",
             Self::WokenInThePast { .. } => "woken-in-the-past",
+            Self::Waits { .. } => "waits",
+            Self::Cluster(fact) => fact.word(),
             Self::Told { event, .. } => match event {
                 Event::MinimumUnmet(_) => "told-minimum-unmet",
                 Event::MinimumMet { .. } => "told-minimum-met",
@@ -63,6 +97,8 @@ impl Note for Fact {
             Self::Disturbed { until_ns } => vec![until_ns],
             Self::WokenInThePast { node, by_ns } => vec![node.into(), by_ns],
             Self::Told { node, .. } => vec![node.into()],
+            Self::Waits { node, is_so } => vec![node.into(), is_so.into()],
+            Self::Cluster(fact) => fact.figures(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use suimon_storage_qos::{Event, Holder};
 
+use crate::cluster::{ClusterFact, StoreWord};
 use crate::kernel::SECOND;
 
 /// What was delivered is added up over this, in ns.
@@ -22,11 +23,13 @@ pub(crate) struct Ledger {
     disks: Vec<Account>,
     /// When what was told to the operator of which node.
     pub(crate) told: Vec<(u64, u32, Event)>,
+    /// When more was asked for than may be promised in the cluster, and by which node.
+    pub(crate) refused: Vec<(u64, u32)>,
 }
 
 impl Ledger {
     pub(crate) fn new(disks: usize) -> Self {
-        Self { disks: vec![Account::default(); disks], told: Vec::new() }
+        Self { disks: vec![Account::default(); disks], told: Vec::new(), refused: Vec::new() }
     }
 
     /// A request was answered.
@@ -41,6 +44,13 @@ impl Ledger {
         account.operations[slice] += u64::from(cost);
         account.requests[slice] += 1;
         account.latency_ns[slice] += latency_ns;
+    }
+
+    /// Something happened in the cluster.
+    pub(crate) fn hear(&mut self, at_ns: u64, fact: &ClusterFact) {
+        if let ClusterFact::ToldOfStore { what: StoreWord::Refused, node, .. } = fact {
+            self.refused.push((at_ns, *node));
+        }
     }
 
     /// Normalised operations per second in a window, whose ends are rounded to slices.

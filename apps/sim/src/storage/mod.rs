@@ -5,6 +5,8 @@
 //! - [`client`] is what VMs do: loads that keep so many requests outstanding.
 //! - [`node`] does with requests what `plane/storage` does with them, and drives the
 //!   scheduler that production uses by the same calls.
+//! - [`shared`] is a node's side of a store that other nodes use too; the cluster is
+//!   [`cluster`](crate::cluster).
 //! - [`world`] puts them together; [`checks`] holds what happens against what was promised;
 //!   [`chance`] draws the faults and changes of a swarm.
 //! - [`run`] runs a scenario and sums up.
@@ -14,16 +16,21 @@ mod calibrate;
 mod chance;
 mod checks;
 mod client;
+mod deed;
 mod drive;
 mod facts;
 mod ledger;
+mod measure;
 mod node;
 mod run;
+mod shared;
 mod spec;
 mod world;
 
 #[cfg(test)]
 mod array_tests;
+#[cfg(test)]
+mod cluster_tests;
 #[cfg(test)]
 mod run_tests;
 

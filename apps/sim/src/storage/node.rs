@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use crate::cluster::Clock;
+use crate::storage::shared::Shared;
 use suimon_quantity::Time;
 use suimon_storage_qos::{
     Change, DiskSlot, Event, Next, SAMPLE, Store, StoreScheduler, SubmitError, Submitted,
@@ -78,31 +80,39 @@ pub(crate) struct Node {
     /// Requests that were let go and not answered.
     pub(crate) under_way: u32,
     is_used: bool,
-    /// Its clock is so much ahead of the run's, in ns.
-    ahead_ns: u64,
+    clock_of: Clock,
     /// For when it is to be woken, and a number that tells this from former ones.
     pub(crate) armed: Option<(Time, u64)>,
     pub(crate) wakes: u64,
+    /// Other nodes use the store, too.
+    pub(crate) shared: Option<Shared>,
+    /// Whether that it withholds something was told.
+    pub(crate) withholds: bool,
+    /// It stands still until then.
+    pub(crate) still_until: Time,
 }
 
 impl Node {
-    /// Its clock is `ahead_ns` ahead of the run's.
-    pub(crate) fn new(store: Store, scheduler: Box<dyn Scheduler>, ahead_ns: u64) -> Self {
+    /// With that clock.
+    pub(crate) fn new(store: Store, scheduler: Box<dyn Scheduler>, clock: Clock) -> Self {
         Self {
             store,
             scheduler,
             waiting: 0,
             under_way: 0,
             is_used: false,
-            ahead_ns,
+            clock_of: clock,
             armed: None,
             wakes: 0,
+            shared: None,
+            withholds: false,
+            still_until: Time::ZERO,
         }
     }
 
     /// What its clock says.
     fn clock(&self, now: Time) -> Time {
-        Time::from_ns(now.as_ns() + self.ahead_ns)
+        self.clock_of.at(now)
     }
 
     /// Carries out a step of a change.
@@ -139,6 +149,12 @@ impl Node {
         Some(tag)
     }
 
+    /// The next request that what the node is held to lets go, by its disk and tag; it is to be
+    /// submitted then.
+    pub(crate) fn next_within_cap(&mut self, now: Time) -> Option<(u32, u32)> {
+        self.shared.as_mut().and_then(|shared| shared.next(now))
+    }
+
     pub(crate) fn handle_answered(
         &mut self,
         now: Time,
@@ -153,8 +169,11 @@ impl Node {
 
     /// When something may go although nothing comes and nothing is answered.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let deadline = self.scheduler.next_deadline().filter(|_| self.waiting > 0)?;
-        Some(Time::from_ns(deadline.as_ns().saturating_sub(self.ahead_ns)))
+        let deadline = self.scheduler.next_deadline().filter(|_| self.waiting > 0);
+        let deadline = deadline.map(|at| self.clock_of.when(at));
+        let opens = self.shared.as_ref().and_then(Shared::next_deadline);
+        let next = deadline.into_iter().chain(opens).min()?;
+        Some(next.max(self.still_until))
     }
 
     /// Looks at what was delivered; to be called every [`SAMPLE`].

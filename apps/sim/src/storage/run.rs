@@ -2,21 +2,28 @@
 
 use anyhow::{Result, bail};
 use serde::Serialize;
+use suimon_cluster_qos::Terms;
 use suimon_quantity::Time;
 use suimon_storage_qos::{
     Capability, Change, Event, Holder, Store, StoreScheduler, StoreSpec, Unmet,
 };
 
+use crate::cluster::{
+    Caps, Cast, ClusterSpec, Control, Leases, Machines, Minimums, Place, Production, Spare,
+};
 use crate::figure::Figure;
 use crate::kernel::{Checker, SECOND, Trace, Witness};
 use crate::outcome::{Options, Outcome};
 use crate::storage::chance;
-use crate::storage::checks::{Idle, Maximum, Minimum, Order};
+use crate::storage::checks::{Idle, Maximum, Minimum, Order, Within};
+use crate::storage::deed::Deed;
 use crate::storage::facts::Fact;
 use crate::storage::ledger::{Ledger, SLICE_NS};
+use crate::storage::measure::capability;
 use crate::storage::node::{Node, Scheduler};
-use crate::storage::spec::{Expect, StorageScenario};
-use crate::storage::world::{Deed, World, capability};
+use crate::storage::shared::Shared;
+use crate::storage::spec::{Expect, NodeSpec, StorageScenario, cost};
+use crate::storage::world::World;
 
 /// What is told of a step.
 #[derive(Clone, Debug, Serialize)]
@@ -42,50 +49,52 @@ pub(crate) struct DiskReport {
 /// # Errors
 /// A limit of the scenario that the store refuses.
 pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Outcome> {
-    run_with(scenario, options, &|spec| Box::new(StoreScheduler::new(spec)))
+    let makers = Makers {
+        scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
+        machines: &|| Box::new(Production),
+    };
+    run_with(scenario, options, &makers)
 }
 
-/// Runs it with another scheduler.
+/// Makes what decides. Tests have others than production, that break what they promise.
+pub(crate) struct Makers<'m> {
+    pub(crate) scheduler: &'m dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
+    pub(crate) machines: &'m dyn Fn() -> Box<dyn Machines>,
+}
+
+/// Runs it with what others decide.
 pub(crate) fn run_with(
     scenario: &StorageScenario,
     options: Options,
-    make: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
+    makers: &Makers<'_>,
 ) -> Result<Outcome> {
     let Options { seed, is_swarm, keeps_lines } = options;
     let can = capability(scenario, seed);
     let (deeds, seconds) = match &scenario.swarm {
-        Some(spec) if is_swarm => (chance::deeds(scenario, spec, seed), spec.seconds),
+        Some(spec) if is_swarm => (chance::deeds(scenario, spec, seed, can), spec.seconds),
         None if is_swarm => bail!("swarm: the scenario does not say what a swarm may do"),
         _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
     };
-    let nodes: Vec<Node> = scenario
-        .node
-        .iter()
-        .map(|node| {
-            let mut store = Store::default();
-            let mut scheduler = make(StoreSpec::default());
-            let ahead_ns = node.clock_ahead_s * SECOND;
-            let change: Change = store.set_capability(Capability::Measured(can));
-            scheduler.apply(Time::from_ns(ahead_ns), change);
-            Node::new(store, scheduler, ahead_ns)
-        })
-        .collect();
-    let mut checkers: Vec<Box<dyn Checker<Fact>>> =
-        vec![Box::new(Maximum::default()), Box::new(Order::default())];
-    // Nodes that know nothing of each other cannot promise a minimum.
-    if nodes.len() == 1 {
-        let recovery_s = scenario.swarm.as_ref().map_or(0, |swarm| swarm.recovery_s);
-        checkers.push(Box::new(Minimum::new(can, recovery_s)));
-        checkers.push(Box::new(Idle::default()));
-    }
+    let nodes = nodes(scenario, can, makers.scheduler);
+    let checkers = checkers(scenario, can);
+    let control = scenario.cluster.as_ref().map(|spec| {
+        let cast = Cast {
+            clocks: scenario.node.iter().map(NodeSpec::clock).collect(),
+            stores: vec![vec![0]; nodes.len()],
+            capabilities: vec![declared(spec, can)],
+        };
+        Control::new(spec, cast, seed, (makers.machines)())
+    });
     let witness = Witness::new(Trace::new(keeps_lines), checkers);
-    let mut world = World::new(scenario, seed, nodes, deeds, witness);
+    let mut world = World::new(scenario, seed, nodes, control, deeds, witness);
     world.run(Time::from_ns(seconds * SECOND));
     if let Some(refusal) = &world.refused {
         bail!("step: a limit is refused: {refusal}");
     }
     let is_told = !is_swarm;
-    let sum = Sum { scenario, ledger: &world.ledger };
+    let sum = Sum { scenario, ledger: &world.ledger, can };
+    let mut about = vec![format!("the array can do {can} operations of 8 KB a second, measured")];
+    about.extend(world.control.as_ref().map(|control| control.counts.to_string()));
     Ok(Outcome {
         events: world.happened(),
         virtual_s: seconds,
@@ -95,12 +104,68 @@ pub(crate) fn run_with(
         complaints: world.witness.complaints.kept.clone(),
         complaints_count: world.witness.complaints.count,
         judged: world.witness.complaints.judged,
-        about: vec![format!("the array can do {can} operations of 8 KB a second, measured")],
+        about,
         steps: if is_told { serde_json::to_value(sum.steps())? } else { serde_json::Value::Null },
         table: if is_told { sum.table() } else { Vec::new() },
         figures: if is_told { sum.figures() } else { Vec::new() },
         told: sum.told(),
     })
+}
+
+/// What all nodes together may do.
+fn declared(cluster: &ClusterSpec, can: u64) -> u64 {
+    can * cluster.declared_percent / 100
+}
+
+fn nodes(
+    scenario: &StorageScenario,
+    can: u64,
+    make: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
+) -> Vec<Node> {
+    let of = |node: &NodeSpec| {
+        let mut store = Store::default();
+        let mut scheduler = make(StoreSpec::default());
+        let clock = node.clock();
+        let change: Change = store.set_capability(Capability::Measured(can));
+        scheduler.apply(clock.at(Time::ZERO), change);
+        let mut node = Node::new(store, scheduler, clock);
+        node.shared = scenario.cluster.as_ref().map(|_| Shared::default());
+        node
+    };
+    scenario.node.iter().map(of).collect()
+}
+
+fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>> {
+    let clocks = scenario.disks().iter().map(|disk| scenario.node[disk.node].clock()).collect();
+    let mut checkers: Vec<Box<dyn Checker<Fact>>> =
+        vec![Box::new(Maximum::new(clocks)), Box::new(Order::default())];
+    let swarm = scenario.swarm.as_ref();
+    let recovery_s = swarm.map_or(0, |swarm| swarm.recovery_s);
+    if let Some(cluster) = &scenario.cluster {
+        let terms = Terms::default();
+        let declared = declared(cluster, can);
+        let disks: Vec<(u32, u32)> =
+            scenario.disks().iter().map(|disk| (disk.node as u32, 0)).collect();
+        let largest = scenario.disks().iter().map(|disk| disk.load.block_kb << 10).max();
+        let place = Place {
+            disks,
+            capabilities: vec![declared],
+            nodes: vec![scenario.node.len() as u64],
+            largest: u64::from(cost(largest.unwrap_or_default())),
+            recovery_ns: swarm.map_or(0, |swarm| swarm.cluster_recovery_s) * SECOND,
+            store_recovery_ns: recovery_s * SECOND,
+        };
+        checkers.push(Box::new(Caps::new(&[declared])));
+        checkers.push(Box::new(Leases::new(&terms)));
+        checkers.push(Box::new(Within::new(&place)));
+        checkers.push(Box::new(Minimums::new(&place, &terms)));
+        checkers.push(Box::new(Spare::new(&place, &terms)));
+    } else if scenario.node.len() == 1 {
+        // Nodes that know nothing of each other cannot promise a minimum.
+        checkers.push(Box::new(Minimum::new(can, recovery_s)));
+        checkers.push(Box::new(Idle::default()));
+    }
+    checkers
 }
 
 fn steps(scenario: &StorageScenario) -> Vec<(u64, Deed)> {
@@ -119,6 +184,8 @@ fn steps(scenario: &StorageScenario) -> Vec<(u64, Deed)> {
 struct Sum<'s> {
     scenario: &'s StorageScenario,
     ledger: &'s Ledger,
+    /// What the array can do.
+    can: u64,
 }
 
 /// As the published experiments count: an operation is 8 KB.
@@ -262,6 +329,22 @@ impl Sum<'_> {
                 (each, agrees)
             }
             Expect::ReachedWithin { iops, seconds } => self.reached(step, disks, *iops, *seconds),
+            Expect::Used { percent } => {
+                let sum: f64 = means.iter().sum();
+                let used = sum * 100.0 / self.can as f64;
+                (format!("{used:.1} % of the array"), used >= *percent as f64)
+            }
+            Expect::Refused { within_s } => {
+                let (from, until) = self.bounds(step);
+                let told = self.ledger.refused.iter().map(|(at, _)| *at);
+                let first = told.filter(|at| (from..until).contains(at)).min();
+                let Some(first) = first else { return ("not refused".to_owned(), false) };
+                let after = first - from;
+                (
+                    format!("refused after {:.1} s", after as f64 / SECOND as f64),
+                    after <= within_s * SECOND,
+                )
+            }
             Expect::ToldAfter { step, seconds, within_s } => {
                 let (from, _) = self.bounds(other(step));
                 let told = disks.iter().filter_map(|disk| self.ledger.unmet_told(*disk, from));

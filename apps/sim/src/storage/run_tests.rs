@@ -9,11 +9,12 @@ use suimon_storage_qos::{
 };
 
 use crate::cli::failure;
+use crate::cluster::Production;
 use crate::figure::Use;
 use crate::outcome::{Options, Outcome};
 use crate::scenario::Scenario;
 use crate::storage::node::Scheduler;
-use crate::storage::run::run_with;
+use crate::storage::run::{Makers, run_with};
 use crate::storage::{StorageScenario, calibrate, run};
 
 const HOST: &str = include_str!("../../scenarios/qos-host.toml");
@@ -152,11 +153,15 @@ impl Scheduler for Broken {
     }
 }
 
+fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> Makers<'_> {
+    Makers { scheduler, machines: &|| Box::new(Production) }
+}
+
 fn broken(how: How) -> Outcome {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
         Box::new(Broken { of: StoreScheduler::new(spec), how })
     };
-    run_with(&read(HOST), once(1, false), &make).unwrap()
+    run_with(&read(HOST), once(1, false), &with(&make)).unwrap()
 }
 
 #[test]
@@ -184,7 +189,7 @@ fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
         let outcome = run(&scenario, once(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
-        let outcome = run_with(&scenario, once(seed, true), &make).unwrap();
+        let outcome = run_with(&scenario, once(seed, true), &with(&make)).unwrap();
         found += u32::from(outcome.complaints_count > 0);
     }
     assert!(found >= 3, "{found} of 20");

@@ -4,7 +4,9 @@ use serde::Deserialize;
 use suimon_quantity::Iops;
 use suimon_storage_qos::{Limits, Normalization, Weight};
 
+use crate::cluster::{Clock, ClusterSpec};
 use crate::figure::Use;
+use crate::kernel::SECOND;
 use crate::scenario::Wrongs;
 use crate::storage::array::ArraySpec;
 use crate::storage::client::LoadSpec;
@@ -27,6 +29,8 @@ pub(crate) struct StorageScenario {
     pub(crate) array: ArraySpec,
     pub(crate) capability: CapabilitySpec,
     pub(crate) node: Vec<NodeSpec>,
+    /// Without it each node knows of itself alone.
+    pub(crate) cluster: Option<ClusterSpec>,
     pub(crate) clients: Vec<ClientsSpec>,
     pub(crate) step: Vec<StepSpec>,
     pub(crate) swarm: Option<SwarmSpec>,
@@ -53,6 +57,15 @@ pub(crate) struct NodeSpec {
     /// Its clock is so much ahead of the run's.
     #[serde(default)]
     pub(crate) clock_ahead_s: u64,
+    /// And gains so many millionths.
+    #[serde(default)]
+    pub(crate) clock_ppm: i32,
+}
+
+impl NodeSpec {
+    pub(crate) const fn clock(&self) -> Clock {
+        Clock { ahead_ns: self.clock_ahead_s * SECOND, ppm: self.clock_ppm }
+    }
 }
 
 /// Clients that do the same on one node, each with a disk of its own.
@@ -122,6 +135,10 @@ pub(crate) enum Expect {
     Below { step: String },
     /// Each has 95 % of so much, in each two seconds from so many seconds after the step's begin on.
     ReachedWithin { iops: u64, seconds: u64 },
+    /// All together have so much of what the array can do.
+    Used { percent: u64 },
+    /// It is told that more was asked for than may be promised, so soon after the step's begin.
+    Refused { within_s: u64 },
     /// An unmet minimum is told of each, so many seconds after that step's begin.
     ToldAfter { step: String, seconds: u64, within_s: u64 },
 }
@@ -139,6 +156,12 @@ pub(crate) struct SwarmSpec {
     pub(crate) min_iops: u64,
     /// So long after a fault no minimum is judged.
     pub(crate) recovery_s: u64,
+    /// Faults of the cluster at most.
+    #[serde(default)]
+    pub(crate) cluster_faults: u64,
+    /// So long after one of them what was set meanwhile may be late.
+    #[serde(default)]
+    pub(crate) cluster_recovery_s: u64,
 }
 
 /// A parameter that is not known, and what is to come out.
@@ -211,6 +234,13 @@ impl StorageScenario {
         wrong.within("capability.seconds", self.capability.seconds, 1, 3600);
         wrong.within("capability.settle_s", self.capability.settle_s, 0, 3600);
         wrong.within("node", self.node.len() as u64, 1, 64);
+        for node in self.node.iter().filter(|node| node.clock_ppm.abs() > 100_000) {
+            wrong
+                .add("node.clock_ppm", format!("{} is not from -100000 to 100000", node.clock_ppm));
+        }
+        if let Some(cluster) = &self.cluster {
+            cluster.check(wrong);
+        }
         self.check_clients(wrong);
         for (number, step) in (1..).zip(&self.step) {
             self.check_step(&format!("step {number}"), step, wrong);
@@ -221,6 +251,8 @@ impl StorageScenario {
             wrong.within("swarm.changes", swarm.changes, 0, 1000);
             wrong.within("swarm.min_iops", swarm.min_iops, 1, 1_000_000);
             wrong.within("swarm.recovery_s", swarm.recovery_s, 0, 3600);
+            wrong.within("swarm.cluster_faults", swarm.cluster_faults, 0, 1000);
+            wrong.within("swarm.cluster_recovery_s", swarm.cluster_recovery_s, 0, 3600);
         }
         if let Some(of) = &self.calibrate {
             if of.parameter != "array.drive.media_mb_s" {

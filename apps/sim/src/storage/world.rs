@@ -4,82 +4,81 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
-use suimon_storage_qos::{Assignment, Limits, Proposal, Refusal, Submitted};
+use suimon_storage_qos::{Limits, Refusal, Submitted};
 
-use crate::kernel::{Agenda, Dice, SECOND, Witness};
+use crate::cluster::{Control, ControlEvent};
+use crate::kernel::{Agenda, Dice, Witness};
 use crate::storage::array::{Array, ArrayEvent, Io};
 use crate::storage::client::Client;
+use crate::storage::deed::Deed;
 use crate::storage::facts::Fact;
 use crate::storage::ledger::Ledger;
+use crate::storage::measure::clients;
 use crate::storage::node::{Node, OBSERVE_NS};
 use crate::storage::spec::{StorageScenario, cost};
 
 /// From an answer until the VM has heard of it and asked again, in ns, beside its thinking.
 const TURN_NS: u64 = 2000;
 /// Tags of requests that no node has.
-const FOREIGN: u64 = 1 << 32;
-
-/// Something is done to the run from outside.
-#[derive(Clone, Debug)]
-pub(crate) enum Deed {
-    /// Disks get limits. What is refused changes nothing; of a scenario that is an error.
-    Limit { disks: Vec<u32>, limits: Limits, may_be_refused: bool },
-    /// A VM asks for all it can get, or for nothing.
-    Want { disk: u32, all: bool },
-    /// The array answers nothing for so long.
-    Stall { ns: u64 },
-    /// The array's drives take so many percent of their time, for so long.
-    Slow { ns: u64, percent: u32 },
-    /// Timers fire so much later, for so long.
-    LateTimers { ns: u64, late_ns: u64 },
-    /// Somebody past all nodes keeps so many requests outstanding, for so long.
-    Foreign { ns: u64, depth: u32 },
-}
+pub(super) const FOREIGN: u64 = 1 << 32;
 
 /// What happens in a run.
-#[derive(Clone, Copy, Debug)]
-enum Event {
+#[derive(Clone, Debug)]
+pub(super) enum Event {
     Array(ArrayEvent),
-    Ask { disk: u32 },
-    Wake { node: usize, number: u64 },
+    Ask {
+        disk: u32,
+    },
+    /// Somebody who stood still hears of an answer.
+    Answered {
+        tag: u32,
+    },
+    Cluster(Box<ControlEvent>),
+    Wake {
+        node: usize,
+        number: u64,
+    },
     Observe,
-    Deed { number: usize },
+    Deed {
+        number: usize,
+    },
     ForeignAsk,
 }
 
 /// A request that was asked for.
 #[derive(Clone, Copy, Debug)]
-struct Request {
+pub(super) struct Request {
     disk: u32,
     offset: u64,
     is_write: bool,
     sent: Time,
 }
 
-struct Disk {
-    node: usize,
+pub(super) struct Disk {
+    pub(super) node: usize,
     client: Client,
-    wants: bool,
+    pub(super) wants: bool,
     outstanding: u32,
 }
 
 /// A run.
 pub(crate) struct World {
-    agenda: Agenda<Event>,
+    pub(super) agenda: Agenda<Event>,
     pub(crate) witness: Witness<Fact>,
     pub(crate) ledger: Ledger,
-    array: Array,
-    nodes: Vec<Node>,
-    disks: Vec<Disk>,
-    requests: BTreeMap<u32, Request>,
-    next_tag: u32,
-    deeds: Vec<Deed>,
-    late: (Time, u64),
-    late_usual_ns: u64,
-    foreign: (Time, u32),
-    timers: Dice,
-    foreign_dice: Dice,
-    foreign_asked: u64,
+    pub(super) array: Array,
+    pub(super) nodes: Vec<Node>,
+    pub(crate) control: Option<Control>,
+    pub(super) disks: Vec<Disk>,
+    pub(super) requests: BTreeMap<u32, Request>,
+    pub(super) next_tag: u32,
+    pub(super) deeds: Vec<Deed>,
+    pub(super) late: (Time, u64),
+    pub(super) late_usual_ns: u64,
+    pub(super) foreign: (Time, u32),
+    pub(super) timers: Dice,
+    pub(super) foreign_dice: Dice,
+    pub(super) foreign_asked: u64,
     /// What a step could not do.
     pub(crate) refused: Option<Refusal>,
 }
@@ -90,11 +89,17 @@ impl World {
         scenario: &StorageScenario,
         seed: u64,
         nodes: Vec<Node>,
+        control: Option<Control>,
         deeds: Vec<(u64, Deed)>,
         witness: Witness<Fact>,
     ) -> Self {
         let mut agenda = Agenda::new(Time::ZERO);
-        let disks = disks(scenario, seed);
+        let places = scenario.disks();
+        let disks: Vec<Disk> = clients(scenario, seed)
+            .into_iter()
+            .zip(places)
+            .map(|(client, of)| Disk { node: of.node, client, wants: true, outstanding: 0 })
+            .collect();
         agenda.plan(Time::ZERO, Event::Observe);
         for (number, (at_ns, _)) in deeds.iter().enumerate() {
             agenda.plan(Time::from_ns(*at_ns), Event::Deed { number });
@@ -108,6 +113,7 @@ impl World {
             ledger: Ledger::new(disks.len()),
             array: Array::new(scenario.array.clone(), Dice::new(seed, "array")),
             nodes,
+            control,
             disks,
             requests: BTreeMap::new(),
             next_tag: 0,
@@ -141,6 +147,8 @@ impl World {
                     self.array.handle(now, event);
                 }
                 Event::Ask { disk } => self.ask(disk),
+                Event::Answered { tag } => self.handle_answered(tag),
+                Event::Cluster(event) => self.handle_cluster(*event),
                 Event::Wake { node, number } => self.wake(node, number),
                 Event::Observe => self.observe(),
                 Event::Deed { number } => self.carry_out(self.deeds[number].clone()),
@@ -148,6 +156,7 @@ impl World {
             }
             self.hear_array();
             self.let_go();
+            self.hear_cluster();
         }
         self.witness.end(until);
     }
@@ -167,7 +176,11 @@ impl World {
 
     fn handle_answered(&mut self, tag: u32) {
         let now = self.agenda.now();
-        let Some(Request { disk, sent, .. }) = self.requests.remove(&tag) else { return };
+        let Some(Request { disk, sent, .. }) = self.requests.get(&tag).copied() else { return };
+        if let Some(until) = self.still(disk) {
+            return self.agenda.plan(until, Event::Answered { tag });
+        }
+        self.requests.remove(&tag);
         let of = &mut self.disks[disk as usize];
         let (bytes, latency) = (of.client.bytes(), now.since(sent));
         of.outstanding -= 1;
@@ -178,12 +191,18 @@ impl World {
             node.handle_answered(now, slot, bytes, latency);
         }
         let (cost, latency_ns) = (cost(bytes), latency.as_nanos() as u64);
+        if let Some(shared) = &mut node.shared {
+            shared.answered(disk, cost, latency_ns);
+        }
         self.ledger.handle_answered(now.as_ns(), disk, cost, latency_ns);
         self.witness.tell(now, &Fact::Answered { disk, tag, cost, latency_ns });
     }
 
-    fn ask(&mut self, disk: u32) {
+    pub(super) fn ask(&mut self, disk: u32) {
         let now = self.agenda.now();
+        if let Some(until) = self.still(disk) {
+            return self.agenda.plan(until, Event::Ask { disk });
+        }
         let of = &mut self.disks[disk as usize];
         while of.wants && of.outstanding < of.client.load.depth {
             of.outstanding += 1;
@@ -194,6 +213,10 @@ impl World {
             let fact = Fact::Asked { disk, tag, cost: cost(bytes) };
             self.witness.tell(now, &fact);
             let node = &mut self.nodes[of.node];
+            if let Some(shared) = &mut node.shared {
+                shared.withhold(disk, tag, cost(bytes));
+                continue;
+            }
             let slot = node.store.slot(DiskId(disk));
             let submitted = slot.map(|slot| node.submit(now, slot, bytes, tag));
             if let Some(Ok(Submitted::Dispatch)) = submitted {
@@ -206,6 +229,19 @@ impl World {
     fn let_go(&mut self) {
         let now = self.agenda.now();
         for number in 0..self.nodes.len() {
+            if self.nodes[number].still_until > now {
+                self.arm(number);
+                continue;
+            }
+            while let Some((disk, tag)) = self.nodes[number].next_within_cap(now) {
+                let bytes = self.disks[disk as usize].client.bytes();
+                let node = &mut self.nodes[number];
+                let slot = node.store.slot(DiskId(disk));
+                let submitted = slot.map(|slot| node.submit(now, slot, bytes, tag));
+                if let Some(Ok(Submitted::Dispatch)) = submitted {
+                    send(&mut self.requests, &mut self.array, &mut self.witness, now, tag, bytes);
+                }
+            }
             while let Some(tag) = self.nodes[number].let_go(now) {
                 let disk = self.requests.get(&tag).map_or(0, |request| request.disk);
                 let bytes = self.disks[disk as usize].client.bytes();
@@ -250,81 +286,13 @@ impl World {
 
     fn observe(&mut self) {
         let now = self.agenda.now();
-        for (number, node) in (0..).zip(&mut self.nodes) {
+        for (number, node) in (0..).zip(&mut self.nodes).filter(|(_, of)| of.still_until <= now) {
             for event in node.observe(now) {
                 self.ledger.told.push((now.as_ns(), number, event.clone()));
                 self.witness.tell(now, &Fact::Told { node: number, event });
             }
         }
         self.agenda.plan_in(OBSERVE_NS, Event::Observe);
-    }
-
-    fn carry_out(&mut self, deed: Deed) {
-        let now = self.agenda.now();
-        let after = |ns: u64| now + Duration::from_nanos(ns);
-        let disturbed = match deed {
-            Deed::Limit { disks, limits, may_be_refused } => {
-                for disk in disks {
-                    let refused = self.limit(disk, limits);
-                    self.refused = self.refused.or(refused.filter(|_| !may_be_refused));
-                }
-                return;
-            }
-            Deed::Want { disk, all } => {
-                self.disks[disk as usize].wants = all;
-                self.witness.tell(now, &Fact::Wants { disk, all });
-                return self.ask(disk);
-            }
-            Deed::Stall { ns } => {
-                self.array.stall(after(ns));
-                ns
-            }
-            Deed::Slow { ns, percent } => {
-                self.array.slow_down(after(ns), percent);
-                ns
-            }
-            Deed::LateTimers { ns, late_ns } => {
-                self.late = (after(ns), late_ns);
-                ns + late_ns
-            }
-            Deed::Foreign { ns, depth } => {
-                self.foreign = (after(ns), depth);
-                (0..depth).for_each(|_| self.agenda.plan_in(0, Event::ForeignAsk));
-                ns
-            }
-        };
-        let until_ns = now.as_ns() + disturbed;
-        self.witness.tell(now, &Fact::Disturbed { until_ns });
-    }
-
-    /// A disk gets limits, by the way that the control plane goes. What was refused.
-    fn limit(&mut self, disk: u32, limits: Limits) -> Option<Refusal> {
-        let now = self.agenda.now();
-        let node = &mut self.nodes[self.disks[disk as usize].node];
-        let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(limits));
-        let changes = match node.store.propose(&[proposal], false) {
-            Ok(changes) => changes,
-            Err(refusal) => return Some(refusal),
-        };
-        for change in changes {
-            node.apply(now, change);
-        }
-        self.witness.tell(now, &Fact::Limits { disk, limits });
-        None
-    }
-
-    fn ask_foreign(&mut self) {
-        let now = self.agenda.now();
-        if now >= self.foreign.0 {
-            return;
-        }
-        // Anywhere in the first gigabyte, as somebody's backup.
-        let block = 256 << 10;
-        let offset = self.foreign_dice.below((1 << 30) / block) * block;
-        self.foreign_asked += 1;
-        let tag = FOREIGN + self.foreign_asked;
-        let io = Io { tag, offset, bytes: block as u32, is_write: true };
-        self.array.send(now, io);
     }
 }
 
@@ -342,53 +310,4 @@ fn send(
     let Request { disk, offset, is_write, .. } = *request;
     witness.tell(now, &Fact::LetGo { disk, tag, cost: cost(bytes) });
     array.send(now, Io { tag: tag.into(), offset, bytes, is_write });
-}
-
-fn disks(scenario: &StorageScenario, seed: u64) -> Vec<Disk> {
-    let mut base = 0;
-    let mut disks = Vec::new();
-    for (number, of) in scenario.disks().iter().enumerate() {
-        let dice = Dice::new(seed, &format!("client {number}"));
-        let client = Client::new(of.load.clone(), base, dice);
-        base += u64::from(of.load.size_gb) << 30;
-        disks.push(Disk { node: of.node, client, wants: true, outstanding: 0 });
-    }
-    disks
-}
-
-/// What the array does when the clients ask it for all they can get, past all nodes, in
-/// normalised operations per second: what `suimon store measure` finds out of a real one.
-pub(crate) fn capability(scenario: &StorageScenario, seed: u64) -> u64 {
-    let spec = &scenario.capability;
-    let mut array = Array::new(scenario.array.clone(), Dice::new(seed, "measured array"));
-    let mut clients: Vec<Client> =
-        disks(scenario, seed).into_iter().map(|disk| disk.client).collect();
-    let mut agenda: Agenda<Option<ArrayEvent>> = Agenda::new(Time::ZERO);
-    let from = spec.settle_s * SECOND;
-    let until = from + spec.seconds * SECOND;
-    let send = |array: &mut Array, clients: &mut [Client], at: usize, now: Time| {
-        let (offset, is_write) = clients[at].draw();
-        array.send(now, Io { tag: at as u64, offset, bytes: clients[at].bytes(), is_write });
-    };
-    for at in 0..clients.len() {
-        (0..spec.depth).for_each(|_| send(&mut array, &mut clients, at, Time::ZERO));
-    }
-    agenda.plan(Time::ZERO, None);
-    let mut done = 0;
-    while let Some(event) = agenda.next(Time::from_ns(until)) {
-        let now = agenda.now();
-        if let Some(event) = event {
-            array.handle(now, event);
-        }
-        for tag in array.take_answered() {
-            if now.as_ns() >= from {
-                done += u64::from(cost(clients[tag as usize].bytes()));
-            }
-            send(&mut array, &mut clients, tag as usize, now);
-        }
-        for (at, event) in array.take_planned() {
-            agenda.plan(at, Some(event));
-        }
-    }
-    done / spec.seconds
 }

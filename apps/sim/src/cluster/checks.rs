@@ -1,0 +1,158 @@
+//! What must be so in a cluster whatever happens, judged by what nodes are held to.
+//!
+//! These know what a store can do and how long a lease lasts. They know nothing of accounts, and ask
+//! neither members nor allocators.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use suimon_cluster_qos::Terms;
+use suimon_quantity::Time;
+
+use crate::cluster::facts::{ClusterFact, HeldTo, OfCluster};
+use crate::kernel::{Checker, Complaints};
+
+/// What all nodes together are held to is never more than what their store can do, at any moment: those
+/// that stand still, are cut off or have just begun included.
+pub(crate) struct Caps {
+    stores: Vec<CapsOf>,
+}
+
+#[derive(Clone, Debug)]
+struct CapsOf {
+    capability: u64,
+    held: BTreeMap<u32, HeldTo>,
+    /// When somebody may do more although nobody says anything.
+    rises: BTreeSet<(u64, u32)>,
+}
+
+impl Caps {
+    pub(crate) fn new(capabilities: &[u64]) -> Self {
+        let of = |capability: &u64| CapsOf {
+            capability: *capability,
+            held: BTreeMap::new(),
+            rises: BTreeSet::new(),
+        };
+        Self { stores: capabilities.iter().map(of).collect() }
+    }
+}
+
+impl CapsOf {
+    fn judge(&self, store: u32, ns: u64, complaints: &mut Complaints) {
+        let sum: u64 = self.held.values().map(|held| held.iops_at(ns)).sum();
+        if sum > self.capability {
+            let caps = self.held.iter().map(|(node, held)| (*node, held.iops_at(ns)));
+            let caps: Vec<(u32, u64)> = caps.filter(|(_, iops)| *iops > 0).take(16).collect();
+            let can = self.capability;
+            let what = format!("store {store}: nodes may do {sum} of {can}: {caps:?}");
+            complaints.add(Time::from_ns(ns), "caps", what);
+        }
+    }
+
+    /// Judges each moment up to now at which somebody's cap rose by itself.
+    fn pass(&mut self, store: u32, now: u64, complaints: &mut Complaints) {
+        while let Some((at, node)) = self.rises.first().copied().filter(|(at, _)| *at <= now) {
+            self.rises.remove(&(at, node));
+            self.judge(store, at, complaints);
+        }
+    }
+}
+
+impl<F: OfCluster> Checker<F> for Caps {
+    fn hear(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+        let Some(ClusterFact::Held { node, store, to }) = fact.cluster() else { return };
+        let of = &mut self.stores[*store as usize];
+        of.pass(*store, now.as_ns(), complaints);
+        let before = of.held.insert(*node, *to);
+        if let Some(before) = before.filter(|before| before.late_iops > 0) {
+            of.rises.remove(&(before.late_from_ns, *node));
+        }
+        if to.late_iops > 0 && to.late_from_ns > now.as_ns() {
+            of.rises.insert((to.late_from_ns, *node));
+        }
+        let was = before.map_or(0, |before| before.iops_at(now.as_ns()));
+        if to.iops_at(now.as_ns()) > was {
+            complaints.judged += 1;
+            of.judge(*store, now.as_ns(), complaints);
+        }
+    }
+
+    fn end(&mut self, now: Time, complaints: &mut Complaints) {
+        for (store, of) in (0..).zip(&mut self.stores) {
+            of.pass(store, now.as_ns(), complaints);
+        }
+    }
+}
+
+/// Reports that a node made lately are remembered.
+const MADE_MAX: usize = 64;
+
+/// A report, by its incarnation and number, and when it was made.
+type Made = ((u64, u64), u64);
+
+/// Every lease is safe: it ends, wherever it was heard and however late, within its span from when the report was
+/// made that it answers; no node goes back to an earlier grant; and nothing is written in
+/// a term after something was written in a later one.
+pub(crate) struct Leases {
+    /// As long as a lease may last on a clock that is as slow as is allowed.
+    longest_ns: u64,
+    made: BTreeMap<(u32, u32), VecDeque<Made>>,
+    taken: BTreeMap<(u32, u32), (u64, (u64, u64))>,
+    written: BTreeMap<u32, u64>,
+}
+
+impl Leases {
+    pub(crate) fn new(terms: &Terms) -> Self {
+        let span = terms.lease.max(Duration::from_millis(1)).as_nanos();
+        let slower = span * u128::from(terms.drift_ppm) / 1_000_000;
+        Self {
+            longest_ns: u64::try_from(span + slower).unwrap_or(u64::MAX),
+            made: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            written: BTreeMap::new(),
+        }
+    }
+}
+
+impl<F: OfCluster> Checker<F> for Leases {
+    fn hear(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+        match fact.cluster() {
+            Some(ClusterFact::Made { node, store, incarnation, number }) => {
+                let made = self.made.entry((*node, *store)).or_default();
+                if made.len() == MADE_MAX {
+                    made.pop_front();
+                }
+                made.push_back(((*incarnation, *number), now.as_ns()));
+            }
+            Some(ClusterFact::Took { node, store, incarnation, number, grant, until_ns }) => {
+                let of = (*node, *store);
+                let last = self.taken.insert(of, (*incarnation, *grant));
+                if last.is_some_and(|(start, before)| start == *incarnation && before >= *grant) {
+                    let what = format!("node {node}, store {store}: {grant:?} after {last:?}");
+                    complaints.add(now, "leases", what);
+                }
+                if *until_ns == 0 {
+                    return;
+                }
+                let made = self.made.get(&of).into_iter().flatten();
+                let mut made = made.filter(|(id, _)| *id == (*incarnation, *number)).map(|of| of.1);
+                let most = made.next_back().map_or(0, |made| made + self.longest_ns);
+                if *until_ns > most {
+                    let late = (*until_ns - most) / 1_000_000;
+                    let what =
+                        format!("node {node}, store {store}: a lease lasts {late} ms too long");
+                    complaints.add(now, "leases", what);
+                }
+            }
+            Some(ClusterFact::Written { store, term, .. }) => {
+                let last = self.written.entry(*store).or_default();
+                if *term < *last {
+                    let what = format!("store {store}: written in term {term} after {last}");
+                    complaints.add(now, "leases", what);
+                }
+                *last = *term;
+            }
+            _ => {}
+        }
+    }
+}

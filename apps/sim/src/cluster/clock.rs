@@ -1,0 +1,49 @@
+//! A node's clock: set wrong, and going wrong.
+
+use suimon_quantity::Time;
+
+const MILLION: i128 = 1_000_000;
+
+/// Says `ahead_ns` when a run begins, and gains `ppm` millionths of what passes, or loses them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) ahead_ns: u64,
+    pub(crate) ppm: i32,
+}
+
+impl Clock {
+    /// What it says.
+    pub(crate) fn at(self, now: Time) -> Time {
+        let rate = MILLION + i128::from(self.ppm);
+        let ns = i128::from(now.as_ns()) * rate / MILLION;
+        Time::from_ns(self.ahead_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
+    }
+
+    /// When it first says so.
+    pub(crate) fn when(self, local: Time) -> Time {
+        let rate = MILLION + i128::from(self.ppm);
+        let ns = i128::from(local.as_ns().saturating_sub(self.ahead_ns)) * MILLION;
+        Time::from_ns(u64::try_from((ns + rate - 1) / rate).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_a_time_first_when_it_is_said_to() {
+        for ppm in [-5_000, -1, 0, 7, 5_000] {
+            let clock = Clock { ahead_ns: 17_592_000_000_001, ppm };
+            for ns in [0, 1, 999_999_999, 600_000_000_017] {
+                let local = Time::from_ns(clock.ahead_ns + ns);
+                let when = clock.when(local);
+                assert!(clock.at(when) >= local, "{ppm} {ns}");
+                let before = Time::from_ns(when.as_ns().saturating_sub(1));
+                assert!(when == before || clock.at(before) < local, "{ppm} {ns}");
+            }
+        }
+        let slow = Clock { ahead_ns: 0, ppm: -10_000 };
+        assert_eq!(slow.at(Time::from_ns(1_000_000_000)), Time::from_ns(990_000_000));
+    }
+}

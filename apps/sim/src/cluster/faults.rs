@@ -1,0 +1,172 @@
+//! What goes wrong in a cluster.
+
+use suimon_quantity::Time;
+
+use crate::cluster::control::{Control, ControlEvent, Plant};
+use crate::cluster::facts::{ClusterFact, HeldTo};
+use crate::cluster::network::{NetworkSpec, Way};
+use crate::kernel::{Dice, SECOND};
+
+/// Something goes wrong, for so long.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// Members of etcd are down.
+    EtcdDown {
+        members: Vec<u32>,
+    },
+    /// A member of etcd hears none of the others.
+    EtcdAlone {
+        member: u32,
+    },
+    /// The member of etcd that leads is down; without one, the first.
+    EtcdLeaderDown,
+    EtcdSlow {
+        percent: u64,
+    },
+    /// These nodes do not reach these members, or are not reached by them, or neither.
+    Cut {
+        nodes: Vec<u32>,
+        members: Vec<u32>,
+        ways: Vec<Way>,
+    },
+    BadNetwork(NetworkSpec),
+    /// A node stands still, with its VMs.
+    Freeze {
+        node: u32,
+    },
+    /// A node's daemon ends, and begins again.
+    Restart {
+        node: u32,
+    },
+    /// The same to the node that leads a store, if one does.
+    FreezeLeader {
+        store: u32,
+    },
+    RestartLeader {
+        store: u32,
+    },
+}
+
+impl Control {
+    /// Something goes wrong until then.
+    pub(crate) fn disturb(&mut self, now: Time, fault: &Fault, until: Time, plant: &mut dyn Plant) {
+        self.facts.push(ClusterFact::Disturbed { until_ns: until.as_ns() });
+        match fault {
+            Fault::EtcdDown { members } => {
+                for member in members {
+                    self.end_member(now, *member, until);
+                }
+            }
+            Fault::EtcdLeaderDown => {
+                self.end_member(now, self.etcd.leader().unwrap_or_default(), until);
+            }
+            Fault::EtcdAlone { member } => {
+                self.etcd.set_islands(now, |other| u32::from(other == *member));
+                self.plan(until, ControlEvent::EtcdWell { member: None });
+                self.look_after_etcd(now);
+            }
+            Fault::EtcdSlow { percent } => {
+                self.etcd.slow_down(until, *percent);
+                self.plan(until, ControlEvent::EtcdQuick);
+            }
+            Fault::Cut { nodes, members, ways } => {
+                for node in nodes {
+                    for member in members {
+                        for way in ways {
+                            self.network.cut(*node, *member, *way, until);
+                        }
+                    }
+                }
+            }
+            Fault::BadNetwork(spec) => self.network.worsen(until, *spec),
+            Fault::Freeze { node } => self.stop(now, *node, until, plant),
+            Fault::Restart { node } => self.restart(now, *node, until, plant),
+            Fault::FreezeLeader { store } => {
+                if let Some(node) = self.leader_of(*store) {
+                    self.stop(now, node, until, plant);
+                }
+            }
+            Fault::RestartLeader { store } => {
+                if let Some(node) = self.leader_of(*store) {
+                    self.restart(now, node, until, plant);
+                }
+            }
+        }
+    }
+
+    /// A node that believes to lead a store.
+    fn leader_of(&self, store: u32) -> Option<u32> {
+        let leads = |node: &&u32| {
+            let host = &self.hosts[**node as usize];
+            host.seats.iter().any(|seat| seat.store == store && seat.leads().is_some())
+        };
+        self.listeners[store as usize].iter().find(leads).copied()
+    }
+
+    fn end_member(&mut self, now: Time, member: u32, until: Time) {
+        self.etcd.set_up(now, member, false);
+        self.plan(until, ControlEvent::EtcdWell { member: Some(member) });
+        self.look_after_etcd(now);
+    }
+
+    fn stop(&mut self, now: Time, node: u32, until: Time, plant: &mut dyn Plant) {
+        let host = self.host(node);
+        host.still_until = host.still_until.max(until);
+        let until = host.still_until;
+        plant.stop(now, node, until);
+        self.facts.push(ClusterFact::Still { node, until_ns: until.as_ns() });
+    }
+
+    fn restart(&mut self, now: Time, node: u32, until: Time, plant: &mut dyn Plant) {
+        self.lose_offices(now, node, plant);
+        self.stop(now, node, until, plant);
+        let host = self.host(node);
+        host.epoch += 1;
+        let (until, epoch) = (host.still_until, host.epoch);
+        // Who is not there does nothing.
+        for at in 0..self.host(node).seats.len() {
+            let store = self.host(node).seats[at].store;
+            let to = HeldTo::default();
+            plant.hold(now, node, store, to);
+            self.facts.push(ClusterFact::Held { node, store, to });
+        }
+        self.plan(until, ControlEvent::Begin { node, epoch });
+    }
+}
+
+/// Draws something that goes wrong, and for how long.
+pub(crate) fn draw(dice: &mut Dice, nodes: u32, stores: u32, members: u32) -> (Fault, u64) {
+    let ns = dice.within(SECOND / 10, 30 * SECOND);
+    let node = dice.below(nodes.into()) as u32;
+    let store = dice.below(stores.into()) as u32;
+    let member = dice.below(members.into()) as u32;
+    let ways = match dice.below(4) {
+        0 => vec![Way::ToEtcd],
+        1 => vec![Way::ToNode],
+        _ => vec![Way::ToEtcd, Way::ToNode],
+    };
+    let fault = match dice.below(12) {
+        0 => Fault::EtcdDown { members: vec![member] },
+        // Most of them: etcd does nothing until one is back.
+        1 => Fault::EtcdDown { members: (0..members).filter(|of| *of != member).collect() },
+        2 => Fault::EtcdAlone { member },
+        3 => Fault::EtcdLeaderDown,
+        4 => Fault::EtcdSlow { percent: dice.within(200, 100_000) },
+        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), ways },
+        6 => {
+            let some = dice.within(1, nodes.into()) as u32;
+            Fault::Cut { nodes: (0..some).collect(), members: vec![member], ways }
+        }
+        7 => {
+            let lost_permille = dice.within(10, 400);
+            let jitter_us = dice.within(100, 500_000);
+            Fault::BadNetwork(NetworkSpec { delay_us: 200, jitter_us, lost_permille })
+        }
+        8 => Fault::Freeze { node },
+        9 => Fault::Restart { node },
+        10 => Fault::FreezeLeader { store },
+        _ => Fault::RestartLeader { store },
+    };
+    let is_restart = matches!(fault, Fault::Restart { .. } | Fault::RestartLeader { .. });
+    (fault, if is_restart { ns.min(5 * SECOND) } else { ns })
+}

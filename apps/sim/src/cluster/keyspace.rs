@@ -1,0 +1,256 @@
+//! What etcd keeps: keys with revisions, leases, and what is done with them, one request at a time.
+//!
+//! It is what `ports/src/cluster_store.rs` asks of a cluster's store, with keys and values that are not
+//! written as text: a run has millions of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use suimon_cluster_qos::{Grant, Report};
+use suimon_quantity::Time;
+
+/// A key. Stores and nodes are numbered as the scenario has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// Who leads a store.
+    Leader(u32),
+    /// What a node said of a store last.
+    Report(u32, u32),
+    /// What a node was granted of a store last.
+    Grant(u32, u32),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// A node, and which start of its daemon.
+    Node(u32, u64),
+    Report(Rc<Report>),
+    Grant(Rc<Grant>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Value,
+    /// The revision at which the key came into being.
+    pub(crate) created: u64,
+    lease: Option<u32>,
+}
+
+/// What has to be so, for a change to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Condition {
+    Absent(Key),
+    Created(Key, u64),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Put(Key, Value, Option<u32>),
+    Remove(Key),
+}
+
+/// Keys that are read together.
+#[derive(Clone, Debug)]
+pub(crate) enum Keys {
+    /// These.
+    These(Vec<Key>),
+    /// All reports and grants of a store.
+    Store(u32),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Commit(Option<Condition>, Vec<Change>),
+    Read(Keys),
+    /// A lease of so many ns.
+    Lease(u64),
+    KeepAlive(u32),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// It was changed, at this revision.
+    Made(u64),
+    ConditionFailed,
+    View(Vec<(Key, Entry)>),
+    Leased(u32),
+    /// Whether the lease is there.
+    IsAlive(bool),
+    /// Nothing was done: the member is not there, or knows no leader.
+    NotDone,
+}
+
+/// A key that was changed; `None`: it is not there any more.
+pub(crate) type Changed = (Key, Option<Entry>);
+
+#[derive(Clone, Debug)]
+struct Lease {
+    span_ns: u64,
+    ends: Time,
+    keys: BTreeSet<Key>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keyspace {
+    revision: u64,
+    entries: BTreeMap<Key, Entry>,
+    leases: BTreeMap<u32, Lease>,
+    last_lease: u32,
+}
+
+impl Keyspace {
+    /// Does what is asked, and adds to `changed` what that changes.
+    pub(crate) fn execute(
+        &mut self,
+        now: Time,
+        request: Request,
+        changed: &mut Vec<Changed>,
+    ) -> Answer {
+        match request {
+            Request::Commit(condition, changes) => {
+                if !condition.is_none_or(|condition| self.holds(condition)) {
+                    return Answer::ConditionFailed;
+                }
+                self.revision += 1;
+                for change in changes {
+                    self.change(change, changed);
+                }
+                Answer::Made(self.revision)
+            }
+            Request::Read(keys) => Answer::View(self.read(&keys)),
+            Request::Lease(span_ns) => {
+                self.last_lease += 1;
+                let ends = Time::from_ns(now.as_ns() + span_ns);
+                self.leases.insert(self.last_lease, Lease { span_ns, ends, keys: BTreeSet::new() });
+                Answer::Leased(self.last_lease)
+            }
+            Request::KeepAlive(lease) => {
+                let Some(lease) = self.leases.get_mut(&lease) else {
+                    return Answer::IsAlive(false);
+                };
+                lease.ends = Time::from_ns(now.as_ns() + lease.span_ns);
+                Answer::IsAlive(true)
+            }
+        }
+    }
+
+    /// When a lease ends unless it is kept alive.
+    pub(crate) fn ends(&self, lease: u32) -> Option<Time> {
+        self.leases.get(&lease).map(|lease| lease.ends)
+    }
+
+    /// Ends a lease, with its keys.
+    pub(crate) fn end(&mut self, lease: u32, changed: &mut Vec<Changed>) {
+        let Some(lease) = self.leases.remove(&lease) else { return };
+        self.revision += 1;
+        for key in lease.keys {
+            self.change(Change::Remove(key), changed);
+        }
+    }
+
+    /// A new leader of etcd's counts all leases anew, because it does not know when they were last
+    /// kept alive; which there are.
+    pub(crate) fn extend_leases(&mut self, now: Time) -> Vec<u32> {
+        for lease in self.leases.values_mut() {
+            lease.ends = Time::from_ns(now.as_ns() + lease.span_ns);
+        }
+        self.leases.keys().copied().collect()
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<&Entry> {
+        self.entries.get(&key)
+    }
+
+    fn holds(&self, condition: Condition) -> bool {
+        match condition {
+            Condition::Absent(key) => !self.entries.contains_key(&key),
+            Condition::Created(key, at) => {
+                self.entries.get(&key).is_some_and(|entry| entry.created == at)
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change, changed: &mut Vec<Changed>) {
+        let (key, entry) = match change {
+            Change::Put(key, value, lease) => {
+                let created = self.entries.get(&key).map_or(self.revision, |entry| entry.created);
+                (key, Some(Entry { value, created, lease }))
+            }
+            Change::Remove(key) => (key, None),
+        };
+        let lease = entry.as_ref().and_then(|entry| entry.lease);
+        let before = match &entry {
+            Some(entry) => self.entries.insert(key, entry.clone()),
+            None => self.entries.remove(&key),
+        };
+        let was_there = before.is_some();
+        if let Some(old) = before.and_then(|before| before.lease) {
+            self.leases.get_mut(&old).map(|lease| lease.keys.remove(&key));
+        }
+        if let Some(new) = lease {
+            self.leases.get_mut(&new).map(|lease| lease.keys.insert(key));
+        }
+        if was_there || entry.is_some() {
+            changed.push((key, entry));
+        }
+    }
+
+    fn read(&self, keys: &Keys) -> Vec<(Key, Entry)> {
+        match keys {
+            Keys::These(keys) => {
+                keys.iter().filter_map(|key| Some((*key, self.entries.get(key)?.clone()))).collect()
+            }
+            Keys::Store(store) => {
+                let reports = Key::Report(*store, 0)..=Key::Report(*store, u32::MAX);
+                let grants = Key::Grant(*store, 0)..=Key::Grant(*store, u32::MAX);
+                let all = self.entries.range(reports).chain(self.entries.range(grants));
+                all.map(|(key, entry)| (*key, entry.clone())).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_elected_writes_until_its_lease_ends_and_nobody_else_does() {
+        let mut keys = Keyspace::default();
+        let mut changed = Vec::new();
+        let mut ask = |keys: &mut Keyspace, s: u64, request| {
+            keys.execute(Time::from_ns(s * 1_000_000_000), request, &mut changed)
+        };
+        let lease = |answer| match answer {
+            Answer::Leased(lease) => lease,
+            other => panic!("{other:?}"),
+        };
+        let one = lease(ask(&mut keys, 0, Request::Lease(5_000_000_000)));
+        let two = lease(ask(&mut keys, 0, Request::Lease(5_000_000_000)));
+        let elect = |node, lease| {
+            let put = Change::Put(Key::Leader(7), Value::Node(node, 1), Some(lease));
+            Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put])
+        };
+        let Answer::Made(term) = ask(&mut keys, 0, elect(1, one)) else { panic!() };
+        assert!(matches!(ask(&mut keys, 0, elect(2, two)), Answer::ConditionFailed));
+        let fenced = |term| {
+            let put = Change::Put(Key::Grant(7, 1), Value::Node(0, 1), None);
+            Request::Commit(Some(Condition::Created(Key::Leader(7), term)), vec![put])
+        };
+        assert!(matches!(ask(&mut keys, 1, fenced(term)), Answer::Made(_)));
+        assert!(matches!(ask(&mut keys, 4, Request::KeepAlive(one)), Answer::IsAlive(true)));
+        assert_eq!(keys.ends(one), Some(Time::from_ns(9_000_000_000)));
+        assert_eq!(keys.ends(two), Some(Time::from_ns(5_000_000_000)));
+        let mut gone = Vec::new();
+        keys.end(one, &mut gone);
+        assert!(matches!(gone[..], [(Key::Leader(7), None)]), "{gone:?}");
+        let mut ask = |request| keys.execute(Time::ZERO, request, &mut changed);
+        assert!(matches!(ask(Request::KeepAlive(one)), Answer::IsAlive(false)));
+        assert!(matches!(ask(fenced(term)), Answer::ConditionFailed));
+        let Answer::Made(next) = ask(elect(2, two)) else { panic!() };
+        assert!(next > term, "a later term is higher");
+        assert!(matches!(ask(fenced(term)), Answer::ConditionFailed));
+        let Answer::View(all) = ask(Request::Read(Keys::Store(7))) else { panic!() };
+        assert!(matches!(all[..], [(Key::Grant(7, 1), _)]), "{all:?}");
+    }
+}

@@ -1,0 +1,300 @@
+//! Leading a store: elections, and what a leader's allocator is told and has done.
+//!
+//! Whoever has a store tries to lead it when nobody does: it is elected by coming first at a key that lasts as
+//! long as its lease. The leader hears of all reports, and its transactions fail when the key is not
+//! the one that it was elected by. One that does not know whether it has written leaves, and removes
+//! the key; a term in which it was in office before is never taken up again, nor that of an earlier start.
+
+use std::rc::Rc;
+
+use suimon_cluster_qos::{
+    AllocatorAction, AllocatorEvent, Capability, Grant, NodeId, Notice, Term,
+};
+use suimon_quantity::Time;
+
+use crate::cluster::control::{Control, Machine, Plant};
+use crate::cluster::facts::{ClusterFact, StoreWord};
+use crate::cluster::host::Purpose;
+use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
+use crate::cluster::seat::{At, Office};
+
+/// etcd takes 128 operations in a transaction, its conditions among them.
+const CHANGES_MAX: usize = 127;
+
+impl Control {
+    /// Whoever holds the key and is not in office takes it up, or gives the key up: as long as its lease is kept
+    /// alive nobody else could lead.
+    pub(crate) fn look_after_office(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
+        let host = &self.hosts[at.0 as usize];
+        let me = (at.0, u64::from(host.epoch) + 1);
+        let has_session = host.has_session(now);
+        let seat = self.seat(at);
+        let mine = seat.leader.filter(|(node, start, _)| (*node, *start) == me);
+        let is_idle = seat.office == Office::None && seat.leaves.is_none() && has_session;
+        if let Some((_, _, term)) = mine.filter(|_| is_idle) {
+            if term > seat.served {
+                self.note_leader(now, at, mine, plant);
+            } else {
+                seat.leaves = Some((term, false));
+            }
+        }
+        self.pursue_office(now, at);
+    }
+
+    /// Tries to lead a store that nobody leads, and to give up what it does not lead any more.
+    pub(crate) fn pursue_office(&mut self, now: Time, at: At) {
+        let node = at.0;
+        if let Some((term, false)) = self.seat(at).leaves {
+            let store = self.seat(at).store;
+            self.seat(at).leaves = Some((term, true));
+            let condition = Condition::Created(Key::Leader(store), term);
+            let request =
+                Request::Commit(Some(condition), vec![Change::Remove(Key::Leader(store))]);
+            self.ask_for(now, node, request, Purpose::Leave(at.1, term));
+        }
+        let host = &self.hosts[node as usize];
+        let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
+        let seat = self.seat(at);
+        if seat.leader.is_some()
+            || seat.office != Office::None
+            || !has_session
+            || seat.leaves.is_some()
+        {
+            return;
+        }
+        seat.office = Office::Campaigns;
+        let key = Key::Leader(seat.store);
+        let put = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
+        let request = Request::Commit(Some(Condition::Absent(key)), vec![put]);
+        self.ask_for(now, node, request, Purpose::Campaign(at.1));
+    }
+
+    pub(crate) fn not_elected(&mut self, at: At) {
+        let seat = self.seat(at);
+        if seat.office == Office::Campaigns {
+            seat.office = Office::None;
+        }
+        // Who was elected then, and whether it was this node after all?
+        self.host(at.0).needs_sync = true;
+    }
+
+    pub(crate) fn leave_again(&mut self, at: At) {
+        if let Some((_, is_asked)) = &mut self.seat(at).leaves {
+            *is_asked = false;
+        }
+    }
+
+    pub(crate) fn left(&mut self, at: At, term: u64) {
+        let seat = self.seat(at);
+        seat.leaves = seat.leaves.filter(|(leaves, _)| *leaves != term);
+    }
+
+    /// Somebody leads the store, by which start of whose daemon and since which revision, or nobody.
+    pub(crate) fn note_leader(
+        &mut self,
+        now: Time,
+        at: At,
+        leader: Option<(u32, u64, u64)>,
+        plant: &mut dyn Plant,
+    ) {
+        let host = &self.hosts[at.0 as usize];
+        let me = (at.0, u64::from(host.epoch) + 1);
+        let has_session = host.has_session(now);
+        let seat = self.seat(at);
+        seat.leader = leader;
+        let mine = leader.filter(|(node, start, _)| (*node, *start) == me).map(|of| of.2);
+        if let Office::Reads(term) | Office::Leads(term) = seat.office {
+            if mine != Some(term) {
+                self.lose_office(now, at, plant);
+            }
+        } else if let Some(term) = mine {
+            if term > seat.served && has_session {
+                seat.served = term;
+                seat.office = Office::Reads(term);
+                let store = seat.store as usize;
+                self.listeners[store].push(at.0);
+                self.read_office(now, at, term);
+            }
+        } else if leader.is_none() {
+            self.pursue_office(now, at);
+        }
+    }
+
+    pub(crate) fn read_office(&mut self, now: Time, at: At, term: u64) {
+        let seat = self.seat(at);
+        if seat.office != Office::Reads(term) && seat.office != Office::Leads(term) {
+            return;
+        }
+        let request = Request::Read(Keys::Store(seat.store));
+        self.ask_for(now, at.0, request, Purpose::TakeOffice(at.1, term));
+    }
+
+    /// A leader that may have missed reports reads them all.
+    pub(crate) fn read_offices(&mut self, now: Time, node: u32) {
+        for seat in 0..self.host(node).seats.len() as u32 {
+            if let Some(term) = self.seat((node, seat)).leads() {
+                self.read_office(now, (node, seat), term);
+            }
+        }
+    }
+
+    pub(crate) fn take_office(
+        &mut self,
+        now: Time,
+        at: At,
+        term: u64,
+        entries: Vec<(Key, Entry)>,
+        plant: &mut dyn Plant,
+    ) {
+        let seat = self.seat(at);
+        let (store, is_new) = (seat.store, seat.office == Office::Reads(term));
+        if !is_new && seat.office != Office::Leads(term) {
+            return;
+        }
+        let (mut records, mut reports) = (Vec::new(), Vec::new());
+        for (key, entry) in entries {
+            match entry.value {
+                Value::Grant(grant) => {
+                    let (Key::Grant(_, node) | Key::Report(_, node) | Key::Leader(node)) = key;
+                    records.push((NodeId(node), grant));
+                }
+                Value::Report(report) => reports.push(report),
+                Value::Node(..) => {}
+            }
+        }
+        if is_new {
+            seat.office = Office::Leads(term);
+            self.counts.terms += 1;
+            self.facts.push(ClusterFact::Leads { node: at.0, store, term });
+            let grants = records.into_iter().map(|(node, grant)| (node, (*grant).clone()));
+            let event = AllocatorEvent::Elected {
+                term: Term(term),
+                capability: Capability::Declared(self.capabilities[store as usize]),
+                records: grants.collect(),
+                policies: Vec::new(),
+            };
+            self.tell_allocator(now, at, &event, plant);
+        }
+        for report in reports {
+            let event = AllocatorEvent::Reported { report: (*report).clone() };
+            self.tell_allocator(now, at, &event, plant);
+        }
+    }
+
+    pub(crate) fn tell_allocator(
+        &mut self,
+        now: Time,
+        at: At,
+        event: &AllocatorEvent,
+        plant: &mut dyn Plant,
+    ) {
+        let local = self.local(now, at);
+        let seat = self.seat(at);
+        // Reports that come before it has read the records say nothing yet.
+        if !matches!(seat.office, Office::Leads(_)) && !matches!(event, AllocatorEvent::Deposed) {
+            return;
+        }
+        seat.allocator.handle(local, event);
+        self.carry_out_allocator(now, at, plant);
+    }
+
+    pub(crate) fn carry_out_allocator(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
+        let store = self.seat(at).store;
+        while let Some(action) = self.seat(at).allocator.poll_action() {
+            match action {
+                AllocatorAction::Write { term, grants, forgotten } => {
+                    let put = |(NodeId(node), grant): (NodeId, Grant)| {
+                        Change::Put(Key::Grant(store, node), Value::Grant(Rc::new(grant)), None)
+                    };
+                    let gone = |NodeId(node): NodeId| Change::Remove(Key::Grant(store, node));
+                    let mut changes: Vec<Change> = grants.into_iter().map(put).collect();
+                    changes.extend(forgotten.into_iter().map(gone));
+                    let seat = self.seat(at);
+                    while !changes.is_empty() {
+                        let rest = changes.split_off(changes.len().min(CHANGES_MAX));
+                        seat.writes.push_back(std::mem::replace(&mut changes, rest));
+                    }
+                    self.write_next(now, at, term.0);
+                }
+                AllocatorAction::Resign { term } => {
+                    self.counts.resigned += 1;
+                    self.seat(at).leaves = Some((term.0, false));
+                    self.lose_office(now, at, plant);
+                    self.pursue_office(now, at);
+                }
+                AllocatorAction::Tell { notice } => self.tell_of_store(store, &notice),
+            }
+        }
+        self.arm(at, Machine::Allocator);
+    }
+
+    /// The next transaction of what is to be written. Whether there is one.
+    fn write_next(&mut self, now: Time, at: At, term: u64) -> bool {
+        let seat = self.seat(at);
+        let condition = Condition::Created(Key::Leader(seat.store), term);
+        let Some(changes) = seat.writes.pop_front() else { return false };
+        let request = Request::Commit(Some(condition), changes);
+        self.ask_for(now, at.0, request, Purpose::Write(at.1, term));
+        true
+    }
+
+    pub(crate) fn written(
+        &mut self,
+        now: Time,
+        at: At,
+        term: u64,
+        is_made: bool,
+        plant: &mut dyn Plant,
+    ) {
+        if self.seat(at).office != Office::Leads(term) {
+            return;
+        }
+        if is_made && self.write_next(now, at, term) {
+            return;
+        }
+        self.seat(at).writes.clear();
+        let event = if is_made { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+        self.tell_allocator(now, at, &event, plant);
+    }
+
+    /// The node does not lead the store any more.
+    fn lose_office(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
+        let seat = self.seat(at);
+        let (store, office) = (seat.store, std::mem::replace(&mut seat.office, Office::None));
+        seat.writes.clear();
+        self.listeners[store as usize].retain(|node| *node != at.0);
+        if let Office::Leads(term) = office {
+            self.facts.push(ClusterFact::Leaves { node: at.0, store, term });
+            self.tell_allocator(now, at, &AllocatorEvent::Deposed, plant);
+        }
+    }
+
+    /// Its lease has ended.
+    pub(crate) fn lose_offices(&mut self, now: Time, node: u32, plant: &mut dyn Plant) {
+        for seat in 0..self.host(node).seats.len() as u32 {
+            self.lose_office(now, (node, seat), plant);
+        }
+    }
+
+    fn tell_of_store(&mut self, store: u32, notice: &Notice) {
+        let (what, node, iops) = match notice {
+            Notice::Refused { node, promises } => (StoreWord::Refused, node.0, promises.asked_iops),
+            Notice::MinimumUnmet(unmet) => {
+                (StoreWord::MinimumUnmet, unmet.node.0, unmet.delivered_iops)
+            }
+            Notice::MinimumMet { node, .. } => (StoreWord::MinimumMet, node.0, 0),
+            Notice::ForeignLoad { delivered_iops, .. } => {
+                (StoreWord::ForeignLoad, 0, *delivered_iops)
+            }
+            Notice::ForeignLoadGone => (StoreWord::ForeignLoadGone, 0, 0),
+            Notice::NodeSilent { node, reserved_iops } => {
+                (StoreWord::NodeSilent, node.0, *reserved_iops)
+            }
+            Notice::Unaccounted { node, reserved_iops, .. } => {
+                (StoreWord::Unaccounted, node.0, *reserved_iops)
+            }
+            _ => (StoreWord::Other, 0, 0),
+        };
+        self.facts.push(ClusterFact::ToldOfStore { store, what, node, iops });
+    }
+}

@@ -1,0 +1,365 @@
+//! What disks of a cluster are owed, and that what is spare is used.
+//!
+//! These know limits, what stores can do, what is reserved for a node beside its minimums, and what was
+//! done. They ask no policy who was admitted: a minimum is owed if all that were asked for before, and it, come to
+//! no more than may be promised.
+
+use std::collections::BTreeMap;
+
+use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+use suimon_quantity::Time;
+
+use crate::cluster::facts::{ClusterFact, OfCluster};
+use crate::kernel::{Checker, Complaints, SECOND};
+
+/// A minimum is judged over so long, and from so long after it was set on.
+const JUDGED_NS: u64 = 5 * SECOND;
+/// So much of a minimum is delivered at least.
+const MET_PERCENT: u128 = 98;
+/// So much is used at least of what can be.
+const USED_PERCENT: u64 = 95;
+/// So long after a store was slow all of it is used again: what is spare is lowered for ten seconds and
+/// climbs by a 32nd of what the store can do in each second.
+const CLIMB_NS: u64 = 45 * SECOND;
+/// Of so many disks one that wants something else makes no difference.
+const MANY: u32 = 50;
+/// For so much of a window somebody has to wait, in percent.
+const WAITED_PERCENT: u64 = 95;
+
+/// What a fact says of a disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OfDisk {
+    /// Its minimum; 0: none.
+    Limits { disk: u32, min_iops: u64 },
+    /// What it wants; `u64::MAX`: all it can get.
+    Wants { disk: u32, iops: u64 },
+    /// So many operations were done for it.
+    Done { disk: u32, operations: u64 },
+    /// Somebody waits for the cap of a store on a node, or nobody does any more.
+    Waits { node: u32, store: u32, is_so: bool },
+    /// Until then nothing can be expected of stores.
+    StoresDisturbed { until_ns: u64 },
+}
+
+/// A fact that may be about a disk.
+pub(crate) trait OfDisks: OfCluster {
+    /// What it says of one, if it does.
+    fn of_disk(&self) -> Option<OfDisk>;
+}
+
+/// Where disks are, and how long is waited.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Each disk's node and store.
+    pub(crate) disks: Vec<(u32, u32)>,
+    pub(crate) capabilities: Vec<u64>,
+    /// Nodes with disks of each store.
+    pub(crate) nodes: Vec<u64>,
+    /// The most that a request counts as, on each disk.
+    pub(crate) largest: u64,
+    /// So long after a fault of the cluster what was set meanwhile may be late.
+    pub(crate) recovery_ns: u64,
+    /// So long after a fault of a store or of a node minimums may be late.
+    pub(crate) store_recovery_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Owed {
+    min: u64,
+    wants: u64,
+    wants_since: u64,
+    /// From then on it is owed; `u64::MAX`: more would be promised than may be.
+    from: u64,
+    done: u64,
+}
+
+/// A disk that asks for it gets its minimum, from five seconds after it was set on, whatever goes wrong with etcd,
+/// the network, leaders and other nodes. What is set while something is wrong may come later.
+pub(crate) struct Minimums {
+    place: Place,
+    disks: Vec<Owed>,
+    /// What may be promised beside what is reserved for nodes, and what is.
+    room: Vec<(u64, u64)>,
+    /// Disks on each store of which too much was asked for.
+    refused: Vec<u32>,
+    /// Per node.
+    still_until: BTreeMap<u32, u64>,
+    stores_until: u64,
+    disturbed_until: u64,
+    window: u64,
+}
+
+impl Minimums {
+    pub(crate) fn new(place: &Place, terms: &Terms) -> Self {
+        let room = |(capability, nodes): (&u64, &u64)| {
+            let promisable = capability * PROMISED_PERCENT_MAX / 100;
+            (promisable.saturating_sub(nodes * terms.floor_iops), 0)
+        };
+        Self {
+            disks: vec![Owed::default(); place.disks.len()],
+            refused: vec![0; place.capabilities.len()],
+            room: place.capabilities.iter().zip(&place.nodes).map(room).collect(),
+            still_until: BTreeMap::new(),
+            stores_until: 0,
+            // Who leads is to be found out first.
+            disturbed_until: place.recovery_ns,
+            window: 0,
+            place: place.clone(),
+        }
+    }
+
+    fn owed_from(&self, now: u64) -> u64 {
+        now.max(self.disturbed_until) + JUDGED_NS
+    }
+
+    fn limit(&mut self, now: u64, disk: u32, min: u64) {
+        let (node, store) = self.place.disks[disk as usize];
+        let from = self.owed_from(now);
+        let (most, promised) = self.room[store as usize];
+        let of = &mut self.disks[disk as usize];
+        let (before, was_owed) = (std::mem::replace(&mut of.min, min), of.from < u64::MAX);
+        let owed = if was_owed { before } else { 0 };
+        let then = promised - owed + min;
+        if min > owed && then > most {
+            of.from = u64::MAX;
+            self.refused[store as usize] += 1;
+            self.room[store as usize].1 -= owed;
+            // What a node asks for is admitted together or not at all.
+            for (other, place) in self.disks.iter_mut().zip(&self.place.disks) {
+                if *place == (node, store) && other.from > now && other.from < u64::MAX {
+                    other.from = u64::MAX;
+                    self.room[store as usize].1 -= other.min;
+                }
+            }
+            return;
+        }
+        if min > owed {
+            of.from = from;
+        }
+        self.room[store as usize].1 = then;
+        self.reconsider(store, from);
+    }
+
+    /// What was too much may fit now.
+    fn reconsider(&mut self, store: u32, from: u64) {
+        if self.refused[store as usize] == 0 {
+            return;
+        }
+        let (most, promised) = self.room[store as usize];
+        let all = self.disks.iter_mut().zip(&self.place.disks);
+        let mut waiting: Vec<&mut Owed> = all
+            .filter(|(of, (_, on))| *on == store && of.from == u64::MAX)
+            .map(|(of, _)| of)
+            .collect();
+        let asked: u64 = waiting.iter().map(|of| of.min).sum();
+        if promised + asked <= most {
+            self.refused[store as usize] = 0;
+            waiting.iter_mut().for_each(|of| of.from = from);
+            self.room[store as usize].1 += asked;
+        }
+    }
+
+    fn judge(&mut self, now: u64, complaints: &mut Complaints) {
+        let (from, length) = (self.window, now - self.window);
+        self.window = now;
+        let is_well = self.stores_until + self.place.store_recovery_ns <= from;
+        for (disk, of) in (0_u32..).zip(&mut self.disks) {
+            let done = std::mem::take(&mut of.done);
+            let (node, store) = self.place.disks[disk as usize];
+            let still = self.still_until.get(&node).copied().unwrap_or_default();
+            let still = if still > 0 { still + self.place.store_recovery_ns } else { 0 };
+            let is_quiet = still <= from && of.from <= from && of.wants_since <= from;
+            if !is_well || !is_quiet || of.min == 0 || of.wants == 0 {
+                continue;
+            }
+            complaints.judged += 1;
+            let rate = u128::from(of.min.min(of.wants));
+            let owed = rate * u128::from(length) / u128::from(SECOND);
+            let least = (owed * MET_PERCENT / 100) as u64;
+            if done + 2 * self.place.largest < least {
+                let what = format!(
+                    "disk {disk} of node {node} on store {store}: {done} operations where {owed} are owed"
+                );
+                complaints.add(Time::from_ns(now), "minimums", what);
+            }
+        }
+    }
+}
+
+impl<F: OfDisks> Checker<F> for Minimums {
+    fn hear(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+        let now = now.as_ns();
+        if now >= self.window + JUDGED_NS {
+            self.judge(now, complaints);
+        }
+        match fact.of_disk() {
+            Some(OfDisk::Limits { disk, min_iops }) => self.limit(now, disk, min_iops),
+            Some(OfDisk::Wants { disk, iops }) => {
+                let of = &mut self.disks[disk as usize];
+                (of.wants, of.wants_since) = (iops, now + SECOND);
+            }
+            Some(OfDisk::Done { disk, operations }) => {
+                self.disks[disk as usize].done += operations;
+            }
+            Some(OfDisk::StoresDisturbed { until_ns }) => {
+                self.stores_until = self.stores_until.max(until_ns);
+            }
+            Some(OfDisk::Waits { .. }) | None => {}
+        }
+        match fact.cluster() {
+            Some(ClusterFact::Disturbed { until_ns }) => {
+                self.disturbed_until = self.disturbed_until.max(until_ns + self.place.recovery_ns);
+                let from = self.disturbed_until + JUDGED_NS;
+                // What was set before holds.
+                for of in self.disks.iter_mut().filter(|of| of.from > now && of.from < u64::MAX) {
+                    of.from = from;
+                }
+            }
+            Some(ClusterFact::Still { node, until_ns }) => {
+                let until = self.still_until.entry(*node).or_default();
+                *until = (*until).max(*until_ns);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    /// What is reserved for nodes and what they did, by node.
+    nodes: BTreeMap<u32, (u64, u64)>,
+    /// How many nodes have somebody who waits, since when, and for how long in this window.
+    waiting: BTreeMap<u32, u64>,
+    since: u64,
+    waited: u64,
+    /// Nothing is judged before.
+    quiet_from: u64,
+    disks: u32,
+}
+
+impl Usage {
+    fn disturb(&mut self, until: u64) {
+        self.quiet_from = self.quiet_from.max(until);
+    }
+}
+
+/// While somebody waits for its node's cap, 95 % of what the store can do is done, but for what is reserved for others
+/// and idles, which cannot be lent to other nodes, and for an eighth beside what nodes do that wait for
+/// nothing: they may have that, because what they ask for tells nothing of the next second.
+pub(crate) struct Spare {
+    place: Place,
+    floor: u64,
+    minimums: Vec<u64>,
+    stores: Vec<Usage>,
+    window: u64,
+}
+
+impl Spare {
+    pub(crate) fn new(place: &Place, terms: &Terms) -> Self {
+        let usage = Usage { quiet_from: place.recovery_ns, ..Usage::default() };
+        let mut stores = vec![usage; place.capabilities.len()];
+        for (node, store) in &place.disks {
+            stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
+            stores[*store as usize].disks += 1;
+        }
+        Self {
+            floor: terms.floor_iops,
+            minimums: vec![0; place.disks.len()],
+            stores,
+            window: 0,
+            place: place.clone(),
+        }
+    }
+
+    fn judge(&mut self, now: u64, complaints: &mut Complaints) {
+        let (from, length) = (self.window, now - self.window);
+        self.window = now;
+        for (store, of) in (0_usize..).zip(&mut self.stores) {
+            if !of.waiting.is_empty() {
+                of.waited += now - of.since.max(from);
+            }
+            of.since = now;
+            let waited = std::mem::take(&mut of.waited);
+            let (mut used, mut idle) = (0, 0);
+            for (node, (reserved, done)) in &mut of.nodes {
+                let done = std::mem::take(done);
+                used += done;
+                if !of.waiting.contains_key(node) {
+                    idle += done / 8;
+                }
+                let reserved = (*reserved).max(self.floor) * (length / 1_000_000) / 1000;
+                idle += reserved.saturating_sub(done);
+            }
+            if of.quiet_from > from || waited * 100 < length * WAITED_PERCENT {
+                continue;
+            }
+            complaints.judged += 1;
+            let can = self.place.capabilities[store] * (length / 1_000_000) / 1000;
+            let least = can.saturating_sub(idle) * USED_PERCENT / 100;
+            if used < least {
+                let what = format!(
+                    "store {store}: {used} operations while somebody waited, where {can} can be and \
+                     {idle} may idle"
+                );
+                complaints.add(Time::from_ns(now), "spare", what);
+            }
+        }
+    }
+
+    fn disturb(&mut self, until: u64) {
+        self.stores.iter_mut().for_each(|of| of.disturb(until));
+    }
+}
+
+impl<F: OfDisks> Checker<F> for Spare {
+    fn hear(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+        let now = now.as_ns();
+        if now >= self.window + JUDGED_NS {
+            self.judge(now, complaints);
+        }
+        match fact.of_disk() {
+            Some(OfDisk::Limits { disk, min_iops }) => {
+                let (node, store) = self.place.disks[disk as usize];
+                let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
+                let of = &mut self.stores[store as usize];
+                if let Some((reserved, _)) = of.nodes.get_mut(&node) {
+                    *reserved = *reserved + min_iops - before;
+                }
+                of.disturb(now + JUDGED_NS);
+            }
+            Some(OfDisk::Wants { disk, .. }) => {
+                let of = &mut self.stores[self.place.disks[disk as usize].1 as usize];
+                if of.disks < MANY {
+                    of.disturb(now + JUDGED_NS);
+                }
+            }
+            Some(OfDisk::Done { disk, operations }) => {
+                let (node, store) = self.place.disks[disk as usize];
+                if let Some((_, done)) = self.stores[store as usize].nodes.get_mut(&node) {
+                    *done += operations;
+                }
+            }
+            Some(OfDisk::Waits { node, store, is_so }) => {
+                let of = &mut self.stores[store as usize];
+                if !of.waiting.is_empty() {
+                    of.waited += now - of.since.max(self.window);
+                }
+                of.since = now;
+                if is_so {
+                    of.waiting.insert(node, now);
+                } else {
+                    of.waiting.remove(&node);
+                }
+            }
+            Some(OfDisk::StoresDisturbed { until_ns }) => {
+                self.disturb(until_ns + CLIMB_NS);
+            }
+            None => {}
+        }
+        if let Some(ClusterFact::Disturbed { until_ns } | ClusterFact::Still { until_ns, .. }) =
+            fact.cluster()
+        {
+            self.disturb(until_ns + self.place.recovery_ns);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What a scenario says of a cluster.
+
+use serde::Deserialize;
+
+use crate::cluster::etcd::EtcdSpec;
+use crate::cluster::network::NetworkSpec;
+use crate::scenario::Wrongs;
+
+/// Nodes that share stores.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClusterSpec {
+    pub(crate) etcd: EtcdSpec,
+    pub(crate) network: NetworkSpec,
+    /// So much of what a store can do is declared, in percent: all nodes together never do more.
+    pub(crate) declared_percent: u64,
+}
+
+impl ClusterSpec {
+    /// Says what makes no sense.
+    pub(crate) fn check(&self, wrong: &mut Wrongs) {
+        let etcd = &self.etcd;
+        wrong.within("cluster.etcd.members", etcd.members.into(), 1, 9);
+        wrong.within("cluster.etcd.write_us", etcd.write_us, 1, 1_000_000);
+        wrong.within("cluster.etcd.sync_us", etcd.sync_us, 0, 1_000_000);
+        wrong.within("cluster.etcd.peer_us", etcd.peer_us, 0, 1_000_000);
+        wrong.within("cluster.etcd.election_ms", etcd.election_ms, 10, 50_000);
+        wrong.within("cluster.etcd.session_s", etcd.session_s, 2, 3600);
+        wrong.within("cluster.etcd.patience_ms", etcd.patience_ms, 10, 60_000);
+        wrong.within("cluster.network.delay_us", self.network.delay_us, 0, 1_000_000);
+        wrong.within("cluster.network.jitter_us", self.network.jitter_us, 0, 1_000_000);
+        wrong.within("cluster.network.lost_permille", self.network.lost_permille, 0, 900);
+        wrong.within("cluster.declared_percent", self.declared_percent, 1, 1000);
+    }
+}

@@ -1,0 +1,102 @@
+//! What disks want and are promised, and what goes wrong, drawn from a seed.
+
+use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+
+use crate::cluster::{Fault, draw};
+use crate::fleet::pool::FluidDisk;
+use crate::fleet::spec::FleetScenario;
+use crate::kernel::{Dice, SECOND};
+
+/// Something is done to the run from outside.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    /// A disk gets a minimum.
+    Limit { disk: u32, min_iops: u64 },
+    /// Something goes wrong, for so long.
+    Fault { fault: Fault, ns: u64 },
+}
+
+/// What may be promised on each store.
+struct Room(Vec<u64>);
+
+impl Room {
+    fn new(scenario: &FleetScenario, places: &[(u32, u32)]) -> Self {
+        let promisable = scenario.declared() * PROMISED_PERCENT_MAX / 100;
+        let mut room = vec![promisable; scenario.stores as usize];
+        let floor = Terms::default().floor_iops;
+        for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
+            room[*store as usize] = room[*store as usize].saturating_sub(floor);
+        }
+        Self(room)
+    }
+
+    /// A minimum in place of another, as far as there is room.
+    fn take(&mut self, store: u32, had: u64, wanted: u64) -> u64 {
+        let room = &mut self.0[store as usize];
+        *room += had;
+        let min = wanted.min(*room);
+        *room -= min;
+        min
+    }
+}
+
+/// What is on average for a disk.
+fn fair(scenario: &FleetScenario, places: usize) -> u64 {
+    (scenario.declared() * u64::from(scenario.stores) / places.max(1) as u64).max(1)
+}
+
+/// All disks as they are in the beginning, and what is done later, and when.
+pub(crate) fn draw_all(
+    scenario: &FleetScenario,
+    places: &[(u32, u32)],
+    seed: u64,
+) -> (Vec<FluidDisk>, Vec<(u64, Deed)>) {
+    let mut dice = Dice::new(seed, "fleet");
+    let mut room = Room::new(scenario, places);
+    let fair = fair(scenario, places.len());
+    let spec = &scenario.disks;
+    let mut disks = Vec::with_capacity(places.len());
+    for (_, store) in places {
+        let wanted = if dice.percent(spec.minimum_percent) { dice.within(1, 2 * fair) } else { 0 };
+        let min = room.take(*store, 0, wanted);
+        let has_max = dice.percent(spec.maximum_percent);
+        let max = has_max.then(|| min + dice.within(fair / 2, 4 * fair).max(1));
+        disks.push(FluidDisk::new(min, max));
+    }
+    let end = scenario.seconds * SECOND;
+    let mut deeds = Vec::new();
+    let mut changes: Vec<(u64, u32)> = (0..dice.below(spec.limit_changes + 1))
+        .map(|_| (dice.below(end), dice.below(places.len() as u64) as u32))
+        .collect();
+    changes.sort_unstable();
+    let mut minimums: Vec<u64> = disks.iter().map(|disk| disk.min).collect();
+    for (at, disk) in changes {
+        let wanted = if dice.percent(30) { 0 } else { dice.within(1, 2 * fair) };
+        let most = disks[disk as usize].max.unwrap_or(u64::MAX);
+        let had = &mut minimums[disk as usize];
+        *had = room.take(places[disk as usize].1, *had, wanted.min(most));
+        deeds.push((at, Deed::Limit { disk, min_iops: *had }));
+    }
+    for _ in 0..dice.below(scenario.faults.count + 1) {
+        let at = dice.below(end);
+        let members = scenario.cluster.etcd.members;
+        let (fault, ns) = draw(&mut dice, scenario.nodes, scenario.stores, members);
+        deeds.push((at, Deed::Fault { fault, ns }));
+    }
+    (disks, deeds)
+}
+
+/// What a disk wants from now on, and for how long, in ns.
+pub(crate) fn wants(scenario: &FleetScenario, places: usize, dice: &mut Dice) -> (u64, u64) {
+    let spec = &scenario.disks;
+    let drawn = dice.below(100) as u32;
+    let wants = if drawn < spec.greedy_percent {
+        u64::MAX / 4
+    } else if drawn < spec.greedy_percent + spec.idle_percent {
+        0
+    } else {
+        dice.within(1, 2 * fair(scenario, places))
+    };
+    let mean = spec.change_s * SECOND;
+    (wants, dice.within(mean / 2, mean + mean / 2))
+}

@@ -1,0 +1,110 @@
+//! Runs a scenario and sums up.
+
+use anyhow::Result;
+use suimon_cluster_qos::Terms;
+use suimon_quantity::Time;
+
+use crate::cluster::{
+    Caps, Cast, Clock, Control, Leases, Machines, Minimums, Place, Production, Spare,
+};
+use crate::fleet::chance::draw_all;
+use crate::fleet::facts::Fact;
+use crate::fleet::spec::FleetScenario;
+use crate::fleet::world::World;
+use crate::kernel::{Checker, Dice, SECOND, Trace, Witness};
+use crate::outcome::{Options, Outcome};
+
+/// Runs it with the policy of production.
+///
+/// # Errors
+/// None so far.
+pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<Outcome> {
+    run_with(scenario, options, Box::new(Production))
+}
+
+/// Runs it with another policy.
+pub(crate) fn run_with(
+    scenario: &FleetScenario,
+    options: Options,
+    machines: Box<dyn Machines>,
+) -> Result<Outcome> {
+    let Options { seed, keeps_lines, .. } = options;
+    let places = scenario.places();
+    let (disks, deeds) = draw_all(scenario, &places, seed);
+    let capabilities = vec![scenario.declared(); scenario.stores as usize];
+    let mut dice = Dice::new(seed, "clocks");
+    let ppm = u64::from(scenario.clock_ppm);
+    let clock = |_| Clock {
+        ahead_ns: dice.below(1 << 50),
+        ppm: dice.below(2 * ppm + 1) as i32 - ppm as i32,
+    };
+    let cast = Cast {
+        clocks: (0..scenario.nodes).map(clock).collect(),
+        stores: (0..scenario.nodes).map(|node| scenario.stores_of(node).collect()).collect(),
+        capabilities: capabilities.clone(),
+    };
+    let control = Control::new(&scenario.cluster, cast, seed, machines);
+    let checkers = checkers(scenario, places, &capabilities);
+    let witness = Witness::new(Trace::new(keeps_lines), checkers);
+    let mut world = World::new(scenario, seed, control, &disks, deeds, witness);
+    world.run(Time::from_ns(scenario.seconds * SECOND));
+    let counts = world.control.counts;
+    let per_second = |count: u64| format!("{:.1}", count as f64 / scenario.seconds as f64);
+    let row = |what: &str, count: u64| vec![what.to_owned(), count.to_string(), per_second(count)];
+    let head = ["", "IN ALL", "A SECOND"].map(str::to_owned).to_vec();
+    let FleetScenario { nodes, stores, .. } = scenario;
+    Ok(Outcome {
+        events: world.happened(),
+        virtual_s: scenario.seconds,
+        facts: world.witness.trace.facts(),
+        trace: world.witness.trace.to_string(),
+        lines: world.witness.trace.lines().to_owned(),
+        complaints: world.witness.complaints.kept.clone(),
+        complaints_count: world.witness.complaints.count,
+        judged: world.witness.complaints.judged,
+        about: vec![
+            format!("{nodes} nodes, {} disks, {stores} stores", disks.len()),
+            counts.to_string(),
+        ],
+        steps: serde_json::json!({
+            "reports": counts.reports,
+            "grants": counts.grants,
+            "etcd_requests": counts.requests,
+            "terms": counts.terms,
+            "resigned": counts.resigned,
+        }),
+        table: vec![
+            head,
+            row("reports", counts.reports),
+            row("grants", counts.grants),
+            row("requests of etcd", counts.requests),
+        ],
+        ..Outcome::default()
+    })
+}
+
+fn checkers(
+    scenario: &FleetScenario,
+    places: Vec<(u32, u32)>,
+    capabilities: &[u64],
+) -> Vec<Box<dyn Checker<Fact>>> {
+    let terms = Terms::default();
+    let mut nodes = vec![0; scenario.stores as usize];
+    for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
+        nodes[*store as usize] += 1;
+    }
+    let place = Place {
+        disks: places,
+        capabilities: capabilities.to_vec(),
+        nodes,
+        largest: 1,
+        recovery_ns: scenario.faults.recovery_s * SECOND,
+        store_recovery_ns: scenario.faults.node_recovery_s * SECOND,
+    };
+    vec![
+        Box::new(Caps::new(capabilities)),
+        Box::new(Leases::new(&terms)),
+        Box::new(Minimums::new(&place, &terms)),
+        Box::new(Spare::new(&place, &terms)),
+    ]
+}

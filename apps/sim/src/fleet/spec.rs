@@ -1,0 +1,108 @@
+//! What a scenario of kind `fleet` says.
+
+use serde::Deserialize;
+
+use crate::cluster::ClusterSpec;
+use crate::scenario::Wrongs;
+
+/// A scenario. What happens in it is drawn, with each seed otherwise.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FleetScenario {
+    pub(crate) name: String,
+    #[expect(dead_code, reason = "it was looked at before")]
+    kind: String,
+    /// What it is about.
+    #[expect(dead_code, reason = "for readers of the file")]
+    about: String,
+    pub(crate) seed: u64,
+    pub(crate) seconds: u64,
+    pub(crate) nodes: u32,
+    pub(crate) stores: u32,
+    /// Of each node.
+    pub(crate) stores_per_node: u32,
+    /// Of each node on each of its stores.
+    pub(crate) disks_per_store: u32,
+    /// What each store can do, in normalised operations per second.
+    pub(crate) store_iops: u64,
+    /// Clocks gain or lose so many millionths at most.
+    pub(crate) clock_ppm: u32,
+    pub(crate) cluster: ClusterSpec,
+    pub(crate) disks: DisksSpec,
+    pub(crate) faults: FaultsSpec,
+}
+
+/// What disks want and are promised.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DisksSpec {
+    /// So many of a hundred want all they can get, and so many nothing; the others something.
+    pub(crate) greedy_percent: u32,
+    pub(crate) idle_percent: u32,
+    /// A disk wants something else after so long in the mean.
+    pub(crate) change_s: u64,
+    /// So many of a hundred have a minimum, and so many a maximum.
+    pub(crate) minimum_percent: u32,
+    pub(crate) maximum_percent: u32,
+    /// So many disks get another minimum in a run.
+    pub(crate) limit_changes: u64,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FaultsSpec {
+    /// At most so many times.
+    pub(crate) count: u64,
+    /// So long after one of them what was set meanwhile may be late.
+    pub(crate) recovery_s: u64,
+    /// So long after a node stood still its minimums may be late.
+    pub(crate) node_recovery_s: u64,
+}
+
+impl FleetScenario {
+    /// The stores of a node.
+    pub(crate) fn stores_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = u64::from(node) * u64::from(self.stores_per_node);
+        (0..u64::from(self.stores_per_node))
+            .map(move |at| ((first + at) % u64::from(self.stores)) as u32)
+    }
+
+    /// Each disk's node and store; disks of a node on a store follow each other.
+    pub(crate) fn places(&self) -> Vec<(u32, u32)> {
+        let of = |node: u32| {
+            self.stores_of(node).flat_map(move |store| {
+                std::iter::repeat_n((node, store), self.disks_per_store as usize)
+            })
+        };
+        (0..self.nodes).flat_map(of).collect()
+    }
+
+    /// What a store is declared to do.
+    pub(crate) const fn declared(&self) -> u64 {
+        self.store_iops * self.cluster.declared_percent / 100
+    }
+
+    /// Says what makes no sense.
+    pub(crate) fn check(&self, wrong: &mut Wrongs) {
+        wrong.within("seconds", self.seconds, 1, 86_400);
+        wrong.within("nodes", self.nodes.into(), 1, 100_000);
+        wrong.within("stores", self.stores.into(), 1, 100_000);
+        let per_node = u64::from(self.stores_per_node);
+        wrong.within("stores_per_node", per_node, 1, u64::from(self.stores.max(1)));
+        wrong.within("disks_per_store", self.disks_per_store.into(), 1, 1024);
+        wrong.within("store_iops", self.store_iops, 1, 1 << 40);
+        wrong.within("clock_ppm", self.clock_ppm.into(), 0, 100_000);
+        let DisksSpec { greedy_percent, idle_percent, change_s, .. } = self.disks;
+        let sum = u64::from(greedy_percent) + u64::from(idle_percent);
+        wrong.within("disks.greedy_percent and disks.idle_percent", sum, 0, 100);
+        wrong.within("disks.change_s", change_s, 1, 1_000_000);
+        wrong.within("disks.minimum_percent", self.disks.minimum_percent.into(), 0, 100);
+        wrong.within("disks.maximum_percent", self.disks.maximum_percent.into(), 0, 100);
+        wrong.within("disks.limit_changes", self.disks.limit_changes, 0, 1_000_000);
+        wrong.within("faults.count", self.faults.count, 0, 1000);
+        wrong.within("faults.recovery_s", self.faults.recovery_s, 0, 3600);
+        wrong.within("faults.node_recovery_s", self.faults.node_recovery_s, 0, 3600);
+        self.cluster.check(wrong);
+    }
+}

@@ -1,0 +1,191 @@
+//! The run: disks, nodes and the cluster, one event after the other.
+
+use suimon_cluster_qos::DiskLoad;
+use suimon_quantity::Time;
+
+use crate::cluster::{Control, ControlEvent, HeldTo, OfDisk, Plant};
+use crate::fleet::chance::{Deed, wants};
+use crate::fleet::facts::Fact;
+use crate::fleet::pool::{FluidDisk, Pool};
+use crate::fleet::spec::FleetScenario;
+use crate::kernel::{Agenda, Dice, Witness};
+
+#[derive(Clone, Debug)]
+enum Event {
+    Cluster(ControlEvent),
+    /// A disk wants something else.
+    Wants {
+        disk: u32,
+    },
+    Deed {
+        number: u32,
+    },
+}
+
+/// All disks, by node and store.
+struct Disks {
+    pools: Vec<Pool>,
+    stores: Vec<u32>,
+    per_node: usize,
+    per_pool: u32,
+    facts: Vec<OfDisk>,
+}
+
+impl Disks {
+    fn pool(&self, node: u32, store: u32) -> usize {
+        let first = node as usize * self.per_node;
+        let at = self.stores[first..first + self.per_node].iter().position(|of| *of == store);
+        first + at.unwrap_or_default()
+    }
+
+    /// Tells if a pool's disks wait that did not, or the other way round.
+    fn note(&mut self, at: usize) {
+        let (node, store) = ((at / self.per_node) as u32, self.stores[at]);
+        let pool = &mut self.pools[at];
+        let is_so = pool.is_short();
+        if std::mem::replace(&mut pool.waits, is_so) != is_so {
+            self.facts.push(OfDisk::Waits { node, store, is_so });
+        }
+    }
+
+    fn change(&mut self, now: Time, disk: u32, change: impl FnOnce(&mut FluidDisk)) {
+        let at = (disk / self.per_pool) as usize;
+        let of = (disk % self.per_pool) as usize;
+        self.pools[at].change(now.as_ns(), |disks| change(&mut disks[of]));
+        self.note(at);
+    }
+}
+
+impl Plant for Disks {
+    fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64 {
+        let at = self.pool(node, store);
+        let facts = &mut self.facts;
+        let first = at as u32 * self.per_pool;
+        self.pools[at].loads(now.as_ns(), first, into, |disk, operations| {
+            facts.push(OfDisk::Done { disk, operations });
+        });
+        self.note(at);
+        0
+    }
+
+    fn hold(&mut self, now: Time, node: u32, store: u32, to: HeldTo) {
+        let at = self.pool(node, store);
+        self.pools[at].hold(now.as_ns(), to);
+        self.note(at);
+    }
+
+    fn stop(&mut self, now: Time, node: u32, until: Time) {
+        for at in 0..self.per_node {
+            let at = node as usize * self.per_node + at;
+            self.pools[at].stop(now.as_ns(), until.as_ns());
+            self.note(at);
+        }
+    }
+}
+
+/// A run.
+pub(crate) struct World<'s> {
+    scenario: &'s FleetScenario,
+    agenda: Agenda<Event>,
+    pub(crate) witness: Witness<Fact>,
+    pub(crate) control: Control,
+    disks: Disks,
+    count: usize,
+    deeds: Vec<Deed>,
+    dice: Dice,
+}
+
+impl<'s> World<'s> {
+    /// Nothing has happened. `deeds` have the time at which they are done.
+    pub(crate) fn new(
+        scenario: &'s FleetScenario,
+        seed: u64,
+        control: Control,
+        disks: &[FluidDisk],
+        deeds: Vec<(u64, Deed)>,
+        mut witness: Witness<Fact>,
+    ) -> Self {
+        let mut agenda = Agenda::new(Time::ZERO);
+        for (number, (at_ns, _)) in (0..).zip(&deeds) {
+            agenda.plan(Time::from_ns(*at_ns), Event::Deed { number });
+        }
+        for (disk, of) in (0..).zip(disks) {
+            agenda.plan(Time::ZERO, Event::Wants { disk });
+            let fact = Fact::Disk(OfDisk::Limits { disk, min_iops: of.min });
+            witness.tell(Time::ZERO, &fact);
+        }
+        let per_pool = scenario.disks_per_store;
+        let pools = disks.chunks(per_pool as usize).map(|of| Pool::new(of.to_vec())).collect();
+        let disks_of = Disks {
+            pools,
+            stores: (0..scenario.nodes).flat_map(|node| scenario.stores_of(node)).collect(),
+            per_node: scenario.stores_per_node as usize,
+            per_pool,
+            facts: Vec::new(),
+        };
+        Self {
+            scenario,
+            agenda,
+            witness,
+            control,
+            disks: disks_of,
+            count: disks.len(),
+            deeds: deeds.into_iter().map(|(_, deed)| deed).collect(),
+            dice: Dice::new(seed, "wants"),
+        }
+    }
+
+    /// How many events have happened.
+    pub(crate) fn happened(&self) -> u64 {
+        self.agenda.happened()
+    }
+
+    /// Lets time pass until then.
+    pub(crate) fn run(&mut self, until: Time) {
+        self.hear();
+        while let Some(event) = self.agenda.next(until) {
+            let now = self.agenda.now();
+            match event {
+                Event::Cluster(event) => self.control.handle(now, event, &mut self.disks),
+                Event::Wants { disk } => self.want(now, disk),
+                Event::Deed { number } => self.carry_out(now, number),
+            }
+            self.hear();
+        }
+        self.witness.end(until);
+    }
+
+    fn want(&mut self, now: Time, disk: u32) {
+        let (iops, ns) = wants(self.scenario, self.count, &mut self.dice);
+        self.disks.change(now, disk, |of| of.wants = iops);
+        self.witness.tell(now, &Fact::Disk(OfDisk::Wants { disk, iops }));
+        self.agenda.plan_in(ns, Event::Wants { disk });
+    }
+
+    fn carry_out(&mut self, now: Time, number: u32) {
+        match self.deeds[number as usize].clone() {
+            Deed::Limit { disk, min_iops } => {
+                self.disks.change(now, disk, |of| of.min = min_iops);
+                self.witness.tell(now, &Fact::Disk(OfDisk::Limits { disk, min_iops }));
+            }
+            Deed::Fault { fault, ns } => {
+                let until = Time::from_ns(now.as_ns() + ns);
+                self.control.disturb(now, &fault, until, &mut self.disks);
+            }
+        }
+    }
+
+    /// What has happened, and what is planned.
+    fn hear(&mut self) {
+        let now = self.agenda.now();
+        for (at, event) in self.control.planned() {
+            self.agenda.plan(at, Event::Cluster(event));
+        }
+        for fact in self.control.facts.drain(..) {
+            self.witness.tell(now, &Fact::Cluster(fact));
+        }
+        for fact in self.disks.facts.drain(..) {
+            self.witness.tell(now, &Fact::Disk(fact));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What is done to a run from outside, and what passes between its nodes and their cluster.
+
+use std::time::Duration;
+
+use suimon_quantity::{DiskId, Time};
+use suimon_storage_qos::{Assignment, Limits, Proposal, Refusal};
+
+use crate::cluster::{ControlEvent, Fault};
+use crate::storage::array::Io;
+use crate::storage::facts::Fact;
+use crate::storage::shared::{Shared, SharedStore};
+use crate::storage::world::{Event, FOREIGN, World};
+
+/// Something is done to the run from outside.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    /// Disks get limits. What is refused changes nothing; of a scenario that is an error.
+    Limit { disks: Vec<u32>, limits: Limits, may_be_refused: bool },
+    /// A VM asks for all it can get, or for nothing.
+    Want { disk: u32, all: bool },
+    /// The array answers nothing for so long.
+    Stall { ns: u64 },
+    /// The array's drives take so many percent of their time, for so long.
+    Slow { ns: u64, percent: u32 },
+    /// Timers fire so much later, for so long.
+    LateTimers { ns: u64, late_ns: u64 },
+    /// Somebody past all nodes keeps so many requests outstanding, for so long.
+    Foreign { ns: u64, depth: u32 },
+    /// Something goes wrong in the cluster, for so long.
+    Cluster { fault: Fault, ns: u64 },
+}
+
+impl World {
+    pub(super) fn carry_out(&mut self, deed: Deed) {
+        let now = self.agenda.now();
+        let after = |ns: u64| now + Duration::from_nanos(ns);
+        let disturbed = match deed {
+            Deed::Limit { disks, limits, may_be_refused } => {
+                for disk in disks {
+                    let refused = self.limit(disk, limits);
+                    self.refused = self.refused.or(refused.filter(|_| !may_be_refused));
+                }
+                return;
+            }
+            Deed::Want { disk, all } => {
+                self.disks[disk as usize].wants = all;
+                self.witness.tell(now, &Fact::Wants { disk, all });
+                return self.ask(disk);
+            }
+            Deed::Stall { ns } => {
+                self.array.stall(after(ns));
+                ns
+            }
+            Deed::Slow { ns, percent } => {
+                self.array.slow_down(after(ns), percent);
+                ns
+            }
+            Deed::LateTimers { ns, late_ns } => {
+                self.late = (after(ns), late_ns);
+                ns + late_ns
+            }
+            Deed::Foreign { ns, depth } => {
+                self.foreign = (after(ns), depth);
+                (0..depth).for_each(|_| self.agenda.plan_in(0, Event::ForeignAsk));
+                ns
+            }
+            Deed::Cluster { fault, ns } => {
+                if let Some(control) = &mut self.control {
+                    control.disturb(now, &fault, after(ns), &mut SharedStore(&mut self.nodes));
+                }
+                return;
+            }
+        };
+        let until_ns = now.as_ns() + disturbed;
+        self.witness.tell(now, &Fact::Disturbed { until_ns });
+    }
+
+    /// A disk gets limits, by the way that the control plane goes. What was refused.
+    pub(super) fn limit(&mut self, disk: u32, limits: Limits) -> Option<Refusal> {
+        let now = self.agenda.now();
+        let node = &mut self.nodes[self.disks[disk as usize].node];
+        let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(limits));
+        let changes = match node.store.propose(&[proposal], false) {
+            Ok(changes) => changes,
+            Err(refusal) => return Some(refusal),
+        };
+        for change in changes {
+            node.apply(now, change);
+        }
+        if let Some(shared) = &mut node.shared {
+            shared.limit(disk, limits);
+        }
+        self.witness.tell(now, &Fact::Limits { disk, limits });
+        None
+    }
+
+    pub(super) fn ask_foreign(&mut self) {
+        let now = self.agenda.now();
+        if now >= self.foreign.0 {
+            return;
+        }
+        // Anywhere in the first gigabyte, as somebody's backup.
+        let block = 256 << 10;
+        let offset = self.foreign_dice.below((1 << 30) / block) * block;
+        self.foreign_asked += 1;
+        let tag = FOREIGN + self.foreign_asked;
+        let io = Io { tag, offset, bytes: block as u32, is_write: true };
+        self.array.send(now, io);
+    }
+
+    pub(super) fn handle_cluster(&mut self, event: ControlEvent) {
+        let now = self.agenda.now();
+        if let Some(control) = &mut self.control {
+            control.handle(now, event, &mut SharedStore(&mut self.nodes));
+        }
+    }
+
+    /// What happened in the cluster, and what it has planned.
+    pub(super) fn hear_cluster(&mut self) {
+        let now = self.agenda.now();
+        let Some(control) = &mut self.control else { return };
+        for (at, event) in control.planned() {
+            self.agenda.plan(at, Event::Cluster(Box::new(event)));
+        }
+        for fact in control.facts.drain(..) {
+            self.ledger.hear(now.as_ns(), &fact);
+            self.witness.tell(now, &Fact::Cluster(fact));
+        }
+        for (number, node) in (0..).zip(&mut self.nodes) {
+            let is_so = node.shared.as_ref().is_some_and(Shared::withholds);
+            if std::mem::replace(&mut node.withholds, is_so) != is_so {
+                self.witness.tell(now, &Fact::Waits { node: number, is_so });
+            }
+        }
+    }
+
+    /// Until when the node of a disk stands still.
+    pub(super) fn still(&self, disk: u32) -> Option<Time> {
+        let until = self.nodes[self.disks[disk as usize].node].still_until;
+        Some(until).filter(|until| *until > self.agenda.now())
+    }
+}
