@@ -153,8 +153,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
     let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
     let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
-    until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two)))
-        .unwrap();
+    until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two))).unwrap();
     let members = cluster(&one)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
 
