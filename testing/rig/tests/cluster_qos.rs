@@ -190,11 +190,22 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
         assert!(named.contains(&disk.into()), "{flows}");
     }
 
-    // The other node's disks have a maximum; then its daemon dies, leader or not.
+    maximums_hold_and_a_daemon_dies(&rig, &one, &mut two);
+
+    // Who leaves gives back what is reserved.
+    let said = two.cli(&["cluster", "leave"]).unwrap();
+    assert!(!said.is_ok() && said.stderr.contains("bulk-a"), "{said:?}");
+    two.ok(&["cluster", "leave", "--force"]).unwrap();
+    until("it to be out", PATIENCE, || Ok(cluster(&one)["members"].as_array().unwrap().len() == 1))
+        .unwrap();
+}
+
+/// The other node's disks have a maximum; then its daemon dies, leader or not.
+fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     eprintln!("maximum:");
     let began = now_ms();
-    let gold = Load::begin(&rig, "n1", &["gold"], 16, 30);
-    let other = Load::begin(&rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
+    let gold = Load::begin(rig, "n1", &["gold"], 16, 30);
+    let other = Load::begin(rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
     for disk in ["bulk-a", "bulk-b"] {
         two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
     }
@@ -202,7 +213,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let died = now_ms();
     two.kill();
     std::thread::sleep(Duration::from_secs(10));
-    two.restart(&rig).unwrap();
+    two.restart(rig).unwrap();
     let gold = gold.end();
     let end = began + 29_000;
     assert_within(&[gold.clone(), other.clone()].concat(), began, end);
@@ -220,17 +231,10 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let spare = (CAPABILITY - 2 * MAXIMUM) as f64;
     assert!(beside >= spare * 0.95, "{beside}");
     assert!(least >= MINIMUM as f64 * 0.98, "{least}");
-    until("somebody to lead", PATIENCE, || Ok(leader(&one).is_some())).unwrap();
+    until("somebody to lead", PATIENCE, || Ok(leader(one).is_some())).unwrap();
     until("the node that died to be back", PATIENCE, || {
-        let members = cluster(&one)["members"].clone();
+        let members = cluster(one)["members"].clone();
         Ok(members.as_array().unwrap().iter().all(|of| of["is_alive"] == true))
     })
     .unwrap();
-
-    // Who leaves gives back what is reserved.
-    let said = two.cli(&["cluster", "leave"]).unwrap();
-    assert!(!said.is_ok() && said.stderr.contains("bulk-a"), "{said:?}");
-    two.ok(&["cluster", "leave", "--force"]).unwrap();
-    until("it to be out", PATIENCE, || Ok(cluster(&one)["members"].as_array().unwrap().len() == 1))
-        .unwrap();
 }

@@ -151,10 +151,7 @@ impl Session {
     }
 
     /// Tries to be elected to divide a store; the term, and the grants that were given before.
-    pub(super) fn elect(
-        &mut self,
-        store: &Name,
-    ) -> Result<Option<Elected>, ClusterStoreError> {
+    pub(super) fn elect(&mut self, store: &Name) -> Result<Option<Elected>, ClusterStoreError> {
         let key = self.key(&format!("{LEADERS}{store}"));
         let term = match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(term) => Term(term),

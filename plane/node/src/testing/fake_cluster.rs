@@ -36,9 +36,18 @@ struct World {
     revision: u64,
     entries: BTreeMap<String, (ClusterEntry, Option<i64>)>,
     leases: i64,
-    watches: BTreeMap<u64, (String, Arc<dyn ClusterObserver>, Arc<Mutex<Faults>>, bool)>,
+    watches: BTreeMap<u64, Watched>,
     next_watch: u64,
     files: MemoryFiles,
+}
+
+/// Who hears of what.
+struct Watched {
+    prefix: String,
+    observer: Arc<dyn ClusterObserver>,
+    faults: Arc<Mutex<Faults>>,
+    /// It missed something.
+    is_behind: bool,
 }
 
 impl FakeCluster {
@@ -126,7 +135,7 @@ impl World {
                 }
             }
         }
-        for (prefix, observer, faults, is_behind) in self.watches.values_mut() {
+        for Watched { prefix, observer, faults, is_behind } in self.watches.values_mut() {
             if lock(faults).is_unreachable {
                 *is_behind = true;
                 continue;
@@ -148,7 +157,7 @@ impl World {
 
     fn catch_up(&mut self) {
         let mut watches = std::mem::take(&mut self.watches);
-        for (prefix, observer, faults, is_behind) in watches.values_mut() {
+        for Watched { prefix, observer, faults, is_behind } in watches.values_mut() {
             if *is_behind && !lock(faults).is_unreachable {
                 *is_behind = false;
                 observer.snapshot(self.view(prefix));
@@ -195,7 +204,8 @@ impl ClusterStore for FakeCluster {
         observer.snapshot(world.view(prefix));
         world.next_watch += 1;
         let number = world.next_watch;
-        let watch = (prefix.to_owned(), observer, Arc::clone(&self.faults), false);
+        let (prefix, faults) = (prefix.to_owned(), Arc::clone(&self.faults));
+        let watch = Watched { prefix, observer, faults, is_behind: false };
         world.watches.insert(number, watch);
         Ok(Box::new(Watch { world: Arc::clone(&self.world), number }))
     }
