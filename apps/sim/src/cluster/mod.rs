@@ -28,7 +28,7 @@ mod spec;
 
 pub(crate) use checks::{Caps, Leases};
 pub(crate) use clock::Clock;
-pub(crate) use control::{Cast, Control, ControlEvent, Plant};
+pub(crate) use control::{Cast, Control, ControlEvent, Plant, TICK_NS};
 pub(crate) use facts::{ClusterFact, HeldTo, OfCluster, StoreWord};
 pub(crate) use faults::{Fault, draw};
 #[cfg(test)]

@@ -21,8 +21,8 @@ const USED_PERCENT: u64 = 95;
 /// So long after a store was slow all of it is used again: what is spare is lowered for ten seconds and
 /// climbs by a 32nd of what the store can do in each second.
 const CLIMB_NS: u64 = 45 * SECOND;
-/// Of so many disks one that wants something else makes no difference.
-const MANY: u32 = 50;
+/// That somebody wants so much of what a store can do more or less makes no difference: a 50th.
+const LITTLE: u64 = 50;
 /// For so much of a window somebody has to wait, in percent.
 const WAITED_PERCENT: u64 = 95;
 
@@ -55,6 +55,8 @@ pub(crate) struct Place {
     pub(crate) capabilities: Vec<u64>,
     /// Nodes with disks of each store.
     pub(crate) nodes: Vec<u64>,
+    /// What was done is told so often, or at once: 1.
+    pub(crate) told_every_ns: u64,
     /// The most that a request counts as, on each disk.
     pub(crate) largest: u64,
     /// So long after a fault of the cluster what was set meanwhile may be late.
@@ -162,6 +164,8 @@ impl Minimums {
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
         let (from, length) = (self.window, now - self.window);
         self.window = now;
+        // A window has as many whole periods as were told in it.
+        let length = length / self.place.told_every_ns * self.place.told_every_ns;
         let is_well = self.stores_until + self.place.store_recovery_ns <= from;
         for (disk, of) in (0_u32..).zip(&mut self.disks) {
             let done = std::mem::take(&mut of.done);
@@ -234,7 +238,6 @@ struct Usage {
     waited: u64,
     /// Nothing is judged before.
     quiet_from: u64,
-    disks: u32,
 }
 
 impl Usage {
@@ -250,6 +253,7 @@ pub(crate) struct Spare {
     place: Place,
     floor: u64,
     minimums: Vec<u64>,
+    wants: Vec<u64>,
     stores: Vec<Usage>,
     window: u64,
 }
@@ -260,11 +264,11 @@ impl Spare {
         let mut stores = vec![usage; place.capabilities.len()];
         for (node, store) in &place.disks {
             stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
-            stores[*store as usize].disks += 1;
         }
         Self {
             floor: terms.floor_iops,
             minimums: vec![0; place.disks.len()],
+            wants: vec![0; place.disks.len()],
             stores,
             window: 0,
             place: place.clone(),
@@ -327,10 +331,11 @@ impl<F: OfDisks> Checker<F> for Spare {
                 }
                 of.disturb(now + JUDGED_NS);
             }
-            Some(OfDisk::Wants { disk, .. }) => {
-                let of = &mut self.stores[self.place.disks[disk as usize].1 as usize];
-                if of.disks < MANY {
-                    of.disturb(now + JUDGED_NS);
+            Some(OfDisk::Wants { disk, iops }) => {
+                let store = self.place.disks[disk as usize].1 as usize;
+                let before = std::mem::replace(&mut self.wants[disk as usize], iops);
+                if before.abs_diff(iops) > self.place.capabilities[store] / LITTLE {
+                    self.stores[store].disturb(now + JUDGED_NS);
                 }
             }
             Some(OfDisk::Done { disk, operations }) => {

@@ -5,7 +5,7 @@ use suimon_cluster_qos::Terms;
 use suimon_quantity::Time;
 
 use crate::cluster::{
-    Caps, Cast, Clock, Control, Leases, Machines, Minimums, Place, Production, Spare,
+    Caps, Cast, Clock, Control, Leases, Machines, Minimums, Place, Production, Spare, TICK_NS,
 };
 use crate::fleet::chance::draw_all;
 use crate::fleet::facts::Fact;
@@ -97,6 +97,7 @@ fn checkers(
         disks: places,
         capabilities: capabilities.to_vec(),
         nodes,
+        told_every_ns: TICK_NS,
         largest: 1,
         recovery_ns: scenario.faults.recovery_s * SECOND,
         store_recovery_ns: scenario.faults.node_recovery_s * SECOND,

@@ -111,7 +111,7 @@ fn a_fleet_that_makes_no_sense_is_refused_with_the_key() {
     let cases = [
         ("nodes = 10000\n", "nodes = 0\n", "nodes: 0 is not from 1 to 100000"),
         ("stores_per_node = 2", "stores_per_node = 2000", "stores_per_node: 2000"),
-        ("greedy_percent = 30", "greedy_percent = 90", "disks.greedy_percent and disks"),
+        ("greedy_percent = 3\n", "greedy_percent = 90\n", "disks.greedy_percent and disks"),
         ("[faults]", "[faults]\nof = 1", "unknown field `of`"),
     ];
     for (from, to, told) in cases {

@@ -151,6 +151,7 @@ fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>>
             disks,
             capabilities: vec![declared],
             nodes: vec![scenario.node.len() as u64],
+            told_every_ns: 1,
             largest: u64::from(cost(largest.unwrap_or_default())),
             recovery_ns: swarm.map_or(0, |swarm| swarm.cluster_recovery_s) * SECOND,
             store_recovery_ns: recovery_s * SECOND,
