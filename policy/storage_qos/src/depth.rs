@@ -188,6 +188,10 @@ impl Depth {
                 {
                     class.least_ns = mean.max(1);
                 }
+                if class.least_ns == 0 {
+                    // They are too few to say what is long for them, and go on being counted.
+                    continue;
+                }
                 let allowed = SHORT_NS.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
                 let ratio = mean.saturating_mul(ONE) / allowed;
                 ratios = ratios.saturating_add(ratio.saturating_mul(of));
@@ -201,7 +205,7 @@ impl Depth {
         if is_probe {
             self.probed = now;
         } else {
-            self.latency_ns = sum / count.max(1);
+            self.latency_ns = sum.checked_div(count).unwrap_or(self.latency_ns);
             self.adjust(ratio);
             if now.since(self.probed) >= PROBE_EVERY && self.was_full {
                 let limit = (self.limit / 4).max(self.min);

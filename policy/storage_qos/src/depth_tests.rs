@@ -33,3 +33,19 @@ fn what_only_waits_in_the_device_is_not_sent_there() {
     let after = served(&mut depth, &mut now, 400_000, 1, 5_000);
     assert!(after <= 3 * START, "{after}");
 }
+
+/// A few large requests among many small ones, too few for it to be known what is long for them, say
+/// nothing against the device.
+#[test]
+fn a_few_large_requests_do_not_keep_the_device_empty() {
+    let mut depth = Depth::new(&StoreSpec::default());
+    let mut now = Time::from_ns(1);
+    for number in 0..2_000u32 {
+        let (cost, latency_ns) = if number % 20 == 0 { (64, 3_000_000) } else { (1, 200_000) };
+        now = now + Duration::from_nanos(latency_ns / 8);
+        depth.in_flight = depth.limit();
+        depth.handle_full();
+        depth.handle_completed(now, cost, 1, latency_ns);
+    }
+    assert!(depth.limit() >= 16, "{}", depth.limit());
+}

@@ -5,7 +5,7 @@ mod array;
 use std::time::Duration;
 
 use array::{Array, Load, Rig, SECOND, bandwidth, limits};
-use suimon_quantity::Iops;
+use suimon_quantity::{Cap, Iops};
 use suimon_storage_qos::{Burst, Limits, PolicyKind, PolicySpec};
 
 fn array() -> Array {
@@ -255,4 +255,50 @@ fn a_minimum_is_met_below_a_maximum_next_to_it() {
             assert!(got < 1.016 * max as f64 + 2.0 * one, "{got} above {max}");
         }
     }
+}
+
+/// Below a cap a minimum is met by a disk with one large request at a time, beside disks that want all
+/// that the cap lets them have; and the cap holds.
+#[test]
+fn a_minimum_is_met_first_of_what_a_cap_allows() {
+    let array =
+        Array { servers: 8, fixed_ns: 4_000_000, per_operation_ns: 60_000, noise_percent: 30 };
+    for (cap, min) in [(8000, 4000), (6000, 5000), (5000, 1000)] {
+        let mut rig = Rig::new(array.clone(), 17_500);
+        rig.cap(Some(Cap { reserved_iops: cap, ..Cap::default() }));
+        rig.set(0, limits(min, 0, 1));
+        for disk in 1..6 {
+            rig.set(disk, limits(0, 0, 1000));
+        }
+        rig.load(0, Some(Load::full(512 << 10, 1)));
+        for disk in 1..6 {
+            rig.load(disk, Some(Load::full(64 << 10, 8)));
+        }
+        rig.run(Duration::from_secs(3));
+        for _ in 0..4 {
+            let from = rig.now;
+            rig.run(Duration::from_secs(5));
+            let (got, all) = (rig.iops(0, from), rig.all_iops(from));
+            assert!(got > 0.98 * min as f64 - 64.0 / 5.0, "{got} of {min} below {cap}");
+            assert!(
+                all < 1.01 * cap as f64 + 64.0 / 5.0 && all > 0.97 * cap as f64,
+                "{all} of {cap}"
+            );
+        }
+    }
+}
+
+/// Who may do nothing does nothing, whatever is promised here.
+#[test]
+fn a_minimum_is_nothing_below_a_cap_of_nothing() {
+    let mut rig = Rig::new(array(), 4000);
+    rig.cap(Some(Cap::default()));
+    rig.set(0, limits(1000, 0, 100));
+    rig.load(0, Some(Load::full(4096, 8)));
+    rig.run(Duration::from_secs(5));
+    assert!(rig.iops(0, rig.now - 5 * SECOND) < 1.0);
+    rig.cap(Some(Cap { reserved_iops: 500, ..Cap::default() }));
+    let from = rig.now;
+    rig.run(Duration::from_secs(5));
+    is_about(rig.iops(0, from), 500.0, 2.0);
 }

@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use suimon_quantity::{ByteRate, DiskId, Iops, Time};
+use suimon_quantity::{ByteRate, Cap, DiskId, Iops, Time};
 use suimon_storage_qos::{
-    Assignment, Capability, DiskSlot, Event, Limits, Next, Normalization, PolicyId, PolicySpec,
-    Proposal, SAMPLE, Store, StoreScheduler, StoreSpec, Submitted, Weight,
+    Assignment, Capability, Change, DiskSlot, Event, Limits, Next, Normalization, PolicyId,
+    PolicySpec, Proposal, SAMPLE, Store, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -184,6 +184,12 @@ impl Rig {
             let lost = self.scheduler.apply(Time::from_ns(self.now), change);
             assert!(lost.is_empty());
         }
+        self.pump();
+    }
+
+    /// What all disks together may do.
+    pub(crate) fn cap(&mut self, cap: Option<Cap>) {
+        self.scheduler.apply(Time::from_ns(self.now), Change::Cap(cap));
         self.pump();
     }
 
