@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod cpu_use;
+mod doc_tests;
 mod docs;
 mod floors;
 mod layers;

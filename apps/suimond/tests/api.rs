@@ -12,6 +12,9 @@ use support::{Server, WEB};
 const ENDPOINTS: &[&str] = &[
     "/1.0",
     "/1.0/openapi.json",
+    "/1.0/cluster",
+    "/1.0/cluster/flows",
+    "/1.0/cluster/members/{name}",
     "/1.0/config",
     "/1.0/apply",
     "/1.0/switches",

@@ -1,0 +1,82 @@
+//! Examples in documentation that are compiled and run.
+//!
+//! `cargo test --doc` reads every crate anew to find out that it has none, for minutes. So crates are
+//! looked through for code blocks that rustdoc would run, and only those that have some are tested.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{metadata, sources, workspace};
+
+/// Words behind a fence with which rustdoc takes a block for Rust (The rustdoc book, "Documentation
+/// tests"). Without any word it does so too.
+const RUST: [&str; 5] = ["rust", "no_run", "should_panic", "compile_fail", "test_harness"];
+
+/// Runs the examples of all crates; returns how many crates have some.
+///
+/// # Errors
+/// One fails, or a source cannot be read.
+pub(crate) fn run(root: &Path) -> Result<usize> {
+    let mut words = vec!["test".to_owned(), "--doc".to_owned(), "--quiet".to_owned()];
+    for package in metadata::read(root)?.packages {
+        let is_library = |target: &metadata::Target| target.kind.iter().any(|kind| kind == "lib");
+        if package.targets.iter().any(is_library) && has_examples(package.folder())? {
+            words.extend(["--package".to_owned(), package.name]);
+        }
+    }
+    let crates = (words.len() - 3) / 2;
+    if crates > 0 {
+        let status = workspace::cargo(root).args(&words).status().context("cannot run cargo")?;
+        ensure!(status.success(), "cargo {} failed", words.join(" "));
+    }
+    Ok(crates)
+}
+
+fn has_examples(folder: &Path) -> Result<bool> {
+    for file in sources::rust_files(&folder.join("src"))? {
+        let text = std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        if has_example(&text) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether comments that are documentation open a block of Rust.
+fn has_example(text: &str) -> bool {
+    let mut is_inside = false;
+    text.lines()
+        .filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))
+        })
+        .filter_map(|line| line.trim_start().strip_prefix("```"))
+        .any(|info| {
+            is_inside = !is_inside;
+            let mut words = info.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty());
+            is_inside && (info.trim().is_empty() || words.any(|word| RUST.contains(&word)))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_rust_are_found_and_others_are_not() {
+        let text =
+            |info: &str| format!("//! Words.\n//! ```{info}\n//! a -> b\n//! ```\nfn a() {{}}\n");
+        for info in ["", "rust", "no_run", "rust,should_panic", "edition2024, no_run"] {
+            assert!(has_example(&text(info)), "{info:?}");
+        }
+        for info in ["text", "toml", "ignore", "sh"] {
+            assert!(!has_example(&text(info)), "{info:?}");
+        }
+        assert!(!has_example("// ```\n// not documentation\n// ```\nlet a = \"/// ```\";\n"));
+        assert!(has_example(
+            "    /// ```text\n    /// ```\n    ///\n    /// ```\n    /// f();\n    /// ```\n"
+        ));
+    }
+}
