@@ -17,8 +17,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 pub(crate) enum Kind {
     /// This project's code alone, with its own time.
     Own,
-    /// The same, so many tests at a time.
-    OwnSide(u8),
     /// Real time and parts of others; its tests run side by side.
     Real,
     /// The same, so many at a time.
@@ -63,9 +61,7 @@ impl TestProgram {
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         match kind {
             Kind::Own | Kind::Real => &mut command,
-            Kind::OwnSide(threads) | Kind::Side(threads) => {
-                command.arg(format!("--test-threads={threads}"))
-            }
+            Kind::Side(threads) => command.arg(format!("--test-threads={threads}")),
             Kind::Alone => command.arg("--test-threads=1"),
         };
         if !tests.is_empty() {

@@ -30,11 +30,9 @@ const REAL: &str = "testing";
 /// Of them the one whose tests start daemons and guests and must run one at a time.
 const RIG: &str = "testing/rig";
 
-/// Test programs whose tests mostly wait, for timers of a protocol, each in devices of its own, or
-/// for threads with clocks of their own, and how many of them run at a time. Two CPUs are 6 % busy
-/// with two of the node's tests.
-const PATIENT: &[(&str, &str, u8)] =
-    &[(RIG, "lacp_conformance", 4), ("plane/node", "suimon_node", 4)];
+/// Test programs of it whose tests mostly wait for timers of a protocol, each in devices of
+/// its own, and how many of them run at a time.
+const PATIENT: &[(&str, u8)] = &[("lacp_conformance", 4)];
 
 /// A driver of disks' rings, which tests of the rig start, too.
 const DRIVER: &str = "disk_speed";
@@ -220,8 +218,7 @@ fn run_program(root: &Path, program: &TestProgram, totals: &mut Totals) {
     let first = program.run(kind, &[]);
     let mut counts = first.counts;
     let mut failure = first.failure;
-    let may_repeat =
-        !matches!(kind, Kind::Own | Kind::OwnSide(_)) && totals.second_runs.len() < SECOND_RUNS_MAX;
+    let may_repeat = kind != Kind::Own && totals.second_runs.len() < SECOND_RUNS_MAX;
     if failure.is_some() && may_repeat && !first.failed_tests.is_empty() {
         println!("==> {title}: run again: {}", first.failed_tests.join(", "));
         let second = program.run(Kind::Alone, &first.failed_tests);
@@ -244,15 +241,9 @@ fn run_program(root: &Path, program: &TestProgram, totals: &mut Totals) {
 }
 
 fn kind_of(root: &Path, program: &TestProgram) -> Kind {
-    let patient = PATIENT
-        .iter()
-        .find(|(folder, name, _)| program.folder.ends_with(folder) && *name == program.name);
-    let is_rig = program.folder.ends_with(RIG);
-    if let Some((_, _, threads)) = patient {
-        return if is_rig { Kind::Side(*threads) } else { Kind::OwnSide(*threads) };
-    }
-    if is_rig {
-        return Kind::Alone;
+    if program.folder.ends_with(RIG) {
+        let patient = PATIENT.iter().find(|(name, _)| *name == program.name);
+        return patient.map_or(Kind::Alone, |(_, threads)| Kind::Side(*threads));
     }
     if program.folder.starts_with(root.join(REAL)) { Kind::Real } else { Kind::Own }
 }
