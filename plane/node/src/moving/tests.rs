@@ -83,14 +83,24 @@ impl Pair {
         self.end(&self.begin())
     }
 
+    /// Whoever looks at a configuration and devices while one is changed sees two that do not agree.
+    fn wait_for_changes(&self) {
+        for node in [&self.here.node, &self.there.node] {
+            let is_over = |of: &Operation| of.state != OperationState::Running;
+            wait_until("changes to end", || node.operations().iter().all(is_over));
+        }
+    }
+
     /// The VM is here and runs, and there is nothing of it there.
     fn assert_here(&self) {
         wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
         let is_shown = || self.here.node.vm("web").unwrap().state == VmState::Running;
         wait_until("that is shown", is_shown);
         wait_until("nothing is there", || self.there.node.config() == host(NODES));
+        // What was asked for there may begin after it was given up here.
+        wait_until("nothing runs there", || self.there.vms.state("web").is_none());
         wait_until("its folder is gone", || self.there.vms.folders().is_empty());
-        assert_eq!(self.there.vms.state("web"), None);
+        self.wait_for_changes();
         assert_eq!(self.here.node.config(), with_vm());
         self.here.assert_consistent(&[]);
         self.there.assert_consistent(&[]);
@@ -101,6 +111,7 @@ impl Pair {
         wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
         wait_until("nothing is here", || self.here.node.config() == host(NODES));
         wait_until("its folder is gone", || self.here.vms.folders().is_empty());
+        self.wait_for_changes();
         assert_eq!(self.here.vms.state("web"), None);
         assert_eq!(self.there.node.vm("web").unwrap().state, VmState::Running);
         self.here.assert_consistent(&[]);
