@@ -66,7 +66,7 @@ pub use command::{Output, run, run_any};
 pub use cpu_distance::{Distance, handover_ns};
 pub use daemon::{Daemon, DaemonOptions, HttpAnswer};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
-pub use etcd::Etcd;
+pub use etcd::{Etcd, EtcdNetwork};
 pub use guest::{
     Accelerator, BondStatus, Boot, DiskSight, Guest, GuestDisk, GuestFiles, GuestNic, GuestShell,
     GuestSpec, HostedGuest, HostedVms, IovMachine, IovSpec, accelerator, guest_files,

@@ -2,13 +2,15 @@
 //! nodes may do of a store that they share. The store's declared capability is far below what the
 //! device does, so that whatever holds it is ours.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+#[path = "support/cluster_load.rs"]
+mod cluster_load;
 
+use std::fs;
+use std::time::Duration;
+
+use cluster_load::{Load, assert_within, least, now_ms};
 use serde_json::Value;
-use suimon_rig::{Daemon, Etcd, Rig, fio, until};
+use suimon_rig::{Daemon, Etcd, Rig, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What the store is said to be able to do, in operations of 8 KiB a second.
@@ -17,13 +19,6 @@ const MINIMUM: u64 = 2000;
 const MAXIMUM: u64 = 600;
 /// So long a change may take until it is in effect.
 const SETTLES_MS: u64 = 5000;
-const WINDOW_MS: u64 = 5000;
-const OPERATION: f64 = 8192.0;
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    u64::try_from(since.as_millis()).unwrap()
-}
 
 /// A host with these disks, each with its own keys of `qos`.
 fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
@@ -47,90 +42,6 @@ fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
 
 fn socket(rig: &Rig, node: &str) -> String {
     rig.path(&format!("{node}.nbd"))
-}
-
-/// fio on disks of a node, for so many seconds.
-struct Load {
-    fio: Child,
-    folder: PathBuf,
-    disks: usize,
-}
-
-impl Load {
-    fn begin(rig: &Rig, node: &str, disks: &[&str], depth: u32, seconds: u32) -> Self {
-        let folder = PathBuf::from(rig.path(&rig.unique("load")));
-        fs::create_dir_all(&folder).unwrap();
-        let socket = socket(rig, node);
-        let targets: Vec<_> =
-            disks.iter().map(|disk| fio::FioTarget::Nbd { socket: &socket, disk }).collect();
-        let job = format!(
-            "rw=randread bs=8k iodepth={depth} size=64m time_based runtime={seconds} randrepeat=0"
-        );
-        fs::write(folder.join("job"), fio::job_file(&targets, &job)).unwrap();
-        let fio = Command::new("fio")
-            .arg("job")
-            .current_dir(&folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { fio, folder, disks: disks.len() }
-    }
-
-    /// What each disk got, when it has ended.
-    fn end(mut self) -> Vec<Got> {
-        self.fio.wait().unwrap();
-        (0..self.disks).map(|at| Got::read(&self.folder, at)).collect()
-    }
-}
-
-/// Operations that a disk got, by when.
-#[derive(Clone)]
-struct Got(Vec<(f64, f64)>);
-
-impl Got {
-    fn read(folder: &Path, at: usize) -> Self {
-        let mut sum = 0.0;
-        let mut points = Vec::new();
-        let mut before = None;
-        for (end, bytes) in fio::seconds(folder, at).unwrap_or_default() {
-            #[allow(clippy::cast_precision_loss, reason = "milliseconds and bytes are small")]
-            let (end, rate) = (end as f64, bytes as f64 / OPERATION);
-            let begin = before.unwrap_or(end - 1000.0);
-            points.extend(points.is_empty().then_some((begin, 0.0)));
-            sum += rate * (end - begin) / 1000.0;
-            points.push((end, sum));
-            before = Some(end);
-        }
-        Self(points)
-    }
-
-    /// All of it up to then.
-    fn until(&self, at: f64) -> f64 {
-        let after = self.0.partition_point(|point| point.0 < at);
-        match (after.checked_sub(1).map(|index| self.0[index]), self.0.get(after)) {
-            (Some((t0, s0)), Some((t1, s1))) => s0 + (s1 - s0) * (at - t0) / (t1 - t0).max(1e-9),
-            (Some((_, sum)), None) => sum,
-            (None, _) => 0.0,
-        }
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
-    fn rate(&self, from: u64, until: u64) -> f64 {
-        (self.until(until as f64) - self.until(from as f64)) * 1000.0 / (until - from) as f64
-    }
-}
-
-/// In no window of 5 s all disks of both nodes together get more than the store can do.
-fn assert_within(got: &[Got], from: u64, until: u64) {
-    let most = CAPABILITY as f64 * 1.02;
-    let mut highest = 0.0_f64;
-    for begin in (from..until.saturating_sub(WINDOW_MS)).step_by(250) {
-        let sum: f64 = got.iter().map(|of| of.rate(begin, begin + WINDOW_MS)).sum();
-        highest = highest.max(sum);
-        assert!(sum <= most, "{sum} at {} ms", begin - from);
-    }
-    eprintln!("  at most {highest:.0} of {CAPABILITY} in 5 s");
 }
 
 fn cluster(daemon: &Daemon) -> Value {
@@ -160,8 +71,8 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
     eprintln!("minimum:");
     let began = now_ms();
-    let gold = Load::begin(&rig, "n1", &["gold"], 4, 34);
-    let other = Load::begin(&rig, "n2", &["bulk-a", "bulk-b"], 16, 34);
+    let gold = Load::begin(&rig, &socket(&rig, "n1"), &["gold"], 4, 34);
+    let other = Load::begin(&rig, &socket(&rig, "n2"), &["bulk-a", "bulk-b"], 16, 34);
     std::thread::sleep(Duration::from_secs(11));
     let set = now_ms();
     one.ok(&["qos", "set", "gold", "min_iops=2000"]).unwrap();
@@ -172,7 +83,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let (gold, other) = (gold.end(), other.end());
     let end = began + 33_000;
     let all = [gold.clone(), other].concat();
-    assert_within(&all, began, end);
+    assert_within(&all, CAPABILITY, began, end);
     let sum = |from, until| all.iter().map(|of| of.rate(from, until)).sum::<f64>();
     let (unlimited, with_minimum) = (sum(began + SETTLES_MS, set), sum(set + SETTLES_MS, killed));
     eprintln!("  used {unlimited:.0} before the minimum, {with_minimum:.0} with it");
@@ -204,8 +115,8 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
 fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     eprintln!("maximum:");
     let began = now_ms();
-    let gold = Load::begin(rig, "n1", &["gold"], 16, 30);
-    let other = Load::begin(rig, "n2", &["bulk-a", "bulk-b"], 16, 12);
+    let gold = Load::begin(rig, &socket(rig, "n1"), &["gold"], 16, 30);
+    let other = Load::begin(rig, &socket(rig, "n2"), &["bulk-a", "bulk-b"], 16, 12);
     for disk in ["bulk-a", "bulk-b"] {
         two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
     }
@@ -216,17 +127,14 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
     two.restart(rig).unwrap();
     let gold = gold.end();
     let end = began + 29_000;
-    assert_within(&[gold.clone(), other.clone()].concat(), began, end);
+    assert_within(&[gold.clone(), other.clone()].concat(), CAPABILITY, began, end);
     for (of, disk) in other.iter().zip(["bulk-a", "bulk-b"]) {
         let rate = of.rate(began + SETTLES_MS, began + 11_000);
         eprintln!("  {disk}: {rate:.0}");
         assert!(rate <= MAXIMUM as f64 * 1.02 && rate >= MAXIMUM as f64 * 0.95, "{disk}: {rate}");
     }
     let beside = gold[0].rate(began + SETTLES_MS, died);
-    let least = (died..end - WINDOW_MS)
-        .step_by(250)
-        .map(|at| gold[0].rate(at, at + WINDOW_MS))
-        .fold(f64::MAX, f64::min);
+    let least = least(&gold, died, end);
     eprintln!("  gold: {beside:.0} beside that, {least:.0} at least in 5 s while a daemon died");
     let spare = (CAPABILITY - 2 * MAXIMUM) as f64;
     assert!(beside >= spare * 0.95, "{beside}");
