@@ -9,6 +9,7 @@ use suimon_contract::{SOCKET_DEFAULT, SOCKET_VARIABLE};
 
 use crate::apply::{ApplyFlags, CheckFlags};
 use crate::cluster::ClusterVerb;
+use crate::console::ConsoleVerb;
 use crate::disk::DiskVerb;
 use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
@@ -103,6 +104,9 @@ enum Noun {
     /// The cluster whose nodes share stores, and what this host may do of them.
     #[command(subcommand)]
     Cluster(ClusterVerb),
+    /// The web console.
+    #[command(subcommand)]
+    Console(ConsoleVerb),
     /// Queues and the processors that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
@@ -183,6 +187,7 @@ impl Cli {
             Noun::Vf(verb) => verb.run(context).await,
             Noun::Node(verb) => verb.run(context).await,
             Noun::Cluster(verb) => verb.run(context).await,
+            Noun::Console(verb) => verb.run(context).await,
             Noun::Queue(verb) => verb.run(context).await,
             Noun::Processor(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,

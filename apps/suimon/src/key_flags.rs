@@ -109,7 +109,7 @@ fn value_name(form: Form) -> &'static str {
         Form::StoreFile => "FILE",
         Form::Serial { .. } | Form::Line { .. } => "TEXT",
         Form::Bytes { .. } => "SIZE",
-        Form::SocketAddress => "ADDRESS",
+        Form::SocketAddress | Form::LoopbackAddress => "ADDRESS",
         Form::HostAndPort => "HOST:PORT",
         Form::StationIps { .. } => "ADDRESS,…",
         Form::Urls { .. } => "URL,…",

@@ -14,6 +14,7 @@ mod choices;
 mod cli;
 mod cluster;
 mod cluster_tables;
+mod console;
 mod disk;
 mod disk_export;
 mod disk_snapshot;

@@ -55,8 +55,9 @@ fn host_file() -> String {
          where the VM learns the value when it connects; *at start* waits until the daemon starts \
          next.\n\n",
     );
-    for kind in
-        [Kind::Host, Kind::Api, Kind::Power, Kind::Cluster].into_iter().chain(Kind::RESOURCES)
+    for kind in [Kind::Host, Kind::Api, Kind::Console, Kind::Power, Kind::Cluster]
+        .into_iter()
+        .chain(Kind::RESOURCES)
     {
         let header = match kind.is_resource() {
             true => format!("[[{}]]", kind.word()),
@@ -160,6 +161,7 @@ mod tests {
         let tables = [
             Kind::Host,
             Kind::Api,
+            Kind::Console,
             Kind::Power,
             Kind::Cluster,
             Kind::ClusterTls,

@@ -8,7 +8,8 @@ use clap::Parser;
 /// or the API describes them.
 ///
 /// Exit status: 0 after an orderly stop; 1 if the host or another daemon is in
-/// the way; 2 for a wrong command line or a TCP listener without TLS or token;
+/// the way; 2 for a wrong command line, a TCP listener without TLS or token,
+/// or a console that cannot be;
 /// 3 if the host file is refused.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "suimond", version)]

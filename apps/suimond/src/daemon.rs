@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use suimon_confine::{ConfinedProcessors, Confinement};
-use suimon_contract::{ApiError, HostSection, locate_errors, parse_toml};
+use suimon_contract::{ApiError, HostConfig, HostSection, locate_errors, parse_toml};
 use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
@@ -26,6 +26,7 @@ use crate::api::{self, ApiState, News, NewsSender};
 use crate::cli::Arguments;
 use crate::clusters::HostClusters;
 use crate::confinement;
+use crate::console::Console;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
 use crate::far_nodes::HostFarNodes;
@@ -90,7 +91,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             for error in &errors {
                 eprintln!("{error}");
             }
-            let about_api = |error: &ApiError| error.resource.as_deref() == Some("api");
+            let about_api =
+                |error: &ApiError| matches!(error.resource.as_deref(), Some("api" | "console"));
             ExitCode::from(if errors.iter().all(about_api) { 2 } else { 3 })
         }
     }
@@ -120,21 +122,7 @@ fn start_log(filter: &str) -> Result<()> {
 }
 
 fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
-    // A host file that cannot be read is told before anything is touched.
-    let from_file = match &arguments.config {
-        Some(file) => {
-            let text = host_file::read(file)?;
-            let shown = file.display().to_string();
-            let config = parse_toml(&text, Some(&shown))?;
-            if let Some(Err(error)) = config.api.as_ref().map(TcpApi::load) {
-                let mut errors = vec![error];
-                locate_errors(&text, Some(&shown), &mut errors);
-                return Err(Stopped::Refused(errors));
-            }
-            Some(config)
-        }
-        None => None,
-    };
+    let from_file = arguments.config.as_deref().map(read_host_file).transpose()?;
     let state_dir = &arguments.state_dir;
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -196,6 +184,22 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     result
 }
 
+/// The host file. One that cannot be read, or names what cannot be used, is told before anything is
+/// touched.
+fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
+    let text = host_file::read(file)?;
+    let shown = file.display().to_string();
+    let config = parse_toml(&text, Some(&shown))?;
+    let api = config.api.as_ref().map(TcpApi::load).and_then(Result::err);
+    let console = config.console.as_ref().map(Console::load).and_then(Result::err);
+    let mut errors: Vec<_> = api.into_iter().chain(console).collect();
+    if errors.is_empty() {
+        return Ok(config);
+    }
+    locate_errors(&text, Some(&shown), &mut errors);
+    Err(Stopped::Refused(errors))
+}
+
 /// Starts the data plane where it is wanted; elsewhere if that cannot be, which
 /// the node then tells of.
 fn start_plane(
@@ -239,12 +243,17 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         host_file::apply(node, file)?;
     }
     node.go_on();
-    let tcp = match &node.config().api {
-        Some(config) => Some(TcpApi::load(config).map_err(|error| vec![error])?),
-        None => None,
-    };
+    let config = node.config();
+    let tcp = config.api.as_ref().map(TcpApi::load).transpose().map_err(|error| vec![error])?;
+    let console = config.console.as_ref().map(Console::load).transpose();
+    let console = console.map_err(|error| vec![error])?.map(Arc::new);
     let openapi = api::openapi_document().context("the OpenAPI document cannot be written")?;
-    let state = ApiState { node: Arc::clone(node), news: news.clone(), openapi: openapi.into() };
+    let state = ApiState {
+        node: Arc::clone(node),
+        news: news.clone(),
+        openapi: openapi.into(),
+        console: console.clone(),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .max_blocking_threads(BLOCKING_THREADS)
@@ -253,10 +262,15 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         .build()
         .context("the control plane's threads cannot be started")?;
     let result = runtime.block_on(async {
-        let router = api::router(state);
+        let router = api::router(state.clone());
         if let Some(tcp) = tcp {
             let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
             tokio::spawn(serve(listener, guarded(router.clone(), token), news.clone()));
+        }
+        if let Some(console) = console {
+            let listener = console.bind().await.map_err(|error| vec![error])?;
+            let page = crate::console::router(console, state, router.clone());
+            tokio::spawn(serve(listener, page, news.clone()));
         }
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         let listener = socket.listener().context("--socket")?;

@@ -16,13 +16,15 @@
 //! - No handler blocks a thread of the runtime; calls that ask the host run on
 //!   threads for such calls.
 //! - Every answer that is no success carries an `ErrorBody`.
-//! - Without TLS and a token there is no TCP listener.
+//! - Without TLS and a token there is no TCP listener but the console's on loopback, where nothing is
+//!   told or done for who is not logged in.
 #![forbid(unsafe_code)]
 
 pub mod api;
 pub mod cli;
 pub mod clusters;
 pub mod confinement;
+pub mod console;
 pub mod daemon;
 pub mod device_factory;
 pub mod disk_factory;

@@ -64,6 +64,20 @@ impl Listener for UnixListener {
     }
 }
 
+impl Listener for TcpListener {
+    type Connection = tokio::net::TcpStream;
+    type Accepted = tokio::net::TcpStream;
+
+    async fn accept(&self) -> io::Result<Self::Accepted> {
+        Self::accept(self).await.map(|(stream, _)| stream)
+    }
+
+    async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
+        notice_death(&accepted)?;
+        Ok(accepted)
+    }
+}
+
 /// TCP with TLS.
 pub struct TlsListener {
     /// Where connections come from.

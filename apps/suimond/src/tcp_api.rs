@@ -45,7 +45,7 @@ impl TcpApi {
         let certificate = needed(config.tls_certificate.as_ref(), "tls_certificate")?;
         let key = needed(config.tls_key.as_ref(), "tls_key")?;
         let token = needed(config.token_file.as_ref(), "token_file")?;
-        Ok(Self { address, tls: tls(certificate, key)?, token: Token::load(token)? })
+        Ok(Self { address, tls: tls(certificate, key)?, token: Token::load(token, "api")? })
     }
 
     /// Listens.
@@ -68,27 +68,34 @@ pub fn guarded(router: Router, token: Token) -> Router {
 }
 
 impl Token {
-    /// Reads the first line of a file that nobody else may read.
-    fn load(path: &Path) -> Result<Self, ApiError> {
+    /// Reads the first line of a file that nobody else may read, for a section of the host file.
+    ///
+    /// # Errors
+    /// It cannot be read, others may read it, or its token is weak.
+    pub(crate) fn load(path: &Path, section: &str) -> Result<Self, ApiError> {
         let token = read_token(path).map_err(|error| {
             let code = match &error {
                 TokenError::Unreadable { .. } => ErrorCode::HostError,
                 TokenError::ReadByAll { .. } => ErrorCode::PermissionDenied,
                 TokenError::Weak { .. } => ErrorCode::InvalidValue,
             };
-            refused(code, "token_file", error.to_string())
+            ApiError::new(code, error.to_string()).about(section).field("token_file")
         })?;
         Ok(Self(token.into_bytes().into()))
     }
 
-    /// Whether the request shows the token. Takes the same time however much of
-    /// it is right.
+    /// Whether this is the token. Takes the same time however much of it is right.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        bool::from(shown.ct_eq(&self.0))
+    }
+
+    /// Whether the request shows the token.
     fn is_shown(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         let Some((scheme, token)) = shown.and_then(|value| value.split_at_checked(7)) else {
             return false;
         };
-        scheme.eq_ignore_ascii_case(b"bearer ") && bool::from(token.ct_eq(&self.0))
+        scheme.eq_ignore_ascii_case(b"bearer ") && self.is(token)
     }
 }
 

@@ -21,6 +21,7 @@ mod arrivals;
 mod certificates;
 mod client;
 mod cluster;
+mod console;
 mod disks;
 mod error;
 mod power;

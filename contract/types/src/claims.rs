@@ -35,7 +35,17 @@ pub(crate) struct Claimed {
     pub(crate) field: &'static str,
 }
 
-/// All claims of a host, in the order of the file: API, uplinks, teams, switches, NICs, stores,
+/// Addresses of the API and the console. What is no address is refused elsewhere.
+fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
+    let api = config.api.as_ref().map(|api| (Kind::Api, &api.listen));
+    let console = config.console.as_ref().map(|console| (Kind::Console, &console.listen));
+    api.into_iter().chain(console).filter_map(|(kind, listen)| {
+        let claim = Claim::Listener(listen.parse().ok()?);
+        Some(Claimed { claim, place: Place::new(kind, 0), field: "listen" })
+    })
+}
+
+/// All claims of a host, in the order of the file: API, console, uplinks, teams, switches, NICs, stores,
 /// disks, VMs, adapters, other nodes.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
@@ -43,11 +53,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         netns: netns.cloned(),
         name: name.to_owned(),
     };
-    // Another form of it is refused elsewhere.
-    if let Some(address) = config.api.as_ref().and_then(|api| api.listen.parse().ok()) {
-        let place = Place::new(Kind::Api, 0);
-        claims.push(Claimed { claim: Claim::Listener(address), place, field: "listen" });
-    }
+    claims.extend(listeners(config));
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let place = Place::new(Kind::Uplink, index);
         claims.push(Claimed { claim: device(None, &uplink.device), place, field: "device" });

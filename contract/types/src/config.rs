@@ -22,6 +22,9 @@ pub struct HostConfig {
     /// The optional TCP listener of the API; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<ApiConfig>,
+    /// The optional web console; absent means none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub console: Option<ConsoleConfig>,
     /// The host's power plan; absent means that CPUs are left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
@@ -107,6 +110,20 @@ pub struct ApiConfig {
     pub tls_key: Option<PathBuf>,
     /// File whose first line is the bearer token every request must carry;
     /// at least 16 characters, not readable by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub token_file: Option<PathBuf>,
+}
+
+/// `[console]`: the web console, for browsers on this machine. Read when the daemon starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConsoleConfig {
+    /// Loopback address and port, like `127.0.0.1:7446`. From elsewhere through a tunnel, such as
+    /// `ssh -L 7446:127.0.0.1:7446 HOST`.
+    pub listen: String,
+    /// File whose first line is a token with which one can log in; at least 16 characters, not
+    /// readable by others. Without it `suimon console` alone says how to log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,

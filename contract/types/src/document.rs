@@ -33,6 +33,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
     let config = HostConfig {
         host: reader.section(Kind::Host, root.remove("host")).unwrap_or_default(),
         api: reader.section(Kind::Api, root.remove("api")),
+        console: reader.section(Kind::Console, root.remove("console")),
         power: reader.section(Kind::Power, root.remove("power")),
         cluster: reader.section(Kind::Cluster, root.remove("cluster")),
         switches: reader.tables(Kind::Switch, root.remove("switch"), switch_fits),

@@ -27,6 +27,8 @@ const ADAPTER: &str =
 const ACCOUNT_BYTES_MAX: usize = 255;
 /// RFC 1035, section 2.3.4, in the form without the root's dot.
 const DNS_NAME_BYTES_MAX: usize = 253;
+const DEVICE: &str = "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, \
+                      and not `all` or `default`";
 const HOST_NAME: &str = "a host name of 1 to 63 letters, digits and `-` that starts and ends with a \
                          letter or a digit";
 const HOST_AND_PORT: &str = "a host name or IP address and a port, like node2.example.net:8443, \
@@ -58,6 +60,8 @@ pub enum Form {
     FilePath,
     /// IP address and TCP port.
     SocketAddress,
+    /// The same on this machine alone, and not port 0.
+    LoopbackAddress,
     /// IP address or name of a host, and a TCP port.
     HostAndPort,
     /// URLs with a host and a port, each once, at least one.
@@ -155,11 +159,7 @@ impl Form {
                 format!("a list of 1 to {most} names, like [\"left\", \"right\"]")
             }
             Self::HostName => HOST_NAME.into(),
-            Self::Device => {
-                "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, and not \
-                 `all` or `default`"
-                    .into()
-            }
+            Self::Device => DEVICE.into(),
             Self::Adapter => ADAPTER.into(),
             Self::Namespace => {
                 "the name of a network namespace, as `ip netns list` shows it".into()
@@ -167,6 +167,7 @@ impl Form {
             Self::UnixSocketPath => "an absolute path of at most 107 bytes".into(),
             Self::FilePath => "an absolute path".into(),
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
+            Self::LoopbackAddress => "a loopback address and a port, like 127.0.0.1:7446".into(),
             Self::HostAndPort => HOST_AND_PORT.into(),
             Self::Urls { most } => describe_urls(most),
             Self::DnsName => "a DNS name, like node2.example.net".into(),
@@ -235,6 +236,10 @@ impl Form {
             }),
             Self::FilePath => text.is_some_and(is_absolute_path),
             Self::SocketAddress => text.is_some_and(|text| text.parse::<SocketAddr>().is_ok()),
+            Self::LoopbackAddress => text.is_some_and(|text| {
+                text.parse::<SocketAddr>()
+                    .is_ok_and(|address| address.ip().is_loopback() && address.port() != 0)
+            }),
             Self::HostAndPort => text.is_some_and(is_host_and_port),
             Self::DnsName => text.is_some_and(is_dns_name),
             Self::Urls { most } => is_list_of(value, most, is_url),
@@ -289,6 +294,7 @@ impl Form {
             | Self::UnixSocketPath
             | Self::FilePath
             | Self::SocketAddress
+            | Self::LoopbackAddress
             | Self::HostAndPort
             | Self::DnsName
             | Self::StationAddress

@@ -5,10 +5,10 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 
 use crate::{
-    ApiConfig, ByteSize, ClusterConfig, ClusterTls, DiskConfig, DiskNbd, DiskQos, DiskVhostUser,
-    Form, HostConfig, HostSection, Kind, NicConfig, NodeConfig, OffloadConfig, PfConfig,
-    PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VfConfig,
-    VmConfig, VmqConfig,
+    ApiConfig, ByteSize, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
+    DiskVhostUser, Form, HostConfig, HostSection, Kind, NicConfig, NodeConfig, OffloadConfig,
+    PfConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    VfConfig, VmConfig, VmqConfig,
 };
 
 /// The meaning of a key in a sentence or two, on one line; `None` if there is no
@@ -18,6 +18,7 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
         Kind::File => HostConfig::schema(),
         Kind::Host => HostSection::schema(),
         Kind::Api => ApiConfig::schema(),
+        Kind::Console => ConsoleConfig::schema(),
         Kind::Power => PowerConfig::schema(),
         Kind::Cluster => ClusterConfig::schema(),
         Kind::ClusterTls => ClusterTls::schema(),
@@ -80,6 +81,7 @@ mod tests {
             Kind::File,
             Kind::Host,
             Kind::Api,
+            Kind::Console,
             Kind::Power,
             Kind::Cluster,
             Kind::ClusterTls,

@@ -19,6 +19,8 @@ pub enum Kind {
     Host,
     /// `[api]`.
     Api,
+    /// `[console]`.
+    Console,
     /// `[power]`.
     Power,
     /// `[cluster]`.
@@ -125,6 +127,7 @@ impl Kind {
             Self::File => "file",
             Self::Host => "host",
             Self::Api => "api",
+            Self::Console => "console",
             Self::Power => "power",
             Self::Cluster => "cluster",
             Self::Switch => "switch",
@@ -153,6 +156,7 @@ impl Kind {
             Self::File => FILE,
             Self::Host => HOST,
             Self::Api => API,
+            Self::Console => CONSOLE,
             Self::Power => POWER,
             Self::Cluster => CLUSTER,
             Self::Switch => SWITCH,
@@ -199,6 +203,7 @@ const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1
 const FILE: &[Key] = &[
     optional("host", Form::Table(Kind::Host), Effect::Live),
     optional("api", Form::Table(Kind::Api), Effect::NextStart),
+    optional("console", Form::Table(Kind::Console), Effect::NextStart),
     optional("power", Form::Table(Kind::Power), Effect::Live),
     optional("cluster", Form::Table(Kind::Cluster), Effect::Live),
     optional("switch", Form::Tables(Kind::Switch), Effect::Live),
@@ -229,6 +234,11 @@ const API: &[Key] = &[
     required("tls_certificate", Form::FilePath, Effect::NextStart),
     required("tls_key", Form::FilePath, Effect::NextStart),
     required("token_file", Form::FilePath, Effect::NextStart),
+];
+
+const CONSOLE: &[Key] = &[
+    required("listen", Form::LoopbackAddress, Effect::NextStart),
+    optional("token_file", Form::FilePath, Effect::NextStart),
 ];
 
 const SWITCH: &[Key] = &[

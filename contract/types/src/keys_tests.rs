@@ -5,9 +5,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 use crate::{
-    ApiConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig, HostSection, Kind,
-    NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, StoreConfig, SwitchConfig, TeamConfig,
-    UplinkConfig, VmqConfig,
+    ApiConfig, ConsoleConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
+    HostSection, Kind, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
 };
 
 fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
@@ -33,6 +33,7 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
     agrees::<HostConfig>(Kind::File);
     agrees::<HostSection>(Kind::Host);
     agrees::<ApiConfig>(Kind::Api);
+    agrees::<ConsoleConfig>(Kind::Console);
     agrees::<PowerConfig>(Kind::Power);
     agrees::<SwitchConfig>(Kind::Switch);
     agrees::<UplinkConfig>(Kind::Uplink);
@@ -141,4 +142,8 @@ fn forms_take_what_they_say_and_nothing_else() {
     assert!(!takes(Form::Vlan, "10".into()));
     assert!(takes(Form::SocketAddress, "[::1]:80".into()));
     assert!(!takes(Form::SocketAddress, "host:80".into()));
+    assert!(takes(Form::LoopbackAddress, "127.0.0.2:80".into()));
+    for elsewhere in ["192.0.2.1:80", "0.0.0.0:80", "[::]:80", "127.0.0.1:0", "localhost:80"] {
+        assert!(!takes(Form::LoopbackAddress, elsewhere.into()), "{elsewhere}");
+    }
 }

@@ -65,6 +65,7 @@
 //! | `GET /1.0/operations/{id}/follow` | one [`Operation`] per line at every change |
 //! | `DELETE /1.0/operations/{id}` | cancel it |
 //! | `GET /1.0/top` | [`TopSnapshot`] |
+//! | `POST /1.0/console/logins` | [`ConsoleLogin`] |
 //! | `GET /metrics` | Prometheus text |
 //!
 //! # Invariants
@@ -89,6 +90,7 @@ mod cluster_keys;
 mod cluster_status;
 mod config;
 mod confinement;
+mod console_login;
 mod diff;
 mod disk_config;
 mod disk_fits;
@@ -172,10 +174,11 @@ pub use cluster_status::{
     ClusterStore,
 };
 pub use config::{
-    ApiConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig, SocketMode,
-    SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
+    ApiConfig, ConsoleConfig, HostConfig, HostSection, NicBackend, NicConfig, OffloadConfig,
+    SocketMode, SwitchConfig, SwitchKind, UplinkConfig, UplinkDriver,
 };
 pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
+pub use console_login::ConsoleLogin;
 pub use disk_config::{
     DiskConfig, DiskController, DiskFormat, DiskKind, DiskVhostUser, StoreConfig,
 };

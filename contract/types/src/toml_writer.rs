@@ -21,6 +21,9 @@ pub fn to_toml(config: &HostConfig) -> String {
     if let Some(api) = &config.api {
         write_table(&mut out, Kind::Api, "[api]", &object(api));
     }
+    if let Some(console) = &config.console {
+        write_table(&mut out, Kind::Console, "[console]", &object(console));
+    }
     if let Some(power) = &config.power {
         write_table(&mut out, Kind::Power, "[power]", &object(power));
     }
@@ -79,7 +82,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::Cluster => r#"{"name":"a","node":"a","endpoints":["http://a:1"]}"#,
         Kind::ClusterTls => r#"{"authority":"/a"}"#,
         Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
-        Kind::File | Kind::Host | Kind::Api => return None,
+        Kind::File | Kind::Host | Kind::Api | Kind::Console => return None,
     };
     if kind.key(key)?.required {
         return None;
@@ -103,7 +106,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
         Kind::DiskQos => filled_in::<crate::DiskQos>(minimal)?,
         Kind::DiskVhostUser => filled_in::<crate::DiskVhostUser>(minimal)?,
         Kind::DiskNbd => filled_in::<crate::DiskNbd>(minimal)?,
-        Kind::Offload | Kind::File | Kind::Host | Kind::Api => {
+        Kind::Offload | Kind::File | Kind::Host | Kind::Api | Kind::Console => {
             filled_in::<crate::OffloadConfig>(minimal)?
         }
     };

@@ -121,6 +121,9 @@ fn shapes(config: &HostConfig) -> Vec<Finding> {
     if let Some(api) = &config.api {
         findings.extend(shape_of(Place::new(Kind::Api, 0), api));
     }
+    if let Some(console) = &config.console {
+        findings.extend(shape_of(Place::new(Kind::Console, 0), console));
+    }
     if let Some(power) = &config.power {
         findings.extend(shape_of(Place::new(Kind::Power, 0), power));
     }

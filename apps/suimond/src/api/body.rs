@@ -18,7 +18,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const FORGOTTEN_BYTES_MAX: usize = 16 * JSON_BYTES_MAX;
 
 /// A body of at most [`JSON_BYTES_MAX`] bytes, complete.
-pub(super) struct Body(pub Bytes);
+pub(crate) struct Body(pub Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Failure;

@@ -70,7 +70,7 @@ pub(super) async fn no_such_method(request: Request) -> Failure {
 }
 
 /// The parameters after `?`.
-pub(super) struct Parameters<T>(pub T);
+pub(crate) struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
     type Rejection = Failure;

@@ -8,6 +8,7 @@ mod body;
 mod captures;
 mod changes;
 mod cluster;
+mod console;
 mod described;
 mod disk_jobs;
 mod events;
@@ -35,7 +36,9 @@ use suimon_contract::{
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
+pub(crate) use body::Body;
 pub use failure::Failure;
+pub(crate) use failure::Parameters;
 pub use state::{ApiState, EVENT_FOLLOWERS_MAX, News, NewsSender};
 
 #[derive(OpenApi)]
@@ -68,6 +71,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(arrivals::router())
         .merge(power::router())
         .merge(cluster::router())
+        .merge(console::router())
         .merge(resources::router::<PfConfig>())
         .merge(sriov::router())
         .merge(resources::router::<NodeConfig>())

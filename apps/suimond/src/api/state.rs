@@ -7,6 +7,7 @@ use suimon_node::{Node, NodeListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::api::failure::Failure;
+use crate::console::Console;
 
 /// Followers of the event log at a time. They stay as long as they like, and
 /// must leave connections to those who come for an answer.
@@ -21,6 +22,8 @@ pub struct ApiState {
     pub news: News,
     /// The OpenAPI document as text.
     pub openapi: Arc<str>,
+    /// The web console, if there is one.
+    pub console: Option<Arc<Console>>,
 }
 
 impl ApiState {

@@ -83,7 +83,7 @@ impl Server {
         });
         let node = Arc::new(node.unwrap());
         let openapi = api::openapi_document().unwrap().into();
-        let state = ApiState { node: node.clone(), news: news.clone(), openapi };
+        let state = ApiState { node: node.clone(), news: news.clone(), openapi, console: None };
         let router = api::router(state);
         let socket = directory.path().join("api.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();

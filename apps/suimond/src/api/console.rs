@@ -1,0 +1,27 @@
+//! Endpoints about the web console.
+
+use axum::Json;
+use axum::extract::State;
+use suimon_contract::{ApiError, ConsoleLogin, ErrorBody, ErrorCode};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::failure::Failure;
+use crate::api::state::ApiState;
+
+/// The endpoints about the console.
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(log_in))
+}
+
+/// An address at which a browser on the host is logged in to the console, once.
+#[utoipa::path(post, path = "/1.0/console/logins", tag = "console", operation_id = "new_console_login",
+    responses((status = OK, body = ConsoleLogin), (status = "4XX", body = ErrorBody)))]
+async fn log_in(State(state): State<ApiState>) -> Result<Json<ConsoleLogin>, Failure> {
+    let Some(console) = &state.console else {
+        let text = "there is no console: add `[console]` with `listen = \"127.0.0.1:7446\"` to the \
+                    host file, apply it and restart the daemon";
+        return Err(ApiError::new(ErrorCode::NotFound, text).about("console").into());
+    };
+    Ok(console.new_login().map(Json)?)
+}

@@ -1,0 +1,139 @@
+//! What a request must show before anything is done for it.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use suimon_contract::{ApiError, ErrorCode};
+
+use super::ConsoleState;
+use crate::api::Failure;
+
+/// The page sends it with whatever changes something; another site's page cannot.
+const PAGE_HEADER: &str = "x-suimon-console";
+
+/// Nothing from elsewhere, nothing in other pages.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                      img-src 'self' data:; font-src 'self'; connect-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// Lets a request through that was sent to this listener by name, and is for everybody or of
+/// somebody who is logged in.
+pub(super) async fn check(
+    State(state): State<ConsoleState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut answer = match refusal(&state, &request) {
+        None => next.run(request).await,
+        Some(refusal) => refusal,
+    };
+    let headers = answer.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
+    let console = &state.console;
+    // A page of somebody who has his name lead to this address would be asked by that name.
+    if !is_own_host(request.headers(), console.address) {
+        let text = format!("this console answers to http://{} only", console.address);
+        let error = ApiError::new(ErrorCode::PermissionDenied, text);
+        return Some(Failure::with_status(StatusCode::MISDIRECTED_REQUEST, error).into_response());
+    }
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_read && !request.headers().contains_key(PAGE_HEADER) {
+        let text = format!("whatever changes something needs the header `{PAGE_HEADER}: 1`");
+        let error = ApiError::new(ErrorCode::PermissionDenied, text);
+        return Some(Failure::with_status(StatusCode::FORBIDDEN, error).into_response());
+    }
+    let path = request.uri().path();
+    let is_for_all = match path {
+        "/console/session" => *request.method() == Method::POST,
+        _ => is_read && !path.starts_with("/1.0") && !path.starts_with("/console/"),
+    };
+    let cookie = console.cookie();
+    let is_logged_in = || {
+        session(request.headers(), &cookie)
+            .is_some_and(|session| console.logins().renew(Instant::now(), session))
+    };
+    if is_for_all || is_logged_in() {
+        return None;
+    }
+    Some(unauthorized("log in with the address that `suimon console login` prints on the host"))
+}
+
+/// Whether a request was sent to this address, by its number or as `localhost`.
+fn is_own_host(headers: &HeaderMap, address: SocketAddr) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    host.is_some_and(|host| {
+        host.eq_ignore_ascii_case(&format!("localhost:{}", address.port()))
+            || host.parse::<SocketAddr>().is_ok_and(|host| host.ip().is_loopback())
+            // A tunnel may have another port on the side of the browser.
+            || host.to_ascii_lowercase().strip_prefix("localhost:").is_some_and(is_port)
+    })
+}
+
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok()
+}
+
+/// The session that a request names.
+pub(super) fn session<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';'));
+    pairs.find_map(|pair| pair.trim().strip_prefix(cookie)?.strip_prefix('='))
+}
+
+/// Whoever asks is not logged in.
+pub(super) fn unauthorized(text: &str) -> Response {
+    let error = ApiError::new(ErrorCode::Unauthorized, text);
+    Failure::with_status(StatusCode::UNAUTHORIZED, error).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_this_host() {
+        let address = "127.0.0.1:7446".parse().unwrap();
+        let is_own = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
+            is_own_host(&headers, address)
+        };
+        for host in ["127.0.0.1:7446", "localhost:7446", "LOCALHOST:9000", "[::1]:7446"] {
+            assert!(is_own(host), "{host}");
+        }
+        for host in [
+            "evil.example:7446",
+            "192.0.2.1:7446",
+            "localhost.evil.example:7446",
+            "",
+            "localhost:x",
+        ] {
+            assert!(!is_own(host), "{host}");
+        }
+        assert!(!is_own_host(&HeaderMap::new(), address));
+    }
+
+    #[test]
+    fn a_session_is_found_among_cookies() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static("a=b; suimon-session-1=xyz; c"));
+        assert_eq!(session(&headers, "suimon-session-1"), Some("xyz"));
+        assert_eq!(session(&headers, "suimon-session-11"), None);
+        assert_eq!(session(&headers, "suimon-session"), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! What the page sees live: answers of the REST API, again whenever they differ, as server-sent events
+//! (HTML Living Standard, section 9.2).
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use suimon_contract::{ApiError, ErrorCode, Severity};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tower::ServiceExt;
+
+use super::{ConsoleState, guard};
+use crate::api::{Failure, News, Parameters};
+
+/// How often answers are looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+/// A comment is sent after this long without anything else.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const TOPICS_MAX: usize = 16;
+/// What one answer may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Events of the log that are sent at a time.
+const EVENTS_MAX: usize = 256;
+
+/// The event log, entry by entry.
+const EVENTS: &str = "events";
+
+/// Endpoints that answer at once, with all there is.
+const LISTS: &[&str] = &[
+    "cluster",
+    "cluster/flows",
+    "operations",
+    "power",
+    "processors",
+    "qos/flows",
+    "queues",
+    "top",
+];
+/// Those that have one answer more for each name behind them.
+const NAMED: &[&str] = &[
+    "disks",
+    "nics",
+    "nodes",
+    "operations",
+    "pfs",
+    "qos-policies",
+    "sriov",
+    "stores",
+    "switches",
+    "teams",
+    "uplinks",
+    "vmq",
+    "vms",
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LiveParameters {
+    /// Paths below `/1.0/`, with commas between them.
+    topics: String,
+}
+
+/// Whether an endpoint can be watched.
+fn is_topic(topic: &str) -> bool {
+    let is_name = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+    };
+    LISTS.contains(&topic)
+        || NAMED.contains(&topic)
+        || topic == EVENTS
+        || topic.split_once('/').is_some_and(|(of, name)| NAMED.contains(&of) && is_name(name))
+}
+
+/// Follows topics until the session or the daemon ends.
+pub(super) async fn follow(
+    State(state): State<ConsoleState>,
+    Parameters(parameters): Parameters<LiveParameters>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let topics: Vec<String> = parameters.topics.split(',').map(str::to_owned).collect();
+    if topics.len() > TOPICS_MAX {
+        let text = format!("{} topics are asked for; {TOPICS_MAX} can be followed", topics.len());
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
+    }
+    if let Some(topic) = topics.iter().find(|topic| !is_topic(topic)) {
+        let text = format!(
+            "`{topic}` cannot be followed; what can is {EVENTS}, {}, {}, and one of these by its name",
+            LISTS.join(", "),
+            NAMED.join(", ")
+        );
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
+    }
+    let session = guard::session(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let follower = Follower::new(state, session, topics);
+    let stream = futures_util::stream::unfold(follower, |mut follower| async move {
+        let text = follower.next_text().await?;
+        Some((Ok::<Bytes, Infallible>(text.into()), follower))
+    });
+    let content_type = [(header::CONTENT_TYPE, "text/event-stream")];
+    Ok((content_type, Body::from_stream(stream)).into_response())
+}
+
+struct Follower {
+    state: ConsoleState,
+    news: News,
+    session: String,
+    topics: Vec<String>,
+    /// What was sent last of each topic.
+    sent: BTreeMap<String, Bytes>,
+    ticks: Interval,
+    /// The last event of the log that was seen, if they are followed.
+    seen: Option<u64>,
+    said: Instant,
+}
+
+impl Follower {
+    fn new(state: ConsoleState, session: String, mut topics: Vec<String>) -> Self {
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let last = state.api.node.last_events(0, Severity::Info).seen;
+        let seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
+        topics.retain(|topic| topic != EVENTS);
+        let news = state.api.news.clone();
+        let (sent, said) = (BTreeMap::new(), Instant::now());
+        Self { state, news, session, topics, sent, ticks, seen, said }
+    }
+
+    /// What there is to say next; `None` at the end.
+    async fn next_text(&mut self) -> Option<String> {
+        loop {
+            let mut ended = self.news.ended.clone();
+            tokio::select! {
+                _ = self.ticks.tick() => {}
+                changed = self.news.events.changed(), if self.seen.is_some() => changed.ok()?,
+                _ = ended.wait_for(|ended| *ended) => return None,
+            }
+            if !self.state.console.logins().is_session(Instant::now(), &self.session) {
+                return None;
+            }
+            let mut text = self.new_events();
+            for topic in self.topics.clone() {
+                text += &self.new_answer(&topic).await;
+            }
+            if text.is_empty() && self.said.elapsed() >= KEEP_ALIVE {
+                text.push_str(":\n\n");
+            }
+            if !text.is_empty() {
+                self.said = Instant::now();
+                return Some(text);
+            }
+        }
+    }
+
+    fn new_events(&mut self) -> String {
+        let Some(seen) = &mut self.seen else { return String::new() };
+        let page = self.state.api.node.events(*seen, EVENTS_MAX, Severity::Info);
+        *seen = page.seen;
+        let lines = page.events.iter().filter_map(|event| serde_json::to_string(event).ok());
+        lines.map(|line| event(EVENTS, &line)).collect()
+    }
+
+    /// What is to be told of a topic, if it is not what was told last.
+    async fn new_answer(&mut self, topic: &str) -> String {
+        let (status, body) = self.answer(topic).await;
+        if self.sent.get(topic) == Some(&body) {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&body).into_owned();
+        self.sent.insert(topic.to_owned(), body);
+        if status == StatusCode::OK {
+            // JSON has line breaks between its parts only.
+            return event(topic, &text.replace(['\r', '\n'], " "));
+        }
+        let error: Value = serde_json::from_str(&text).unwrap_or_default();
+        event(
+            "failure",
+            &json!({ "topic": topic, "status": status.as_u16(), "error": error }).to_string(),
+        )
+    }
+
+    async fn answer(&self, topic: &str) -> (StatusCode, Bytes) {
+        let request = Request::get(format!("/1.0/{topic}")).body(Body::empty());
+        let Ok(request) = request else { return (StatusCode::BAD_REQUEST, Bytes::new()) };
+        let answered = async {
+            let Ok(answer) = self.state.endpoints.clone().oneshot(request).await;
+            let (parts, body) = answer.into_parts();
+            (parts.status, to_bytes(body, ANSWER_BYTES_MAX).await.unwrap_or_default())
+        };
+        timeout(ANSWER_LIMIT, answered).await.unwrap_or((StatusCode::GATEWAY_TIMEOUT, Bytes::new()))
+    }
+}
+
+fn event(name: &str, data: &str) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_answers_at_once_can_be_followed_and_nothing_else() {
+        for topic in ["top", "events", "qos/flows", "vms", "vms/web-1", "vmq/u.0", "operations/7"] {
+            assert!(is_topic(topic), "{topic}");
+        }
+        for topic in [
+            "",
+            "..",
+            "events/follow",
+            "operations/7/wait",
+            "operations/7/follow",
+            "vms/web/console",
+            "vms/",
+            "nics/web/capture",
+            "arrivals/1/memory",
+            "top?x=1",
+            "vms/a b",
+            "openapi.json",
+        ] {
+            assert!(!is_topic(topic), "{topic}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! How one logs in to the web console.
+
+use hyper::Method;
+use suimon_contract::ConsoleLogin;
+
+use crate::transport::{self, Call};
+use crate::{Client, ClientError};
+
+/// Every method fails with [`ClientError`].
+impl Client {
+    /// An address that logs a browser on the host in, once.
+    pub async fn new_console_login(&self) -> Result<ConsoleLogin, ClientError> {
+        transport::json(self, Call::new(Method::POST, "/1.0/console/logins")).await
+    }
+}
