@@ -23,6 +23,7 @@ setup:
 # The guest's kernel and the programs are built as for use.
 run: setup
 	@[ -x $(BUILT)/first-light ] || echo "building; the first time takes some minutes" >&2
+	@./scripts/console
 	@$(CARGO) build --release --quiet -p suimond -p suimon -p suimon-rig
 	@exec $(BUILT)/first-light
 

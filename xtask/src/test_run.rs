@@ -5,7 +5,7 @@
 use std::collections::BinaryHeap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -88,6 +88,9 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Result<()> {
     let began = Moment::now();
     totals.step("floors", layers::check(root), began);
     lengths::report(root)?;
+    // First, because the page goes into the daemon.
+    let began = Moment::now();
+    totals.step("the console's page", console(root), began);
     let began = Moment::now();
     totals.step("clippy", clippy(root), began);
     let began = Moment::now();
@@ -141,6 +144,15 @@ fn clippy(root: &Path) -> Result<()> {
         arguments.extend(["--", "-D", "warnings"]);
     }
     cargo(root, &arguments)
+}
+
+/// Builds the page, and checks and tests what of it needs no daemon.
+fn console(root: &Path) -> Result<()> {
+    let script = root.join("scripts/console");
+    let status = Command::new(&script).arg("--check").status();
+    let status = status.with_context(|| format!("cannot run {}", script.display()))?;
+    ensure!(status.success(), "scripts/console --check failed");
+    Ok(())
 }
 
 fn pinned_compiler(root: &Path) -> Result<bool> {

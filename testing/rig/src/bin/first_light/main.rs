@@ -9,6 +9,7 @@ mod disks;
 use std::env;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,7 @@ fn main() -> Result<()> {
     let scene = Scene::set(&rig, &stop);
     let result = scene.and_then(|mut scene| {
         scene.look_inside()?;
-        scene.explain();
+        scene.explain()?;
         scene.show_rates(&stop, seconds)
     });
     drop(rig);
@@ -78,6 +79,7 @@ impl Scene {
             GUESTS.iter().map(|(name, _)| Namespace::new(rig, name)).collect::<Result<Vec<_>>>()?;
         let places = Places::new(rig)?;
         let mut host = vms.fill_in(&places.fill_in(HOST));
+        host = host.replace("{console}", &console_address()?);
         for (name, wire) in ["{left}", "{right}"].iter().zip(&wires) {
             host = host.replace(name, wire.near());
         }
@@ -148,9 +150,11 @@ impl Scene {
     }
 
     /// What to look at and how.
-    fn explain(&self) {
+    fn explain(&self) -> Result<()> {
         let cli = program("suimon").unwrap_or_else(|_| "suimon".to_owned());
         let socket = self.daemon.socket();
+        let console = self.daemon.ok(&["console", "login"])?;
+        let console = console.trim();
         let mut text = format!(
             "\n  nginx download   world {WORLD} -> guest web {}, 20 MB/s\n  \
              TCP streams      guest stream {} -> world {WORLD}, {HIGH_S} s of {period}\n  \
@@ -158,6 +162,8 @@ impl Scene {
              disk noisy       fio, 64 requests at a time, all it can get\n  \
              disk gold        fio, 16 at a time, {gold} s of {twice}; 2000 IOPS are promised to it\n  \
              disk vm          the VM reads its VHDX, held to 300 IOPS\n\n\
+             In a browser on this machine, within a minute:\n\n  {console}\n  \
+             (then: {cli} console login prints another)\n\n\
              In another terminal:\n\n  export SUIMON_SOCKET={socket}\n",
             GUESTS[0].1,
             GUESTS[1].1,
@@ -198,6 +204,7 @@ impl Scene {
         let _ = writeln!(text, "  ip netns exec {} ss -tin", self.world.name());
         let _ = write!(text, "\nThe host file: {}\nCtrl-C ends it.\n", self.daemon.file());
         println!("{text}");
+        Ok(())
     }
 
     /// One line a second, and where queues are whenever that changes, until asked to stop.
@@ -278,6 +285,13 @@ impl Scene {
         }
         Ok(Snapshot { time: Instant::now(), ports })
     }
+}
+
+/// Where the console listens: at its usual port, or at another one if that is in use.
+fn console_address() -> Result<String> {
+    let usual = TcpListener::bind("127.0.0.1:7446");
+    let listener = usual.or_else(|_| TcpListener::bind("127.0.0.1:0"));
+    Ok(listener.context("no port for the console")?.local_addr()?.to_string())
 }
 
 /// A veth into the world, whose ends there are ports of one bridge with its address.
