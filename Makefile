@@ -4,7 +4,7 @@
 CARGO := ./scripts/cargo
 BUILT := $(or $(CARGO_TARGET_DIR),./target)/release
 
-.PHONY: help setup run test bench experiment swarm fuzz docs clean
+.PHONY: help setup run test bench experiment swarm deb fuzz docs clean
 
 help:
 	@echo "make run     a host with guests and traffic, from one file; Ctrl-C ends it"
@@ -12,6 +12,7 @@ help:
 	@echo "make bench   Suimon beside its peers; writes docs/benchmarks.md"
 	@echo "make experiment  runs the plans of lab/ and records what happens"
 	@echo "make swarm   10 000 runs of the simulator with random faults"
+	@echo "make deb     a Debian package of what was built"
 	@echo "make fuzz    fuzzes what reads hostile input, one minute for each target"
 	@echo "make docs    writes what is generated from the code"
 	@echo "make setup   installs what is missing"
@@ -47,6 +48,12 @@ swarm: setup
 	@$(BUILT)/sim swarm apps/sim/scenarios/qos-cluster-min.toml --seeds 10000
 	@$(BUILT)/sim swarm apps/sim/scenarios/cluster-faults.toml --seeds 10000
 	@$(BUILT)/sim swarm apps/sim/scenarios/vmq-max-processors.toml --seeds 1000
+
+# The package goes to target/deb.
+deb: setup
+	@./scripts/console
+	@$(CARGO) build --release --quiet -p suimond -p suimon
+	@./scripts/deb $(BUILT) target/deb
 
 fuzz: setup
 	@./scripts/fuzz

@@ -1,7 +1,7 @@
 //! A host whose service manager is systemd, with Suimon installed as an administrator does.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,14 +38,35 @@ impl ServiceHost {
     /// # Errors
     /// systemd is not installed, or did not boot in time.
     pub fn boot(rig: &Rig, host_toml: &str) -> Result<Self> {
+        Self::boot_with(rig, |root, usr| install(root, usr, host_toml))
+    }
+
+    /// Boots without anything of ours, and with this machine's database of packages.
+    ///
+    /// # Errors
+    /// systemd is not installed, or did not boot in time.
+    pub fn boot_bare(rig: &Rig) -> Result<Self> {
+        Self::boot_with(rig, |root, usr| {
+            // Packages may start what they bring, whatever this machine says of that.
+            fs::create_dir_all(usr.join("sbin"))?;
+            let policy = usr.join("sbin/policy-rc.d");
+            fs::write(&policy, "#!/bin/sh\nexit 0\n")?;
+            fs::set_permissions(&policy, fs::Permissions::from_mode(0o755))?;
+            fs::create_dir_all(root.join("var/lib"))?;
+            let database = root.join("var/lib/dpkg");
+            run(&["cp", "-a", "/var/lib/dpkg", &database.to_string_lossy()])?;
+            // It has other groups than this machine.
+            Ok(fs::write(database.join("statoverride"), "")?)
+        })
+    }
+
+    fn boot_with(rig: &Rig, install: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<Self> {
         let name = rig.unique("services");
         let root = rig.file(&name);
         let usr = rig.path(&format!("{name}-usr"));
-        make_root(&root, host_toml)?;
+        make_root(&root)?;
         fs::create_dir_all(format!("{usr}/bin"))?;
-        for name in ["suimond", "suimon"] {
-            fs::copy(program(name)?, format!("{usr}/bin/{name}"))?;
-        }
+        install(&root, Path::new(&usr))?;
         let machine = rig.device("m");
         let groups = make_groups(&machine)?;
         let joined: Vec<String> =
@@ -186,14 +207,25 @@ impl Drop for ServiceHost {
     }
 }
 
-/// A root that has nothing but what systemd needs, and what an administrator installs.
-fn make_root(root: &Path, host_toml: &str) -> Result<()> {
+/// What an administrator installs by hand.
+fn install(root: &Path, usr: &Path, host_toml: &str) -> Result<()> {
+    for name in ["suimond", "suimon"] {
+        fs::copy(program(name)?, usr.join("bin").join(name))?;
+    }
+    fs::create_dir_all(root.join("etc/suimon"))?;
+    fs::write(root.join("etc/suimon/host.toml"), host_toml)?;
+    for unit in ["suimond.service", "suimon-launcher.service"] {
+        fs::copy(format!("{DIST}/{unit}"), root.join(UNITS).join(unit))?;
+    }
+    Ok(())
+}
+
+/// A root that has nothing but what systemd needs, and a guest to boot.
+fn make_root(root: &Path) -> Result<()> {
     for folder in ["usr", "proc", "sys", "dev", "run", "tmp", "var", "root", "srv/store"] {
         fs::create_dir_all(root.join(folder))?;
     }
-    for folder in [UNITS, "etc/suimon"] {
-        fs::create_dir_all(root.join(folder))?;
-    }
+    fs::create_dir_all(root.join(UNITS))?;
     for link in ["bin", "sbin", "lib", "lib64"] {
         symlink(format!("usr/{link}"), root.join(link))?;
     }
@@ -203,13 +235,9 @@ fn make_root(root: &Path, host_toml: &str) -> Result<()> {
         ("etc/os-release", "ID=suimon-rig\n"),
         ("etc/passwd", "root:x:0:0::/root:/bin/sh\n"),
         ("etc/group", "root:x:0:\n"),
-        ("etc/suimon/host.toml", host_toml),
     ];
     for (file, text) in files {
         fs::write(root.join(file), text)?;
-    }
-    for unit in ["suimond.service", "suimon-launcher.service"] {
-        fs::copy(format!("{DIST}/{unit}"), root.join(UNITS).join(unit))?;
     }
     let guest = guest_files()?;
     fs::copy(guest.kernel, root.join("srv/vmlinuz"))?;

@@ -1,0 +1,72 @@
+//! The Debian package under a running systemd: installed, used, installed again over an
+//! administrator's changes, removed, purged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use suimon_rig::{Rig, ServiceHost, program, run};
+
+const DAEMON: &str = "suimond.service";
+const LAUNCHER: &str = "suimon-launcher.service";
+const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
+
+/// The package, of the programs that are tested.
+fn package(rig: &Rig) -> PathBuf {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/deb");
+    let programs = PathBuf::from(program("suimond").unwrap());
+    let programs = programs.parent().unwrap().to_string_lossy().into_owned();
+    PathBuf::from(run(&[script, &programs, &rig.path("package")]).unwrap().trim())
+}
+
+fn is_active(host: &ServiceHost, unit: &str) -> bool {
+    host.property(unit, "ActiveState").unwrap() == "active"
+}
+
+/// What is there whose name has ours in it, outside of logs and what is mounted.
+fn left(host: &ServiceHost) -> String {
+    let found = ["find", "/etc", "/usr", "/var/lib", "-xdev", "-iname", "*suimon*"];
+    host.run(&found).unwrap()
+}
+
+#[test]
+fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
+    let rig = Rig::new().unwrap();
+    let package = package(&rig);
+    let host = ServiceHost::boot_bare(&rig).unwrap();
+    assert_eq!(left(&host), "");
+    fs::copy(&package, host.file("/srv/suimon.deb")).unwrap();
+    let dpkg = |words: &[&str]| host.run(&[&["dpkg"], words].concat()).unwrap();
+
+    dpkg(&["--install", "/srv/suimon.deb"]);
+    for unit in [LAUNCHER, DAEMON] {
+        assert!(is_active(&host, unit), "{unit}: {}", host.journal(unit).unwrap());
+    }
+    for unit in [DAEMON, LAUNCHER] {
+        assert_eq!(host.run(&["systemctl", "is-enabled", unit]).unwrap().trim(), "enabled");
+    }
+    assert!(host.run(&["suimon", "host", "show"]).unwrap().contains("confined  full"));
+    assert_eq!(dpkg(&["--verify", "suimon"]), "", "all files are as they were packed");
+    for page in ["man/man1/suimon.1.gz", "bash-completion/completions/suimon"] {
+        host.run(&["test", "-s", &format!("/usr/share/{page}")]).unwrap();
+    }
+    let checked = host.run_any(&["suimon", "check", "--file", "/etc/suimon/host.toml"]).unwrap();
+    assert!(checked.is_ok(), "{checked:?}");
+
+    // What an administrator has changed stays, and so does the daemon's state.
+    fs::write(host.file("/etc/suimon/host.toml"), LAN).unwrap();
+    host.run(&["systemctl", "reload", DAEMON]).unwrap();
+    host.run(&["suimon", "store", "create", "s", "--path", "/run/suimon"]).unwrap();
+    let before = host.property(DAEMON, "MainPID").unwrap();
+    dpkg(&["--force-confold", "--install", "/srv/suimon.deb"]);
+    assert_ne!(host.property(DAEMON, "MainPID").unwrap(), before, "the new program runs");
+    assert!(host.run(&["suimon", "switch", "show", "lan"]).unwrap().contains("lan"));
+    assert!(host.run(&["suimon", "store", "show", "s"]).unwrap().contains("/run/suimon"));
+
+    dpkg(&["--remove", "suimon"]);
+    assert!(!is_active(&host, DAEMON) && !is_active(&host, LAUNCHER));
+    assert!(!Path::new(&host.file("/usr/bin/suimond")).exists());
+    assert!(host.file("/etc/suimon/host.toml").exists(), "configuration is the administrator's");
+    assert!(host.file("/var/lib/suimon").exists());
+    dpkg(&["--purge", "suimon"]);
+    assert_eq!(left(&host), "");
+}
