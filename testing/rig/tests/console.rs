@@ -1,0 +1,78 @@
+//! The web console in Chromium, against a daemon whose disks are under load: each page is accessible and
+//! asks nobody else, and a maximum that is set there is what a disk gets.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Namespace, Process, Rig, Veth, fio, run_any, until};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
+const PATIENCE: Duration = Duration::from_secs(20);
+const BROWSER_LIMIT: Duration = Duration::from_secs(240);
+
+/// A host with one of everything that pages are about.
+fn host(rig: &Rig, wires: &[Veth; 2], console: &str) -> String {
+    let store = rig.path("store");
+    fs::create_dir(&store).unwrap();
+    let kernel = rig.path("kernel");
+    fs::write(&kernel, "none").unwrap();
+    let mut text = format!(
+        "[host]\nname = \"lab\"\nvm_folder = \"{}\"\n\
+         [console]\nlisten = \"{console}\"\n\
+         [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 4000\n\
+         [[team]]\nname = \"world\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n\
+         [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"world\"\n\
+         [[nic]]\nname = \"shop\"\nswitch = \"wan\"\nbackend = \"vhost-user\"\n\
+         [[vm]]\nname = \"shop\"\nmemory_bytes = \"64 MiB\"\nkernel = \"{kernel}\"\n\
+         nics = [\"shop\"]\n",
+        rig.path("vms")
+    );
+    for (name, wire) in ["left", "right"].iter().zip(wires) {
+        let near = wire.near();
+        let _ = write!(text, "[[uplink]]\nname = \"{name}\"\ndevice = \"{near}\"\n");
+    }
+    for (name, qos) in [("gold", "min_iops = 1000"), ("noisy", "weight = 50")] {
+        let _ = write!(
+            text,
+            "[[disk]]\nname = \"{name}\"\nstore = \"fast\"\nformat = \"raw\"\n\
+             size_bytes = \"32 MiB\"\nqos = {{ {qos} }}\nnbd = {{ socket = \"{}\" }}\n",
+            rig.path("nbd.sock")
+        );
+    }
+    text
+}
+
+#[test]
+fn every_page_is_shown_and_a_maximum_set_there_is_what_a_disk_gets() {
+    let rig = Rig::new().unwrap();
+    let world = Namespace::new(&rig, "world").unwrap();
+    let wires = ["l", "r"].map(|tag| {
+        Veth::new(&rig.device(tag), &rig.device(&format!("{tag}f")), &world).unwrap()
+    });
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let daemon = Daemon::start(&rig, &host(&rig, &wires, &free)).unwrap();
+    for disk in ["gold", "noisy"] {
+        let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
+        until("the disks", PATIENCE, is_ready).unwrap();
+    }
+    // Not more than a browser beside it can be quick with.
+    let socket = rig.path("nbd.sock");
+    let targets = ["gold", "noisy"].map(|disk| fio::FioTarget::Nbd { socket: &socket, disk });
+    let job = "rw=randread bs=8k iodepth=2 rate_iops=600 size=32m time_based runtime=240";
+    let file = rig.path("load");
+    fs::write(&file, fio::job_file(&targets, job)).unwrap();
+    let _load = Process::start(&rig, "fio", &["fio", &file]).unwrap();
+
+    let url = daemon.ok(&["console", "login"]).unwrap();
+    let url = format!("SUIMON_CONSOLE_URL={}", url.trim());
+    let shots = format!("SUIMON_CONSOLE_OUT={}", rig.path("shots"));
+    let words =
+        ["env", &url, "SUIMON_CONSOLE_DISK=noisy", &shots, "npm", "--prefix", FOLDER, "run"];
+    let words = [&words[..], &["--silent", "test:browser"]].concat();
+    let said = run_any(&words, BROWSER_LIMIT).unwrap();
+    assert!(said.is_ok(), "{}\n{}", said.stdout, said.stderr);
+    let shots = fs::read_dir(rig.path("shots")).unwrap().count();
+    assert!(shots > 10, "{shots} pages");
+}
