@@ -1,0 +1,45 @@
+// Bundles the console into dist/: index.html, and assets whose names carry a hash.
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const dist = path.join(root, "dist");
+
+await rm(dist, { recursive: true, force: true });
+const result = await build({
+  absWorkingDir: root,
+  entryPoints: { console: "src/main.tsx" },
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: ["es2022"],
+  jsx: "automatic",
+  outdir: "dist/assets",
+  entryNames: "[name]-[hash]",
+  assetNames: "[name]-[hash]",
+  publicPath: "/assets",
+  loader: { ".woff2": "file", ".woff": "file", ".ttf": "empty", ".eot": "empty", ".svg": "file", ".png": "file", ".jpg": "file" },
+  define: { "process.env.NODE_ENV": '"production"' },
+  legalComments: "none",
+  metafile: true,
+  logLevel: "warning",
+});
+
+const outputs = Object.keys(result.metafile.outputs);
+const named = (end) => {
+  const found = outputs.find((output) => /\/console-[^/]*$/.test(output) && output.endsWith(end));
+  if (!found) throw new Error(`the bundle has no ${end} file`);
+  return `/assets/${path.basename(found)}`;
+};
+const page = await readFile(path.join(root, "src/index.html"), "utf8");
+await mkdir(dist, { recursive: true });
+await writeFile(
+  path.join(dist, "index.html"),
+  page.replace("{{style}}", named(".css")).replace("{{script}}", named(".js")),
+);
+for (const output of outputs) {
+  const { size } = await stat(path.join(root, output));
+  console.log(`${output}  ${Math.ceil(size / 1024)} KiB`);
+}

@@ -1,0 +1,1 @@
+export function TeamPage() { return null; }

@@ -1,0 +1,1 @@
+export function OffloadPage() { return null; }

@@ -1,0 +1,1 @@
+export function PowerPage() { return null; }

@@ -1,0 +1,1 @@
+export function VmqPage() { return null; }

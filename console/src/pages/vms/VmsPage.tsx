@@ -1,0 +1,1 @@
+export function VmsPage() { return null; }
