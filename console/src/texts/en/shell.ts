@@ -66,7 +66,5 @@ export const shell = {
   "column.disk": "Disk",
   "column.disks": "Disks",
   "column.store": "Store",
-  "column.switch": "Switch",
-  "column.action": "Action",
   "nopage.title": "There is no such page",
 } as const;

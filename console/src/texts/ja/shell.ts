@@ -66,7 +66,5 @@ export const shell = {
   "column.disk": "ディスク",
   "column.disks": "ディスク",
   "column.store": "ストア",
-  "column.switch": "スイッチ",
-  "column.action": "操作",
   "nopage.title": "そのページはありません",
 };
