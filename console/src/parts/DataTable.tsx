@@ -1,6 +1,7 @@
 /** A table of things of one kind: sortable, and a card for each of them where the page is narrow. */
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useState, type ReactNode } from "react";
+import { sortedRows } from "./sorted_rows";
 
 export interface Column<T> {
   title: string;
@@ -67,13 +68,4 @@ export function DataTable<T>(props: DataTableProps<T>) {
       </Table>
     </div>
   );
-}
-
-export function sortedRows<T>(rows: readonly T[], by: (row: T) => string | number, descending: boolean): T[] {
-  const sign = descending ? -1 : 1;
-  return [...rows].sort((a, b) => {
-    const [x, y] = [by(a), by(b)];
-    if (typeof x === "number" && typeof y === "number") return sign * (x - y);
-    return sign * String(x).localeCompare(String(y), undefined, { numeric: true });
-  });
 }

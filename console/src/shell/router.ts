@@ -1,24 +1,8 @@
 /** Where the page is, by what follows `#` in its address. */
 import { useSyncExternalStore } from "react";
+import { placeOf, type Place } from "./place";
 
-export interface Place {
-  /** Parts of the path, such as `["vms", "web"]`. */
-  path: string[];
-  query: URLSearchParams;
-}
-
-export function placeOf(hash: string): Place {
-  const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?");
-  return { path: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
+export { placeOf };
 
 /** `#/vms/web`. */
 export function link(...path: string[]): string {

@@ -1,7 +1,7 @@
 /** The event log, as it grows. */
 import { SearchInput, ToggleGroup, ToggleGroupItem } from "@patternfly/react-core";
 import { useState } from "react";
-import type { Event, Severity } from "../../api/types";
+import type { Severity } from "../../api/types";
 import { useEvents } from "../../live/event_log";
 import { command } from "../../api/commands";
 import { Command } from "../../parts/Command";
@@ -9,10 +9,8 @@ import { PageFrame } from "../../parts/PageFrame";
 import { Section } from "../../parts/Section";
 import { Loading } from "../../parts/States";
 import { useTexts } from "../../texts/texts";
+import { chosen, SEVERITIES } from "./chosen";
 import { EventList } from "./EventList";
-
-const SEVERITIES: readonly Severity[] = ["info", "warning", "error"];
-const SHOWN = 200;
 
 export function EventsPage(props: { query: URLSearchParams }) {
   const { t, word } = useTexts();
@@ -53,18 +51,4 @@ export function EventsPage(props: { query: URLSearchParams }) {
       <Command text={command("event", "follow", least !== "info" && "--severity", least !== "info" && least)} />
     </PageFrame>
   );
-}
-
-/** Those that matter at least so much and have all the words, newest first. */
-export function chosen(events: readonly Event[], least: Severity, about: string): Event[] {
-  const from = SEVERITIES.indexOf(least);
-  const words = about.toLowerCase().split(/\s+/).filter(Boolean);
-  return events
-    .filter((event) => SEVERITIES.indexOf(event.severity) >= from)
-    .filter((event) => {
-      const text = `${event.id} ${event.subject} ${event.text}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    })
-    .slice(-SHOWN)
-    .reverse();
 }
