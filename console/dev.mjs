@@ -79,7 +79,7 @@ async function session(request, response) {
   if (request.method === "POST") {
     const given = JSON.parse((await read(request)) || "{}");
     const isRight = codes.delete(given.code) || (values.token !== undefined && given.token === values.token);
-    if (!isRight) return answer(response, 401, refused("the code or token is not right, or was used before; ask for a new one with `suimon console`"));
+    if (!isRight) return answer(response, 401, refused("the code or token is not right, or was used before; ask for a new one with `suimon console login`"));
     const made = randomBytes(24).toString("hex");
     sessions.add(made);
     response.setHeader("Set-Cookie", `${COOKIE}=${made}; HttpOnly; SameSite=Strict; Path=/`);

@@ -1,5 +1,5 @@
 // Bundles the console into dist/: index.html, and assets whose names carry a hash.
-import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -7,7 +7,10 @@ import { build } from "esbuild";
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const dist = path.join(root, "dist");
 
-await rm(dist, { recursive: true, force: true });
+// The folder itself stays, for it is there in a fresh checkout, too.
+for (const name of await readdir(dist).catch(() => [])) {
+  if (name !== ".gitignore") await rm(path.join(dist, name), { recursive: true });
+}
 const result = await build({
   absWorkingDir: root,
   entryPoints: { console: "src/main.tsx" },

@@ -201,6 +201,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/1.0/console/logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An address at which a browser on the host is logged in to the console, once. */
+        post: operations["new_console_login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/1.0/disks": {
         parameters: {
             query?: never;
@@ -1679,6 +1696,29 @@ export interface components {
              */
             refused_calls: number;
         };
+        /** @description `[console]`: the web console, for browsers on this machine. Read when the daemon starts. */
+        ConsoleConfig: {
+            /**
+             * @description Loopback address and port, like `127.0.0.1:7446`. From elsewhere through a tunnel, such as
+             *     `ssh -L 7446:127.0.0.1:7446 HOST`.
+             */
+            listen: string;
+            /**
+             * @description File whose first line is a token with which one can log in; at least 16 characters, not
+             *     readable by others. Without it `suimon console` alone says how to log in.
+             */
+            token_file?: string | null;
+        };
+        /** @description An address that logs a browser in to the console. */
+        ConsoleLogin: {
+            /** @description To be opened in a browser on the host, once. */
+            url: string;
+            /**
+             * Format: int64
+             * @description How long it can be used, in seconds from now.
+             */
+            valid_s: number;
+        };
         /** @description `POST /1.0/disks/{name}/convert`: a copy of the disk in another file of its store. */
         ConvertDiskRequest: {
             /** @description The new file, relative to the store's path; it is not there yet. */
@@ -2096,6 +2136,8 @@ export interface components {
             host?: components["schemas"]["HostSection"];
             /** @default null */
             api?: null | components["schemas"]["ApiConfig"];
+            /** @default null */
+            console?: null | components["schemas"]["ConsoleConfig"];
             /** @default null */
             power?: null | components["schemas"]["PowerConfig"];
             /** @default null */
@@ -4932,6 +4974,33 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["HostConfig"];
                     "application/toml": string;
+                };
+            };
+        };
+    };
+    new_console_login: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsoleLogin"];
+                };
+            };
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

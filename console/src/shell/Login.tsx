@@ -66,7 +66,7 @@ export function Login(props: { code: string | null; ended: boolean; onLogin: () 
           {props.ended && error === undefined && <p className="spaced" role="status">{t("login.ended")}</p>}
           {error !== undefined && <div className="spaced"><Errors error={error} title={t("login.refused")} /></div>}
           <p>{t("login.about")}</p>
-          <div className="spaced"><Command text="suimon console" label={t("login.command")} /></div>
+          <div className="spaced"><Command text="suimon console login" label={t("login.command")} /></div>
           <Form
             onSubmit={(event) => {
               event.preventDefault();
