@@ -93,7 +93,7 @@ export function ChangeDialog(props: ChangeDialogProps) {
           {props.children}
           <button type="submit" hidden disabled={!change || busy} aria-hidden="true" tabIndex={-1} />
         </form>
-        {props.danger && <Alert isInline isPlain variant="warning" title={props.danger} className="spaced" />}
+        {props.danger && <Alert component="p" isInline isPlain variant="warning" title={props.danger} className="spaced" />}
         {error !== undefined && <div className="spaced"><Errors error={error} /></div>}
         {(overcommitted || force) && props.canForce && (
           <Checkbox
@@ -105,7 +105,7 @@ export function ChangeDialog(props: ChangeDialogProps) {
             onChange={(_event, checked) => setForce(checked)}
           />
         )}
-        {plan && <div className="spaced"><h3 className="small-title">{t("change.plan")}</h3><PlanSteps plan={plan} /></div>}
+        {plan && <div className="spaced"><h2 className="small-title">{t("change.plan")}</h2><PlanSteps plan={plan} /></div>}
         {operation && operation.steps > 0 && (
           <Progress
             className="spaced"

@@ -1,6 +1,7 @@
 /** A table of things of one kind: sortable, and a card for each of them where the page is narrow. */
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useState, type ReactNode } from "react";
+import { useTexts } from "../texts/texts";
 import { sortedRows } from "./sorted_rows";
 
 export interface Column<T> {
@@ -24,6 +25,7 @@ export interface DataTableProps<T> {
 }
 
 export function DataTable<T>(props: DataTableProps<T>) {
+  const { t } = useTexts();
   const [sorted, setSorted] = useState<{ by: number | undefined; direction: "asc" | "desc" }>({
     by: props.sortedBy,
     direction: props.descending ? "desc" : "asc",
@@ -40,7 +42,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
                 key={column.title || at}
                 className={column.isNumber ? "number" : undefined}
                 modifier="nowrap"
-                screenReaderText={column.title === "" ? " " : undefined}
+                screenReaderText={column.title === "" ? t("column.action") : undefined}
                 sort={
                   column.sort && {
                     columnIndex: at,

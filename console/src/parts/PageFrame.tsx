@@ -2,12 +2,16 @@
 import { Content, Flex, FlexItem, PageSection, Title } from "@patternfly/react-core";
 import { useEffect, useRef, type ReactNode } from "react";
 
+/** Whether a page was shown before this one. */
+let hasShown = false;
+
 export function PageFrame(props: { title: string; about?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   const heading = useRef<HTMLDivElement>(null);
   useEffect(() => {
     document.title = `${props.title} · Suimon`;
-    // Who goes by keyboard or is read to begins at the new page's title.
-    heading.current?.focus({ preventScroll: false });
+    // Who goes by keyboard or is read to begins at the new page's title; at first, at the page's start.
+    if (hasShown) heading.current?.focus();
+    hasShown = true;
   }, [props.title]);
   return (
     <>

@@ -28,11 +28,11 @@ export function Errors(props: { error: unknown; title?: string }) {
   const { t } = useTexts();
   const { error } = props;
   if (!(error instanceof RequestFailed)) {
-    return <Alert isInline variant="danger" title={props.title ?? t("error.page")}>{String(error)}</Alert>;
+    return <Alert component="p" isInline variant="danger" title={props.title ?? t("error.page")}>{String(error)}</Alert>;
   }
   if (error.isUnreachable) {
     return (
-      <Alert isInline variant="danger" title={t("error.unreachable")}>
+      <Alert component="p" isInline variant="danger" title={t("error.unreachable")}>
         {t("error.unreachable.remedy")}
       </Alert>
     );
@@ -45,13 +45,13 @@ export function ApiErrors(props: { errors: readonly ApiError[]; status: number; 
   const { errors } = props;
   if (errors.length === 0) {
     return (
-      <Alert isInline variant="danger" title={props.title ?? t("error.status", { status: props.status })}>
+      <Alert component="p" isInline variant="danger" title={props.title ?? t("error.status", { status: props.status })}>
         {t("error.status.remedy")}
       </Alert>
     );
   }
   return (
-    <Alert isInline variant="danger" title={props.title ?? t("error.refused")}>
+    <Alert component="p" isInline variant="danger" title={props.title ?? t("error.refused")}>
       <List isPlain>
         {errors.map((error, at) => (
           <ListItem key={at}>

@@ -37,6 +37,7 @@ export function Toasts() {
     <AlertGroup hasAnimations isToast isLiveRegion aria-label={t("toasts.label")}>
       {shown.map((toast) => (
         <Alert
+          component="p"
           key={toast.id}
           variant="success"
           title={toast.title}

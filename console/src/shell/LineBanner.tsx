@@ -12,6 +12,7 @@ export function LineBanner() {
   return (
     <div className="line-banner" role="status">
       <Alert
+        component="p"
         isInline
         variant="warning"
         title={t("line.stale", { since: clock(line.sinceMs), age: age((now - line.sinceMs) / 1000) })}

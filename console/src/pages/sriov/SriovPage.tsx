@@ -55,7 +55,7 @@ function Adapter(props: { adapter: SriovAdapter; onEnable: () => void; onVf: (vf
       title={<span className="row">{adapter.device ?? adapter.address} <StateLabel state={adapter.support} text={adapter.support} /></span>}
       actions={<Button variant="secondary" size="sm" onClick={props.onEnable}>{t("sriov.enable")}</Button>}
     >
-      {adapter.remedy && <Alert isInline variant="info" title={adapter.remedy} className="spaced" />}
+      {adapter.remedy && <Alert component="p" isInline variant="info" title={adapter.remedy} className="spaced" />}
       <Facts
         columns={3}
         of={[

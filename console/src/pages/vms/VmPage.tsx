@@ -67,8 +67,8 @@ function Notes(props: { vm: VmStatus }) {
   const total = move ? move.disk_bytes_copied + move.disk_bytes_left + move.memory_bytes_copied + move.memory_bytes_left : 0;
   return (
     <>
-      {vm.reason && <Alert isInline variant={vm.state === "running" ? "info" : "warning"} title={vm.reason} />}
-      {(vm.waits_for_start?.length ?? 0) > 0 && <Alert isInline variant="info" title={t("vm.waits", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
+      {vm.reason && <Alert component="p" isInline variant={vm.state === "running" ? "info" : "warning"} title={vm.reason} />}
+      {(vm.waits_for_start?.length ?? 0) > 0 && <Alert component="p" isInline variant="info" title={t("vm.waits", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
       {move && (
         <Section title={t(move.leaves ? "vm.goes" : "vm.comes", { node: move.node, phase: word(move.phase) })}>
           <Progress

@@ -67,4 +67,5 @@ export const shell = {
   "column.disks": "Disks",
   "column.store": "Store",
   "nopage.title": "There is no such page",
+  "column.action": "Actions",
 } as const;

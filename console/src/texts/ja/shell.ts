@@ -67,4 +67,5 @@ export const shell = {
   "column.disks": "ディスク",
   "column.store": "ストア",
   "nopage.title": "そのページはありません",
+  "column.action": "操作",
 };
