@@ -11,7 +11,7 @@ const dist = path.join(root, "dist");
 for (const name of await readdir(dist).catch(() => [])) {
   if (name !== ".gitignore") await rm(path.join(dist, name), { recursive: true });
 }
-const result = await build({
+const options = {
   absWorkingDir: root,
   entryPoints: { console: "src/main.tsx" },
   bundle: true,
@@ -28,7 +28,27 @@ const result = await build({
   legalComments: "none",
   metafile: true,
   logLevel: "warning",
-});
+};
+
+// PatternFly imports the styles of all its components, used or not. Those stay whose names (a
+// module beside each style sheet) are used in what a first build has made.
+const first = await build({ ...options, write: false });
+const used = new Set();
+for (const [name, output] of Object.entries(first.metafile.outputs)) {
+  if (!name.endsWith(".js")) continue;
+  for (const [input, { bytesInOutput }] of Object.entries(output.inputs)) {
+    if (input.includes("/react-styles/css/") && bytesInOutput > 0) used.add(path.join(root, input).replace(/\.m?js$/, ".css"));
+  }
+}
+const onlyUsedStyles = {
+  name: "only-used-styles",
+  setup(build) {
+    build.onLoad({ filter: /react-styles[/\\]css[/\\].*\.css$/ }, ({ path: file }) =>
+      used.has(file) ? undefined : { contents: "", loader: "css" },
+    );
+  },
+};
+const result = await build({ ...options, plugins: [onlyUsedStyles] });
 
 const outputs = Object.keys(result.metafile.outputs);
 const named = (end) => {

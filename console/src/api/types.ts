@@ -61,6 +61,7 @@ export interface Topics {
   cluster: ClusterStatus;
   "cluster/flows": ClusterDisk[];
   nodes: NodeStatus[];
+  operations: Operation[];
 }
 
 export type Topic = keyof Topics;

@@ -31,7 +31,7 @@ export function Frame(props: { session: Session; at: string; onLogOut: () => voi
   };
 
   const masthead = (
-    <Masthead>
+    <Masthead display={{ default: "inline" }}>
       <MastheadMain>
         <MastheadToggle>
           <PageToggleButton

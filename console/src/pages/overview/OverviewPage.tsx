@@ -13,6 +13,7 @@ import { AttentionList } from "./AttentionList";
 import { Busiest } from "./Busiest";
 import { HostCharts } from "./HostCharts";
 import { HostTiles } from "./HostTiles";
+import { Operations } from "./Operations";
 
 export function OverviewPage() {
   const { t } = useTexts();
@@ -26,6 +27,7 @@ export function OverviewPage() {
   const cluster = useTopic("cluster");
   const flows = useTopic("qos/flows");
   const vmq = useTopic("vmq");
+  const operations = useTopic("operations");
   const rates = useRates();
   const events = useEvents();
   const found = attention({
@@ -39,6 +41,7 @@ export function OverviewPage() {
           <>
             <HostTiles nics={nics.data ?? []} uplinks={uplinks.data ?? []} disks={disks.data ?? []} vms={vms.data ?? []} power={power.data} rates={rates} />
             <Section title={t("attention.title")}><AttentionList found={found} /></Section>
+            <Operations operations={operations.data ?? []} />
             <HostCharts />
             <div className="grid-wide">
               <Section title={t("busiest.title")}>

@@ -17,6 +17,8 @@ export interface DiskSeen {
 /** A wait that is as large a part of a request's time is what to look at. */
 const SLOW_PPM = 500_000;
 const WATCH_PPM = 200_000;
+/** Less is not worth a stage of its own. */
+const NOTABLE_NS = 20_000;
 /** Nobody notices less. */
 const NOTICED_NS = 200_000;
 
@@ -31,7 +33,7 @@ export function diskWay(seen: DiskSeen): Way {
   }
   const perS = flow.last_5_s.delivered_iops;
   const total = seen.rate?.latencyNs;
-  const waits = waitsPerRequest(flow);
+  const waits = waitsPerRequest(flow).filter(({ ns }) => ns >= NOTABLE_NS);
   return { kind: "disk", name, stages: [
     guestQueue(seen, perS),
     ...waits.map((wait) => qosStage(name, flow, wait.cause, wait.ns, total)),

@@ -3,7 +3,7 @@ export const disks = {
   "disks.about": "What every disk is entitled to, wants and gets, in normalised operations per second over the last 5 s.",
   "disks.table": "Disks",
   "disks.none": "There are no disks",
-  "disks.none.about": "Describe a store and a disk in the host file, or use `suimon store add` and `suimon disk add`.",
+  "disks.none.about": "Describe a store and a disk in the host file, or use suimon store add and suimon disk add.",
   "disks.entitled": "Entitled",
   "disks.wanted": "Wanted",
   "disks.got": "Got",

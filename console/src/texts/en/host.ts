@@ -66,7 +66,7 @@ export const host = {
   "cluster.title": "Cluster",
   "cluster.about": "Nodes that share stores settle over etcd what each may do of them, so that minimums hold on all.",
   "cluster.none": "This host is in no cluster",
-  "cluster.none.about": "Hosts that name the same cluster and etcd share stores with `shared = true`.",
+  "cluster.none.about": "Hosts that name the same cluster and etcd share stores with shared = true.",
   "cluster.join": "To join one",
   "cluster.is": "Cluster {name}",
   "cluster.node": "Node",

@@ -2,7 +2,7 @@ export const network = {
   "network.title": "Network",
   "network.about": "Where frames come from and go to now. RX came in from a port, TX went out to it.",
   "network.none": "There are no switches",
-  "network.none.about": "Describe a switch and its NICs in the host file, or use `suimon switch add` and `suimon nic add`.",
+  "network.none.about": "Describe a switch and its NICs in the host file, or use suimon switch add and suimon nic add.",
   "network.nics": "NICs",
   "network.uplinks": "Uplinks",
   "network.teams": "Teams",

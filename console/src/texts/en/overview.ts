@@ -73,4 +73,8 @@ export const overview = {
   "events.severity": "Only events that matter at least so much",
   "events.from": "{severity}",
   "events.search": "Number, subject or words",
+  "operations.title": "Under way",
+  "operations.cancel": "Cancel",
+  "operations.cancel.title": "Cancel: {kind} {subject}",
+  "operations.cancel.about": "It ends before its next step, and everything is as before.",
 } as const;

@@ -4,7 +4,7 @@ export const vms = {
   "vms.title": "VMs",
   "vms.about": "VMs that this host starts. They go on when the daemon ends.",
   "vms.none": "There are no VMs",
-  "vms.none.about": "Describe one in the host file, or use `suimon vm add`.",
+  "vms.none.about": "Describe one in the host file, or use suimon vm add.",
   "vms.all": "All VMs",
   "vm.title": "VM {name}",
   "vm.gone": "There is no VM {name}",

@@ -64,7 +64,7 @@ export const words = {
   "word.guest": "guest",
   "word.nic": "device",
   "word.kernel": "kernel",
-  "word.software": "switch (software)",
+  "word.software": "software",
   "word.egress": "where it leaves",
   "word.nobody": "nobody",
   "word.synthetic": "switch",
@@ -92,4 +92,5 @@ export const words = {
   "word.full": "full",
   "word.partial": "partial",
   "word.none": "none",
+  "word.hardware": "hardware",
 } as const;

@@ -3,7 +3,7 @@ export const disks = {
   "disks.about": "各ディスクが権利を持つ量、要求する量、実際に得ている量です（直近 5 秒の正規化 IOPS）。",
   "disks.table": "ディスク",
   "disks.none": "ディスクはありません",
-  "disks.none.about": "ホストファイルにストアとディスクを記述するか、`suimon store add` と `suimon disk add` を使ってください。",
+  "disks.none.about": "ホストファイルにストアとディスクを記述するか、suimon store add と suimon disk add を使ってください。",
   "disks.entitled": "権利",
   "disks.wanted": "要求",
   "disks.got": "実績",

@@ -66,7 +66,7 @@ export const host = {
   "cluster.title": "クラスター",
   "cluster.about": "ストアを共有するノードは、etcd を通じて各自の使える量を決め、すべてのノードで最小値を守ります。",
   "cluster.none": "このホストはクラスターに参加していません",
-  "cluster.none.about": "同じクラスターと etcd を指定したホストは、`shared = true` のストアを共有します。",
+  "cluster.none.about": "同じクラスターと etcd を指定したホストは、shared = true のストアを共有します。",
   "cluster.join": "参加するには",
   "cluster.is": "クラスター {name}",
   "cluster.node": "ノード",

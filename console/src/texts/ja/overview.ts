@@ -73,4 +73,8 @@ export const overview = {
   "events.severity": "この重要度以上のイベントだけ",
   "events.from": "{severity}",
   "events.search": "番号・対象・語句",
+  "operations.title": "実行中の操作",
+  "operations.cancel": "取り消し",
+  "operations.cancel.title": "取り消す: {kind} {subject}",
+  "operations.cancel.about": "次の段階の前に終わり、すべて元のままになります。",
 };

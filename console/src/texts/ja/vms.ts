@@ -4,7 +4,7 @@ export const vms = {
   "vms.title": "VM",
   "vms.about": "このホストが起動する VM です。デーモンが終了しても動き続けます。",
   "vms.none": "VM はありません",
-  "vms.none.about": "ホストファイルに記述するか、`suimon vm add` を使ってください。",
+  "vms.none.about": "ホストファイルに記述するか、suimon vm add を使ってください。",
   "vms.all": "すべての VM",
   "vm.title": "VM {name}",
   "vm.gone": "VM {name} はありません",

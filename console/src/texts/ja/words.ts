@@ -64,10 +64,10 @@ export const words = {
   "word.guest": "ゲスト",
   "word.nic": "デバイス",
   "word.kernel": "カーネル",
-  "word.software": "スイッチ（ソフトウェア）",
+  "word.software": "ソフトウェア",
   "word.egress": "出口のポート",
   "word.nobody": "なし",
-  "word.synthetic": "スイッチ経由",
+  "word.synthetic": "スイッチ",
   "word.vf": "VF",
   "word.alive": "生存",
   "word.silent": "応答なし",
@@ -92,4 +92,5 @@ export const words = {
   "word.full": "すべて",
   "word.partial": "一部",
   "word.none": "なし",
+  "word.hardware": "ハードウェア",
 };
