@@ -94,7 +94,9 @@ export async function perform(
     operation = await request<Operation>("GET", `/1.0/operations/${operation.id}/wait?timeout_s=1`);
   }
   watch(operation);
-  if (operation.state === "failed") {
+  // Whoever cancels an operation is told so by its end; who asked for it did not get it.
+  const isAsCancelled = operation.state === "cancelled" && change.method !== "DELETE";
+  if (operation.state === "failed" || isAsCancelled) {
     throw new RequestFailed(200, operation.error ? [operation.error] : []);
   }
   return operation;

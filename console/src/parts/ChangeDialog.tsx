@@ -3,7 +3,7 @@
  * command that does the same. What the daemon refuses is told here, and the form stays as it was.
  */
 import { Alert, Button, Checkbox, Modal, ModalBody, ModalFooter, ModalHeader, ModalVariant, Progress } from "@patternfly/react-core";
-import { useEffect, useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { dryRun, perform, RequestFailed, type ChangeRequest } from "../api/client";
 import type { Operation, Plan } from "../api/types";
 import { useTexts } from "../texts/texts";
@@ -43,6 +43,13 @@ export function ChangeDialog(props: ChangeDialogProps) {
   const [operation, setOperation] = useState<Operation>();
   const [busy, setBusy] = useState(false);
   const [force, setForce] = useState(false);
+  const isOpen = useRef(true);
+  useEffect(() => {
+    isOpen.current = true;
+    return () => {
+      isOpen.current = false;
+    };
+  }, []);
   const asked = JSON.stringify(change ?? null);
   useEffect(() => {
     setError(undefined);
@@ -71,7 +78,8 @@ export function ChangeDialog(props: ChangeDialogProps) {
     if (!change) return;
     await perform(change, force, setOperation);
     tell(t("change.done"), shownCommand ?? "");
-    props.onClose();
+    // It may have been closed meanwhile, and another be open in its place.
+    if (isOpen.current) props.onClose();
   });
 
   return (
