@@ -1,0 +1,41 @@
+// Runs the browser tests: headless Chromium against a live daemon.
+//
+//   SUIMON_CONSOLE_URL      the console, or the address with a code that `suimon console login` prints
+//   SUIMON_CONSOLE_TOKEN    the token of its token_file, if the address has no code
+//   SUIMON_CONSOLE_DISK     a disk with load, whose maximum the test changes and puts back (none: left out)
+//   SUIMON_CONSOLE_OUT      where screenshots go (screenshots/ beside this)
+//   SUIMON_CONSOLE_LOOKS    all: each page in light and dark, wide and narrow, English and Japanese
+//   CHROMIUM                the browser (/usr/bin/chromium)
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+if (!process.env.SUIMON_CONSOLE_URL) {
+  console.error("set SUIMON_CONSOLE_URL to what `suimon console login` prints");
+  process.exit(2);
+}
+// Beside node_modules, so that packages are found from there.
+const out = await mkdtemp(path.join(root, ".test-"));
+try {
+  await build({
+    entryPoints: [path.join(root, "test/browser/pages.test.ts")],
+    bundle: true,
+    platform: "node",
+    target: "node18",
+    format: "esm",
+    packages: "external",
+    outfile: path.join(out, "pages.test.mjs"),
+    logLevel: "warning",
+  });
+  const profile = await mkdtemp(path.join(os.tmpdir(), "suimon-console-"));
+  const env = { SUIMON_CONSOLE_OUT: path.join(root, "screenshots"), ...process.env, SUIMON_CONSOLE_PROFILE: profile };
+  const ran = spawnSync(process.execPath, ["--test", path.join(out, "pages.test.mjs")], { stdio: "inherit", env });
+  await rm(profile, { recursive: true, force: true });
+  process.exitCode = ran.status ?? 1;
+} finally {
+  await rm(out, { recursive: true, force: true });
+}

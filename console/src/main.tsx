@@ -1,0 +1,10 @@
+import "@patternfly/react-core/dist/styles/base.css";
+import "uplot/dist/uPlot.min.css";
+import "./console.css";
+import { createRoot } from "react-dom/client";
+import { App } from "./shell/App";
+import { apply } from "./shell/settings";
+
+apply();
+const root = document.getElementById("console");
+if (root) createRoot(root).render(<App />);

@@ -1,0 +1,108 @@
+/** One disk: what it gets over time, what its requests wait for, and what it is. */
+import { Button } from "@patternfly/react-core";
+import { useState } from "react";
+import type { DiskStatus, QosFlowStatus } from "../../api/types";
+import { useTopic } from "../../live/hooks";
+import { Bar } from "../../parts/Bar";
+import { DataTable } from "../../parts/DataTable";
+import { Facts } from "../../parts/Facts";
+import { PageFrame } from "../../parts/PageFrame";
+import { Section } from "../../parts/Section";
+import { Empty, WhenHeard } from "../../parts/States";
+import { StateLabel } from "../../parts/StateLabel";
+import { link } from "../../shell/router";
+import { useTexts } from "../../texts/texts";
+import { bytes, count, latency, percent, size } from "../../units/units";
+import { waitShares } from "./displacement";
+import { DiskChart } from "./FlowCharts";
+import { limitsInShort } from "./limits";
+import { LimitsDialog } from "./LimitsDialog";
+
+export function DiskPage(props: { name: string }) {
+  const { t } = useTexts();
+  const disks = useTopic("disks");
+  const flows = useTopic("qos/flows");
+  const policies = useTopic("qos-policies");
+  const [changing, setChanging] = useState(false);
+  const disk = disks.data?.find((one) => one.config.name === props.name);
+  const flow = flows.data?.find((one) => one.disk === props.name);
+  return (
+    <PageFrame
+      title={t("disk.title", { disk: props.name })}
+      about={<a href={link("disks")}>{t("disk.all")}</a>}
+      actions={disk && <Button variant="primary" onClick={() => setChanging(true)}>{t("disk.change")}</Button>}
+    >
+      <WhenHeard of={[disks, flows]}>
+        {() => disk ? (
+          <>
+            <Section title={t("disk.delivery")}><DiskChart disk={props.name} /></Section>
+            <div className="grid-wide">
+              <Section title={t("disk.waits")}><Waits flow={flow} /></Section>
+              <Section title={t("disk.is")}><Is disk={disk} flow={flow} /></Section>
+            </div>
+            <Section title={t("disk.requests")}><Requests disk={disk} /></Section>
+          </>
+        ) : <Empty title={t("disk.gone", { disk: props.name })} />}
+      </WhenHeard>
+      {changing && disk && <LimitsDialog disk={disk} policies={policies.data ?? []} onClose={() => setChanging(false)} />}
+    </PageFrame>
+  );
+}
+
+function Waits(props: { flow: QosFlowStatus | undefined }) {
+  const { t, word } = useTexts();
+  const waits = waitShares(props.flow?.last_5_s.waits_ns);
+  if (!props.flow || waits.length === 0) return <p>{t("disk.waits.none")}</p>;
+  return (
+    <>
+      <Facts columns={1} of={waits.map(({ cause, ppm }) => [word(cause), <Bar key={cause} ppm={ppm} tone="plain" text={percent(ppm)} />])} />
+      <p className="faint spaced">{t("disk.waits.about")}</p>
+    </>
+  );
+}
+
+function Is(props: { disk: DiskStatus; flow: QosFlowStatus | undefined }) {
+  const { t, word } = useTexts();
+  const { disk, flow } = props;
+  return (
+    <Facts
+      of={[
+        [t("column.state"), <StateLabel key="state" state={disk.state} />],
+        disk.reason ? [t("column.reason"), disk.reason] : undefined,
+        [t("disks.limits"), `${limitsInShort(flow?.limits ?? disk.config.qos)}${flow ? ` (${flow.holder})` : ""}`],
+        [t("column.store"), disk.config.store],
+        [t("disk.format"), [disk.config.format, word(disk.config.kind)].filter((one) => one !== "–").join(", ")],
+        [t("disk.size"), disk.size_bytes == null ? "–" : size(disk.size_bytes)],
+        [t("disk.allocated"), disk.allocated_bytes == null ? "–" : size(disk.allocated_bytes)],
+        [t("disk.file"), <code key="file">{disk.file}</code>],
+        [t("disk.processor"), disk.processor ?? "–"],
+        [t("disk.vm"), disk.vhost_user ? t(disk.vhost_user.connected ? "disk.vm.connected" : "disk.vm.absent") : "–"],
+        [t("disk.nbd"), disk.nbd ? String(disk.nbd.clients) : "–"],
+        flow ? [t("disk.queue"), t("disk.queue.value", { waiting: flow.waiting, device: flow.in_flight })] : undefined,
+      ]}
+    />
+  );
+}
+
+const DIRECTIONS = ["reads", "writes", "flushes", "discards"] as const;
+
+function Requests(props: { disk: DiskStatus }) {
+  const { t } = useTexts();
+  const rows = DIRECTIONS.map((kind) => ({ kind, of: props.disk.counters[kind] }));
+  return (
+    <DataTable
+      label={t("disk.requests")}
+      rows={rows}
+      id={(row) => row.kind}
+      columns={[
+        { title: t("column.kind"), cell: (row) => t(`disk.${row.kind}`) },
+        { title: t("disk.count"), cell: (row) => count(row.of.requests), isNumber: true },
+        { title: t("disk.bytes"), cell: (row) => bytes(row.of.bytes), isNumber: true },
+        { title: t("disk.errors"), cell: (row) => count(row.of.errors), isNumber: true },
+        { title: t("disk.p50"), cell: (row) => latency(row.of.latency_ns_p50), isNumber: true },
+        { title: t("disk.p99"), cell: (row) => latency(row.of.latency_ns_p99), isNumber: true },
+        { title: t("disk.max"), cell: (row) => latency(row.of.latency_ns_max), isNumber: true },
+      ]}
+    />
+  );
+}

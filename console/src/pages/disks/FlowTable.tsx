@@ -1,0 +1,66 @@
+/** Every disk in a line: what it is entitled to, wants and gets, and what its requests wait for. */
+import { Button } from "@patternfly/react-core";
+import type { DiskStatus, QosFlowStatus } from "../../api/types";
+import { useRates } from "../../live/history";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { StateLabel } from "../../parts/StateLabel";
+import { link } from "../../shell/router";
+import { useTexts } from "../../texts/texts";
+import { count, latency } from "../../units/units";
+import { waitShares } from "./displacement";
+import { limitsInShort } from "./limits";
+
+export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly QosFlowStatus[]; onLimits: (disk: DiskStatus) => void }) {
+  const { t, word } = useTexts();
+  const rates = new Map(useRates()?.disks.map((rate) => [rate.name, rate]));
+  const flows = new Map(props.flows.map((flow) => [flow.disk, flow]));
+  const of = (disk: DiskStatus) => flows.get(disk.config.name);
+  const rate = (key: "entitled_iops" | "demanded_iops" | "delivered_iops") => ({
+    cell: (disk: DiskStatus) => {
+      const flow = of(disk);
+      return flow ? count(flow.last_5_s[key]) : "–";
+    },
+    sort: (disk: DiskStatus) => of(disk)?.last_5_s[key] ?? -1,
+    isNumber: true,
+  });
+  const columns: Column<DiskStatus>[] = [
+    {
+      title: t("column.disk"),
+      cell: (disk) => <a href={link("disks", disk.config.name)}>{disk.config.name}</a>,
+      sort: (disk) => disk.config.name,
+    },
+    { title: t("column.store"), cell: (disk) => disk.config.store, sort: (disk) => disk.config.store },
+    { title: t("column.state"), cell: (disk) => <StateLabel state={disk.state} />, sort: (disk) => disk.state },
+    { title: t("disks.entitled"), ...rate("entitled_iops") },
+    { title: t("disks.wanted"), ...rate("demanded_iops") },
+    { title: t("disks.got"), ...rate("delivered_iops") },
+    {
+      title: t("disks.latency"),
+      cell: (disk) => {
+        const ns = rates.get(disk.config.name)?.latencyNs;
+        return ns === undefined ? "–" : <span className="nowrap">{latency(ns)}</span>;
+      },
+      sort: (disk) => rates.get(disk.config.name)?.latencyNs ?? -1,
+      isNumber: true,
+    },
+    {
+      title: t("disks.waits"),
+      cell: (disk) => word(waitShares(of(disk)?.last_5_s.waits_ns)[0]?.cause),
+    },
+    {
+      title: t("disks.limits"),
+      cell: (disk) => (
+        <span className="row">
+          <span>
+            {limitsInShort(of(disk)?.limits ?? disk.config.qos)}
+            {disk.config.qos_policy && <span className="faint"> ({disk.config.qos_policy})</span>}
+          </span>
+          <Button variant="link" isInline onClick={() => props.onLimits(disk)} aria-label={t("disks.change.of", { disk: disk.config.name })}>
+            {t("action.change")}
+          </Button>
+        </span>
+      ),
+    },
+  ];
+  return <DataTable label={t("disks.table")} columns={columns} rows={props.disks} id={(disk) => disk.config.name} sortedBy={5} descending />;
+}

@@ -1,0 +1,56 @@
+/** Traffic, requests and processors over the last minutes. */
+import { rateHistory, useRing } from "../../live/history";
+import type { Rates } from "../../live/rates";
+import { Chart } from "../../parts/Chart";
+import { Section } from "../../parts/Section";
+import { useTexts } from "../../texts/texts";
+import { bitRate, count, percent } from "../../units/units";
+
+export function HostCharts() {
+  const { t } = useTexts();
+  const history = useRing(rateHistory);
+  const times = history.map((rates) => rates.timeMs);
+  const sum = (of: (rates: Rates) => number[]) => history.map((rates) => of(rates).reduce((total, value) => total + value, 0));
+  const ids = [...new Set(history.flatMap((rates) => rates.processors.map((one) => one.id)))].sort((a, b) => a - b);
+  return (
+    <div className="grid">
+      <Section title={t("chart.network")}>
+        <Chart
+          label={t("chart.network")}
+          timesMs={times}
+          height={170}
+          format={bitRate}
+          series={[
+            { label: t("chart.from"), values: sum((rates) => rates.nics.map((nic) => nic.rxBps)) },
+            { label: t("chart.to"), values: sum((rates) => rates.nics.map((nic) => nic.txBps)) },
+          ]}
+        />
+      </Section>
+      <Section title={t("chart.disks")}>
+        <Chart
+          label={t("chart.disks")}
+          timesMs={times}
+          height={170}
+          format={(value) => `${count(value)}/s`}
+          series={[
+            { label: t("chart.reads"), values: sum((rates) => rates.disks.map((disk) => disk.readsPerS)) },
+            { label: t("chart.writes"), values: sum((rates) => rates.disks.map((disk) => disk.writesPerS)) },
+          ]}
+        />
+      </Section>
+      <Section title={t("chart.processors")}>
+        <Chart
+          label={t("chart.processors")}
+          timesMs={times}
+          height={170}
+          max={1_000_000}
+          format={percent}
+          series={ids.slice(0, 8).map((id) => ({
+            label: t("chart.processor", { id }),
+            values: history.map((rates) => rates.processors.find((one) => one.id === id)?.busyPpm),
+          }))}
+        />
+      </Section>
+    </div>
+  );
+}

@@ -1,0 +1,33 @@
+/** Hands a queue over to another processor. */
+import { useState } from "react";
+import type { VmqStatus } from "../../api/types";
+import { command } from "../../api/commands";
+import { ChangeDialog } from "../../parts/ChangeDialog";
+import { ChoiceField } from "../../parts/fields";
+import { useTexts } from "../../texts/texts";
+
+type Queue = VmqStatus["queues"][number];
+
+export function MoveDialog(props: { queue: Queue; processors: number[]; onClose: () => void }) {
+  const { t } = useTexts();
+  const [queue] = useState(props.queue);
+  const others = props.processors.filter((processor) => processor !== queue.processor);
+  const [to, setTo] = useState(String(others[0] ?? ""));
+  return (
+    <ChangeDialog
+      title={t("vmq.move.of", { queue: queue.queue })}
+      about={t("vmq.move.about")}
+      action={t("vmq.move")}
+      withoutPreview
+      change={to === "" ? undefined : {
+        method: "POST",
+        path: `/1.0/queues/${queue.queue.split("/").map(encodeURIComponent).join("/")}/move`,
+        body: { processor: Number(to) },
+        command: command("queue", "move", queue.queue, "--to", to),
+      }}
+      onClose={props.onClose}
+    >
+      <ChoiceField label={t("vmq.processor")} value={to} onChange={setTo} options={others.map((id) => [String(id), String(id)])} />
+    </ChangeDialog>
+  );
+}

@@ -1,0 +1,57 @@
+/** VMs and their life. */
+import { useState } from "react";
+import { useTopic } from "../../live/hooks";
+import { DataTable } from "../../parts/DataTable";
+import { PageFrame } from "../../parts/PageFrame";
+import { Section } from "../../parts/Section";
+import { Empty, WhenHeard } from "../../parts/States";
+import { StateLabel } from "../../parts/StateLabel";
+import { link } from "../../shell/router";
+import { useTexts } from "../../texts/texts";
+import { age, bytesOf, size } from "../../units/units";
+import type { VmAction } from "./actions";
+import { VmActionDialog } from "./VmActionDialog";
+import { VmMenu } from "./VmMenu";
+
+export function VmsPage() {
+  const { t, word } = useTexts();
+  const vms = useTopic("vms");
+  const [asked, setAsked] = useState<{ name: string; action: VmAction }>();
+  return (
+    <PageFrame title={t("vms.title")} about={t("vms.about")}>
+      <WhenHeard of={[vms]}>
+        {() => vms.data?.length === 0 ? (
+          <Empty title={t("vms.none")}>{t("vms.none.about")}</Empty>
+        ) : (
+          <Section title={t("vms.title")}>
+            <DataTable
+              label={t("vms.title")}
+              rows={vms.data ?? []}
+              id={(vm) => vm.config.name}
+              sortedBy={0}
+              columns={[
+                { title: t("column.name"), cell: (vm) => <a href={link("vms", vm.config.name)}>{vm.config.name}</a>, sort: (vm) => vm.config.name },
+                { title: t("column.state"), cell: (vm) => (
+                  <>
+                    <StateLabel state={vm.state} />
+                    {vm.reason && <div className="faint small">{vm.reason}</div>}
+                    {vm.migration && <div className="faint small">{t(vm.migration.leaves ? "vm.goes" : "vm.comes", { node: vm.migration.node, phase: word(vm.migration.phase) })}</div>}
+                  </>
+                ), sort: (vm) => vm.state },
+                { title: t("vm.cpus"), cell: (vm) => vm.cpus ?? vm.config.cpus ?? 1, isNumber: true },
+                { title: t("vm.memory"), cell: (vm) => size(bytesOf(vm.config.memory_bytes) ?? 0), isNumber: true },
+                { title: t("network.nics"), cell: (vm) => (vm.config.nics ?? []).join(", ") || "–" },
+                { title: t("column.disks"), cell: (vm) => (vm.config.disks ?? []).join(", ") || "–" },
+                { title: t("vm.by"), cell: (vm) => word(vm.accelerator) },
+                { title: t("vm.up"), cell: (vm) => (vm.uptime_s == null ? "–" : age(vm.uptime_s)), sort: (vm) => vm.uptime_s ?? -1 },
+                { title: t("nav.why"), cell: (vm) => <a href={link("why", vm.config.name)}>{t("vm.why")}</a> },
+                { title: "", cell: (vm) => <VmMenu vm={vm} onAction={(action) => setAsked({ name: vm.config.name, action })} /> },
+              ]}
+            />
+          </Section>
+        )}
+      </WhenHeard>
+      {asked && <VmActionDialog {...asked} onClose={() => setAsked(undefined)} />}
+    </PageFrame>
+  );
+}

@@ -1,0 +1,25 @@
+/** A word for how something is, with a colour and an icon that say the same. */
+import { Label, type LabelProps } from "@patternfly/react-core";
+import { useTexts } from "../texts/texts";
+
+type Status = NonNullable<LabelProps["status"]>;
+
+const STATUS: Record<string, Status> = {
+  up: "success", ready: "success", running: "success", active: "success", full: "success", alive: "success",
+  Supported: "success", succeeded: "success", met: "success",
+  failed: "danger", error: "danger", panicked: "danger", lost: "danger", unmet: "danger",
+  down: "warning", stalled: "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
+  none: "warning", "to-be-left": "warning",
+  working: "info", starting: "info", stopping: "info", arriving: "info", "handed-over": "info", away: "info",
+  waiting: "info", info: "info", "in-use": "info",
+};
+
+export function StateLabel(props: { state: string; text?: string }) {
+  const { word } = useTexts();
+  const status = STATUS[props.state];
+  return (
+    <Label isCompact variant="outline" {...(status ? { status } : { color: "grey" as const })}>
+      {props.text ?? word(props.state)}
+    </Label>
+  );
+}

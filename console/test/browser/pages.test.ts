@@ -1,0 +1,181 @@
+/** Each page against a live daemon: it is accessible, fits, asks nobody else, and does what it says. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+import { base, cable, logIn, look, open, picture, visit, type Console, type Look } from "./browser";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const LOOKS: Look[] = [
+  { language: "en", theme: "light", width: 1400 },
+  { language: "ja", theme: "dark", width: 1400 },
+  { language: "en", theme: "dark", width: 400 },
+  { language: "ja", theme: "light", width: 400 },
+];
+const ALL = process.env["SUIMON_CONSOLE_LOOKS"] === "all";
+
+let console_: Console;
+let page: Page;
+
+before(async () => {
+  console_ = await open();
+  page = console_.page;
+});
+after(async () => {
+  await console_.context.close();
+  cable.close();
+});
+
+/** What axe finds that is serious. */
+async function violations(): Promise<string[]> {
+  await page.evaluate(axeSource);
+  return page.evaluate(async () => {
+    const axe = (window as unknown as { axe: { run: (options: object) => Promise<{ violations: { id: string; impact: string; help: string; nodes: { html: string }[] }[] }> } }).axe;
+    const found = await axe.run({ resultTypes: ["violations"] });
+    return found.violations.map((one) => `${one.impact} ${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  });
+}
+
+async function names(endpoint: string): Promise<string[]> {
+  return page.evaluate(async (path) => {
+    const answer = (await (await fetch(path)).json()) as { config?: { name: string } }[];
+    return answer.map((one) => one.config?.name ?? "");
+  }, endpoint);
+}
+
+test("nobody gets in without a login, and it is accessible", async () => {
+  await page.goto(`${base}/#/disks`);
+  await page.getByLabel(/Code or token/).waitFor();
+  assert.deepEqual(await violations(), []);
+  await picture(page, "login");
+  await page.getByLabel(/Code or token/).fill("not it");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByText("Not let in").waitFor();
+  await logIn(page);
+});
+
+test("every page is accessible, fits its window and shows the host", async (t) => {
+  const [vm] = await names("/1.0/vms");
+  const [disk] = await names("/1.0/disks");
+  const [team] = await names("/1.0/teams");
+  const places = [
+    "overview", "disks", disk && `disks/${disk}`, "vmq", "network", team && `teams/${team}`, "events", "vms", vm && `vms/${vm}`,
+    vm && `why/${vm}`, "offload", "power", "sriov", "cluster",
+  ].filter((place): place is string => Boolean(place));
+  for (const shown of ALL ? LOOKS : LOOKS.slice(0, 1)) {
+    await look(page, shown);
+    for (const place of places) {
+      await t.test(`${place} ${shown.language} ${shown.theme} ${shown.width}`, async () => {
+        await visit(page, place);
+        await picture(page, `${place.replaceAll("/", "_")}-${shown.language}-${shown.theme}-${shown.width}`);
+        const [width, room] = await page.evaluate(() => {
+          const main = document.querySelector("#main") as HTMLElement;
+          return [main.scrollWidth, main.clientWidth] as const;
+        });
+        assert.ok(width <= room, `${width} px wide in ${room} px`);
+        assert.deepEqual(await violations(), []);
+      });
+    }
+  }
+  await look(page, LOOKS[0] as Look);
+});
+
+test("a disk's maximum that is set here is what it gets, and the command says so", { skip: !process.env["SUIMON_CONSOLE_DISK"] }, async () => {
+  const disk = process.env["SUIMON_CONSOLE_DISK"] ?? "";
+  await visit(page, `disks/${disk}`);
+  const before = await page.evaluate(async (path) => ((await (await fetch(path)).json()) as { config: { qos?: { max_iops?: number } } }).config.qos?.max_iops, `/1.0/disks/${disk}`);
+  const set = async (maximum: string) => {
+    await page.getByRole("button", { name: "Change limits" }).click();
+    await page.getByLabel("Maximum (IOPS)").fill(maximum);
+    await page.getByText(`suimon qos set ${disk} max_iops=${maximum || "default"}`).first().waitFor();
+    await page.getByRole("button", { name: "Preview" }).click();
+    await page.getByText("What the daemon would do").waitFor();
+    assert.deepEqual(await violations(), []);
+    await picture(page, "change-limits");
+    await page.getByRole("button", { name: "Set limits" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  };
+  const got = () => page.evaluate(async (name) => {
+    const flows = (await (await fetch("/1.0/qos/flows")).json()) as { disk: string; last_5_s: { delivered_iops: number } }[];
+    return flows.find((flow) => flow.disk === name)?.last_5_s.delivered_iops ?? 0;
+  }, disk);
+  const most = 200;
+  await set(String(most));
+  // What it got is a mean of 5 s.
+  await page.waitForTimeout(7000);
+  const capped = await got();
+  await picture(page, "disk-capped");
+  await set(before === undefined ? "" : String(before));
+  assert.ok(capped > 0.9 * most && capped < 1.05 * most, `it gets ${capped} IOPS with a maximum of ${most}`);
+});
+
+test("what the daemon refuses is told with what to do, and the form stays", async () => {
+  const [disk] = await names("/1.0/disks");
+  if (!disk) return;
+  await visit(page, `disks/${disk}`);
+  await page.getByRole("button", { name: "Change limits" }).click();
+  await page.getByLabel("Minimum (IOPS)").fill("900000000");
+  await page.getByRole("button", { name: "Set limits" }).click();
+  await page.getByText("Promise it all the same").waitFor();
+  await picture(page, "refused");
+  assert.deepEqual(await violations(), []);
+  assert.equal(await page.getByLabel("Minimum (IOPS)").inputValue(), "900000000");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+});
+
+test("the keyboard alone reaches a page and a dialog", async () => {
+  await visit(page, "overview");
+  await page.reload();
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Skip to the content");
+  await page.getByRole("link", { name: "Disks and QoS" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Disks and QoS" }).waitFor();
+  await page.getByRole("button", { name: /^Change the limits of disk/ }).first().focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  assert.ok(await page.evaluate(() => document.activeElement?.closest("[role=dialog]") !== null), "the focus is in the dialog");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+});
+
+test("the language and the theme are switched in the page", async () => {
+  await visit(page, "overview");
+  await page.getByRole("button", { name: "Language, theme and session" }).click();
+  await page.getByRole("menuitem", { name: "日本語" }).click();
+  await page.getByRole("heading", { level: 1, name: "概要" }).waitFor();
+  await page.getByRole("button", { name: "言語・テーマ・セッション" }).click();
+  await page.getByRole("menuitem", { name: "ダーク" }).click();
+  assert.ok(await page.evaluate(() => document.documentElement.classList.contains("pf-v6-theme-dark")));
+  await look(page, LOOKS[0] as Look);
+});
+
+test("a line that is lost is said, with since when, and comes back by itself", async () => {
+  await visit(page, "disks");
+  cable.cut();
+  await page.getByText(/Stale since/).waitFor({ timeout: 15_000 });
+  await picture(page, "stale");
+  cable.mend();
+  await page.getByText(/Stale since/).waitFor({ state: "detached", timeout: 20_000 });
+});
+
+test("a session that ends leads to the login and back to where one was", async () => {
+  await visit(page, "vmq");
+  await page.evaluate(() => fetch("/console/session", { method: "DELETE", headers: { "X-Suimon-Console": "1" } }));
+  await page.getByText("The session has ended").waitFor({ timeout: 20_000 });
+  const token = process.env["SUIMON_CONSOLE_TOKEN"];
+  if (!token) return;
+  await page.getByLabel(/Code or token/).fill(token);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { level: 1, name: "VMQ" }).waitFor();
+});
+
+test("nothing was asked of anybody else, and nothing went wrong in the page", () => {
+  // The browser tells of what was refused above, and of the line that was cut.
+  const meant = /Failed to load resource: (net::ERR_|the server responded with a status of 4)|net::ERR_/;
+  assert.deepEqual(console_.complaints.filter((one) => !meant.test(one)), []);
+});

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { Clock } from "./clock";
+import { LiveStream } from "../../src/live/stream";
+
+type Listener = (message: { data: string }) => void;
+
+/** A stream that a test speaks for. */
+class FakeSource {
+  static CLOSED = 2;
+  static all: FakeSource[] = [];
+  readyState = 1;
+  onerror: () => void = () => undefined;
+  listeners = new Map<string, Listener>();
+  constructor(readonly url: string) {
+    FakeSource.all.push(this);
+  }
+  addEventListener(name: string, listener: Listener) {
+    this.listeners.set(name, listener);
+  }
+  close() {
+    this.readyState = FakeSource.CLOSED;
+  }
+  say(name: string, data: unknown) {
+    this.listeners.get(name)?.({ data: JSON.stringify(data) });
+  }
+  fail(readyState: number) {
+    this.readyState = readyState;
+    this.onerror();
+  }
+}
+
+const last = () => FakeSource.all.at(-1) as FakeSource;
+const settle = async () => {
+  for (let at = 0; at < 20; at += 1) await Promise.resolve();
+};
+let stream: LiveStream;
+let ended: number;
+let session: number;
+let clock: Clock;
+
+beforeEach(() => {
+  FakeSource.all = [];
+  ended = 0;
+  session = 200;
+  Object.assign(globalThis, { EventSource: FakeSource });
+  mock.method(globalThis, "fetch", async () => new Response(session === 200 ? "{}" : '{"errors":[]}', { status: session }));
+  clock = new Clock();
+  stream = new LiveStream();
+  stream.start(() => (ended += 1));
+});
+
+afterEach(() => {
+  stream.stop();
+  clock.stop();
+  mock.restoreAll();
+});
+
+test("what is wanted besides is asked for in one stream, and what was heard stays", () => {
+  const heard: unknown[] = [];
+  stream.subscribe("disks", () => heard.push(stream.heard("disks").data));
+  clock.tick(50);
+  assert.match(last().url, /topics=top,qos\/flows,vmq,events,disks$/);
+  assert.equal(FakeSource.all.filter((one) => one.readyState !== FakeSource.CLOSED).length, 1);
+  last().say("disks", [{ a: 1 }]);
+  stream.subscribe("nics", () => undefined);
+  clock.tick(50);
+  assert.deepEqual(stream.heard("disks").data, [{ a: 1 }]);
+  assert.deepEqual(heard, [[{ a: 1 }]]);
+});
+
+test("a topic that fails keeps its last answer and tells the error", () => {
+  stream.subscribe("disks", () => undefined);
+  clock.tick(50);
+  last().say("disks", [1]);
+  last().say("failure", { topic: "disks", status: 500, error: { errors: [{ code: "internal", message: "it broke" }] } });
+  assert.deepEqual(stream.heard("disks").data, [1]);
+  assert.equal(stream.heard("disks").error?.body?.errors[0]?.message, "it broke");
+  last().say("disks", [2]);
+  assert.equal(stream.heard("disks").error, undefined);
+});
+
+test("a lost line is stale since it was heard last, and live again when it is heard", () => {
+  last().say("top", {});
+  const at = Date.now();
+  clock.tick(1000);
+  last().fail(0);
+  assert.deepEqual(stream.state, { line: "lost", sinceMs: at });
+  last().say("top", {});
+  assert.deepEqual(stream.state, { line: "live" });
+});
+
+test("silence is a lost line, too, and a new stream is opened", () => {
+  last().say("top", {});
+  const count = FakeSource.all.length;
+  clock.tick(8000);
+  assert.equal(stream.state.line, "lost");
+  assert.equal(FakeSource.all.length, count + 1);
+});
+
+test("a stream that is closed is opened again, later and later, while the session lasts", async () => {
+  last().say("top", {});
+  for (const wait of [1000, 2000, 4000]) {
+    const count = FakeSource.all.length;
+    last().fail(FakeSource.CLOSED);
+    await settle();
+    clock.tick(wait - 1);
+    assert.equal(FakeSource.all.length, count);
+    clock.tick(1);
+    assert.equal(FakeSource.all.length, count + 1);
+  }
+  assert.equal(ended, 0);
+});
+
+test("a session that is over ends the page's, not the daemon that is away", async () => {
+  session = 401;
+  last().fail(FakeSource.CLOSED);
+  await settle();
+  assert.equal(ended, 1);
+});
+
+test("a stream opened for nobody new stays as it is", () => {
+  const end = stream.subscribe("top", () => undefined);
+  clock.tick(50);
+  end();
+  clock.tick(2000);
+  assert.equal(FakeSource.all.length, 1);
+});
