@@ -84,8 +84,6 @@ export class LiveStream {
         this.#wanted.set(topic, left);
       } else {
         this.#wanted.delete(topic);
-        // An old answer must not be taken for the present one later on.
-        if (!ALWAYS.includes(topic)) this.#heard.delete(topic);
         this.#openSoon(1000);
       }
     };
@@ -119,6 +117,9 @@ export class LiveStream {
     if (name === this.#opened && this.#source && this.#source.readyState !== EventSource.CLOSED) return;
     this.#source?.close();
     this.#opened = name;
+    // An old answer must not be taken for the present one later on. While the stream has its topic it is
+    // the present one: the daemon does not say again what has not changed.
+    for (const topic of this.#heard.keys()) if (!topics.includes(topic)) this.#heard.delete(topic);
     const source = new EventSource(`/console/live?topics=${topics.map(encodeTopic).join(",")}`);
     this.#source = source;
     for (const topic of topics) {

@@ -69,6 +69,26 @@ test("what is wanted besides is asked for in one stream, and what was heard stay
   assert.deepEqual(heard, [[{ a: 1 }]]);
 });
 
+test("what another page wants at once is there, though the daemon does not say it again", () => {
+  const leave = stream.subscribe("vms", () => undefined);
+  clock.tick(50);
+  last().say("vms", [1]);
+  leave();
+  stream.subscribe("vms", () => undefined);
+  clock.tick(2000);
+  assert.deepEqual(stream.heard("vms").data, [1]);
+});
+
+test("what nobody wanted for a while is asked for anew", () => {
+  const leave = stream.subscribe("vms", () => undefined);
+  clock.tick(50);
+  last().say("vms", [1]);
+  leave();
+  clock.tick(2000);
+  stream.subscribe("vms", () => undefined);
+  assert.equal(stream.heard("vms").data, undefined);
+});
+
 test("a topic that fails keeps its last answer and tells the error", () => {
   stream.subscribe("disks", () => undefined);
   clock.tick(50);
