@@ -13,6 +13,7 @@ mod cluster;
 mod figure;
 mod fleet;
 mod generate;
+mod host;
 mod kernel;
 mod network;
 mod outcome;
