@@ -119,7 +119,10 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
             let expect = &figure.expect;
             let against = expect.against.as_ref();
             let other = against.and_then(|name| reports.iter().find(|of| of.case == *name));
-            let (ours, value) = compare(expect, report, other);
+            let (ours, value) = match against.filter(|_| expect.by == By::Best) {
+                Some(names) => best(expect, report, names, reports),
+                None => compare(expect, report, other),
+            };
             figures.push(Figure {
                 step: case.name.clone(),
                 of: of(expect),
@@ -134,7 +137,7 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
 }
 
 fn of(expect: &Expect) -> String {
-    match (&expect.against, expect.what.as_str()) {
+    match (expect.against.as_ref().filter(|_| expect.by != By::Best), expect.what.as_str()) {
         (None, "") => "all".to_owned(),
         (None, what) => what.to_owned(),
         (Some(against), "") => format!("against {against}"),
@@ -171,8 +174,17 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
         By::TimesLess => (format!("nothing: {beside}"), f64::INFINITY),
         By::PercentMore => (format!("{percent:.1} % more: {beside}"), percent),
         By::PercentLess => (format!("{:.1} % less: {beside}", positive(-percent)), -percent),
-        By::More => (format!("{:.1} {unit} more", value - other), value - other),
+        By::More | By::Best => (format!("{:.1} {unit} more", value - other), value - other),
     }
+}
+
+/// Which of those whose names begin so is the best, and by which part ours is less.
+fn best(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
+    let value = |of: &Report| of.measure(expect.of, &expect.what);
+    let of_name = reports.iter().filter(|of| of.case.starts_with(names));
+    let best = of_name.max_by(|one, two| value(one).total_cmp(&value(two))).unwrap_or(report);
+    let text = format!("best: {:.2} with {}", value(best), best.case);
+    (text, value(report) / value(best).max(f64::MIN_POSITIVE) - 1.0)
 }
 
 /// Without the sign of a zero.

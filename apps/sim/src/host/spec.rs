@@ -259,7 +259,7 @@ pub(crate) struct Expect {
     /// VMs, or a module; without it all.
     #[serde(default)]
     pub(crate) what: String,
-    /// The case that it is compared with.
+    /// The case that it is compared with, or how the names of several begin.
     pub(crate) against: Option<String>,
     #[serde(default)]
     pub(crate) by: By,
@@ -309,4 +309,6 @@ pub(crate) enum By {
     PercentLess,
     /// The difference.
     More,
+    /// By which part the best of all cases whose names begin so is better.
+    Best,
 }
