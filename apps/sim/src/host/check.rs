@@ -106,6 +106,7 @@ impl MachineSpec {
         wrong.within(of("sibling_percent"), self.sibling_percent, 1, 100);
         wrong.within(of("contention_permille"), self.contention_permille, 0, 10_000);
         wrong.within(of("host_contention_permille"), self.host_contention_permille, 0, 10_000);
+        wrong.within(of("refill_us"), self.refill_us, 0, 100_000);
         for (kind, percent) in &self.takes_percent {
             known_only(&of("takes_percent"), kind, kinds, wrong);
             wrong.within(of(&format!("takes_percent.{kind}")), *percent, 1, 10_000);

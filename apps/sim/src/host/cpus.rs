@@ -3,12 +3,15 @@
 //! - A worker is a processor of a VM, or a thread of the host. It does one piece of work after the
 //!   other. A pinned one works on its processor alone, and at once: it takes the place of one that is not.
 //! - A worker that gets something to do is given its last processor if the whole core has nothing to do, else one of
-//!   a core that has nothing to do, else its last one or any that has nothing to do; else it waits. Who has worked for 10 ms
-//!   while others wait goes to their end; who shares a core while another one is free moves there.
+//!   a core that has nothing to do, else its last one or any that has nothing to do; else it waits. Who shares a core while
+//!   another one is free moves there.
+//! - Of those that wait who has worked least is next, as with Linux's completely fair scheduler: who works while another one
+//!   waits that has worked 2 ms less goes back; who has done nothing for long counts as 5 ms behind who was next last.
+//! - A processor of a VM that comes where another one was takes `refill_us` more: the core's own caches are the other's.
 //! - Work is done in slices of 0.2 ms at most. What a slice takes is decided when it begins: by the clock
 //!   ([`Energy`]), by what others do then ([`Sharing`]), and by the idle state that the core was in.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use suimon_quantity::Time;
 
@@ -19,7 +22,9 @@ use crate::kernel::Witness;
 use crate::processors::Sharing;
 
 const SLICE_NS: u64 = 200_000;
-const QUANTUM_NS: u64 = 10_000_000;
+/// How far behind who waits has to be, and may be when it comes.
+const BEHIND_NS: u64 = 2_000_000;
+const BEHIND_NS_MAX: u64 = 5_000_000;
 
 /// A piece of work.
 #[derive(Clone, Debug)]
@@ -41,10 +46,9 @@ struct Worker {
     moves_to: Option<u16>,
     piece: Option<Piece>,
     is_on: Option<u16>,
-    is_ready: bool,
     last: u16,
-    /// Of its quantum.
-    used_ns: u64,
+    /// What it has worked, or as much as it counts.
+    worked_ns: u64,
 }
 
 /// What a processor does.
@@ -59,6 +63,8 @@ struct Slot {
     number: u64,
     pinned: VecDeque<u32>,
     busy_ns: u64,
+    /// Whose the core's caches are: the VM's processor that was here last.
+    caches: Option<u32>,
 }
 
 /// The end of a slice.
@@ -74,7 +80,10 @@ pub(crate) struct Cpus {
     sharing: Sharing,
     slots: Vec<Slot>,
     workers: Vec<Worker>,
-    ready: VecDeque<u32>,
+    /// Those that wait, who has worked least first.
+    ready: BTreeSet<(u64, u32)>,
+    /// What who was next last had worked.
+    floor_ns: u64,
     /// Processors that do the host's work.
     host_working: u64,
     pub(crate) energy: Option<Energy>,
@@ -89,7 +98,8 @@ impl Cpus {
             spec: spec.clone(),
             sharing,
             workers: Vec::new(),
-            ready: VecDeque::new(),
+            ready: BTreeSet::new(),
+            floor_ns: 0,
             host_working: 0,
             energy,
             planned: Vec::new(),
@@ -123,7 +133,7 @@ impl Cpus {
 
     fn make_ready(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
         let worker = &mut self.workers[number as usize];
-        worker.used_ns = 0;
+        worker.worked_ns = worker.worked_ns.max(self.floor_ns.saturating_sub(BEHIND_NS_MAX));
         if let Some(cpu) = worker.pinned {
             let runs = self.slots[usize::from(cpu)].worker;
             let is_pinned = runs.is_some_and(|on| self.workers[on as usize].pinned.is_some());
@@ -134,21 +144,24 @@ impl Cpus {
             let displaced = runs.map(|_| self.interrupt(now, cpu, witness));
             self.start(now, cpu, number, witness);
             if let Some(displaced) = displaced {
-                self.place(now, displaced, true, witness);
+                self.place(now, displaced, witness);
             }
             return;
         }
-        self.place(now, number, false, witness);
+        self.place(now, number, witness);
     }
 
     /// Gives an unpinned worker a processor, or has it wait.
-    fn place(&mut self, now: Time, number: u32, is_first: bool, witness: &mut Witness<Fact>) {
+    fn place(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
         let last = self.workers[number as usize].last;
-        if let Some(cpu) = self.free_for(last) {
-            return self.start(now, cpu, number, witness);
+        match self.free_for(last) {
+            Some(cpu) => self.start(now, cpu, number, witness),
+            None => self.wait(now, number, witness),
         }
-        self.workers[number as usize].is_ready = true;
-        if is_first { self.ready.push_front(number) } else { self.ready.push_back(number) }
+    }
+
+    fn wait(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
+        self.ready.insert((self.workers[number as usize].worked_ns, number));
         witness.tell(now, &Fact::Waits { worker: number });
     }
 
@@ -173,11 +186,17 @@ impl Cpus {
     fn start(&mut self, now: Time, cpu: u16, number: u32, witness: &mut Witness<Fact>) {
         let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.began(now, cpu));
         let worker = &mut self.workers[number as usize];
-        (worker.is_on, worker.last, worker.is_ready) = (Some(cpu), cpu, false);
-        self.host_working += u64::from(worker.piece.as_ref().is_some_and(|of| of.is_host));
-        self.slots[usize::from(cpu)].worker = Some(number);
+        (worker.is_on, worker.last) = (Some(cpu), cpu);
+        let is_host = worker.piece.as_ref().is_some_and(|of| of.is_host);
+        self.host_working += u64::from(is_host);
+        self.floor_ns = self.floor_ns.max(worker.worked_ns.min(self.floor_ns + BEHIND_NS));
+        let slot = &mut self.slots[usize::from(cpu)];
+        slot.worker = Some(number);
+        let had = if is_host { None } else { slot.caches.replace(number) };
+        let is_cold = had.is_some_and(|had| had != number);
         witness.tell(now, &Fact::Began { cpu, worker: number });
-        self.slice(now, cpu, wake_ns);
+        let refill_ns = if is_cold { self.spec.refill_us * 1000 } else { 0 };
+        self.slice(now, cpu, wake_ns + refill_ns);
     }
 
     /// Decides the next slice of what a processor does.
@@ -238,7 +257,7 @@ impl Cpus {
         slot.began = now.as_ns();
         piece.spent_ns += took;
         piece.left_ns -= done;
-        worker.used_ns += took;
+        worker.worked_ns += took;
     }
 
     /// Takes a processor from who is not pinned.
@@ -298,7 +317,8 @@ impl Cpus {
     /// A worker goes on, unless it is another one's turn, or there is a better place.
     fn go_on(&mut self, now: Time, cpu: u16, number: u32, witness: &mut Witness<Fact>) {
         let worker = &self.workers[number as usize];
-        let is_late = worker.used_ns >= QUANTUM_NS && !self.ready.is_empty();
+        let behind = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
+        let is_late = behind.is_some_and(|behind| behind < worker.worked_ns);
         let shares = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
         let is_better = || (0..self.sharing.logical_cpus).any(|other| self.is_core_free(other));
         let leaves = worker.pinned.is_none() && (is_late || (shares && is_better()));
@@ -306,13 +326,10 @@ impl Cpus {
             return self.slice(now, cpu, 0);
         }
         self.stop(now, cpu, witness);
-        self.workers[number as usize].used_ns = 0;
         if is_late {
-            self.workers[number as usize].is_ready = true;
-            self.ready.push_back(number);
-            witness.tell(now, &Fact::Waits { worker: number });
+            self.wait(now, number, witness);
         } else {
-            self.place(now, number, false, witness);
+            self.place(now, number, witness);
         }
         self.fill(now, cpu, witness);
     }
@@ -323,7 +340,7 @@ impl Cpus {
             return;
         }
         let slot = &mut self.slots[usize::from(cpu)];
-        let next = slot.pinned.pop_front().or_else(|| self.ready.pop_front());
+        let next = slot.pinned.pop_front().or_else(|| Some(self.ready.pop_first()?.1));
         if let Some(number) = next {
             self.start(now, cpu, number, witness);
         }

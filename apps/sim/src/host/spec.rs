@@ -47,6 +47,9 @@ pub(crate) struct MachineSpec {
     /// switch's own caches.
     #[serde(default)]
     pub(crate) host_contention_permille: u64,
+    /// What a VM's processor takes longer where another one was.
+    #[serde(default)]
+    pub(crate) refill_us: u64,
     /// What the work of these VMs takes, in percent of what the scenario says.
     #[serde(default)]
     pub(crate) takes_percent: BTreeMap<String, u64>,
