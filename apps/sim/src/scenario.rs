@@ -48,7 +48,9 @@ pub(crate) enum Refused {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no such kind.
-    #[error("kind: there is no \"{0}\"; there are \"storage\", \"network\", \"fleet\" and \"host\"")]
+    #[error(
+        "kind: there is no \"{0}\"; there are \"storage\", \"network\", \"fleet\" and \"host\""
+    )]
     Kind(String),
     /// Values that make no sense.
     #[error("{}", .0.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n"))]

@@ -44,7 +44,8 @@ impl HostScenario {
         let machines: Vec<&str> = self.machine.iter().map(|of| of.name.as_str()).collect();
         let nics: Vec<&str> = self.nic.iter().map(|of| of.name.as_str()).collect();
         let kinds = self.kinds();
-        for (field, name, known) in [("machine", &case.machine, machines), ("nic", &case.nic, nics)] {
+        for (field, name, known) in [("machine", &case.machine, machines), ("nic", &case.nic, nics)]
+        {
             name.iter().for_each(|name| known_only(&format!("{key}.{field}"), name, &known, wrong));
         }
         for (kind, count) in &case.vms {

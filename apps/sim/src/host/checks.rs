@@ -138,7 +138,8 @@ impl Checker<Fact> for Switching {
         let Fact::Went { vm, to, came_to, out } = *fact else { return };
         complaints.judged += 1;
         if vm == to && came_to + 1 != self.vms {
-            let what = format!("a broadcast of VM {vm} came to {came_to} of {} others", self.vms - 1);
+            let what =
+                format!("a broadcast of VM {vm} came to {came_to} of {} others", self.vms - 1);
             complaints.add(now, "switching", what);
         }
         if vm != to && (came_to != to || out) {

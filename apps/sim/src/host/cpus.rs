@@ -251,7 +251,8 @@ impl Cpus {
         let Some(piece) = &mut worker.piece else { return };
         let took = now.as_ns() - slot.began.min(now.as_ns());
         let planned = (slot.until - slot.began).max(1);
-        let done = if now.as_ns() >= slot.until { slot.slice_ns } else { slot.slice_ns * took / planned };
+        let done =
+            if now.as_ns() >= slot.until { slot.slice_ns } else { slot.slice_ns * took / planned };
         slot.busy_ns += took;
         slot.slice_ns -= done;
         slot.began = now.as_ns();

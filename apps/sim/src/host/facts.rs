@@ -6,22 +6,51 @@ use crate::kernel::Note;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact {
     /// A worker works on a processor, or does not any more.
-    Began { cpu: u16, worker: u32 },
-    Stopped { cpu: u16, worker: u32 },
+    Began {
+        cpu: u16,
+        worker: u32,
+    },
+    Stopped {
+        cpu: u16,
+        worker: u32,
+    },
     /// A worker waits for a processor.
-    Waits { worker: u32 },
+    Waits {
+        worker: u32,
+    },
     /// A session's request began, with so many legs.
-    Asked { session: u32, vm: u32, legs: u32 },
+    Asked {
+        session: u32,
+        vm: u32,
+        legs: u32,
+    },
     /// It has done a leg, by the VM's queue or elsewhere.
-    Passed { session: u32, leg: u32, by_queue: bool },
+    Passed {
+        session: u32,
+        leg: u32,
+        by_queue: bool,
+    },
     /// It is done.
-    Done { session: u32 },
+    Done {
+        session: u32,
+    },
     /// A VM has a virtual function.
-    Vf { vm: u32, vf: u16 },
+    Vf {
+        vm: u32,
+        vf: u16,
+    },
     /// A VM sent to another one, or to all (`to` is itself), and it went out.
-    Went { vm: u32, to: u32, came_to: u32, out: bool },
+    Went {
+        vm: u32,
+        to: u32,
+        came_to: u32,
+        out: bool,
+    },
     /// A processor that works has this clock.
-    Clock { cpu: u16, mhz: u64 },
+    Clock {
+        cpu: u16,
+        mhz: u64,
+    },
 }
 
 impl Note for Fact {

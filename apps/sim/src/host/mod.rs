@@ -7,7 +7,7 @@
 //!   [`cpus`] (who works where and how quickly), [`power`] (clocks, idle states, watts), and [`nic`].
 //!   [`switch`] is the switch of production.
 //! - [`world`] puts them together; [`checks`] holds what happens against what was promised.
-//! - [`run`] runs a scenario's cases, [`report`] sums up and compares with what was published.
+//! - [`run`] runs a scenario's cases, [`sum`] and [`report`] sum up and compare with what was published.
 
 mod check;
 mod checks;
@@ -22,6 +22,7 @@ mod report;
 mod route;
 mod run;
 mod spec;
+mod sum;
 mod switch;
 mod world;
 

@@ -33,9 +33,11 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
 mod tests {
     use super::*;
 
+    /// Of two that are told one after the other the first has it, whatever they weigh: who has one
+    /// keeps it.
     #[test]
-    fn who_weighs_most_has_one_and_who_weighs_nothing_none() {
-        assert_eq!(vfs(&[50, 0, 100], 1), [None, None, Some(0)]);
+    fn who_comes_first_has_one_and_who_weighs_nothing_none() {
+        assert_eq!(vfs(&[0, 50, 100], 1), [None, Some(0), None]);
         assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
         assert_eq!(vfs(&[50], 0), [None]);
     }

@@ -209,7 +209,8 @@ impl Energy {
             self.count(now.as_ns(), cpu);
             let clock = &mut self.clocks[usize::from(cpu)];
             let worked = std::mem::take(&mut clock.worked).min(2 * TICK_NS);
-            clock.utilisation = (clock.utilisation * KEPT + worked * (1_000_000 - KEPT)) / 1_000_000;
+            clock.utilisation =
+                (clock.utilisation * KEPT + worked * (1_000_000 - KEPT)) / 1_000_000;
             if self.ticks % TICKS_A_CLOCK == 0 {
                 self.ask(cpu);
             }

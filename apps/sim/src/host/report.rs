@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::figure::Figure;
 use crate::host::plan::Plan;
 use crate::host::spec::{By, Expect, HostScenario, Measure};
-use crate::host::world::{Sum, VmSum};
+use crate::host::sum::{Sum, VmSum};
 
 /// What came of a case.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -99,7 +99,8 @@ impl Report {
             Measure::HostEach => mean(|vms| vms.host_us),
             Measure::VmEach => mean(|vms| vms.vm_us),
             Measure::Module => {
-                let of = self.vms.iter().map(|vms| vms.modules_us.get(what).unwrap_or(&0.0) * vms.rate);
+                let of =
+                    self.vms.iter().map(|vms| vms.modules_us.get(what).unwrap_or(&0.0) * vms.rate);
                 let rate = self.vms.iter().map(|vms| vms.rate).sum::<f64>();
                 of.sum::<f64>() / rate.max(f64::MIN_POSITIVE)
             }

@@ -74,4 +74,3 @@ fn table(reports: &[Report]) -> Vec<Vec<String>> {
     }
     rows
 }
-

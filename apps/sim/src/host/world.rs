@@ -18,6 +18,7 @@ use crate::host::plan::Plan;
 use crate::host::power::{Energy, TICK_NS};
 use crate::host::route::Leg;
 use crate::host::spec::Place;
+use crate::host::sum::Sum;
 use crate::host::switch::Switch;
 use crate::kernel::{Agenda, Dice, SECOND, Witness};
 use crate::processors::{Busy, PERIOD_NS, Placement};
@@ -28,16 +29,27 @@ const RESENT_NS: u64 = SECOND / 5;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Ask { session: u32 },
+    Ask {
+        session: u32,
+    },
     Slice(SliceEnd),
     /// It comes to its leg again.
-    Again { session: u32 },
+    Again {
+        session: u32,
+    },
     /// A leg that is nobody's work here is over.
-    Passed { session: u32 },
-    Broadcast { vm: u32 },
+    Passed {
+        session: u32,
+    },
+    Broadcast {
+        vm: u32,
+    },
     Tick,
     Measure,
-    HandOver { vm: u32, to: u16 },
+    HandOver {
+        vm: u32,
+        to: u16,
+    },
     /// What happens from now on counts.
     Count,
 }
@@ -56,29 +68,6 @@ struct Session {
 struct Pool {
     idle: Vec<u32>,
     waits: VecDeque<Piece>,
-}
-
-/// What came of a VM since counting began.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct VmSum {
-    pub(crate) done: u64,
-    pub(crate) bytes: u64,
-    /// Time of processors that its own work took, and the host's for it.
-    pub(crate) vm_ns: u64,
-    pub(crate) host_ns: u64,
-    /// The same by module.
-    pub(crate) module_ns: Vec<u64>,
-}
-
-/// What came of a case.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sum {
-    pub(crate) vms: Vec<VmSum>,
-    pub(crate) busy_ns: Vec<u64>,
-    /// Milliwatts times ns.
-    pub(crate) taken: u128,
-    pub(crate) left: u64,
-    pub(crate) left_broadcasts: u64,
 }
 
 pub(crate) struct World<'p> {
@@ -112,7 +101,6 @@ impl<'p> World<'p> {
         let energy = machine.energy.as_ref();
         let energy = energy.map(|spec| Energy::new(spec, sharing, plan.case.power));
         let vms = plan.vms.len() as u32;
-        let none = VmSum { module_ns: vec![0; plan.modules.0.len()], ..VmSum::default() };
         let mut world = Self {
             plan,
             agenda: Agenda::new(Time::ZERO),
@@ -128,7 +116,7 @@ impl<'p> World<'p> {
             told_mhz: vec![0; sharing.logical_cpus.into()],
             dice: Dice::new(seed, "sessions"),
             counts_from: Time::from_ns(plan.scenario.settle_ms * 1_000_000),
-            sum: Sum { vms: vec![none; vms as usize], ..Sum::default() },
+            sum: Sum::new(plan),
         };
         let owners = world.place_queues()?;
         for (vm, of) in (0..).zip(&plan.vms) {
@@ -340,11 +328,7 @@ impl<'p> World<'p> {
         if !self.counts() {
             return;
         }
-        let sum = &mut self.sum.vms[of.vm as usize];
-        for (module, ns) in &leg.modules {
-            sum.module_ns[usize::from(*module)] += piece.spent_ns * ns / leg.ns.max(1);
-        }
-        if piece.is_host { sum.host_ns += piece.spent_ns } else { sum.vm_ns += piece.spent_ns }
+        self.sum.vms[of.vm as usize].add(leg, piece);
     }
 
     /// The switch forwards what a VM sends to another one: whether it comes there.

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
-use suimon_vmq::{
-    Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec,
-};
+use suimon_vmq::{Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
 
 use crate::kernel::SECOND;
 
