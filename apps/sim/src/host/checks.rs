@@ -84,9 +84,9 @@ impl Checker<Fact> for Ways {
     fn hear(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
             Fact::Asked { session, vm, legs } => {
-                if self.under_way.insert(session, (vm, 0, legs)).is_some() {
-                    complaints.add(now, "ways", format!("session {session} asks twice at once"));
-                }
+                let before = self.under_way.insert(session, (vm, 0, legs));
+                let twice = before.map(|_| format!("session {session} asks twice at once"));
+                twice.into_iter().for_each(|what| complaints.add(now, "ways", what));
             }
             Fact::Passed { session, leg, by_queue } => {
                 complaints.judged += 1;

@@ -324,19 +324,18 @@ fn write(machine: &mut Machine, id: SettingId, value: &str) {
         machine.turbo = Some(Turbo { file, on: (value == "1") == (file == TurboFile::Boost) });
         return;
     }
-    let of = |number: u16| move |policy: &&mut FrequencyPolicy| policy.number == number;
-    let policies = &mut machine.policies;
+    // The machine offers nothing else that plans ask for.
+    let (SettingId::Governor(number)
+    | SettingId::FrequencyMin(number)
+    | SettingId::FrequencyMax(number)) = id
+    else {
+        return;
+    };
+    let mut policies = machine.policies.iter_mut();
+    let Some(policy) = policies.find(|policy| policy.number == number) else { return };
     match id {
-        SettingId::Governor(number) => {
-            policies.iter_mut().find(of(number)).map(|to| to.governor = Some(value.to_owned()));
-        }
-        SettingId::FrequencyMin(number) => {
-            policies.iter_mut().find(of(number)).map(|to| to.khz_min = value.parse().ok());
-        }
-        SettingId::FrequencyMax(number) => {
-            policies.iter_mut().find(of(number)).map(|to| to.khz_max = value.parse().ok());
-        }
-        // The machine offers nothing else that plans ask for.
-        _ => {}
+        SettingId::FrequencyMin(_) => policy.khz_min = value.parse().ok(),
+        SettingId::FrequencyMax(_) => policy.khz_max = value.parse().ok(),
+        _ => policy.governor = Some(value.to_owned()),
     }
 }

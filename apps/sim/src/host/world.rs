@@ -21,7 +21,7 @@ use crate::host::spec::Place;
 use crate::host::sum::Sum;
 use crate::host::switch::Switch;
 use crate::kernel::{Agenda, Dice, SECOND, Witness};
-use crate::processors::{Busy, PERIOD_NS, Placement};
+use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
 
 const HAND_OVER_NS: u64 = 20_000;
 /// When TCP sends again what did not come.
@@ -375,7 +375,7 @@ impl<'p> World<'p> {
         self.agenda.plan_in(PERIOD_NS, Event::Measure);
     }
 
-    fn order(&mut self, moves: Vec<(u32, u16)>) {
+    fn order(&mut self, moves: Moves) {
         for (vm, to) in moves {
             self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
         }

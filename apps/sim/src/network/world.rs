@@ -21,7 +21,7 @@ use crate::network::facts::Fact;
 use crate::network::hosts::{Host, Train};
 use crate::network::spec::{Combination, NetworkScenario};
 use crate::network::upstream::{Upstream, acknowledgement};
-use crate::processors::{Busy, PERIOD_NS, Placement};
+use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
 
 const HAND_OVER_NS: u64 = 20_000;
 const RESENT_NS: u64 = SECOND / 5;
@@ -265,7 +265,7 @@ impl<'s> World<'s> {
     }
 
     /// Has moves carried out.
-    fn order(&mut self, moves: Vec<(u32, u16)>) {
+    fn order(&mut self, moves: Moves) {
         for (vm, to) in moves {
             self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
         }

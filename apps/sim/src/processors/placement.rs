@@ -18,6 +18,9 @@ pub(crate) struct Busy {
     pub(crate) processors: Vec<u64>,
 }
 
+/// VMs whose queues are to be handed over, and to which processor.
+pub(crate) type Moves = Vec<(u32, u16)>;
+
 /// One queue for each VM.
 pub(crate) struct Placement {
     vmq: Vmq,
@@ -34,7 +37,7 @@ impl Placement {
         spec: VmqSpec,
         processors: &[Processor],
         vms: u32,
-    ) -> Result<(Self, Vec<u16>, Vec<(u32, u16)>)> {
+    ) -> Result<(Self, Vec<u16>, Moves)> {
         let vmq = Vmq::new(spec, processors, Time::ZERO)?;
         let mut placement = Self { vmq, moving: 0 };
         let (mut owners, mut moves) = (BTreeMap::new(), Vec::new());
@@ -49,9 +52,8 @@ impl Placement {
         Ok((placement, owners.into_values().collect(), moves))
     }
 
-    /// What was measured in a period; returns VMs whose queues are to be handed over, and to
-    /// which processor.
-    pub(crate) fn observe(&mut self, busy: Busy, now: Time) -> Vec<(u32, u16)> {
+    /// What was measured in a period; returns what is to be handed over.
+    pub(crate) fn observe(&mut self, busy: Busy, now: Time) -> Moves {
         let queues = (0..).zip(busy.queues);
         let processors = (0..).zip(busy.processors);
         let measurements = Measurements {
@@ -75,7 +77,7 @@ impl Placement {
     ///
     /// # Errors
     /// What the policy refuses.
-    pub(crate) fn limit(&mut self, max_processors: u16, now: Time) -> Result<Vec<(u32, u16)>> {
+    pub(crate) fn limit(&mut self, max_processors: u16, now: Time) -> Result<Moves> {
         let spec = VmqSpec { max_processors, ..self.vmq.spec().clone() };
         let moves = self.vmq.set_spec(spec, now)?;
         Ok(self.order(&moves))
@@ -89,7 +91,7 @@ impl Placement {
         used
     }
 
-    fn order(&mut self, moves: &[Move]) -> Vec<(u32, u16)> {
+    fn order(&mut self, moves: &[Move]) -> Moves {
         self.moving += moves.len() as u16;
         moves.iter().map(|of| (of.queue.port.0, of.to.0)).collect()
     }
