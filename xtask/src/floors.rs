@@ -86,8 +86,10 @@ const NARROW: &[(&str, &[&str])] = &[
         &[
             "suimon-quantity",
             "suimon-frame",
+            "suimon-failover",
             "suimon-forwarding",
             "suimon-offload",
+            "suimon-power",
             "suimon-storage-qos",
             "suimon-cluster-qos",
             "suimon-teaming",

@@ -10,6 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::fleet;
 use crate::generate::{CompletionsFlags, DocsFlags, ManFlags};
+use crate::host;
 use crate::network;
 use crate::outcome::{Options, Outcome};
 use crate::scenario::{Refused, Scenario};
@@ -132,6 +133,7 @@ pub(crate) fn simulate(scenario: &Scenario, options: Options) -> Result<Outcome>
         Scenario::Storage(of) => storage::run(of, options),
         Scenario::Network(of) => network::run(of, options),
         Scenario::Fleet(of) => fleet::run(of, options),
+        Scenario::Host(of) => host::run(of, options),
     }
 }
 

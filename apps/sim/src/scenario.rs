@@ -9,6 +9,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::fleet::FleetScenario;
+use crate::host::HostScenario;
 use crate::network::NetworkScenario;
 use crate::storage::StorageScenario;
 
@@ -21,6 +22,8 @@ pub(crate) enum Scenario {
     Network(Box<NetworkScenario>),
     /// Many nodes that share many stores.
     Fleet(Box<FleetScenario>),
+    /// A host's processors, its VMs and what is asked of them.
+    Host(Box<HostScenario>),
 }
 
 /// A key whose value makes no sense.
@@ -45,7 +48,9 @@ pub(crate) enum Refused {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no such kind.
-    #[error("kind: there is no \"{0}\"; there are \"storage\", \"network\" and \"fleet\"")]
+    #[error(
+        "kind: there is no \"{0}\"; there are \"storage\", \"network\", \"fleet\" and \"host\""
+    )]
     Kind(String),
     /// Values that make no sense.
     #[error("{}", .0.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n"))]
@@ -86,6 +91,13 @@ impl Scenario {
                 wrong.done()?;
                 Ok(Self::Fleet(Box::new(scenario)))
             }
+            "host" => {
+                let scenario: HostScenario = toml::from_str(text)?;
+                let mut wrong = Wrongs::default();
+                scenario.check(&mut wrong);
+                wrong.done()?;
+                Ok(Self::Host(Box::new(scenario)))
+            }
             _ => Err(Refused::Kind(kind)),
         }
     }
@@ -96,6 +108,7 @@ impl Scenario {
             Self::Storage(of) => &of.name,
             Self::Network(of) => &of.name,
             Self::Fleet(of) => &of.name,
+            Self::Host(of) => &of.name,
         }
     }
 
@@ -105,6 +118,7 @@ impl Scenario {
             Self::Storage(of) => of.seed,
             Self::Network(of) => of.seed,
             Self::Fleet(of) => of.seed,
+            Self::Host(of) => of.seed,
         }
     }
 
@@ -114,6 +128,7 @@ impl Scenario {
             Self::Storage(of) => of.swarm.is_some(),
             Self::Network(of) => of.swarm.is_some(),
             Self::Fleet(_) => true,
+            Self::Host(_) => false,
         }
     }
 }

@@ -3,25 +3,17 @@
 //! Equations
 //! - A processor has one thing to do at a time: the next train of the queues that it owns, one
 //!   queue after the other.
-//! - A train of f frames and b bytes takes Σ over stages (f · frame + b · byte), times
-//!   (1 + κ n), where n other processors work at that moment: they share caches, memory and
-//!   locks. This is the contention term of Gunther's universal scalability law ("A general theory
-//!   of computational scalability", arXiv:0808.1431); its coherency term is left out, because two
-//!   published figures determine two parameters.
-//! - If the core's other thread works, a thread is as quick as `sibling_percent` says.
+//! - A train of f frames and b bytes takes Σ over stages (f · frame + b · byte), and longer while
+//!   other processors work ([`Sharing`]).
 //!
 //! Parameters: the numbers of processors are the published host's. The stages' sum is calibrated
-//! by 10 Gbit/s on four processors, κ by 15 on eight. How the sum divides into stages is not
-//! published; nothing here depends on it. Two busy threads of a core being 0.65 times as quick
-//! each is Intel's "up to 30 %" for Hyper-Threading (Marr et al., Intel Technology Journal 6(1),
-//! 2002).
+//! by 10 Gbit/s on four processors, κ by 15 on eight: two published figures determine two
+//! parameters. How the sum divides into stages is not published; nothing here depends on it.
 
 use std::collections::VecDeque;
 
-use suimon_quantity::ProcessorId;
-use suimon_vmq::Processor;
-
 use crate::network::spec::HostSpec;
+use crate::processors::Sharing;
 
 /// What a sender sends of a session at once.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +46,7 @@ struct Worker {
 
 pub(crate) struct Host {
     spec: HostSpec,
+    pub(crate) sharing: Sharing,
     workers: Vec<Worker>,
     pub(crate) queues: Vec<Queue>,
     working: u64,
@@ -65,28 +58,9 @@ impl Host {
             workers: vec![Worker::default(); usize::from(spec.logical_cpus)],
             queues: vec![Queue::default(); queues as usize],
             spec: spec.clone(),
+            sharing: spec.sharing(),
             working: 0,
         }
-    }
-
-    /// The processors as the policy knows them: siblings are half of them apart, as Linux counts
-    /// threads.
-    pub(crate) fn processors(&self) -> Vec<Processor> {
-        let HostSpec { logical_cpus, numa_nodes, .. } = self.spec;
-        let of = |number| Processor {
-            number: ProcessorId(number),
-            core: self.core(number).into(),
-            numa_node: self.core(number) * numa_nodes / self.cores(),
-        };
-        (0..logical_cpus).map(of).collect()
-    }
-
-    fn cores(&self) -> u16 {
-        (self.spec.logical_cpus / self.spec.threads_per_core).max(1)
-    }
-
-    fn core(&self, number: u16) -> u16 {
-        number % self.cores()
     }
 
     /// A train has come into a VM's queue.
@@ -125,14 +99,10 @@ impl Host {
             train.frames * stage.frame_ns + train.bytes * stage.byte_ps / 1000
         };
         let alone: u64 = self.spec.stage.iter().map(of).sum();
-        let contended = alone * (1000 + self.spec.contention_permille * self.working) / 1000;
-        let core = self.core(at);
-        let works = |other: &(u16, &Worker)| {
-            other.0 != at && self.core(other.0) == core && other.1.serves.is_some()
-        };
-        let has_sibling = (0..).zip(&self.workers).any(|other| works(&other));
-        let ns = if has_sibling { contended * 100 / self.spec.sibling_percent } else { contended };
-        ns.max(1)
+        let works = |other: u16| self.workers[usize::from(other)].serves.is_some();
+        let has_sibling = self.sharing.siblings(at).any(works);
+        let kappa_n = self.spec.contention_permille * self.working;
+        self.sharing.takes_ns(alone, kappa_n, has_sibling)
     }
 
     /// A processor has done what it did: for which VM, and what.

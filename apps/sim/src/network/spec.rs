@@ -4,6 +4,7 @@ use serde::Deserialize;
 use suimon_teaming::{Algorithm, TeamMode};
 
 use crate::figure::Use;
+use crate::processors::Sharing;
 use crate::scenario::Wrongs;
 
 /// A scenario.
@@ -41,6 +42,13 @@ pub(crate) struct HostSpec {
     pub(crate) contention_permille: u64,
     /// How quick a thread is whose sibling works, in percent of what it is alone.
     pub(crate) sibling_percent: u64,
+}
+
+impl HostSpec {
+    pub(crate) const fn sharing(&self) -> Sharing {
+        let Self { logical_cpus, threads_per_core, numa_nodes, sibling_percent, .. } = *self;
+        Sharing { logical_cpus, threads_per_core, numa_nodes, sibling_percent }
+    }
 }
 
 /// A stage of the way from a NIC to a VM.

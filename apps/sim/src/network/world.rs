@@ -11,8 +11,8 @@
 //!   the queue.
 
 use suimon_frame::Frame;
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
-use suimon_vmq::{Measurements, Move, NicSpec, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+use suimon_quantity::Time;
+use suimon_vmq::VmqSpec;
 
 use anyhow::Result;
 
@@ -21,8 +21,8 @@ use crate::network::facts::Fact;
 use crate::network::hosts::{Host, Train};
 use crate::network::spec::{Combination, NetworkScenario};
 use crate::network::upstream::{Upstream, acknowledgement};
+use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
 
-const PERIOD_NS: u64 = SECOND / 4;
 const HAND_OVER_NS: u64 = 20_000;
 const RESENT_NS: u64 = SECOND / 5;
 const TRAIN_BYTES: u64 = 64 << 10;
@@ -85,8 +85,7 @@ pub(crate) struct World<'s> {
     upstream: Upstream,
     links: Vec<Time>,
     pub(crate) host: Host,
-    vmq: Vmq,
-    moving: u16,
+    placement: Placement,
     sessions: Vec<Vec<Session>>,
     active: Vec<u32>,
     deeds: Vec<Deed>,
@@ -110,7 +109,8 @@ impl<'s> World<'s> {
         let max_processors = scenario.host.max_processors;
         let spec = VmqSpec { max_processors, ..VmqSpec::default() };
         let mut agenda = Agenda::new(Time::ZERO);
-        let vmq = Vmq::new(spec, &host.processors(), Time::ZERO)?;
+        let processors = host.sharing.processors();
+        let (placement, owners, moves) = Placement::new(spec, &processors, vms)?;
         for (number, (at_ns, _)) in deeds.iter().enumerate() {
             agenda.plan(Time::from_ns(*at_ns), Event::Deed { number });
         }
@@ -122,8 +122,7 @@ impl<'s> World<'s> {
             upstream: Upstream::new(combination, scenario.team.members, scenario.team.gbit_s, vms)?,
             links: vec![Time::ZERO; scenario.team.members as usize],
             host,
-            vmq,
-            moving: 0,
+            placement,
             sessions: (0..vms).map(|_| Vec::new()).collect(),
             active: vec![0; vms as usize],
             deeds: deeds.into_iter().map(|(_, deed)| deed).collect(),
@@ -133,13 +132,10 @@ impl<'s> World<'s> {
             sums: vec![Sum::default(); scenario.step.len().max(1)],
         };
         world.witness.tell(Time::ZERO, &Fact::Limit { max_processors });
-        for vm in 0..vms {
-            let moves = world.vmq.set_nic(PortId(vm), NicSpec::default(), 1, Time::ZERO)?;
-            world.order(moves);
-            let added = world.vmq.add_queue(queue(vm), Time::ZERO)?;
-            world.host.hand_over(vm, added.at.0);
-            world.order(added.moves);
+        for (vm, at) in (0..).zip(owners) {
+            world.host.hand_over(vm, at);
         }
+        world.order(moves);
         Ok(world)
     }
 
@@ -258,31 +254,19 @@ impl<'s> World<'s> {
             sum.resize(busy.len(), 0);
             sum.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
         }
-        let queues = (0..).zip(&mut self.host.queues).map(|(vm, of)| QueueBusy {
-            queue: queue(vm),
-            busy_ns: std::mem::take(&mut of.busy_ns),
-        });
-        let processors = (0..)
-            .zip(busy)
-            .map(|(number, busy_ns)| ProcessorBusy { processor: ProcessorId(number), busy_ns });
-        let measurements = Measurements {
-            period: std::time::Duration::from_nanos(PERIOD_NS),
-            queues: queues.collect(),
-            processors: processors.collect(),
-        };
-        let observed = self.vmq.observe(&measurements, now);
-        self.order(observed.moves);
-        let used = used(&self.vmq);
-        let fact = Fact::Used { processors: used.len() as u16, moving: self.moving };
+        let queues = self.host.queues.iter_mut().map(|of| std::mem::take(&mut of.busy_ns));
+        let busy = Busy { queues: queues.collect(), processors: busy };
+        let moves = self.placement.observe(busy, now);
+        self.order(moves);
+        let (used, moving) = (self.placement.used(), self.placement.moving);
+        let fact = Fact::Used { processors: used.len() as u16, moving };
         self.witness.tell(now, &fact);
         self.agenda.plan_in(PERIOD_NS, Event::Measure);
     }
 
     /// Has moves carried out.
-    fn order(&mut self, moves: Vec<Move>) {
-        for of in moves {
-            self.moving += 1;
-            let (vm, to) = (of.queue.port.0, of.to.0);
+    fn order(&mut self, moves: Moves) {
+        for (vm, to) in moves {
             self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
         }
     }
@@ -293,14 +277,13 @@ impl<'s> World<'s> {
         if !self.host.hand_over(vm, to) {
             return;
         }
-        self.moving -= 1;
         self.witness.tell(now, &Fact::Moved { vm, from, to });
-        self.vmq.handle_moved(queue(vm), ProcessorId(to), now);
+        self.placement.moved(vm, to, now);
         self.begin(to);
     }
 
     fn note_used(&mut self) {
-        self.sums[self.step].used = used(&self.vmq);
+        self.sums[self.step].used = self.placement.used();
     }
 
     fn carry_out(&mut self, deed: Deed) -> Result<()> {
@@ -332,8 +315,7 @@ impl<'s> World<'s> {
 
     fn limit(&mut self, max_processors: u16) -> Result<()> {
         let now = self.agenda.now();
-        let spec = VmqSpec { max_processors, ..self.vmq.spec().clone() };
-        let moves = self.vmq.set_spec(spec, now)?;
+        let moves = self.placement.limit(max_processors, now)?;
         self.witness.tell(now, &Fact::Limit { max_processors });
         self.order(moves);
         Ok(())
@@ -362,16 +344,4 @@ impl<'s> World<'s> {
             self.send(vm, session);
         }
     }
-}
-
-fn queue(vm: u32) -> QueueId {
-    QueueId { port: PortId(vm), direction: Direction::Egress, index: 0 }
-}
-
-/// Processors that have queues, ascending.
-fn used(vmq: &Vmq) -> Vec<u16> {
-    let mut used: Vec<u16> = vmq.placement().map(|(_, at)| at.0).collect();
-    used.sort_unstable();
-    used.dedup();
-    used
 }

@@ -1,0 +1,365 @@
+//! Who works on which processor, and how long it takes.
+//!
+//! - A worker is a processor of a VM, or a thread of the host. It does one piece of work after the
+//!   other. A pinned one works on its processor alone, and at once: it takes the place of one that is not.
+//! - A worker that gets something to do is given its last processor if the whole core has nothing to do, else one of
+//!   a core that has nothing to do, else its last one or any that has nothing to do; else it waits. Who shares a core while
+//!   another one is free moves there.
+//! - Of those that wait who has worked least is next, as with Linux's completely fair scheduler: who works while another one
+//!   waits that has worked 2 ms less goes back; who has done nothing for long counts as 5 ms behind who was next last.
+//! - A processor of a VM that comes where another one was takes `refill_us` more: the core's own caches are the other's.
+//! - Work is done in slices of 0.2 ms at most. What a slice takes is decided when it begins: by the clock
+//!   ([`Energy`]), by what others do then ([`Sharing`]), and by the idle state that the core was in.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use suimon_quantity::Time;
+
+use crate::host::facts::Fact;
+use crate::host::power::Energy;
+use crate::host::spec::MachineSpec;
+use crate::kernel::Witness;
+use crate::processors::Sharing;
+
+const SLICE_NS: u64 = 200_000;
+/// How far behind who waits has to be, and may be when it comes.
+const BEHIND_NS: u64 = 2_000_000;
+const BEHIND_NS_MAX: u64 = 5_000_000;
+
+/// A piece of work.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    /// Whose it is.
+    pub(crate) session: u32,
+    /// At the nominal clock, where nobody else works.
+    pub(crate) left_ns: u64,
+    pub(crate) memory_permille: u64,
+    pub(crate) is_host: bool,
+    /// What it has taken.
+    pub(crate) spent_ns: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Worker {
+    pinned: Option<u16>,
+    /// Where it is to be pinned as soon as it does nothing.
+    moves_to: Option<u16>,
+    piece: Option<Piece>,
+    is_on: Option<u16>,
+    last: u16,
+    /// What it has worked, or as much as it counts.
+    worked_ns: u64,
+}
+
+/// What a processor does.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    worker: Option<u32>,
+    began: u64,
+    until: u64,
+    /// Of the piece, at the nominal clock.
+    slice_ns: u64,
+    /// Tells slices of the same processor apart.
+    number: u64,
+    pinned: VecDeque<u32>,
+    busy_ns: u64,
+    /// Whose the core's caches are: the VM's processor that was here last.
+    caches: Option<u32>,
+}
+
+/// The end of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SliceEnd {
+    pub(crate) cpu: u16,
+    pub(crate) number: u64,
+}
+
+/// The processors of a machine.
+pub(crate) struct Cpus {
+    spec: MachineSpec,
+    sharing: Sharing,
+    slots: Vec<Slot>,
+    workers: Vec<Worker>,
+    /// Those that wait, who has worked least first.
+    ready: BTreeSet<(u64, u32)>,
+    /// What who was next last had worked.
+    floor_ns: u64,
+    /// Processors that do the host's work.
+    host_working: u64,
+    pub(crate) energy: Option<Energy>,
+    planned: Vec<(Time, SliceEnd)>,
+}
+
+impl Cpus {
+    pub(crate) fn new(spec: &MachineSpec, energy: Option<Energy>) -> Self {
+        let sharing = spec.sharing();
+        Self {
+            slots: vec![Slot::default(); sharing.logical_cpus.into()],
+            spec: spec.clone(),
+            sharing,
+            workers: Vec::new(),
+            ready: BTreeSet::new(),
+            floor_ns: 0,
+            host_working: 0,
+            energy,
+            planned: Vec::new(),
+        }
+    }
+
+    /// Another worker; those without a processor of their own begin on one after the other.
+    pub(crate) fn add_worker(&mut self, pinned: Option<u16>) -> u32 {
+        let number = self.workers.len() as u32;
+        let last = (number % u32::from(self.sharing.logical_cpus)) as u16;
+        self.workers.push(Worker { pinned, last, ..Worker::default() });
+        number
+    }
+
+    /// Ends of slices that were decided.
+    pub(crate) fn take_planned(&mut self) -> Vec<(Time, SliceEnd)> {
+        std::mem::take(&mut self.planned)
+    }
+
+    /// How busy each processor was since this was last asked, in ns.
+    pub(crate) fn take_busy(&mut self, now: Time) -> Vec<u64> {
+        (0..self.sharing.logical_cpus).for_each(|cpu| self.count(now, cpu));
+        self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.busy_ns)).collect()
+    }
+
+    /// A worker that does nothing gets something to do.
+    pub(crate) fn give(&mut self, now: Time, to: u32, piece: Piece, witness: &mut Witness<Fact>) {
+        self.workers[to as usize].piece = Some(piece);
+        self.make_ready(now, to, witness);
+    }
+
+    fn make_ready(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
+        let worker = &mut self.workers[number as usize];
+        worker.worked_ns = worker.worked_ns.max(self.floor_ns.saturating_sub(BEHIND_NS_MAX));
+        if let Some(cpu) = worker.pinned {
+            let runs = self.slots[usize::from(cpu)].worker;
+            let is_pinned = runs.is_some_and(|on| self.workers[on as usize].pinned.is_some());
+            if is_pinned {
+                self.slots[usize::from(cpu)].pinned.push_back(number);
+                return;
+            }
+            let displaced = runs.map(|_| self.interrupt(now, cpu, witness));
+            self.start(now, cpu, number, witness);
+            if let Some(displaced) = displaced {
+                self.place(now, displaced, witness);
+            }
+            return;
+        }
+        self.place(now, number, witness);
+    }
+
+    /// Gives an unpinned worker a processor, or has it wait.
+    fn place(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
+        let last = self.workers[number as usize].last;
+        match self.free_for(last) {
+            Some(cpu) => self.start(now, cpu, number, witness),
+            None => self.wait(now, number, witness),
+        }
+    }
+
+    fn wait(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
+        self.ready.insert((self.workers[number as usize].worked_ns, number));
+        witness.tell(now, &Fact::Waits { worker: number });
+    }
+
+    fn is_free(&self, cpu: u16) -> bool {
+        self.slots[usize::from(cpu)].worker.is_none()
+    }
+
+    fn is_core_free(&self, cpu: u16) -> bool {
+        self.is_free(cpu) && self.sharing.siblings(cpu).all(|other| self.is_free(other))
+    }
+
+    fn free_for(&self, last: u16) -> Option<u16> {
+        if self.is_core_free(last) {
+            return Some(last);
+        }
+        let all = || 0..self.sharing.logical_cpus;
+        let core = all().find(|cpu| self.is_core_free(*cpu));
+        core.or_else(|| Some(last).filter(|cpu| self.is_free(*cpu)))
+            .or_else(|| all().find(|cpu| self.is_free(*cpu)))
+    }
+
+    fn start(&mut self, now: Time, cpu: u16, number: u32, witness: &mut Witness<Fact>) {
+        let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.began(now, cpu));
+        let worker = &mut self.workers[number as usize];
+        (worker.is_on, worker.last) = (Some(cpu), cpu);
+        let is_host = worker.piece.as_ref().is_some_and(|of| of.is_host);
+        self.host_working += u64::from(is_host);
+        self.floor_ns = self.floor_ns.max(worker.worked_ns.min(self.floor_ns + BEHIND_NS));
+        let slot = &mut self.slots[usize::from(cpu)];
+        slot.worker = Some(number);
+        let had = if is_host { None } else { slot.caches.replace(number) };
+        let is_cold = had.is_some_and(|had| had != number);
+        witness.tell(now, &Fact::Began { cpu, worker: number });
+        let refill_ns = if is_cold { self.spec.refill_us * 1000 } else { 0 };
+        self.slice(now, cpu, wake_ns + refill_ns);
+    }
+
+    /// Decides the next slice of what a processor does.
+    fn slice(&mut self, now: Time, cpu: u16, wake_ns: u64) {
+        let Some(number) = self.slots[usize::from(cpu)].worker else { return };
+        let Some(piece) = &self.workers[number as usize].piece else { return };
+        let slice_ns = piece.left_ns.min(SLICE_NS);
+        let ns = wake_ns + self.takes_ns(cpu, piece, slice_ns);
+        let slot = &mut self.slots[usize::from(cpu)];
+        slot.number += 1;
+        (slot.began, slot.until, slot.slice_ns) = (now.as_ns(), now.as_ns() + ns, slice_ns);
+        self.planned.push((Time::from_ns(slot.until), SliceEnd { cpu, number: slot.number }));
+    }
+
+    fn takes_ns(&self, cpu: u16, piece: &Piece, ns: u64) -> u64 {
+        let memory_ns = ns * piece.memory_permille / 1000;
+        let (mhz, nominal) = match &self.energy {
+            Some(energy) => (energy.mhz(cpu).max(1), energy.nominal_mhz()),
+            None => (1, 1),
+        };
+        let alone_ns = (ns - memory_ns) * nominal / mhz + memory_ns;
+        let core = self.sharing.core(cpu);
+        let others = (0..self.sharing.cores()).filter(|other| *other != core);
+        let working = others.filter(|other| !self.is_core_free(*other)).count() as u64;
+        let mut kappa_n = self.spec.contention_permille * working;
+        if piece.is_host {
+            kappa_n += self.spec.host_contention_permille * self.host_working.saturating_sub(1);
+        }
+        let has_sibling = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
+        self.sharing.takes_ns(alone_ns, kappa_n, has_sibling)
+    }
+
+    /// Whatever a processor does is not done there any more.
+    fn stop(&mut self, now: Time, cpu: u16, witness: &mut Witness<Fact>) -> Option<u32> {
+        let number = self.slots[usize::from(cpu)].worker.take()?;
+        self.workers[number as usize].is_on = None;
+        if let Some(piece) = &self.workers[number as usize].piece {
+            self.host_working -= u64::from(piece.is_host);
+        }
+        if let Some(energy) = &mut self.energy {
+            energy.ended(now, cpu);
+        }
+        witness.tell(now, &Fact::Stopped { cpu, worker: number });
+        Some(number)
+    }
+
+    /// Counts what a slice has taken until now, and what of the piece is done.
+    fn count(&mut self, now: Time, cpu: u16) {
+        let slot = &mut self.slots[usize::from(cpu)];
+        let Some(number) = slot.worker else { return };
+        let worker = &mut self.workers[number as usize];
+        let Some(piece) = &mut worker.piece else { return };
+        let took = now.as_ns() - slot.began.min(now.as_ns());
+        let planned = (slot.until - slot.began).max(1);
+        let done =
+            if now.as_ns() >= slot.until { slot.slice_ns } else { slot.slice_ns * took / planned };
+        slot.busy_ns += took;
+        slot.slice_ns -= done;
+        slot.began = now.as_ns();
+        piece.spent_ns += took;
+        piece.left_ns -= done;
+        worker.worked_ns += took;
+    }
+
+    /// Takes a processor from who is not pinned.
+    fn interrupt(&mut self, now: Time, cpu: u16, witness: &mut Witness<Fact>) -> u32 {
+        self.count(now, cpu);
+        self.slots[usize::from(cpu)].number += 1;
+        self.stop(now, cpu, witness).unwrap_or_default()
+    }
+
+    /// A slice has ended; returns the worker and its piece if that is done. [`Cpus::next`] follows
+    /// then.
+    pub(crate) fn end(
+        &mut self,
+        now: Time,
+        of: SliceEnd,
+        witness: &mut Witness<Fact>,
+    ) -> Option<(u32, Piece)> {
+        let slot = &self.slots[usize::from(of.cpu)];
+        let number = slot.worker.filter(|_| slot.number == of.number)?;
+        self.count(now, of.cpu);
+        let worker = &mut self.workers[number as usize];
+        if worker.piece.as_ref().is_some_and(|piece| piece.left_ns > 0) {
+            self.go_on(now, of.cpu, number, witness);
+            return None;
+        }
+        self.host_working -= u64::from(worker.piece.as_ref().is_some_and(|of| of.is_host));
+        Some((number, worker.piece.take()?))
+    }
+
+    /// What a worker whose piece is done does next: another one, or nothing.
+    pub(crate) fn next(
+        &mut self,
+        now: Time,
+        number: u32,
+        piece: Option<Piece>,
+        witness: &mut Witness<Fact>,
+    ) {
+        let worker = &mut self.workers[number as usize];
+        let Some(cpu) = worker.is_on else { return };
+        let moves = worker.moves_to.take();
+        if let Some(piece) = piece {
+            self.host_working += u64::from(piece.is_host);
+            worker.piece = Some(piece);
+            if moves.is_none() {
+                return self.go_on(now, cpu, number, witness);
+            }
+        }
+        self.stop(now, cpu, witness);
+        let worker = &mut self.workers[number as usize];
+        worker.pinned = moves.or(worker.pinned);
+        if worker.piece.is_some() {
+            self.make_ready(now, number, witness);
+        }
+        self.fill(now, cpu, witness);
+    }
+
+    /// A worker goes on, unless it is another one's turn, or there is a better place.
+    fn go_on(&mut self, now: Time, cpu: u16, number: u32, witness: &mut Witness<Fact>) {
+        let worker = &self.workers[number as usize];
+        let behind = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
+        let is_late = behind.is_some_and(|behind| behind < worker.worked_ns);
+        let shares = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
+        let is_better = || (0..self.sharing.logical_cpus).any(|other| self.is_core_free(other));
+        let leaves = worker.pinned.is_none() && (is_late || (shares && is_better()));
+        if !leaves {
+            return self.slice(now, cpu, 0);
+        }
+        self.stop(now, cpu, witness);
+        if is_late {
+            self.wait(now, number, witness);
+        } else {
+            self.place(now, number, witness);
+        }
+        self.fill(now, cpu, witness);
+    }
+
+    /// A processor that has nothing to do gets what waits.
+    fn fill(&mut self, now: Time, cpu: u16, witness: &mut Witness<Fact>) {
+        if !self.is_free(cpu) {
+            return;
+        }
+        let slot = &mut self.slots[usize::from(cpu)];
+        let next = slot.pinned.pop_front().or_else(|| Some(self.ready.pop_first()?.1));
+        if let Some(number) = next {
+            self.start(now, cpu, number, witness);
+        }
+    }
+
+    /// Pins a worker elsewhere; returns whether it was done, or will be when it does nothing.
+    pub(crate) fn pin(&mut self, number: u32, to: u16) -> bool {
+        let worker = &mut self.workers[number as usize];
+        if worker.piece.is_some() {
+            worker.moves_to = Some(to);
+            return false;
+        }
+        worker.pinned = Some(to);
+        true
+    }
+
+    /// Where a worker is pinned.
+    pub(crate) fn pinned(&self, number: u32) -> Option<u16> {
+        self.workers[number as usize].pinned
+    }
+}

@@ -1,0 +1,120 @@
+//! A NIC that sends, and the wire by which something comes in.
+//!
+//! Equations
+//! - The engine handles one thing after the other: `cut_ns` before it cuts a packet that is more than a
+//!   frame, then for each frame `frame_ns`, and `byte_ps` for each byte that it fetches.
+//! - The wire carries one frame after the other, with what Ethernet adds to each (38 bytes): MTU and
+//!   that, at the link's rate.
+//! - The engine is ahead of the wire by `fifo_frames` at most; where that is less than the engine
+//!   takes for something, the wire is idle meanwhile.
+//!
+//! Parameters: rates are the published NICs'; what engines take and hold is not published, and
+//! assumed as each scenario says.
+
+use std::collections::VecDeque;
+
+use suimon_quantity::Time;
+
+use crate::host::spec::NicSpec;
+
+/// TCP's and IP's headers in a frame.
+pub(crate) const HEADERS: u64 = 40;
+/// Preamble, header, check sequence and gap.
+const ON_WIRE: u64 = 38;
+
+/// What is sent at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parcel {
+    pub(crate) packets: u64,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) struct Nic {
+    spec: NicSpec,
+    engine_free: u64,
+    out_free: u64,
+    in_free: u64,
+    /// When the last frames left.
+    left: VecDeque<u64>,
+}
+
+impl Nic {
+    pub(crate) fn new(spec: &NicSpec) -> Self {
+        let left = VecDeque::with_capacity(spec.fifo_frames);
+        Self { spec: spec.clone(), engine_free: 0, out_free: 0, in_free: 0, left }
+    }
+
+    fn wire_ns(&self) -> u64 {
+        (self.spec.mtu + ON_WIRE) * 8 / self.spec.gbit_s
+    }
+
+    /// When the last frame of it has left.
+    pub(crate) fn send(&mut self, now: Time, parcel: Parcel) -> Time {
+        let Parcel { packets, frames, bytes } = parcel;
+        let wire_ns = self.wire_ns();
+        let fetch_ns = bytes * self.spec.byte_ps / 1000 / frames.max(1);
+        let frames_each = frames.div_ceil(packets.max(1));
+        self.engine_free = self.engine_free.max(now.as_ns());
+        for frame in 0..frames {
+            if frames_each > 1 && frame % frames_each == 0 {
+                self.engine_free += self.spec.cut_ns;
+            }
+            if self.left.len() >= self.spec.fifo_frames {
+                let room = self.left.pop_front().unwrap_or_default();
+                self.engine_free = self.engine_free.max(room);
+            }
+            self.engine_free += self.spec.frame_ns + fetch_ns;
+            self.out_free = self.out_free.max(self.engine_free) + wire_ns;
+            self.left.push_back(self.out_free);
+        }
+        Time::from_ns(self.out_free.max(now.as_ns()))
+    }
+
+    /// When the last frame of it is here.
+    pub(crate) fn receive(&mut self, now: Time, parcel: Parcel) -> Time {
+        self.in_free = self.in_free.max(now.as_ns()) + parcel.frames * self.wire_ns();
+        Time::from_ns(self.in_free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nic(more: &str) -> Nic {
+        let text = format!("name = \"n\"\ngbit_s = 1\nmtu = 1500\n{more}");
+        Nic::new(&toml::from_str(&text).unwrap())
+    }
+
+    /// 45 frames of 1538 bytes at 1 Gbit/s: 12.304 µs each.
+    const FULL: Parcel = Parcel { packets: 1, frames: 45, bytes: 65_700 };
+
+    #[test]
+    fn the_wire_is_the_limit_where_the_engine_is_ahead_of_it() {
+        let mut nic = nic("fifo_frames = 32\ncut_ns = 20000\nframe_ns = 1000");
+        let first = nic.send(Time::ZERO, FULL).as_ns();
+        assert_eq!(first, 21_000 + 45 * 12_304);
+        let second = nic.send(Time::ZERO, FULL).as_ns();
+        assert_eq!(second - first, 45 * 12_304, "what the engine takes is hidden");
+    }
+
+    #[test]
+    fn the_wire_is_idle_while_a_short_fifo_runs_dry() {
+        let mut nic = nic("fifo_frames = 1\ncut_ns = 20000\nframe_ns = 1000");
+        let first = nic.send(Time::ZERO, FULL).as_ns();
+        let second = nic.send(Time::ZERO, FULL).as_ns();
+        let but_the_first = 44 * 13_304;
+        assert_eq!(second - first, 21_000 + but_the_first, "only behind the last frame before");
+        let mut slow = self::nic("fifo_frames = 32\nbyte_ps = 10000");
+        let first = slow.send(Time::ZERO, FULL).as_ns();
+        assert!(first > 45 * 14_600, "a slow bus is the limit: {first}");
+    }
+
+    #[test]
+    fn what_comes_in_waits_for_what_came_before() {
+        let mut nic = nic("fifo_frames = 1");
+        assert_eq!(nic.receive(Time::ZERO, FULL).as_ns(), 45 * 12_304);
+        assert_eq!(nic.receive(Time::from_ns(1), FULL).as_ns(), 90 * 12_304);
+    }
+}

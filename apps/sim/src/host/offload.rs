@@ -1,0 +1,37 @@
+//! Who does checksums and segmentation of a NIC: `policy/offload`, asked as `plane/node` asks it.
+
+use suimon_frame::Offloads;
+use suimon_offload::{
+    Capability, DeviceFeatures, Doer, FeatureState, OffloadSwitches, PortKind, Side, assign,
+    effective,
+};
+
+use crate::host::spec::NicSpec;
+
+/// What a NIC does itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByNic {
+    pub(crate) checksum: bool,
+    pub(crate) segmentation: bool,
+    pub(crate) receive_checksum: bool,
+}
+
+/// What a NIC does itself with these switches. The kernel takes every form of frame.
+pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadSwitches) -> ByNic {
+    let mut device = DeviceFeatures::default();
+    for feature in &nic.features {
+        let is = true;
+        *device.state_mut(*feature) =
+            FeatureState { can_change: is, is_wanted: is, is_active: is, is_fixed: false };
+    }
+    let is_nic = |side, capability| {
+        let findings = effective(Offloads::TCP, switches, PortKind::Uplink, side).findings;
+        let finding = findings.iter().find(|of| of.capability == capability);
+        finding.is_some_and(|finding| assign(side, finding, &device).doer == Doer::Nic)
+    };
+    ByNic {
+        checksum: is_nic(Side::Egress, Capability::Checksum),
+        segmentation: is_nic(Side::Egress, Capability::Tcp4Segmentation),
+        receive_checksum: is_nic(Side::Ingress, Capability::Checksum),
+    }
+}

@@ -1,0 +1,44 @@
+//! Which VMs have a virtual function: `policy/failover`, told what `plane/node` tells it.
+
+use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId};
+use suimon_quantity::{PortId, Time};
+
+const ADAPTER: AdapterId = AdapterId(0);
+
+/// The virtual function of each VM, if it has one. Guests take what they are given at once.
+pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
+    let mut failover = Failover::new(FailoverSpec::default());
+    for index in 0..vfs {
+        let vf = VfId { adapter: ADAPTER, index };
+        failover.handle(Time::ZERO, &Event::VfFound { vf });
+    }
+    for (vm, iov_weight) in (0..).zip(weights) {
+        let (nic, iov_weight) = (PortId(vm), *iov_weight);
+        let adapters = vec![ADAPTER];
+        failover.handle(Time::ZERO, &Event::NicSet { nic, iov_weight, adapters });
+    }
+    while let Some(action) = failover.poll_action() {
+        if let Action::GiveVf { nic, vf, .. } = action {
+            failover.handle(Time::ZERO, &Event::VfPathReady { nic, vf });
+        }
+    }
+    let path = |vm| match failover.path(PortId(vm)) {
+        Some(Path::Vf(vf)) => Some(vf.index),
+        _ => None,
+    };
+    (0..weights.len() as u32).map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two that are told one after the other the first has it, whatever they weigh: who has one
+    /// keeps it.
+    #[test]
+    fn who_comes_first_has_one_and_who_weighs_nothing_none() {
+        assert_eq!(vfs(&[0, 50, 100], 1), [None, Some(0), None]);
+        assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
+        assert_eq!(vfs(&[50], 0), [None]);
+    }
+}

@@ -1,0 +1,83 @@
+//! A case, with all that it names looked up and all policies asked that decide once.
+
+use std::collections::BTreeSet;
+
+use crate::host::offload::by_nic;
+use crate::host::paths::vfs;
+use crate::host::route::{Circumstances, Leg, Modules, route};
+use crate::host::spec::{CaseSpec, HostScenario, MachineSpec, NicSpec, VmsSpec};
+
+/// A VM of a case.
+#[derive(Clone, Debug)]
+pub(crate) struct Vm<'s> {
+    pub(crate) spec: &'s VmsSpec,
+    /// Its virtual function.
+    pub(crate) vf: Option<u16>,
+    /// Those that it sends to.
+    pub(crate) peers: Vec<u32>,
+    pub(crate) sessions: u32,
+    /// By request.
+    pub(crate) ways: Vec<Vec<Leg>>,
+}
+
+/// What is run.
+pub(crate) struct Plan<'s> {
+    pub(crate) scenario: &'s HostScenario,
+    pub(crate) case: &'s CaseSpec,
+    pub(crate) machine: &'s MachineSpec,
+    pub(crate) nic: Option<&'s NicSpec>,
+    pub(crate) vms: Vec<Vm<'s>>,
+    pub(crate) modules: Modules,
+}
+
+/// MTU of VMs whose frames pass no NIC.
+const MTU: u64 = 1500;
+
+impl<'s> Plan<'s> {
+    /// Names that mean nothing were refused before ([`HostScenario::check`]).
+    pub(crate) fn new(scenario: &'s HostScenario, case: &'s CaseSpec) -> Self {
+        let is_named = |name: &str, wanted: &Option<String>| {
+            wanted.as_ref().is_none_or(|wanted| wanted == name)
+        };
+        let machine = scenario.machine.iter().find(|of| is_named(&of.name, &case.machine));
+        let machine = machine.unwrap_or(&scenario.machine[0]);
+        let nic = scenario.nic.iter().find(|of| is_named(&of.name, &case.nic));
+        let of_kind = |spec: &'s VmsSpec| {
+            let count = case.vms.get(&spec.name).copied().unwrap_or(spec.count);
+            std::iter::repeat_n(spec, count as usize)
+        };
+        let specs: Vec<&VmsSpec> = scenario.vms.iter().flat_map(of_kind).collect();
+        let weights: Vec<u8> = specs.iter().map(|spec| spec.iov_weight).collect();
+        let paths = vfs(&weights, nic.map_or(0, |nic| nic.vfs));
+        let mut modules = Modules::default();
+        let mut vms = Vec::new();
+        for ((number, spec), vf) in (1..).zip(specs).zip(paths) {
+            let talks = case.talk.iter().filter(|(from, _)| *from == number);
+            let peers: Vec<u32> = talks.map(|(_, to)| to - 1).collect();
+            let is_heard = case.talk.is_empty() || !peers.is_empty();
+            let mut holds: BTreeSet<String> = case.with.iter().cloned().collect();
+            let by = nic.map(|nic| by_nic(nic, &case.offload));
+            let said = [
+                ("checksum-by-nic", by.is_some_and(|by| by.checksum)),
+                ("segmentation-by-nic", by.is_some_and(|by| by.segmentation)),
+                ("receive-checksum-by-nic", by.is_some_and(|by| by.receive_checksum)),
+                ("vf", vf.is_some()),
+                ("local", !peers.is_empty()),
+                ("vmq", case.vmq.is_some_and(|of| of.enabled)),
+            ];
+            holds.extend(said.iter().filter(|(_, is)| *is).map(|(word, _)| (*word).to_owned()));
+            let circumstances = Circumstances {
+                holds: &holds,
+                mtu: nic.map_or(MTU, |nic| nic.mtu),
+                block_bytes: case.block_bytes,
+                takes_percent: machine.takes_percent.get(&spec.name).copied().unwrap_or(100),
+            };
+            let ways = spec.request.iter().map(|of| route(of, &circumstances, &mut modules));
+            let ways = ways.collect();
+            let is_asked = is_heard && !spec.request.is_empty();
+            let sessions = if is_asked { spec.sessions } else { 0 };
+            vms.push(Vm { spec, vf, peers, sessions, ways });
+        }
+        Self { scenario, case, machine, nic, vms, modules }
+    }
+}

@@ -1,0 +1,341 @@
+//! Clocks, idle states and watts.
+//!
+//! Equations
+//! - The plan's settings are what `policy/power` decides and reconciles, for a machine that offers
+//!   what [`EnergySpec`] says; they are written in its order, turbo first, and read again.
+//! - Governor `performance`: the highest clock allowed. `schedutil`: 1.25 · highest clock · u, rounded
+//!   up to a clock that there is, every 10 ms; u is the part of a processor's time in which it worked, by clock,
+//!   with a memory that halves in 32 ms (Linux, Documentation/scheduler/schedutil.rst and
+//!   kernel/sched/cpufreq_schedutil.c). `powersave`: the lowest clock.
+//! - A socket has one clock, the highest that one of its working processors asks for. Where turbo is on and
+//!   the nominal clock is asked for, it is what the socket can do with so many cores that work.
+//! - A core that works takes P · f/f₀ · (V(f)/V₀)²: switching a capacity f times a second. V is linear
+//!   between the lowest, the nominal and the highest clock.
+//! - A core without work is in the deepest idle state whose residency is no longer than its last
+//!   idle time was, and takes that state's latency to come back.
+//!
+//! Parameters: clocks and turbo are the published processor's (Intel's specification of the Xeon
+//! E5540); voltages, idle states and what a core takes are assumed or calibrated, as each scenario
+//! says.
+
+use serde::Deserialize;
+use suimon_power::{
+    Assert, Cpu, FrequencyPolicy, IdleState, Machine, PowerSpec, Records, SettingId, Turbo,
+    TurboFile, decide, reconcile,
+};
+use suimon_quantity::Time;
+
+use crate::host::spec::PlanSpec;
+use crate::processors::Sharing;
+
+/// The processor's utilisation is looked at so often, and its clock asked for each tenth time.
+pub(crate) const TICK_NS: u64 = 1_000_000;
+const TICKS_A_CLOCK: u64 = 10;
+/// What is left of what was a ms ago: 2^(-1/32), in millionths.
+const KEPT: u64 = 978_572;
+
+/// What a machine offers, and what it takes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EnergySpec {
+    /// Clocks, ascending; the last is the nominal one.
+    pub(crate) mhz: Vec<u64>,
+    /// The clock of a socket that may use turbo, by how many of its cores work.
+    pub(crate) turbo_mhz: Vec<u64>,
+    /// At the lowest, the nominal and the highest turbo clock.
+    pub(crate) millivolts: [u64; 3],
+    /// A core that works at the nominal clock.
+    pub(crate) core_mw: u64,
+    /// All but cores.
+    pub(crate) rest_mw: u64,
+    pub(crate) idle: Vec<IdleSpec>,
+}
+
+/// An idle state of a core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdleSpec {
+    pub(crate) name: String,
+    pub(crate) latency_us: u64,
+    pub(crate) residency_us: u64,
+    pub(crate) core_mw: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Clock {
+    asked_mhz: u64,
+    works_since: Option<u64>,
+    /// Of this tick, by clock, in ns at the nominal one.
+    worked: u64,
+    /// In millionths.
+    utilisation: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Core {
+    working: u16,
+    idle_since: u64,
+    idle_last: u64,
+    idle_state: usize,
+}
+
+/// The machine's clocks, and what it has taken.
+pub(crate) struct Energy {
+    spec: EnergySpec,
+    sharing: Sharing,
+    pub(crate) machine: Machine,
+    clocks: Vec<Clock>,
+    cores: Vec<Core>,
+    /// Milliwatts times ns.
+    taken: u128,
+    now_mw: u64,
+    taken_until: u64,
+    ticks: u64,
+}
+
+impl Energy {
+    /// As the kernel begins, and then by the plan if there is one.
+    pub(crate) fn new(spec: &EnergySpec, sharing: Sharing, plan: Option<PlanSpec>) -> Self {
+        let highest = spec.mhz.last().copied().unwrap_or(1);
+        let clock = Clock { asked_mhz: highest, ..Clock::default() };
+        let mut energy = Self {
+            spec: spec.clone(),
+            sharing,
+            machine: offered(spec, sharing),
+            clocks: vec![clock; sharing.logical_cpus.into()],
+            cores: vec![Core::default(); sharing.cores().into()],
+            taken: 0,
+            now_mw: 0,
+            taken_until: 0,
+            ticks: 0,
+        };
+        if let Some(plan) = plan {
+            let percent = plan.performance_percent_min;
+            let spec = PowerSpec { performance_percent_min: percent, ..PowerSpec::of(plan.plan) };
+            settle(&spec, &mut energy.machine);
+        }
+        for cpu in 0..sharing.logical_cpus {
+            energy.ask(cpu);
+        }
+        energy.now_mw = energy.takes_mw();
+        energy
+    }
+
+    /// What all has taken until now, in mW · ns.
+    pub(crate) fn taken(&mut self, now: Time) -> u128 {
+        let now = now.as_ns();
+        self.taken += u128::from(self.now_mw) * u128::from(now - self.taken_until);
+        self.taken_until = now;
+        self.taken
+    }
+
+    /// The clock of a processor that works.
+    pub(crate) fn mhz(&self, cpu: u16) -> u64 {
+        let node = self.sharing.numa_node(cpu);
+        let is_of = |other: &u16| self.sharing.numa_node(*other) == node;
+        let working = (0..self.sharing.logical_cpus).filter(is_of).filter(|other| {
+            *other == cpu || self.clocks[usize::from(*other)].works_since.is_some()
+        });
+        let asked = working.map(|other| self.clocks[usize::from(other)].asked_mhz);
+        let asked = asked.max().unwrap_or_default();
+        let nominal = self.spec.mhz.last().copied().unwrap_or(1);
+        if asked < nominal || !self.has_turbo() {
+            return asked.min(nominal);
+        }
+        let is_there = |core: &u16| self.sharing.numa_node(*core) == node;
+        let cores = (0..self.sharing.cores()).filter(is_there);
+        let count = cores.filter(|core| self.cores[usize::from(*core)].working > 0).count();
+        let at = count.clamp(1, self.spec.turbo_mhz.len().max(1)) - 1;
+        self.spec.turbo_mhz.get(at).copied().unwrap_or(nominal)
+    }
+
+    /// The nominal clock.
+    pub(crate) fn nominal_mhz(&self) -> u64 {
+        self.spec.mhz.last().copied().unwrap_or(1)
+    }
+
+    fn has_turbo(&self) -> bool {
+        self.machine.turbo.is_some_and(|turbo| turbo.on)
+    }
+
+    /// A processor begins to work; returns how long it takes to come back from its idle state,
+    /// in ns.
+    pub(crate) fn began(&mut self, now: Time, cpu: u16) -> u64 {
+        self.taken(now);
+        let now = now.as_ns();
+        self.clocks[usize::from(cpu)].works_since = Some(now);
+        let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
+        core.working += 1;
+        let mut latency_ns = 0;
+        if core.working == 1 && now > core.idle_since {
+            core.idle_last = now - core.idle_since;
+            latency_ns = self.spec.idle.get(core.idle_state).map_or(0, |of| of.latency_us * 1000);
+        }
+        self.now_mw = self.takes_mw();
+        latency_ns
+    }
+
+    /// A processor has nothing to do.
+    pub(crate) fn ended(&mut self, now: Time, cpu: u16) {
+        self.taken(now);
+        self.count(now.as_ns(), cpu);
+        self.clocks[usize::from(cpu)].works_since = None;
+        let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
+        core.working -= 1;
+        if core.working == 0 {
+            core.idle_since = now.as_ns();
+            let fits = |of: &IdleSpec| of.residency_us * 1000 <= core.idle_last;
+            core.idle_state = self.spec.idle.iter().rposition(fits).unwrap_or_default();
+        }
+        self.now_mw = self.takes_mw();
+    }
+
+    /// Counts what a processor has worked since this was last done.
+    fn count(&mut self, now: u64, cpu: u16) {
+        let mhz = self.mhz(cpu);
+        let nominal = self.nominal_mhz();
+        let clock = &mut self.clocks[usize::from(cpu)];
+        if let Some(since) = &mut clock.works_since {
+            clock.worked += (now - *since) * mhz / nominal;
+            *since = now;
+        }
+    }
+
+    /// A ms has passed.
+    pub(crate) fn tick(&mut self, now: Time) {
+        self.taken(now);
+        self.ticks += 1;
+        for cpu in 0..self.sharing.logical_cpus {
+            self.count(now.as_ns(), cpu);
+            let clock = &mut self.clocks[usize::from(cpu)];
+            let worked = std::mem::take(&mut clock.worked).min(2 * TICK_NS);
+            clock.utilisation =
+                (clock.utilisation * KEPT + worked * (1_000_000 - KEPT)) / 1_000_000;
+            if self.ticks % TICKS_A_CLOCK == 0 {
+                self.ask(cpu);
+            }
+        }
+        self.now_mw = self.takes_mw();
+    }
+
+    /// A processor asks for the clock that its governor wants.
+    fn ask(&mut self, cpu: u16) {
+        let highest = self.nominal_mhz();
+        let Some(policy) = self.machine.policy(cpu) else { return };
+        let mhz = |khz: Option<u32>, without| khz.map_or(without, |khz| u64::from(khz) / 1000);
+        let (least, most) = (mhz(policy.khz_min, 0), mhz(policy.khz_max, highest));
+        let clock = &mut self.clocks[usize::from(cpu)];
+        let wanted = match policy.governor.as_deref() {
+            Some("performance") => most,
+            Some("powersave") => least,
+            // As many millionths of it as ns of a ms.
+            _ => highest * clock.utilisation * 5 / 4 / TICK_NS,
+        };
+        let wanted = wanted.clamp(least, most.max(least));
+        let rounded = self.spec.mhz.iter().copied().find(|there| *there >= wanted);
+        clock.asked_mhz = rounded.unwrap_or(highest);
+    }
+
+    fn takes_mw(&self) -> u64 {
+        let of = |core: u16| {
+            let state = &self.cores[usize::from(core)];
+            if state.working == 0 {
+                return self.spec.idle.get(state.idle_state).map_or(0, |of| of.core_mw);
+            }
+            let mut threads = (core..self.sharing.logical_cpus).step_by(self.cores.len());
+            let works = |cpu: &u16| self.clocks[usize::from(*cpu)].works_since.is_some();
+            let mhz = threads.find(works).map_or(0, |cpu| self.mhz(cpu));
+            let (volts, nominal) = (self.millivolts(mhz), self.spec.millivolts[1]);
+            self.spec.core_mw * mhz / self.nominal_mhz() * volts * volts / (nominal * nominal)
+        };
+        self.spec.rest_mw + (0..self.sharing.cores()).map(of).sum::<u64>()
+    }
+
+    fn millivolts(&self, mhz: u64) -> u64 {
+        let [low, middle, high] = self.spec.millivolts;
+        let (least, nominal) = (self.spec.mhz.first().copied().unwrap_or(1), self.nominal_mhz());
+        let most = self.spec.turbo_mhz.iter().copied().max().unwrap_or(nominal);
+        let between = |mhz: u64, (x0, y0): (u64, u64), (x1, y1): (u64, u64)| {
+            y0 + (y1.max(y0) - y0) * (mhz.clamp(x0, x1.max(x0)) - x0) / (x1.max(x0 + 1) - x0)
+        };
+        if mhz <= nominal {
+            between(mhz, (least, low), (nominal, middle))
+        } else {
+            between(mhz, (nominal, middle), (most, high))
+        }
+    }
+}
+
+/// The machine as its kernel begins: `acpi-cpufreq`, one policy for each processor, turbo on.
+fn offered(spec: &EnergySpec, sharing: Sharing) -> Machine {
+    let khz = |mhz: Option<&u64>| mhz.map_or(1, |mhz| *mhz as u32 * 1000);
+    let (least, most) = (khz(spec.mhz.first()), khz(spec.mhz.last()));
+    let idle = |(number, of): (u8, &IdleSpec)| IdleState {
+        number,
+        name: of.name.clone(),
+        latency_us: of.latency_us as u32,
+        disabled: false,
+    };
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let cpu = |number| Cpu {
+        number,
+        online: true,
+        idle_states: (0..).zip(&spec.idle).map(idle).collect(),
+    };
+    let policy = |number| FrequencyPolicy {
+        number,
+        cpus: vec![number],
+        driver: "acpi-cpufreq".to_owned(),
+        governors: words(&["schedutil", "performance", "powersave"]),
+        governor: Some("schedutil".to_owned()),
+        khz_range: Some((least, most)),
+        khz_min: Some(least),
+        khz_max: Some(most),
+        ..FrequencyPolicy::default()
+    };
+    Machine {
+        cpus: (0..sharing.logical_cpus).map(cpu).collect(),
+        policies: (0..sharing.logical_cpus).map(policy).collect(),
+        turbo: Some(Turbo { file: TurboFile::Boost, on: true }),
+    }
+}
+
+/// Makes a machine be as a plan asks, as `plane/node` does: turbo alone first, for it decides what
+/// else there is, and not more often than three times.
+fn settle(spec: &PowerSpec, machine: &mut Machine) {
+    let mut records = Records::new();
+    for _ in 0..3 {
+        let wanted: Vec<_> =
+            decide(spec, machine).into_iter().flat_map(|target| target.settings).collect();
+        let todo = reconcile(&wanted, machine, &records, &Assert::All);
+        let is_turbo = |id: SettingId| matches!(id, SettingId::Turbo(_) | SettingId::Boost(_));
+        let has_turbo = todo.writes.iter().any(|of| is_turbo(of.id));
+        for of in todo.writes.iter().filter(|of| !has_turbo || is_turbo(of.id)) {
+            write(machine, of.id, &of.value);
+            if let Some(record) = todo.records.get(&of.id) {
+                records.insert(of.id, record.clone());
+            }
+        }
+    }
+}
+
+fn write(machine: &mut Machine, id: SettingId, value: &str) {
+    if let SettingId::Turbo(file) = id {
+        machine.turbo = Some(Turbo { file, on: (value == "1") == (file == TurboFile::Boost) });
+        return;
+    }
+    // The machine offers nothing else that plans ask for.
+    let (SettingId::Governor(number)
+    | SettingId::FrequencyMin(number)
+    | SettingId::FrequencyMax(number)) = id
+    else {
+        return;
+    };
+    let mut policies = machine.policies.iter_mut();
+    let Some(policy) = policies.find(|policy| policy.number == number) else { return };
+    match id {
+        SettingId::FrequencyMin(_) => policy.khz_min = value.parse().ok(),
+        SettingId::FrequencyMax(_) => policy.khz_max = value.parse().ok(),
+        _ => policy.governor = Some(value.to_owned()),
+    }
+}

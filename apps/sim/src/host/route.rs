@@ -1,0 +1,163 @@
+//! The way of a request: what is to be done where, one after the other.
+//!
+//! Equation: a stage takes `request_ns`, and `block_ns` for each block that the application hands over,
+//! `packet_ns` for each packet that the stack hands down, `frame_ns` for each frame on the wire, `ack_ns` for
+//! each second one, and `byte_ps` for each byte. A frame holds the MTU less 40 bytes of headers; a packet is a frame, or
+//! 64 KB where the NIC segments. Stages that follow each other at the same place are done at once.
+
+use std::collections::BTreeSet;
+
+use crate::host::nic::{HEADERS, Parcel};
+use crate::host::spec::{Place, RequestSpec, StageSpec};
+
+/// The most that a stack hands down at once (IPv4's length).
+const PACKET_BYTES: u64 = 65_536;
+
+/// What policies say of a case, by which stages are chosen; cases say more.
+pub(crate) const SAID: [&str; 6] = [
+    "checksum-by-nic",
+    "segmentation-by-nic",
+    "receive-checksum-by-nic",
+    // The VM has a virtual function.
+    "vf",
+    // It talks to a VM of this host.
+    "local",
+    // VMQ is on.
+    "vmq",
+];
+
+/// What is done at one place.
+#[derive(Clone, Debug)]
+pub(crate) struct Leg {
+    pub(crate) place: Place,
+    /// At the nominal clock, where nobody else works.
+    pub(crate) ns: u64,
+    /// How much of it waits for memory.
+    pub(crate) memory_permille: u64,
+    pub(crate) parcel: Parcel,
+    /// By number of the module: how much of `ns` it is.
+    pub(crate) modules: Vec<(u16, u64)>,
+}
+
+/// What a way depends on.
+pub(crate) struct Circumstances<'a> {
+    pub(crate) holds: &'a BTreeSet<String>,
+    pub(crate) mtu: u64,
+    pub(crate) block_bytes: Option<u64>,
+    /// In percent of what the scenario says.
+    pub(crate) takes_percent: u64,
+}
+
+/// The names of modules, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Modules(pub(crate) Vec<String>);
+
+impl Modules {
+    fn number(&mut self, name: &str) -> u16 {
+        let found = self.0.iter().position(|known| known == name);
+        let number = found.unwrap_or_else(|| {
+            self.0.push(name.to_owned());
+            self.0.len() - 1
+        });
+        number as u16
+    }
+}
+
+/// The way of a request.
+pub(crate) fn route(
+    request: &RequestSpec,
+    circumstances: &Circumstances<'_>,
+    modules: &mut Modules,
+) -> Vec<Leg> {
+    let Circumstances { holds, mtu, block_bytes, takes_percent } = *circumstances;
+    let bytes = request.bytes;
+    let frames = bytes.div_ceil(mtu - HEADERS);
+    let is_cut = holds.contains("segmentation-by-nic");
+    let packets = if is_cut { bytes.div_ceil(PACKET_BYTES) } else { frames };
+    let blocks = bytes.div_ceil(block_bytes.unwrap_or(request.block_bytes).max(1));
+    let parcel = Parcel { packets, frames, bytes };
+    let mut legs: Vec<Leg> = Vec::new();
+    let is_there = |of: &&StageSpec| {
+        of.when.iter().all(|word| holds.contains(word))
+            && !of.unless.iter().any(|word| holds.contains(word))
+    };
+    for of in request.stage.iter().filter(is_there) {
+        let counted = of.request_ns
+            + blocks * of.block_ns
+            + packets * of.packet_ns
+            + frames * of.frame_ns
+            + frames.div_ceil(2) * of.ack_ns
+            + bytes * of.byte_ps / 1000;
+        let is_work = !matches!(of.at, Place::Nic | Place::Wire | Place::Wait);
+        let ns = if is_work { counted * takes_percent / 100 } else { counted };
+        let module = (modules.number(&of.module), ns);
+        match legs.last_mut() {
+            Some(last) if last.place == of.at && is_work => {
+                let memory = last.ns * last.memory_permille + ns * of.memory_percent * 10;
+                last.ns += ns;
+                last.memory_permille = memory / last.ns.max(1);
+                last.modules.push(module);
+            }
+            _ => legs.push(Leg {
+                place: of.at,
+                ns,
+                memory_permille: of.memory_percent * 10,
+                parcel,
+                modules: vec![module],
+            }),
+        }
+    }
+    legs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: &str = r#"
+name = "chunk"
+share = 1
+bytes = 65536
+block_bytes = 8192
+[[stage]]
+module = "application"
+at = "vm"
+block_ns = 10
+memory_percent = 100
+[[stage]]
+module = "sums"
+at = "vm"
+unless = ["checksum-by-nic"]
+byte_ps = 1000
+[[stage]]
+module = "driver"
+at = "host"
+when = ["checksum-by-nic"]
+packet_ns = 1000
+frame_ns = 1
+ack_ns = 100
+"#;
+
+    fn legs(holds: &[&str]) -> Vec<Leg> {
+        let holds = holds.iter().map(|word| (*word).to_owned()).collect();
+        let circumstances =
+            Circumstances { holds: &holds, mtu: 1500, block_bytes: None, takes_percent: 200 };
+        let request = toml::from_str(REQUEST).unwrap();
+        route(&request, &circumstances, &mut Modules::default())
+    }
+
+    #[test]
+    fn stages_count_what_they_are_about_and_those_of_a_place_are_one() {
+        let software = legs(&[]);
+        assert_eq!(software.len(), 1);
+        assert_eq!(software[0].ns, 2 * (8 * 10 + 65_536));
+        assert_eq!(software[0].memory_permille, 1000 * 80 / (80 + 65_536));
+        assert_eq!(software[0].modules, [(0, 160), (1, 131_072)]);
+        // 65 536 bytes are 45 frames of 1460 at the most.
+        let checksum = legs(&["checksum-by-nic"]);
+        assert_eq!((checksum.len(), checksum[1].ns), (2, 2 * (45 * 1000 + 45 + 23 * 100)));
+        let all = legs(&["checksum-by-nic", "segmentation-by-nic"]);
+        assert_eq!(all[1].ns, 2 * (1000 + 45 + 23 * 100));
+        assert_eq!(all[1].parcel, Parcel { packets: 1, frames: 45, bytes: 65_536 });
+    }
+}

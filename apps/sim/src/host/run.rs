@@ -1,0 +1,76 @@
+//! Runs a scenario's cases and sums up.
+
+use anyhow::{Result, bail};
+use suimon_quantity::Time;
+
+use crate::host::checks::checkers;
+use crate::host::plan::Plan;
+use crate::host::report::{Report, figures, report};
+use crate::host::spec::HostScenario;
+use crate::host::world::World;
+use crate::kernel::{Trace, Witness};
+use crate::outcome::{Options, Outcome};
+
+/// Runs each case.
+///
+/// # Errors
+/// What a policy refuses.
+pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<Outcome> {
+    let Options { seed, is_swarm, keeps_lines } = options;
+    if is_swarm {
+        bail!("swarm: the scenario does not say what a swarm may do");
+    }
+    let mut outcome = Outcome::default();
+    let mut trace = Trace::new(keeps_lines);
+    let mut reports: Vec<Report> = Vec::new();
+    let mut virtual_ms = 0;
+    for case in &scenario.case {
+        let plan = Plan::new(scenario, case);
+        let witness = Witness::new(trace, checkers(&plan));
+        let mut world = World::new(&plan, seed, witness)?;
+        let ms = scenario.settle_ms + scenario.measure_ms;
+        world.run(Time::from_ns(ms * 1_000_000));
+        virtual_ms += ms;
+        outcome.events += world.happened();
+        outcome.complaints_count += world.witness.complaints.count;
+        outcome.judged += world.witness.complaints.judged;
+        outcome.complaints.append(&mut world.witness.complaints.kept);
+        reports.push(report(&plan, &world.sum));
+        trace = world.witness.trace;
+    }
+    outcome.virtual_s = virtual_ms / 1000;
+    outcome.facts = trace.facts();
+    outcome.trace = trace.to_string();
+    outcome.lines = trace.lines().to_owned();
+    outcome.table = table(&reports);
+    outcome.figures = figures(scenario, &reports);
+    outcome.steps = serde_json::to_value(&reports)?;
+    Ok(outcome)
+}
+
+fn table(reports: &[Report]) -> Vec<Vec<String>> {
+    let has = |of: fn(&Report) -> f64| reports.iter().any(|report| of(report) > 0.0);
+    let (has_watts, has_score) = (has(|of| of.watts), has(|of| of.score));
+    let mut head = vec!["CASE", "VMS", "REQUESTS/S", "MBIT/S", "CPU %", "µS VM", "µS HOST"];
+    head.extend(has_watts.then_some("WATTS"));
+    head.extend(has_score.then_some("SCORE"));
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for report in reports {
+        for (number, of) in report.vms.iter().enumerate() {
+            let first = |text: String| if number == 0 { text } else { String::new() };
+            let mut row = vec![
+                first(report.case.clone()),
+                format!("{} {}", of.count, of.name),
+                format!("{:.0}", of.rate),
+                format!("{:.0}", of.mbit_s),
+                first(format!("{:.1}", report.cpu_percent)),
+                format!("{:.2}", of.vm_us),
+                format!("{:.2}", of.host_us),
+            ];
+            row.extend(has_watts.then(|| first(format!("{:.1}", report.watts))));
+            row.extend(has_score.then(|| first(format!("{:.2}", report.score))));
+            rows.push(row);
+        }
+    }
+    rows
+}

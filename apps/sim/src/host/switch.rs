@@ -1,0 +1,97 @@
+//! The switch between VMs and to the outside: `policy/forwarding`, asked as `plane/switch` asks it.
+//!
+//! Each VM has its address, as configured; nothing is known of the outside.
+
+use anyhow::Result;
+use suimon_forwarding::{Forwarder, PortRole, PortSpec, SwitchSpec, Tables, Verdict};
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, MacAddr};
+use suimon_quantity::{PortId, SwitchId, Time};
+
+use crate::host::spec::SwitchKind;
+
+const SWITCH: SwitchId = SwitchId(1);
+const UPLINK: PortId = PortId(1 << 20);
+
+/// Where a frame went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Went {
+    /// To this VM alone.
+    pub(crate) to: Option<u32>,
+    /// To so many VMs.
+    pub(crate) vms: u32,
+    /// By the uplink.
+    pub(crate) out: bool,
+}
+
+pub(crate) struct Switch {
+    tables: Tables,
+    forwarder: Forwarder,
+}
+
+impl Switch {
+    /// # Errors
+    /// What the policy refuses.
+    pub(crate) fn new(kind: SwitchKind, vms: u32) -> Result<Self> {
+        let nic = |vm| PortSpec {
+            mac: Some(address(vm)),
+            ..PortSpec::new(PortId(vm), SWITCH, PortRole::Nic)
+        };
+        let mut ports: Vec<PortSpec> = (0..vms).map(nic).collect();
+        if kind == SwitchKind::External {
+            ports.push(PortSpec::new(UPLINK, SWITCH, PortRole::Uplink));
+        }
+        let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &ports)?;
+        Ok(Self { tables, forwarder: Forwarder::new(1024) })
+    }
+
+    /// A VM sends a frame: to another VM, or with `None` to all.
+    pub(crate) fn send(&mut self, now: Time, from: u32, to: Option<u32>) -> Went {
+        let mut went = Went::default();
+        let Some(ingress) = self.tables.slot(PortId(from)) else { return went };
+        let destination = to.map_or(MacAddr::BROADCAST, address);
+        let mut frame = Frame::new(0);
+        frame.fill(
+            &[&destination.octets()[..], &address(from).octets(), &[0x08, 0x00], &[0; 46]].concat(),
+        );
+        let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
+        let frames = std::slice::from_mut(&mut frame);
+        self.forwarder.decide(&self.tables, now, ingress, frames, &mut verdicts);
+        match verdicts.first() {
+            Some(Verdict::Unicast { egress }) => {
+                let port = self.tables.port_id(*egress);
+                went.out = port == Some(UPLINK);
+                went.to = port.filter(|port| *port != UPLINK).map(|port| port.0);
+            }
+            Some(Verdict::Flood { vlan, kind }) => {
+                for member in self.tables.flood(ingress, *vlan, *kind) {
+                    match self.tables.port_id(member.slot) {
+                        Some(UPLINK) => went.out = true,
+                        _ => went.vms += 1,
+                    }
+                }
+            }
+            _ => {}
+        }
+        went
+    }
+}
+
+fn address(vm: u32) -> MacAddr {
+    let [_, _, c, d] = vm.to_be_bytes();
+    MacAddr::new([0x52, 0x54, 0, 0x12, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_broadcasts_leave_and_on_a_private_switch_not_even_they() {
+        let mut external = Switch::new(SwitchKind::External, 4).unwrap();
+        let to_one = Went { to: Some(3), vms: 0, out: false };
+        assert_eq!(external.send(Time::ZERO, 0, Some(3)), to_one);
+        assert_eq!(external.send(Time::ZERO, 0, None), Went { to: None, vms: 3, out: true });
+        let mut private = Switch::new(SwitchKind::Private, 4).unwrap();
+        assert_eq!(private.send(Time::ZERO, 0, None), Went { to: None, vms: 3, out: false });
+    }
+}
