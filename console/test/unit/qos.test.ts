@@ -26,7 +26,7 @@ test("waits of five seconds are spread over the requests of five seconds", () =>
 
 test("a disk that is held by its own maximum is told so, with the setting that changes it", () => {
   const rate = { name: "web", store: "fast", state: "ready", readsPerS: 300, writesPerS: 0, readBytesPerS: 0, writtenBytesPerS: 0, latencyNs: 10e6 };
-  const way = diskWay({ disk: disk("web", { max_iops: 300 }), flow: flow("web", 0, 700, 300, { "own-maximum": 1500 * 9e6 }, { max_iops: 300 }), store: store(), rate });
+  const way = diskWay({ disk: disk("web", { max_iops: 300 }), flow: flow("web", 0, 700, 300, { "own-maximum": 1500 * 9e6 }, { max_iops: 300 }), store: store(), rate, isPlugged: true });
   const [first] = suspects([way]);
   assert.equal(first?.stage.why, "why.qos.own-maximum");
   assert.equal(first?.stage.verdict, "slow");
@@ -35,10 +35,16 @@ test("a disk that is held by its own maximum is told so, with the setting that c
 });
 
 test("an idle disk is no suspect", () => {
-  assert.deepEqual(suspects([diskWay({ disk: disk("web", {}), flow: flow("web", 0, 0, 0), store: store() })]), []);
+  assert.deepEqual(suspects([diskWay({ disk: disk("web", {}), flow: flow("web", 0, 0, 0), store: store(), isPlugged: true })]), []);
 });
 
 test("a disk that is out of service is the first suspect", () => {
-  const way = diskWay({ disk: { ...disk("web", {}), state: "failed", reason: "no such file" } });
+  const way = diskWay({ disk: { ...disk("web", {}), state: "failed", reason: "no such file" }, isPlugged: true });
   assert.equal(suspects([way])[0]?.stage.now, "no such file");
+});
+
+test("a disk of a VM that does not run, with nobody else on it, has nobody", () => {
+  const seen = { disk: disk("web", {}), flow: flow("web", 0, 0, 0), store: store() };
+  assert.equal(diskWay({ ...seen, isPlugged: false }).stages[0]?.why, "why.disk.absent");
+  assert.equal(diskWay({ ...seen, isPlugged: true }).stages[0]?.why, "why.disk.idle");
 });

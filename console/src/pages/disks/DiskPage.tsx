@@ -76,12 +76,22 @@ function Is(props: { disk: DiskStatus; flow: QosFlowStatus | undefined }) {
         [t("disk.allocated"), disk.allocated_bytes == null ? "–" : size(disk.allocated_bytes)],
         [t("disk.file"), <code key="file">{disk.file}</code>],
         [t("disk.processor"), disk.processor ?? "–"],
-        [t("disk.vm"), disk.vhost_user ? t(disk.vhost_user.connected ? "disk.vm.connected" : "disk.vm.absent") : "–"],
+        [t("disk.vm"), <Vm key="vm" disk={disk} />],
         [t("disk.nbd"), disk.nbd ? String(disk.nbd.clients) : "–"],
         flow ? [t("disk.queue"), t("disk.queue.value", { waiting: flow.waiting, device: flow.in_flight })] : undefined,
       ]}
     />
   );
+}
+
+/** The VM that has the disk, or whether one that somebody else starts is connected. */
+function Vm(props: { disk: DiskStatus }) {
+  const { t } = useTexts();
+  const vms = useTopic("vms").data ?? [];
+  const { config, vhost_user: socket } = props.disk;
+  const vm = vms.find((one) => one.config.disks?.includes(config.name));
+  if (vm) return <a href={link("vms", vm.config.name)}>{vm.config.name}</a>;
+  return <>{socket ? t(socket.connected ? "disk.vm.connected" : "disk.vm.absent") : "–"}</>;
 }
 
 const DIRECTIONS = ["reads", "writes", "flushes", "discards"] as const;

@@ -66,6 +66,7 @@ function Ways(props: { vm: VmStatus }) {
     }),
     ...(disks.data ?? []).filter((disk) => vm.config.disks?.includes(disk.config.name)).map((disk) => diskWay({
       disk,
+      isPlugged: vm.disks?.includes(disk.config.name) ?? false,
       flow: flows.data?.find((one) => one.disk === disk.config.name),
       store: stores.data?.find((one) => one.config.name === disk.config.store),
       rate: rates?.disks.find((one) => one.name === disk.config.name),

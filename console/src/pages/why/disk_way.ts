@@ -12,6 +12,8 @@ export interface DiskSeen {
   flow?: QosFlowStatus;
   store?: StoreStatus;
   rate?: DiskRate;
+  /** The VM that runs has it. */
+  isPlugged: boolean;
 }
 
 /** A wait that is as large a part of a request's time is what to look at. */
@@ -50,9 +52,9 @@ export function waitsPerRequest(flow: QosFlowStatus): { cause: string; ns: numbe
   return waitShares(flow.last_5_s.waits_ns).map(({ cause, ns }) => ({ cause, ns: ns / requests }));
 }
 
-function guestQueue({ disk, flow, rate }: DiskSeen, perS: number): Stage {
+function guestQueue({ disk, flow, rate, isPlugged }: DiskSeen, perS: number): Stage {
   const waiting = flow?.waiting ?? 0;
-  const connected = disk.vhost_user?.connected ?? (disk.nbd ? disk.nbd.clients > 0 : true);
+  const connected = isPlugged || disk.vhost_user?.connected === true || (disk.nbd?.clients ?? 0) > 0;
   return {
     title: "stage.disk.queue",
     now: `${count((rate?.readsPerS ?? 0) + (rate?.writesPerS ?? 0))}/s`,
