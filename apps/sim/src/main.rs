@@ -16,6 +16,7 @@ mod generate;
 mod kernel;
 mod network;
 mod outcome;
+mod recording;
 mod scenario;
 mod storage;
 mod swarm;

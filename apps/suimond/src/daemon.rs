@@ -14,6 +14,7 @@ use suimon_netdev::SriovAdapters;
 use suimon_node::{Node, NodeParts, placements, stored_host};
 use suimon_ports::ProcessorRuntime;
 use suimon_power_files::PowerFiles;
+use suimon_recording::About;
 use suimon_storage::StoragePlane;
 use suimon_store::FileStore;
 use suimon_switch::DataPlane;
@@ -32,6 +33,7 @@ use crate::far_nodes::HostFarNodes;
 use crate::host_file;
 use crate::notify::notify;
 use crate::power_restoration::restore;
+use crate::recorder::{Recorder, RecordingFile};
 use crate::server::serve;
 use crate::socket_files::HostSocketFiles;
 use crate::tcp_api::{TcpApi, guarded};
@@ -143,6 +145,9 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         .with_context(|| format!("--state-dir: cannot make {}", state_dir.display()))?;
     let store = FileStore::open(state_dir)
         .with_context(|| format!("--state-dir {}", state_dir.display()))?;
+    let recording = arguments.record.as_deref();
+    let recording = recording.map(|path| RecordingFile::create(path, arguments.record_bytes_max));
+    let recording = recording.transpose()?;
     // The process has no other thread yet: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read while the process may still read everything.
@@ -157,6 +162,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     sysfs_files.push(power.settings_folder());
     let confinement = confine(arguments, &sysfs_files)?;
 
+    let recorder = recording.map(|file| file.begin(&about())).transpose()?;
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
@@ -181,6 +187,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
+        recording: recorder.as_ref().map(Recorder::sink),
         cpu_places,
         cpus,
         host_name: host_name(),
@@ -193,7 +200,19 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let result = serve_node(arguments, &served, news);
     node.stop();
     plane.stop();
+    if let Some(recorder) = recorder {
+        recorder.end();
+    }
     result
+}
+
+/// Who records.
+fn about() -> About {
+    About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host_name(),
+        began_unix_ms: unix_time_ms(),
+    }
 }
 
 /// Starts the data plane where it is wanted; elsewhere if that cannot be, which

@@ -1,0 +1,18 @@
+//! Recordings of a daemon (`suimond --record`): the policies driven by them again, as they were and
+//! with other settings.
+//!
+//! What reads the file and drives policies is `formats/recording`; here are the file, the report, and
+//! what another setting would have done, which needs assumptions that are said with the answer.
+
+mod cli;
+mod read;
+mod replay;
+mod settings;
+mod team;
+mod vmq;
+mod what_if;
+
+pub(crate) use cli::{ReplayFlags, WhatIfFlags};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Recordings of policies that chance drives: they are replayed as they were, and what was changed
+//! in them is found out.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_recording::{
+    About, Recorded, RecordingError, Sink, StreamId, encode_about, encode_block, file_header,
+    records,
+};
+use suimon_teaming::{
+    Algorithm, BUCKETS, BucketLoad, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
+    TeamPort, TeamSpec,
+};
+use suimon_vmq::{Measurements, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+
+use super::read::Recording;
+use super::replay::{Replay, replay};
+use super::settings::Setting;
+use super::what_if::{Answer, what_if};
+use crate::kernel::{Dice, SECOND};
+
+/// Keeps blocks' bodies.
+#[derive(Default)]
+pub(super) struct Kept {
+    streams: Mutex<u32>,
+    bodies: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Sink for Kept {
+    fn next_stream(&self) -> StreamId {
+        let mut streams = self.streams.lock().unwrap();
+        *streams += 1;
+        StreamId(*streams)
+    }
+
+    fn take(&self, _stream: StreamId, body: Vec<u8>) -> bool {
+        self.bodies.lock().unwrap().push(body);
+        true
+    }
+}
+
+pub(super) fn kept() -> (Arc<Kept>, Arc<dyn Sink>) {
+    let kept = Arc::new(Kept::default());
+    (kept.clone(), kept)
+}
+
+impl Kept {
+    /// The bodies, each a block's.
+    fn bodies(&self) -> Vec<Vec<u8>> {
+        let about = encode_about(&About { host: "h".to_owned(), ..About::default() });
+        [about].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
+    }
+
+    pub(super) fn file(&self) -> Vec<u8> {
+        file(&self.bodies())
+    }
+}
+
+fn file(bodies: &[Vec<u8>]) -> Vec<u8> {
+    let blocks = bodies.iter().flat_map(|body| encode_block(body));
+    file_header().into_iter().chain(blocks).collect()
+}
+
+pub(super) fn replayed(file: &[u8]) -> Result<Replay> {
+    replay(Recording::new(file)?)
+}
+
+pub(super) fn asked(file: &[u8], settings: &[&str]) -> Result<Answer> {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    what_if(Recording::new(file)?, &settings)
+}
+
+fn row<'a>(answer: &'a Answer, what: &str) -> (&'a str, &'a str) {
+    let mut rows = answer.policies.iter().flat_map(|of| &of.rows);
+    let row = rows.find(|row| row.what == what).unwrap_or_else(|| panic!("{answer:#?}"));
+    (&row.recorded, &row.what_if)
+}
+
+fn team_spec(algorithm: Algorithm) -> TeamSpec {
+    let member = |number: u8| MemberSpec {
+        id: MemberId(u32::from(number)),
+        mac: suimon_frame::MacAddr::new([2, 0, 0, 0, 1, number]),
+    };
+    let members = [member(1), member(2)];
+    TeamSpec::new(TeamId(9), TeamMode::SwitchIndependent, algorithm, &members)
+}
+
+/// A team whose flows are few and uneven, and one of whose links comes and goes.
+fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
+    let mut dice = Dice::new(7, "team");
+    let at = |second: u64| Time::from_ns(SECOND * (100 + second));
+    let begins = (at(0), "both");
+    let mut team = Recorded::<Team>::team(Some(sink), begins, team_spec(algorithm)).unwrap();
+    let link = |up| MemberLink { up, speed_mbps: 10_000, ..MemberLink::default() };
+    let _ = team.handle_ports(at(0), &[TeamPort { id: PortId(4), mac: None }]);
+    for member in [1, 2] {
+        let _ = team.handle_member(at(0), MemberId(member), link(true)).unwrap();
+    }
+    assert!(team.handle_member(at(0), MemberId(77), link(true)).is_err());
+    let flows: Vec<(usize, u64)> =
+        (0..40).map(|_| (dice.below(BUCKETS as u64) as usize, dice.within(1, 400) << 16)).collect();
+    for second in 1..=seconds {
+        if dice.percent(3) {
+            for up in [false, true] {
+                let _ = team.handle_member(at(second), MemberId(1), link(up)).unwrap();
+            }
+        }
+        let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
+        for (bucket, bytes) in &flows {
+            loads[*bucket].bytes += bytes;
+        }
+        let _ = team.handle_loads(at(second), &loads);
+        team.flush();
+    }
+}
+
+/// Four queues on four processors, whose loads rise and fall.
+fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
+    let mut dice = Dice::new(7, "vmq");
+    let period = Duration::from_millis(250);
+    let processors: Vec<Processor> = (0..4)
+        .map(|of| Processor { number: ProcessorId(of), core: u32::from(of), numa_node: 0 })
+        .collect();
+    let at = |turn: u64| Time::from_ns(SECOND / 4 * (400 + turn));
+    let spec = VmqSpec { max_processors: 4, ..VmqSpec::default() };
+    let mut vmq = Recorded::<Vmq>::vmq(Some(sink), (at(0), "wan"), spec, &processors).unwrap();
+    let queue = |port| QueueId { port: PortId(port), direction: Direction::Ingress, index: 0 };
+    for port in 0..4 {
+        vmq.set_nic(PortId(port), NicSpec::default(), 1, at(0)).unwrap();
+        let added = vmq.add_queue(queue(port), at(0)).unwrap();
+        vmq.handle_found(queue(port), added.at, at(0));
+    }
+    let mut busy = [0_u64; 4];
+    for turn in 1..=periods {
+        if turn % 40 == 1 {
+            busy = busy.map(|_| dice.below(240_000_000));
+        }
+        let places: Vec<(QueueId, ProcessorId)> = vmq.placement().collect();
+        let queues = (0..4).map(|of| QueueBusy { queue: queue(of), busy_ns: busy[of as usize] });
+        let works = |processor: ProcessorId| -> u64 {
+            let here = places.iter().filter(|(_, at)| *at == processor);
+            here.map(|(queue, _)| busy[queue.port.0 as usize]).sum()
+        };
+        let processors = processors.iter().map(|of| ProcessorBusy {
+            processor: of.number,
+            busy_ns: (works(of.number) + 5_000_000).min(250_000_000),
+        });
+        let (queues, processors) = (queues.collect(), processors.collect());
+        let observed = vmq.observe(&Measurements { period, queues, processors }, at(turn));
+        for of in observed.moves {
+            vmq.handle_moved(of.queue, if dice.percent(90) { of.to } else { of.from }, at(turn));
+        }
+        vmq.flush();
+    }
+}
+
+fn recorded() -> Arc<Kept> {
+    let (kept, sink) = kept();
+    team(&sink, Algorithm::Dynamic, 60);
+    vmq(&sink, 400);
+    kept
+}
+
+#[test]
+fn what_was_recorded_is_decided_again() {
+    let file = recorded().file();
+    let replay = replayed(&file).unwrap();
+    assert!(replay.is_same(), "{}", replay.differences());
+    let told: Vec<(String, u64)> =
+        replay.streams.iter().map(|of| (format!("{} {}", of.policy, of.name), of.steps)).collect();
+    assert_eq!(
+        told.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["team both", "vmq wan"]
+    );
+    assert!(told[0].1 > 63 && told[1].1 > 410, "{told:?}");
+    // What a killed daemon leaves is read as far as it goes.
+    let cut = replayed(&file[..file.len() - 5]).unwrap();
+    assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
+}
+
+/// Every byte of every decision, one after another, in a part of the recording.
+#[test]
+fn one_changed_byte_in_a_decision_is_found_out() {
+    let bodies = recorded().bodies();
+    let mut found = 0;
+    for (at, body) in bodies.iter().enumerate().take(8) {
+        for place in (0..body.len()).step_by(if body.len() > 2000 { 171 } else { 31 }) {
+            let mut changed = bodies.clone();
+            changed[at][place] ^= 1;
+            // The checksum tells, and names the block.
+            let mut damaged = file(&bodies);
+            let begins: usize = 12 + bodies[..at].iter().map(|of| of.len() + 8).sum::<usize>();
+            damaged[begins + 8 + place] ^= 1;
+            let error = replayed(&damaged).unwrap_err().downcast::<RecordingError>().unwrap();
+            assert!(
+                matches!(error, RecordingError::Checksum { offset, .. } if offset == begins as u64),
+                "{error}"
+            );
+            if !in_decision(body, place) {
+                continue;
+            }
+            // So does the comparison, where somebody has made the checksum anew.
+            match replayed(&file(&changed)) {
+                Ok(replay) => assert!(!replay.is_same(), "block {at}, byte {place}"),
+                Err(error) => assert!(error.is::<RecordingError>(), "{error}"),
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+/// Whether a byte of a body is one of a decision.
+fn in_decision(body: &[u8], place: usize) -> bool {
+    let begins = body.as_ptr() as usize;
+    records(body, 0).any(|record| {
+        let Ok((_, suimon_recording::Record::Step { decision, .. })) = record else { return false };
+        let from = decision.as_ptr() as usize - begins;
+        (from..from + decision.len()).contains(&place)
+    })
+}
+
+/// Whatever a file has in it is replayed, or refused with where and why.
+#[test]
+fn any_bytes_are_an_answer_or_an_error_with_its_place() {
+    let bodies = recorded().bodies();
+    let mut dice = Dice::new(11, "hostile");
+    let (mut refused, mut read) = (0, 0);
+    for _ in 0..300 {
+        let mut changed: Vec<Vec<u8>> = bodies[..bodies.len().min(30)].to_vec();
+        for _ in 0..dice.within(1, 4) {
+            let at = dice.below(changed.len() as u64) as usize;
+            let place = dice.below(changed[at].len() as u64) as usize;
+            let old = changed[at][place];
+            match dice.below(6) {
+                // Mostly other numbers, which policies are told then.
+                0..=3 if old.is_ascii_digit() => {
+                    changed[at][place] = b'0' + dice.below(10) as u8;
+                }
+                0..=3 => {}
+                4 if dice.percent(20) => changed[at].truncate(place),
+                4 => changed[at][place] = dice.bits() as u8,
+                _ => changed[at].insert(place, b'9'),
+            }
+            if changed[at].is_empty() {
+                changed[at].push(0);
+            }
+        }
+        let file = file(&changed);
+        match replayed(&file) {
+            Ok(_) => read += 1,
+            Err(error) => {
+                let error = error.downcast::<RecordingError>().unwrap();
+                assert!(error.to_string().starts_with("at "), "{error}");
+                refused += 1;
+            }
+        }
+        let _ = asked(&file, &["team.algorithm=transport-ports", "vmq.max_processors=1"]);
+    }
+    assert!(refused > 50 && read > 20, "{refused} {read}");
+    for (bytes, words) in [
+        (&b""[..], "does not begin as a recording does"),
+        (b"SUIMONRC\x02\0\0\0", "of version 2"),
+        (b"SUIMONRC\x01\0\0\0\xff\xff\xff\xff\0\0\0\0", "at 12: a block of 4294967295 bytes"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin as a recording does"),
+    ] {
+        let error = replayed(bytes).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
+    let file = recorded().file();
+    let same = asked(&file, &["team.both.algorithm=dynamic"]).unwrap();
+    let (was, would) = row(&same, "bytes by member 1");
+    assert_eq!(was, would, "{same:#?}");
+    let answer = asked(&file, &["team.both.algorithm=transport-ports"]).unwrap();
+    assert_eq!(answer.policies.len(), 1);
+    let (was, would) = row(&answer, "team");
+    assert_eq!((was, would), ("switch-independent/dynamic", "switch-independent/transport-ports"));
+    let percent = |text: &str| text.trim_end_matches(" %").parse::<f64>().unwrap();
+    let (was, would) = row(&answer, "bytes by member 1");
+    // Flows by numbers are uneven; by load they are not.
+    assert!((percent(was) - 50.0).abs() + 1.0 < (percent(would) - 50.0).abs(), "{answer:#?}");
+    let unknown = asked(&file, &["team.algorithm=hyper-v-port"]).unwrap();
+    assert!(unknown.policies[0].notes[0].contains("is not known"), "{unknown:#?}");
+}
+
+#[test]
+fn fewer_processors_would_have_been_busier_and_short() {
+    let file = recorded().file();
+    let same = asked(&file, &["vmq.max_processors=4"]).unwrap();
+    let (was, would) = row(&same, "the same, most");
+    assert_eq!(was, would);
+    let answer = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
+    let (was, would) = row(&answer, "the same, most");
+    assert_eq!((was, would), ("4", "1"), "{answer:#?}");
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let (was, would) = row(&answer, "seconds of work that found no processor");
+    assert!(number(was) == 0.0 && number(would) > 1.0, "{answer:#?}");
+    let text = answer.text();
+    assert!(text.contains("what if vmq.wan.max_processors=1"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_asked_is_said() {
+    let file = recorded().file();
+    for (setting, words) in [
+        ("team.other.algorithm=dynamic", "there are: team both, vmq wan"),
+        ("team.colour=red", "there are algorithm, mode and min_links"),
+        ("team.algorithm=best", "unknown variant `best`"),
+        ("team.min_links=3", "the team with that"),
+        ("vmq.max_processors=0", "VMQ with that"),
+        ("vmq.max_processors=many", "invalid type"),
+    ] {
+        let error = asked(&file, &[setting]).unwrap_err();
+        assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");
+    }
+    assert!("power.plan=x".parse::<Setting>().is_err());
+    assert!("team.algorithm".parse::<Setting>().is_err());
+}
