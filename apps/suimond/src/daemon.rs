@@ -162,11 +162,12 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     sysfs_files.push(power.settings_folder());
     let confinement = confine(arguments, &sysfs_files)?;
 
-    let recorder = recording.map(|file| file.begin(&about())).transpose()?;
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
     let cpus = runtime.cpus();
-    let storage = StoragePlane::new(Arc::new(UringSource));
+    let recorder = recording.map(|file| file.begin(&about())).transpose()?;
+    let sink = recorder.as_ref().map(Recorder::sink);
+    let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
     let plane = start_plane(&wanted, &runtime, &storage)?;
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
@@ -187,7 +188,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
-        recording: recorder.as_ref().map(Recorder::sink),
+        recording: sink,
         cpu_places,
         cpus,
         host_name: host_name(),

@@ -46,6 +46,13 @@ impl<'a> Bytes<'a> {
         self.left.is_empty()
     }
 
+    /// All that is left.
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        let rest = core::mem::take(&mut self.left);
+        self.read += rest.len();
+        rest
+    }
+
     pub(crate) fn byte(&mut self) -> Result<u8, Fault> {
         let (first, left) = self.left.split_first().ok_or(Fault::Ends)?;
         (self.left, self.read) = (left, self.read + 1);

@@ -63,8 +63,6 @@ pub enum Loss {
     Behind = 1,
     /// The recording was as long as it may be.
     Full = 2,
-    /// The policy is driven in a way that is not recorded.
-    NotRecorded = 3,
 }
 
 impl Loss {
@@ -73,7 +71,6 @@ impl Loss {
         Ok(match number {
             1 => Self::Behind,
             2 => Self::Full,
-            3 => Self::NotRecorded,
             other => return Err(Fault::UnknownLoss(other)),
         })
     }
@@ -84,7 +81,6 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Self::Behind => "it was written more slowly than things happened",
             Self::Full => "the recording was as long as it may be",
-            Self::NotRecorded => "several processors have the store, which is not recorded",
         })
     }
 }

@@ -7,6 +7,7 @@ use suimon_vmq::Vmq;
 
 use crate::differ::differ;
 use crate::policy::put_text;
+use crate::scheduler_machine::SchedulerMachine;
 use crate::{Difference, Fault, Kind, Policy, decode};
 
 /// A policy that is driven again.
@@ -34,7 +35,7 @@ pub fn begin(kind: Kind, at: Time, birth: &[u8]) -> Result<Box<dyn Machine>, Fau
         Kind::Vmq => Box::new(Driven::<Vmq>::begin(at, birth)?),
         Kind::ClusterMember => Box::new(Driven::<Member>::begin(at, birth)?),
         Kind::ClusterLeader => Box::new(Driven::<Allocator>::begin(at, birth)?),
-        Kind::StorageQos => return Err(Fault::UnknownPolicy(kind as u8)),
+        Kind::StorageQos => Box::new(SchedulerMachine::begin(birth)?),
     })
 }
 

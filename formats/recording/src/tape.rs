@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use suimon_quantity::Time;
 
-use crate::record::{put_begin, put_lost, put_step};
-use crate::{Kind, Loss, StreamId};
+use crate::record::{put_begin, put_step};
+use crate::{Kind, StreamId};
 
 /// Bytes that a tape keeps before it hands them on.
 const HANDED_ON_BYTES: usize = 64 << 10;
@@ -93,16 +93,6 @@ impl Tape {
         self.last = Time::ZERO;
         if !self.is_over {
             self.is_over = !self.sink.take(self.stream, body);
-        }
-    }
-
-    /// Nothing more is recorded.
-    pub(crate) fn end(&mut self, loss: Loss) {
-        if !self.is_over {
-            let at = self.last;
-            put_lost(&mut self.body, (self.stream, at, &mut self.last), loss);
-            self.flush();
-            self.is_over = true;
         }
     }
 }

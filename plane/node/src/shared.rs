@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
-use suimon_recording::Sink;
+use suimon_recording::{Names, Sink, StreamId, encode_names};
 
 use crate::capture::Captures;
 use crate::cluster::Cluster;
@@ -147,6 +147,14 @@ impl Shared {
     /// The identifiers in use.
     pub(crate) fn ids(&self) -> Ids {
         self.ids.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has a recording know what is called how.
+    pub(crate) fn record_names(&self) {
+        let Some(sink) = &self.recording else { return };
+        let (disks, stores) = self.disks.names();
+        let names = Names { disks, stores, ports: self.ids().port_names() };
+        sink.take(StreamId::default(), encode_names(&names));
     }
 
     pub(crate) fn change_ids<T>(&self, change: impl FnOnce(&mut Ids) -> T) -> T {

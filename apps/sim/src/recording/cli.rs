@@ -28,7 +28,7 @@ pub(crate) struct WhatIfFlags {
     recording: PathBuf,
     /// Another setting: `team.NAME.algorithm=dynamic` (also `mode`, `min_links`),
     /// `vmq.NAME.max_processors=2` (also `mode`, `enabled`, `base_processor`, `max_processor_number`,
-    /// `parking`, `high_percent`). Without a NAME it is for all.
+    /// `parking`, `high_percent`), `disk.NAME.min_iops=500` (also `max_iops`, `weight`, and `none`). Without a NAME it is for all.
     #[arg(long = "set", value_name = "KEY=VALUE", required = true)]
     settings: Vec<Setting>,
     /// JSON instead of text.

@@ -5,6 +5,7 @@
 //! what another setting would have done, which needs assumptions that are said with the answer.
 
 mod cli;
+mod disks;
 mod read;
 mod replay;
 mod settings;

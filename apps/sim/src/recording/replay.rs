@@ -13,6 +13,7 @@ use suimon_recording::{
 };
 
 use crate::recording::read::Recording;
+use crate::recording::what_if::{learn, store_name};
 
 /// Characters of an input that are told.
 const SHOWN_MAX: usize = 400;
@@ -73,7 +74,7 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
         let wrong = |fault: Fault| fault.at(offset);
         match record {
             Record::About(text) => replay.about = decode(text).map_err(wrong)?,
-            Record::Names(text) => replay.names = decode(text).map_err(wrong)?,
+            Record::Names(text) => learn(&mut replay.names, decode(text).map_err(wrong)?),
             Record::Begin { stream, at, kind, name, birth } => {
                 if streams.contains_key(&stream) {
                     return Err(wrong(Fault::BeginsTwice(stream.0)).into());
@@ -97,6 +98,9 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
     })?;
     replay.cut = recording.cut;
     replay.streams = streams.into_values().map(|of| of.report).collect();
+    for of in replay.streams.iter_mut().filter(|of| of.policy == Kind::StorageQos) {
+        of.name = store_name(&replay.names, &of.name);
+    }
     Ok(replay)
 }
 

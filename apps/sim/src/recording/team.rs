@@ -106,7 +106,7 @@ impl WhatIf for TeamWhatIf {
         Ok(())
     }
 
-    fn tell(&self, names: &Names) -> (Vec<Row>, Vec<String>) {
+    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
         let Self { was, would, .. } = self;
         let spec = |team: &Team| format!("{}/{}", team.spec().mode, team.spec().algorithm);
         let mut rows = vec![
@@ -150,7 +150,7 @@ impl WhatIf for TeamWhatIf {
         if let Some(refused) = &self.refused {
             notes.push(format!("once it was refused: {refused}"));
         }
-        (rows, notes)
+        Ok((rows, notes))
     }
 }
 

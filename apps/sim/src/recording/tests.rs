@@ -5,10 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, Kept, Member,
+    MemberAction, MemberEvent, NodeId, Term, Terms,
+};
+use suimon_quantity::{Direction, DiskId, Iops, PortId, ProcessorId, QueueId, Time};
 use suimon_recording::{
-    About, Recorded, RecordingError, Sink, StreamId, encode_about, encode_block, file_header,
-    records,
+    About, MemberBirth, Names, Recorded, RecordingError, Sink, StreamId, encode_about,
+    encode_block, encode_names, file_header, records,
+};
+use suimon_storage_qos::{
+    Assignment, Borrower, Capability as Declared, DiskSlot, Limits, Next, Normalization, Proposal,
+    Store, StoreScheduler, StoreSpec, Submitted,
 };
 use suimon_teaming::{
     Algorithm, BUCKETS, BucketLoad, MemberId, MemberLink, MemberSpec, Team, TeamId, TeamMode,
@@ -24,12 +32,12 @@ use crate::kernel::{Dice, SECOND};
 
 /// Keeps blocks' bodies.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct Bodies {
     streams: Mutex<u32>,
     bodies: Mutex<Vec<Vec<u8>>>,
 }
 
-impl Sink for Kept {
+impl Sink for Bodies {
     fn next_stream(&self) -> StreamId {
         let mut streams = self.streams.lock().unwrap();
         *streams += 1;
@@ -42,12 +50,12 @@ impl Sink for Kept {
     }
 }
 
-pub(super) fn kept() -> (Arc<Kept>, Arc<dyn Sink>) {
-    let kept = Arc::new(Kept::default());
+pub(super) fn kept() -> (Arc<Bodies>, Arc<dyn Sink>) {
+    let kept = Arc::new(Bodies::default());
     (kept.clone(), kept)
 }
 
-impl Kept {
+impl Bodies {
     /// The bodies, each a block's.
     fn bodies(&self) -> Vec<Vec<u8>> {
         let about = encode_about(&About { host: "h".to_owned(), ..About::default() });
@@ -157,25 +165,194 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     }
 }
 
-fn recorded() -> Arc<Kept> {
+/// A node that leads the store that it has alone.
+fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
+    let mut dice = Dice::new(7, "cluster");
+    let at = |turn: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * turn);
+    let (node, terms) = (NodeId(3), Terms::default());
+    let birth = MemberBirth { terms, node, incarnation: 2, kept: Kept::default() };
+    let (mut member, mut to_do) = Recorded::<Member>::member(Some(sink), (at(0), "san"), birth);
+    let mut leader = Recorded::<Allocator>::allocator(Some(sink), (at(0), "san"), terms);
+    let (capability, records) = (Capability::Declared(10_000), Vec::new());
+    let event =
+        AllocatorEvent::Elected { term: Term(5), capability, records, policies: Vec::new() };
+    let mut to_write = leader.handle(at(0), event);
+    for turn in 1..=turns {
+        let now = at(turn);
+        let demanded = dice.below(6000);
+        let load = DiskLoad {
+            disk: DiskKey(1),
+            policy: None,
+            min_iops: if dice.percent(50) { 0 } else { 2000 },
+            max_iops: None,
+            fallback_iops: None,
+            weight: 100,
+            demanded_iops: demanded,
+            delivered_iops: demanded / 2,
+            waits_for_grant: dice.percent(30),
+            waits_for_store: false,
+        };
+        to_do.extend(member.handle(now, MemberEvent::Loads { disks: vec![load], latency_ns: 1 }));
+        for action in to_do.drain(..) {
+            if let MemberAction::Send { report } = action {
+                to_write.extend(leader.handle(now, AllocatorEvent::Reported { report }));
+            }
+        }
+        to_write.extend(leader.handle_deadline(now));
+        for action in std::mem::take(&mut to_write) {
+            let AllocatorAction::Write { grants, .. } = action else { continue };
+            to_write.extend(leader.handle(now, AllocatorEvent::Written));
+            for (_, grant) in grants {
+                to_do.extend(member.handle(now, MemberEvent::Granted { grant }));
+            }
+        }
+        to_do.extend(member.handle_deadline(now));
+    }
+    member.flush();
+    leader.flush();
+}
+
+/// Two disks with limits on a device that takes 1 ms for each request, and has eight at a time. Each
+/// has as many requests outstanding as it may. Returns when it was over.
+fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time {
+    let slots = [DiskSlot(0), DiskSlot(1)];
+    let mut ends: Vec<(Time, DiskSlot)> = Vec::new();
+    let mut outstanding = [0_u32; 2];
+    let mut now = from;
+    for step in 0..ms * 4 {
+        now = now + Duration::from_micros(250);
+        let (done, left): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(at, _)| *at <= now);
+        ends = left;
+        for (_, slot) in &done {
+            outstanding[slot.0 as usize] -= 1;
+            scheduler.handle_one(now, *slot, 8192, Some(Duration::from_millis(1)));
+        }
+        for slot in slots {
+            let more = 8 - outstanding[slot.0 as usize];
+            outstanding[slot.0 as usize] += more;
+            let goes = if more > 1 {
+                let sizes = vec![8192; more as usize];
+                scheduler.submit_together(now, slot, &sizes, slot.0).unwrap().dispatched
+            } else if more == 1 {
+                let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(Submitted::Dispatch);
+                usize::from(is_going)
+            } else {
+                0
+            };
+            ends.extend((0..goes).map(|_| (now + Duration::from_millis(1), slot)));
+        }
+        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+            ends.push((now + Duration::from_millis(1), disk));
+        }
+        if step % 2000 == 0 {
+            scheduler.observe(now);
+        }
+    }
+    // What is under way ends, and what waits goes, so that the next to drive it begins with nothing.
+    while !ends.is_empty() {
+        now = now + Duration::from_millis(1);
+        for (_, slot) in std::mem::take(&mut ends) {
+            scheduler.handle_one(now, slot, 8192, None);
+        }
+        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+            ends.push((now, disk));
+        }
+        if ends.is_empty() && scheduler.next_deadline().is_some() {
+            now = scheduler.next_deadline().unwrap();
+            while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+                ends.push((now, disk));
+            }
+        }
+    }
+    now
+}
+
+/// A store that one processor has, then two, then one again.
+fn storage(sink: &Arc<dyn Sink>, ms: u64) {
+    let spec = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
+    let from = Time::from_ns(SECOND * 50);
+    let mut scheduler = Recorded::scheduler(Some(sink), (from, "2"), spec);
+    let mut store = Store::new(Declared::Declared(8000));
+    let limits = |min, max| Limits {
+        min_iops: Iops::new(min),
+        max_iops: Iops::new(max),
+        ..Limits::default()
+    };
+    for (disk, limits) in [(DiskId(70), limits(3000, 0)), (DiskId(71), limits(0, 2000))] {
+        let proposal = Proposal::Disk(disk, Assignment::Own(limits));
+        store.propose(&[proposal], false).unwrap();
+    }
+    for change in store.changes() {
+        scheduler.apply(from, change);
+    }
+    let mut now = disks(&mut scheduler, from, ms);
+    let mut own = Borrower::new(Normalization::default(), 1000);
+    let (me, other) = (ProcessorId(0), ProcessorId(1));
+    for slot in [DiskSlot(0), DiskSlot(1)] {
+        own.add(slot);
+    }
+    let mut away = own.clone();
+    let mut budget = scheduler.share(now, me, &mut own);
+    let mut under_way = [0_u32; 2];
+    for _ in 0..ms.min(400) {
+        now = now + Duration::from_micros(500);
+        for (of, borrower) in [&mut own, &mut away].into_iter().enumerate() {
+            let slot = DiskSlot(of as u32);
+            for _ in 0..std::mem::take(&mut under_way[of]) {
+                borrower.handle_complete(slot, 8192, Duration::from_micros(500));
+            }
+            if borrower.submit(now, slot, 8192, 9) == Ok(Submitted::Dispatch) {
+                under_way[of] += 1;
+            }
+            if let Ok(report) = borrower.poll_report(now, Default::default()) {
+                budget.handle_report(now, [me, other][of], &report);
+            }
+        }
+        while let Some(grant) = budget.poll_grant(now) {
+            let (of, borrower) = if grant.processor == me { (0, &mut own) } else { (1, &mut away) };
+            borrower.handle_grant(now, grant);
+            while let Next::Dispatch { .. } = borrower.poll() {
+                under_way[of] += 1;
+            }
+        }
+    }
+    budget.observe(now);
+    for slot in [DiskSlot(0), DiskSlot(1)] {
+        while away.withdraw(slot).is_some() {}
+    }
+    let mut scheduler = budget.unshare(now, own);
+    disks(&mut scheduler, now, ms / 8);
+    scheduler.flush();
+}
+
+fn recorded() -> Arc<Bodies> {
+    recorded_for(20)
+}
+
+/// The same; the store is driven by one processor for so many milliseconds.
+fn recorded_for(ms: u64) -> Arc<Bodies> {
     let (kept, sink) = kept();
     team(&sink, Algorithm::Dynamic, 60);
     vmq(&sink, 400);
+    cluster(&sink, 100);
+    storage(&sink, ms);
     kept
 }
 
 #[test]
 fn what_was_recorded_is_decided_again() {
-    let file = recorded().file();
+    let file = recorded_for(1000).file();
     let replay = replayed(&file).unwrap();
     assert!(replay.is_same(), "{}", replay.differences());
     let told: Vec<(String, u64)> =
         replay.streams.iter().map(|of| (format!("{} {}", of.policy, of.name), of.steps)).collect();
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
-        told.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
-        ["team both", "vmq wan"]
+        names,
+        ["team both", "vmq wan", "cluster-member san", "cluster-leader san", "storage-qos 2"]
     );
-    assert!(told[0].1 > 63 && told[1].1 > 410, "{told:?}");
+    let least = [63, 410, 210, 150, 10_000];
+    assert!(told.iter().zip(least).all(|((_, steps), least)| *steps > least), "{told:?}");
     // What a killed daemon leaves is read as far as it goes.
     let cut = replayed(&file[..file.len() - 5]).unwrap();
     assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
@@ -312,7 +489,10 @@ fn fewer_processors_would_have_been_busier_and_short() {
 fn what_cannot_be_asked_is_said() {
     let file = recorded().file();
     for (setting, words) in [
-        ("team.other.algorithm=dynamic", "there are: team both, vmq wan"),
+        (
+            "team.other.algorithm=dynamic",
+            "there are: cluster-leader san, cluster-member san, storage-qos 2, team both, vmq wan",
+        ),
         ("team.colour=red", "there are algorithm, mode and min_links"),
         ("team.algorithm=best", "unknown variant `best`"),
         ("team.min_links=3", "the team with that"),
@@ -324,4 +504,46 @@ fn what_cannot_be_asked_is_said() {
     }
     assert!("power.plan=x".parse::<Setting>().is_err());
     assert!("team.algorithm".parse::<Setting>().is_err());
+}
+
+#[test]
+fn other_limits_would_have_given_disks_other_parts() {
+    let (kept, sink) = kept();
+    let names = [(70, "fast"), (71, "slow")].map(|(id, name)| (id, name.to_owned()));
+    let names = Names { disks: names.into(), ..Names::default() };
+    sink.take(StreamId(0), encode_names(&names));
+    storage(&sink, 2000);
+    let file = kept.file();
+    let number = |text: &str| text.parse::<i64>().unwrap();
+    let near = |of: i64, wanted: i64| (of - wanted).abs() * 100 < wanted * 5;
+    let rates = |setting: &str| {
+        let answer = asked(&file, &[setting]).unwrap();
+        let of = |what| {
+            let (was, would) = row(&answer, what);
+            (number(was), number(would))
+        };
+        (of("fast: operations a second"), of("slow: operations a second"))
+    };
+    let (fast, slow) = rates("disk.slow.max_iops=2000");
+    assert!(
+        near(slow.0, 2000) && near(slow.1, slow.0) && near(fast.1, fast.0),
+        "{fast:?} {slow:?}"
+    );
+    let (fast, slow) = rates("disk.slow.max_iops=500");
+    assert!(near(slow.1, 500) && fast.1 >= fast.0, "{fast:?} {slow:?}");
+    let (fast, slow) = rates("disk.fast.max_iops=3000");
+    assert!(near(fast.1, 3000) && near(slow.1, 2000), "{fast:?} {slow:?}");
+    let answer = asked(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
+    assert!(
+        answer.policies[0].notes.iter().any(|note| note.contains("would be refused")),
+        "{answer:#?}"
+    );
+    for (setting, words) in [
+        ("disk.other.min_iops=5", "disk fast, disk slow"),
+        ("disk.slow.min_iops=9000", "min_iops 9000 is above max_iops 2000"),
+        ("disk.slow.colour=red", "there are min_iops, max_iops and weight"),
+    ] {
+        let error = asked(&file, &[setting]).unwrap_err();
+        assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");
+    }
 }

@@ -11,6 +11,7 @@ use suimon_quantity::Time;
 use suimon_recording::{About, Fault, Kind, Loss, Names, Record, StreamId, decode};
 
 use crate::outcome::columns;
+use crate::recording::disks::DisksWhatIf;
 use crate::recording::read::Recording;
 use crate::recording::settings::{Of, Setting};
 use crate::recording::team::TeamWhatIf;
@@ -59,8 +60,11 @@ pub(crate) trait WhatIf {
     /// The policy was told something.
     fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault>;
 
-    /// What came of it.
-    fn tell(&self, names: &Names) -> (Vec<Row>, Vec<String>);
+    /// What came of it; nothing, if there is nothing that the settings are of.
+    ///
+    /// # Errors
+    /// The settings cannot be.
+    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)>;
 }
 
 struct Stream {
@@ -82,7 +86,7 @@ pub(crate) fn what_if<R: Read>(
         let wrong = |fault: Fault| fault.at(offset);
         match record {
             Record::About(text) => about = decode(text).map_err(wrong)?,
-            Record::Names(text) => names = decode(text).map_err(wrong)?,
+            Record::Names(text) => learn(&mut names, decode(text).map_err(wrong)?),
             Record::Begin { stream, at, kind, name, birth } => {
                 seen.insert(format!("{kind} {name}"));
                 if let Some(of) = begin(kind, at, (name, birth), settings)? {
@@ -103,12 +107,14 @@ pub(crate) fn what_if<R: Read>(
         }
         Ok(())
     })?;
-    if streams.is_empty() {
+    let told: Result<Vec<Told>> = streams.into_values().map(|of| of.tell(&names)).collect();
+    let policies: Vec<Told> = told?.into_iter().filter(|told| !told.rows.is_empty()).collect();
+    if policies.is_empty() {
+        seen.extend(names.disks.values().map(|name| format!("disk {name}")));
         let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
         let wanted = settings.iter().map(Setting::text).collect::<Vec<_>>().join(", ");
         bail!("nothing that was recorded has {wanted}; there are: {seen}");
     }
-    let policies = streams.into_values().map(|of| of.tell(&names)).collect();
     let settings = settings.iter().map(Setting::text).collect();
     Ok(Answer { about, settings, policies, cut: recording.cut })
 }
@@ -131,17 +137,41 @@ fn begin(
             mine if mine.is_empty() => None,
             mine => Some(Box::new(VmqWhatIf::begin(at, birth, mine)?)),
         },
-        _ => None,
+        Kind::StorageQos => {
+            let disks = settings.iter().filter(|setting| setting.of == Of::Disk);
+            match disks.cloned().collect::<Vec<_>>() {
+                mine if mine.is_empty() => None,
+                mine => Some(Box::new(DisksWhatIf::begin(birth, mine)?)),
+            }
+        }
+        Kind::ClusterMember | Kind::ClusterLeader => None,
     })
 }
 
+/// Numbers are not used again, so what was known stays.
+pub(crate) fn learn(names: &mut Names, more: Names) {
+    names.disks.extend(more.disks);
+    names.ports.extend(more.ports);
+    names.stores.extend(more.stores);
+}
+
+/// What a store is called whose stream has its number.
+pub(crate) fn store_name(names: &Names, number: &str) -> String {
+    let name = number.parse().ok().and_then(|number: u32| names.stores.get(&number));
+    name.cloned().unwrap_or_else(|| number.to_owned())
+}
+
 impl Stream {
-    fn tell(self, names: &Names) -> Told {
-        let (rows, mut notes) = self.of.tell(names);
+    fn tell(self, names: &Names) -> Result<Told> {
+        let (rows, mut notes) = self.of.tell(names)?;
         if let Some(loss) = self.lost {
             notes.push(format!("not all of it was recorded: {loss}"));
         }
-        Told { policy: self.kind, name: self.name, rows, notes }
+        let name = match self.kind {
+            Kind::StorageQos => store_name(names, &self.name),
+            _ => self.name,
+        };
+        Ok(Told { policy: self.kind, name, rows, notes })
     }
 }
 
