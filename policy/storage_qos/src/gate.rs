@@ -76,6 +76,11 @@ impl Gate {
         self.holds = holds;
     }
 
+    /// Whether requests wait for it.
+    pub(crate) const fn holds(&self) -> bool {
+        self.holds
+    }
+
     /// What requests wait for that go by weight, or would.
     #[inline]
     pub(crate) const fn contention(&self) -> WaitCause {

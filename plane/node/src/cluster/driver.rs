@@ -407,11 +407,12 @@ impl Driver {
         if store.leads().is_some_and(|term| heard.revision < term.0) {
             return;
         }
-        store.leader = heard.entry.as_ref().map(|entry| {
+        let leader = heard.entry.as_ref().map(|entry| {
             let who = String::from_utf8_lossy(&entry.value);
             let node = who.split(' ').next().unwrap_or_default().to_owned();
             (node, Term(entry.created))
         });
+        store.hear_leader(now, leader);
         let led = store.leads();
         if led.is_some() && store.leader.as_ref().map(|(_, term)| *term) != led {
             store.depose(now);
@@ -529,7 +530,7 @@ impl Driver {
         }
         let own = self.config.as_ref().map(|config| config.node.as_str());
         for (name, store) in &mut self.stores {
-            if store.leads().is_some() || store.is_candidate || store.elect_at > now {
+            if !store.may_stand(now) {
                 continue;
             }
             if let Some((node, term)) = &store.leader {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use suimon_cluster_qos::{
-    Allocator, AllocatorAction, AllocatorEvent, Cap, Capability, DiskKey, DiskLoad, Grant, Kept,
-    Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term, Terms,
+    Allocator, AllocatorAction, AllocatorEvent, Candidacy, Cap, Capability, DiskKey, DiskLoad,
+    Grant, Kept, Member, MemberAction, MemberEvent, MemberNotice, NodeId, Notice, Report, Term,
+    Terms,
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
@@ -59,6 +60,8 @@ pub(super) struct SharedStore {
     pub(super) is_candidate: bool,
     /// When it is tried again.
     pub(super) elect_at: Time,
+    /// When it may be tried where nobody leads any more.
+    candidacy: Candidacy,
     /// Whether it is known what it is, and why it is not taken part in.
     pub(super) is_known: bool,
     pub(super) wrong: Option<String>,
@@ -107,6 +110,7 @@ impl SharedStore {
             leader: None,
             is_candidate: false,
             elect_at: now,
+            candidacy: Candidacy::default(),
             is_known: false,
             wrong: None,
             look_at: Some(now),
@@ -146,6 +150,22 @@ impl SharedStore {
     /// Whether this host takes part in it.
     pub(super) fn takes_part(&self) -> bool {
         self.is_known && self.wrong.is_none() && self.capability.is_some()
+    }
+
+    /// Somebody leads it, in that term, or nobody.
+    pub(super) fn hear_leader(&mut self, now: Time, leader: Option<(String, Term)>) {
+        if leader.is_none() && self.leader.is_some() {
+            self.candidacy.handle_vacant(now);
+        }
+        self.leader = leader;
+    }
+
+    /// Whether this node may try to lead it.
+    pub(super) fn may_stand(&self, now: Time) -> bool {
+        self.leads().is_none()
+            && !self.is_candidate
+            && self.elect_at <= now
+            && (self.leader.is_some() || self.candidacy.stands_at() <= now)
     }
 
     /// What all its disks here may do.
