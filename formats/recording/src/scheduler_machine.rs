@@ -11,7 +11,7 @@ use crate::{Difference, Fault, Machine, decode};
 const WAITING_MAX: u32 = 1 << 20;
 
 /// A store's scheduler, as it is shared now.
-#[expect(clippy::large_enum_variant, reason = "there is one for each store of a recording")]
+#[allow(clippy::large_enum_variant, reason = "there is one for each store of a recording")]
 enum Mode {
     Sole(StoreScheduler),
     Home(StoreBudget),

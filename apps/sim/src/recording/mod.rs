@@ -16,4 +16,6 @@ mod what_if;
 pub(crate) use cli::{ReplayFlags, WhatIfFlags};
 
 #[cfg(test)]
+mod samples;
+#[cfg(test)]
 mod tests;
