@@ -1,5 +1,6 @@
 //! Blocks of recordings as they are, and damaged, judged by the oracle that the fuzzer has.
 
+#[allow(unreachable_pub, reason = "the fuzzer uses it, too")]
 #[path = "../../../fuzz/src/recording_oracle.rs"]
 mod recording_oracle;
 
